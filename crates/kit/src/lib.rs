@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, index LRU lists,
+//! histogram, pseudo-random streams, keyed permutations and huge-page vectors.
+//!
+//! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
+//! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
+//! simulator needs; each module says which crate it replaces and why.
+
+mod heap;
+mod hist;
+mod huge;
+mod lru;
+mod perm;
+mod prng;
+mod time;
+
+pub use heap::DeadlineHeap;
+pub use hist::Histogram;
+pub use huge::{huge_vec, prefetch};
+pub use lru::IndexLru;
+pub use perm::Permutation;
+pub use prng::Prng;
+pub use time::Ns;
+
+/// Bytes of one logical block and of one physical slice: the unit of the whole address space (4 KiB).
+pub const BLOCK_BYTES: u32 = 4096;
