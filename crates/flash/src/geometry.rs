@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a flash array is cut: channels, dies, planes, blocks, pages, slices; and the order in which physical addresses
+//! run through them. It knows nothing of time.
+
+use readpath_kit::BLOCK_BYTES;
+
+/// A physical slice of 4 KiB. Addresses run through one die's multi-plane page first, then across the dies, then along
+/// the pages of the superblock, then to the next superblock: consecutive addresses are written by consecutive programs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Ppn(pub u32);
+
+/// The shape of a flash array. A *superblock* is the blocks of one index on every plane of every die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Channels (buses) of the array.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// Planes of a die, programmed together.
+    pub planes: u32,
+    /// Blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Bytes of a page, a power-of-two multiple of 4096.
+    pub page_bytes: u32,
+}
+
+/// Why a geometry cannot exist: the field at fault and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GeometryError {
+    /// Name of the field in [`Geometry`].
+    pub field: &'static str,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+/// Where a slice lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Superblock.
+    pub superblock: u32,
+    /// Die, numbered so that neighbours are on different channels: channel = die mod channels.
+    pub die: u32,
+    /// Multi-plane page within the superblock's blocks.
+    pub page: u32,
+    /// Slice within the multi-plane page.
+    pub slice: u32,
+}
+
+impl Geometry {
+    /// Checks every field and the sizes that follow from them.
+    pub fn check(&self) -> Result<(), GeometryError> {
+        let bound = |field, value: u32, max: u32| {
+            if (1..=max).contains(&value) {
+                Ok(())
+            } else {
+                Err(GeometryError { field, message: format!("is {value}; it must be 1 to {max}") })
+            }
+        };
+        bound("channels", self.channels, 64)?;
+        bound("dies_per_channel", self.dies_per_channel, 64)?;
+        bound("planes", self.planes, 16)?;
+        bound("blocks_per_plane", self.blocks_per_plane, 1 << 20)?;
+        bound("pages_per_block", self.pages_per_block, 1 << 14)?;
+        if !self.page_bytes.is_power_of_two() || !(BLOCK_BYTES..=1 << 17).contains(&self.page_bytes) {
+            let message = format!("is {}; it must be a power of two from 4096 to 131072", self.page_bytes);
+            return Err(GeometryError { field: "page_bytes", message });
+        }
+        let slices = u64::from(self.dies())
+            * u64::from(self.planes)
+            * u64::from(self.blocks_per_plane)
+            * u64::from(self.pages_per_block)
+            * u64::from(self.page_bytes / BLOCK_BYTES);
+        if slices > u64::from(Geometry::MAX_SLICES) {
+            let message = format!(
+                "makes {slices} slices of 4 KiB; physical addresses have room for {} (15 TiB)",
+                Geometry::MAX_SLICES
+            );
+            return Err(GeometryError { field: "blocks_per_plane", message });
+        }
+        Ok(())
+    }
+
+    /// The largest array that 32-bit physical addresses reach, less the values kept for other meanings.
+    pub const MAX_SLICES: u32 = 0xf000_0000;
+
+    /// Dies of the array.
+    pub fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    /// Slices of one page.
+    pub fn slices_per_page(&self) -> u32 {
+        self.page_bytes / BLOCK_BYTES
+    }
+
+    /// Slices that one die programs together: a page on every plane.
+    pub fn slices_per_unit(&self) -> u32 {
+        self.slices_per_page() * self.planes
+    }
+
+    /// Multi-plane pages of a superblock.
+    pub fn units_per_superblock(&self) -> u32 {
+        self.dies() * self.pages_per_block
+    }
+
+    /// Slices of a superblock.
+    pub fn slices_per_superblock(&self) -> u32 {
+        self.units_per_superblock() * self.slices_per_unit()
+    }
+
+    /// Superblocks of the array.
+    pub fn superblocks(&self) -> u32 {
+        self.blocks_per_plane
+    }
+
+    /// Slices of the array.
+    pub fn slices(&self) -> u32 {
+        self.superblocks() * self.slices_per_superblock()
+    }
+
+    /// The channel of a die.
+    #[inline]
+    pub fn channel_of(&self, die: u32) -> u32 {
+        die % self.channels
+    }
+
+    /// The die of a slice.
+    #[inline]
+    pub fn die_of(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.slices_per_unit() % self.dies()
+    }
+
+    /// Where a slice lies.
+    pub fn place(&self, ppn: Ppn) -> Place {
+        let unit = ppn.0 / self.slices_per_unit();
+        let in_superblock = unit % self.units_per_superblock();
+        Place {
+            superblock: unit / self.units_per_superblock(),
+            die: in_superblock % self.dies(),
+            page: in_superblock / self.dies(),
+            slice: ppn.0 % self.slices_per_unit(),
+        }
+    }
+
+    /// The slice at a place: the inverse of [`Geometry::place`].
+    pub fn ppn(&self, p: Place) -> Ppn {
+        let unit = p.superblock * self.units_per_superblock() + p.page * self.dies() + p.die;
+        Ppn(unit * self.slices_per_unit() + p.slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const G: Geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 3,
+        planes: 2,
+        blocks_per_plane: 5,
+        pages_per_block: 7,
+        page_bytes: 16384,
+    };
+
+    proptest! {
+        #[test]
+        fn place_and_ppn_are_inverse(ppn in 0..G.slices()) {
+            let place = G.place(Ppn(ppn));
+            prop_assert_eq!(G.ppn(place), Ppn(ppn));
+            prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);
+        }
+    }
+
+    #[test]
+    fn sizes_follow_from_the_fields() {
+        assert_eq!((G.dies(), G.slices_per_unit(), G.slices_per_superblock(), G.slices()), (6, 8, 336, 1680));
+        assert!(G.check().is_ok());
+    }
+
+    #[test]
+    fn impossible_shapes_name_the_field() {
+        assert_eq!(Geometry { channels: 0, ..G }.check().unwrap_err().field, "channels");
+        assert_eq!(Geometry { page_bytes: 6000, ..G }.check().unwrap_err().field, "page_bytes");
+        let huge = Geometry { blocks_per_plane: 1 << 20, pages_per_block: 1 << 14, ..G };
+        assert_eq!(huge.check().unwrap_err().field, "blocks_per_plane");
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The oracle: explicit waiting lines before every die and every channel, and an event at the end of every stage. Slower
+//! than [`super::Lean`] and written without any of its shortcuts, so that a shared mistake is unlikely.
+
+use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
+use readpath_kit::{DeadlineHeap, Ns};
+use std::collections::VecDeque;
+
+/// A server with a waiting line.
+#[derive(Default)]
+struct Server {
+    busy: bool,
+    line: VecDeque<OpId>,
+}
+
+/// See the module.
+pub struct Exact {
+    events: DeadlineHeap,
+    dies: Vec<Server>,
+    channels: Vec<Server>,
+    ops: Vec<Option<(FlashOp, OnDie)>>,
+    first_stage: Vec<Ns>,
+}
+
+/// Whether the stage that an operation waits for or is in belongs to the die (else to the channel).
+type OnDie = bool;
+
+impl Exact {
+    fn join(&mut self, now: Ns, id: OpId, on_die: OnDie) {
+        let (op, stage) = self.ops[usize::from(id)].as_mut().expect("a submitted operation");
+        *stage = on_die;
+        let index = op.die as usize;
+        let server = if on_die {
+            &mut self.dies[index]
+        } else {
+            let n = self.channels.len();
+            &mut self.channels[index % n]
+        };
+        server.line.push_back(id);
+        self.start_next(now, index, on_die);
+    }
+
+    fn start_next(&mut self, now: Ns, die: usize, on_die: OnDie) {
+        let n = self.channels.len();
+        let server = if on_die { &mut self.dies[die] } else { &mut self.channels[die % n] };
+        if server.busy {
+            return;
+        }
+        if let Some(id) = server.line.pop_front() {
+            server.busy = true;
+            let (op, _) = self.ops[usize::from(id)].expect("a waiting operation");
+            self.events.push(now + if on_die { op.array } else { op.transfer }, u32::from(id));
+        }
+    }
+}
+
+impl DieSched for Exact {
+    fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
+        Exact {
+            events: DeadlineHeap::default(),
+            dies: (0..dies).map(|_| Server::default()).collect(),
+            channels: (0..channels).map(|_| Server::default()).collect(),
+            ops: vec![None; DeadlineHeap::SLOTS as usize],
+            first_stage: vec![Ns::ZERO; DeadlineHeap::SLOTS as usize],
+        }
+    }
+
+    fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
+        self.ops[usize::from(id)] = Some((op, true));
+        self.join(now, id, op.kind != OpKind::Program);
+    }
+
+    fn next_deadline(&self) -> Ns {
+        self.events.next()
+    }
+
+    fn poll(&mut self, now: Ns) -> Option<Done> {
+        while let Some((at, slot)) = self.events.pop_due(now) {
+            let id = slot as OpId;
+            let (op, on_die) = self.ops[usize::from(id)].expect("a running operation");
+            let n = self.channels.len();
+            if on_die {
+                self.dies[op.die as usize].busy = false;
+            } else {
+                self.channels[op.die as usize % n].busy = false;
+            }
+            self.start_next(at, op.die as usize, on_die);
+            match (op.kind, on_die) {
+                (OpKind::Read, true) | (OpKind::Program, false) => {
+                    self.first_stage[slot as usize] = at;
+                    self.join(at, id, !on_die);
+                }
+                _ => {
+                    self.ops[usize::from(id)] = None;
+                    return Some(Done { op: id, first_stage: self.first_stage[slot as usize], at });
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Die schedulers: given operations that arrive at dies, when is each one done?
+//!
+//! Three answers to one question. [`Lean`] handles an event at the end of each array operation and reserves the channel
+//! there; [`Exact`] handles an event for every stage and keeps explicit queues, as the oracle of the tests; [`Queued`]
+//! lets reads overtake and suspend programs and erases. None of them knows what an operation is for.
+
+mod exact;
+mod lean;
+mod queued;
+
+use readpath_kit::Ns;
+
+pub use exact::Exact;
+pub use lean::Lean;
+pub use queued::{Queued, SuspendTiming};
+
+/// Names an operation from submission to completion; the submitter chooses it below 4096 and may reuse it afterwards.
+pub type OpId = u16;
+
+/// What a die is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpKind {
+    /// Sense into the page register, then transfer out over the channel.
+    Read,
+    /// Transfer in over the channel, then program.
+    Program,
+    /// Erase a block (on every plane).
+    Erase,
+}
+
+/// An operation on one die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlashOp {
+    /// The die.
+    pub die: u32,
+    /// What to do.
+    pub kind: OpKind,
+    /// Time the array is busy (tR, tPROG, tBERS).
+    pub array: Ns,
+    /// Time the channel is busy; zero for an erase.
+    pub transfer: Ns,
+    /// For a read: the submitter wants to hear of it no earlier than its end, because something starts then. Otherwise
+    /// a scheduler may report as soon as it knows the end.
+    pub report_at_end: bool,
+}
+
+/// An operation has ended, or its end is certain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// The operation.
+    pub op: OpId,
+    /// When its first stage ended: the array for a read, the transfer for a program.
+    pub first_stage: Ns,
+    /// When its last stage ends; not before the time of the report.
+    pub at: Ns,
+}
+
+/// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
+/// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
+pub trait DieSched {
+    /// A scheduler for an idle array. Die `d` is on channel `d % channels`.
+    fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
+
+    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `now`.
+    fn submit(&mut self, now: Ns, id: OpId, op: FlashOp);
+
+    /// When something happens next.
+    fn next_deadline(&self) -> Ns;
+
+    /// Handles what is due at `now` and returns the first operation that ended by it; call until `None`.
+    #[must_use]
+    fn poll(&mut self, now: Ns) -> Option<Done>;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads first: every die has a line for reads and one for programs and erases. A waiting read is served before any of
+//! the others, and may suspend one that runs, a bounded number of times so that writes always finish.
+
+use super::{DieSched, Done, FlashOp, OpId, OpKind};
+use readpath_kit::{DeadlineHeap, Ns};
+use std::collections::VecDeque;
+
+/// How a die suspends a program or an erase for a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SuspendTiming {
+    /// Time from the suspend command until the die can sense.
+    pub suspend: Ns,
+    /// Time that a resume adds to the rest of the operation.
+    pub resume: Ns,
+    /// How often one program or erase may be suspended; 0 switches suspension off.
+    pub max_per_op: u32,
+}
+
+impl SuspendTiming {
+    /// Programs and erases are never suspended.
+    pub const OFF: SuspendTiming = SuspendTiming { suspend: Ns::ZERO, resume: Ns::ZERO, max_per_op: 0 };
+}
+
+/// See the module.
+pub struct Queued {
+    events: DeadlineHeap,
+    dies: Vec<Die>,
+    channel_free: Vec<Ns>,
+    ops: Vec<Running>,
+    suspend: SuspendTiming,
+}
+
+#[derive(Default)]
+struct Die {
+    reads: VecDeque<OpId>,
+    others: VecDeque<OpId>,
+    active: Option<OpId>,
+    suspended: Option<OpId>,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    op: FlashOp,
+    stage: Stage,
+    /// Array time still to come; known when the operation does not run.
+    left: Ns,
+    /// When the array is done; the event that counts. An event at any other time was overtaken by a suspension.
+    ends: Ns,
+    suspensions: u32,
+    first_stage: Ns,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Waiting,
+    Array,
+    Transfer,
+}
+
+impl Queued {
+    /// Gives the die its next operation if it is idle, or takes it away from a program or an erase for a read.
+    fn dispatch(&mut self, now: Ns, die: usize) {
+        let d = &mut self.dies[die];
+        if let Some(active) = d.active {
+            let running = &mut self.ops[usize::from(active)];
+            let may_suspend = !d.reads.is_empty()
+                && running.op.kind != OpKind::Read
+                && running.suspensions < self.suspend.max_per_op
+                && running.ends > now + self.suspend.suspend;
+            if !may_suspend {
+                return;
+            }
+            running.left = running.ends - now;
+            running.ends = Ns::NEVER;
+            running.stage = Stage::Waiting;
+            running.suspensions += 1;
+            d.suspended = Some(active);
+            d.active = None;
+            return self.start_read(now + self.suspend.suspend, die);
+        }
+        if !d.reads.is_empty() {
+            return self.start_read(now, die);
+        }
+        let (id, extra) = match d.suspended.take() {
+            Some(id) => (id, self.suspend.resume),
+            None => match d.others.pop_front() {
+                Some(id) => (id, Ns::ZERO),
+                None => return,
+            },
+        };
+        d.active = Some(id);
+        let running = &mut self.ops[usize::from(id)];
+        running.stage = Stage::Array;
+        running.ends = now + running.left + extra;
+        self.events.push(running.ends, u32::from(id));
+    }
+
+    fn start_read(&mut self, from: Ns, die: usize) {
+        let d = &mut self.dies[die];
+        let id = d.reads.pop_front().expect("a waiting read");
+        d.active = Some(id);
+        let running = &mut self.ops[usize::from(id)];
+        running.stage = Stage::Array;
+        running.ends = from + running.op.array;
+        self.events.push(running.ends, u32::from(id));
+    }
+
+    fn transfer(&mut self, now: Ns, id: OpId) {
+        let channels = self.channel_free.len();
+        let running = &mut self.ops[usize::from(id)];
+        let free = &mut self.channel_free[running.op.die as usize % channels];
+        *free = now.max(*free) + running.op.transfer;
+        running.stage = Stage::Transfer;
+        running.ends = *free;
+        self.events.push(*free, u32::from(id));
+    }
+}
+
+impl DieSched for Queued {
+    fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
+        let op = FlashOp { die: 0, kind: OpKind::Read, array: Ns::ZERO, transfer: Ns::ZERO, report_at_end: true };
+        let idle = Running {
+            op,
+            stage: Stage::Waiting,
+            left: Ns::ZERO,
+            ends: Ns::NEVER,
+            suspensions: 0,
+            first_stage: Ns::ZERO,
+        };
+        Queued {
+            events: DeadlineHeap::with_capacity(256),
+            dies: (0..dies).map(|_| Die::default()).collect(),
+            channel_free: vec![Ns::ZERO; channels as usize],
+            ops: vec![idle; DeadlineHeap::SLOTS as usize],
+            suspend,
+        }
+    }
+
+    fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
+        self.ops[usize::from(id)] = Running {
+            op,
+            stage: Stage::Waiting,
+            left: op.array,
+            ends: Ns::NEVER,
+            suspensions: 0,
+            first_stage: Ns::ZERO,
+        };
+        match op.kind {
+            OpKind::Read => self.dies[op.die as usize].reads.push_back(id),
+            OpKind::Erase => self.dies[op.die as usize].others.push_back(id),
+            OpKind::Program => return self.transfer(now, id),
+        }
+        self.dispatch(now, op.die as usize);
+    }
+
+    fn next_deadline(&self) -> Ns {
+        self.events.next()
+    }
+
+    fn poll(&mut self, now: Ns) -> Option<Done> {
+        while let Some((at, slot)) = self.events.pop_due(now) {
+            let id = slot as OpId;
+            let Running { op, stage, ends, first_stage, .. } = self.ops[slot as usize];
+            if ends != at || stage == Stage::Waiting {
+                continue;
+            }
+            let die = op.die as usize;
+            match (op.kind, stage) {
+                (OpKind::Read, Stage::Array) => {
+                    self.dies[die].active = None;
+                    self.ops[slot as usize].first_stage = at;
+                    self.transfer(at, id);
+                    self.dispatch(at, die);
+                }
+                (OpKind::Program, Stage::Transfer) => {
+                    self.ops[slot as usize].stage = Stage::Waiting;
+                    self.ops[slot as usize].first_stage = at;
+                    self.dies[die].others.push_back(id);
+                    self.dispatch(at, die);
+                }
+                (_, Stage::Array) => {
+                    self.dies[die].active = None;
+                    self.ops[slot as usize].ends = Ns::NEVER;
+                    self.dispatch(at, die);
+                    return Some(Done { op: id, first_stage, at });
+                }
+                (_, _) => {
+                    self.ops[slot as usize].ends = Ns::NEVER;
+                    return Some(Done { op: id, first_stage, at });
+                }
+            }
+        }
+        None
+    }
+}
