@@ -1,1 +1,38 @@
-//! stub
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The UFS device: SCSI target, query manager, flash translation layer and the device's side of HPB.
+//!
+//! [`UfsDevice`] is a state machine without clock, thread or file. Its methods are of four kinds:
+//! - inputs: [`UfsDevice::submit`], [`UfsDevice::hardware_reset`];
+//! - time: [`UfsDevice::next_deadline`], [`UfsDevice::advance`];
+//! - outputs, polled until `None` after every `advance`: [`UfsDevice::poll_media`], [`UfsDevice::poll_reply`];
+//! - getters.
+//!
+//! This room knows flash and the UFS protocol. It does not know who the host is, what a workload is or which clock
+//! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages whose
+//! reading it has paid for in time.
+
+mod buffer;
+mod config;
+mod control;
+mod device;
+mod ftl;
+mod hpb;
+mod media;
+mod ops;
+mod probe;
+mod query;
+mod read;
+mod request;
+mod stats;
+mod write;
+
+pub use config::{
+    ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
+    Verification,
+};
+pub use device::{Delays, Layout, UfsDevice};
+pub use ftl::NoSpace;
+pub use hpb::{EntryCodec, Verdict};
+pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
+pub use probe::{Probe, Resource, StageOf};
+pub use stats::DeviceStats;

@@ -1,1 +1,20 @@
-//! stub
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host driver: block requests in, UFS commands out, and the host's side of HPB as Linux 6.1 `ufshpb` does it.
+//!
+//! [`Driver`] is a state machine without clock, thread or device. Its methods are of three kinds:
+//! - inputs: [`Driver::start`], [`Driver::submit`], [`Driver::on_reply`], [`Driver::reset`];
+//! - outputs, polled until `None` after every input: [`Driver::poll_request`], [`Driver::poll_done`];
+//! - getters.
+//!
+//! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
+//! it; it decides only from what a host has seen.
+
+mod config;
+mod driver;
+mod hpb;
+mod probe;
+
+pub use config::{HostConfig, HpbOptions, ListOrder};
+pub use driver::{BlockDone, BlockOp, BlockRequest, Driver};
+pub use hpb::{HostMemory, HpbCounters, LuState, RegionState, SubRegionState};
+pub use probe::ProbeError;

@@ -2,7 +2,16 @@
 //! UFS on the wire and in types: UPIUs, command descriptor blocks, HPB notifications, descriptors and queries.
 //!
 //! [`typed`] is the contract between host and device inside a process; bytes exist only at an edge, where [`upiu`] and
-//! [`cdb`] translate in both directions. This room knows layouts and ranges of fields. It does not know what a device or
-//! a host does with a command, holds no state and never reads time.
+//! [`cdb`] translate in both directions. This room knows layouts and ranges of fields. It does not know what a device
+//! or a host does with a command, holds no state and never reads time.
 
+pub mod cdb;
+pub mod desc;
+pub mod hpb;
+pub mod query;
+pub mod scsi;
 pub mod typed;
+pub mod upiu;
+
+#[cfg(test)]
+mod testing;

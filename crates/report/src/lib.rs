@@ -1,1 +1,45 @@
-//! stub
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Result documents made readable: tables for the terminal, tables for Markdown, one self-contained HTML page.
+//!
+//! This room knows the result document and nothing else: not the simulator, not flash, not where a number came from
+//! beyond what its row says. It opens no file, asks no terminal for its width and prints nothing; it turns a
+//! [`readpath_results::Document`] into a string. Whatever stands in a document is treated as hostile text.
+
+mod findings;
+mod format;
+pub mod html;
+pub mod markdown;
+mod pivot;
+mod style;
+pub mod svg;
+pub mod terminal;
+mod text;
+
+pub use pivot::TableSpec;
+
+/// Why a chart could not be drawn.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A series has more points than a figure can show; aggregate it first.
+    #[error("series `{series}` of chart `{chart}` has {points} points, more than {limit}: aggregate it first")]
+    TooManyPoints {
+        /// Id of the chart.
+        chart: String,
+        /// Name of the series.
+        series: String,
+        /// Number of points.
+        points: usize,
+        /// Number of points allowed.
+        limit: usize,
+    },
+    /// A coordinate is not finite or beyond ±10³⁰⁰.
+    #[error("series `{series}` of chart `{chart}` has a coordinate that cannot be drawn: {value}")]
+    Range {
+        /// Id of the chart.
+        chart: String,
+        /// Name of the series.
+        series: String,
+        /// The coordinate.
+        value: f64,
+    },
+}

@@ -1,1 +1,27 @@
-//! stub
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The versioned result document: everything in Readpath that measures writes it; tables, pages and tests read it.
+//!
+//! This room knows rows, charts and the JSON they are kept in. It does not know flash, UFS, workloads or how any of
+//! the numbers came about; it reads no clock, opens no file and prints nothing. The format is described field by
+//! field in `docs/formats/results.md`.
+//!
+//! ```
+//! use readpath_results::{Document, Origin};
+//!
+//! let mut doc = Document::new("hpb_range", "Random read over the address range");
+//! doc.row("16 GB", "HPB on", "random_read_throughput", "MiB/s", 290.1, Origin::Predicted)?.published(293.45)?;
+//! doc.row("16 GB", "HPB on", "map_loads", "", 1024.0, Origin::Measured)?;
+//! let text = doc.to_json_pretty()?;
+//! assert_eq!(Document::from_json(&text)?, doc);
+//! # Ok::<(), readpath_results::Error>(())
+//! ```
+
+mod chart;
+mod document;
+mod error;
+mod row;
+
+pub use chart::{Chart, ChartKind, Point, Series, SeriesStyle, X};
+pub use document::{Document, Process, SCHEMA};
+pub use error::Error;
+pub use row::{Origin, Row};

@@ -5,7 +5,17 @@
 //! block requests with limits and pacing. This room knows nothing of devices, HPB or the clock: it says what is asked
 //! for next, never when it is done.
 
+mod dist;
+pub mod fio;
+pub mod iozone;
+mod stream;
+
+use std::sync::Arc;
+
 use readpath_kit::Ns;
+
+pub use dist::Zone;
+pub use stream::{Kinds, Offsets, Sizes, Stream, StreamError, StreamSpec};
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -84,6 +94,8 @@ pub struct Job {
     pub think: Think,
     /// Upper bound on requests per second, per kind (read, write, trim); `None` = unbounded.
     pub rate_iops: [Option<u64>; 3],
+    /// The options that made this job, as typed, for reports that echo them; empty when there were none. Clones share.
+    pub options: Arc<[(String, String)]>,
     /// The requests.
     pub stream: Stream,
 }

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
+//! errors name the field, and whoever read the file knows its line.
+
+use readpath_flash::{Geometry, SuspendTiming};
+use readpath_kit::{BLOCK_BYTES, Ns};
+
+/// Array and channel times of the flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlashTiming {
+    /// tR of a page that holds data.
+    pub read: Ns,
+    /// tR of a page that holds part of the map (shorter if the map lives in SLC blocks).
+    pub map_read: Ns,
+    /// tPROG of a multi-plane page.
+    pub program: Ns,
+    /// tBERS of a block.
+    pub erase: Ns,
+    /// Channel time of 4 KiB of data.
+    pub transfer_block: Ns,
+    /// Channel time of a map page as the firmware reads it.
+    pub map_transfer: Ns,
+}
+
+/// Times of the one firmware core, a first-in-first-out server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FirmwareTiming {
+    /// Per flash operation: a page of data, a map page, a program, an erase.
+    pub flash_op: Ns,
+    /// What an HPB READ costs more than a READ: the check of its entry.
+    pub hpb_read_extra: Ns,
+    /// Per write command, before its data is in the write buffer.
+    pub write_command: Ns,
+    /// Per read of blocks that need no flash operation: buffered or unmapped.
+    pub buffer_read: Ns,
+    /// Per query, and per SCSI command without media access.
+    pub control: Ns,
+}
+
+/// Times of the link, one server in each direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkTiming {
+    /// A request UPIU.
+    pub request: Ns,
+    /// A response UPIU.
+    pub response: Ns,
+    /// 4 KiB of data.
+    pub block: Ns,
+}
+
+/// How the device treats the entry of an HPB READ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verification {
+    /// Only an authentic and fresh entry is used.
+    On,
+    /// Any entry whose address exists is used. For tests of what verification is good for.
+    Off,
+}
+
+/// HPB of the device (JESD220-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HpbConfig {
+    /// bHPBRegionSize: a region is 512 << this bytes.
+    pub region_size: u8,
+    /// bHPBSubRegionSize: a sub-region is 512 << this bytes.
+    pub sub_region_size: u8,
+    /// wDeviceMaxActiveHPBRegions.
+    pub max_active_regions: u16,
+    /// Reads that found no good entry before a sub-region is recommended.
+    pub activate_after: u8,
+    /// Reads that found no good entry before a loaded sub-region is recommended again.
+    pub refresh_after: u8,
+    /// A recommendation that was not followed is repeated after this time, if the sub-region is still read.
+    pub repeat_after: Ns,
+    /// Entries that share one bit of the freshness table; a power of two.
+    pub freshness_chunk_entries: u32,
+    /// Whether entries are checked.
+    pub verification: Verification,
+}
+
+/// A logical unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LuConfig {
+    /// Logical blocks of 4 KiB.
+    pub blocks: u32,
+    /// bLUEnable = 02h: HPB.
+    pub hpb: bool,
+    /// wLUMaxActiveHPBRegions, pinned regions included.
+    pub max_active_regions: u16,
+    /// wHPBPinnedRegionStartIdx.
+    pub pinned_start: u16,
+    /// wNumHPBPinnedRegions.
+    pub pinned_regions: u16,
+}
+
+/// A whole device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceConfig {
+    /// iProductName, up to 16 ASCII characters.
+    pub product_name: String,
+    /// Shape of the flash array.
+    pub geometry: Geometry,
+    /// Times of the flash array.
+    pub flash: FlashTiming,
+    /// Suspension of programs and erases, if the die scheduler offers it.
+    pub suspend: SuspendTiming,
+    /// Times of the firmware core.
+    pub firmware: FirmwareTiming,
+    /// Times of the link.
+    pub link: LinkTiming,
+    /// SRAM for the map cache, in bytes.
+    pub map_cache_bytes: u32,
+    /// Bytes of a map page: 4096 or 16384; 4 bytes an entry.
+    pub map_page_bytes: u32,
+    /// SRAM for the write buffer, in blocks of 4 KiB.
+    pub write_buffer_blocks: u32,
+    /// Commands the device accepts at once (bQueueDepth), at most 64.
+    pub queue_depth: u32,
+    /// Logical units, at most 8.
+    pub lus: Vec<LuConfig>,
+    /// HPB, if the device has it.
+    pub hpb: Option<HpbConfig>,
+    /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
+    /// so that runs can be repeated.
+    pub entry_key: [u64; 2],
+}
+
+/// Why a device cannot exist.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The field at fault, as a path of [`DeviceConfig`] ("hpb.sub_region_size", "lus[0].blocks").
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError { field: field.into(), message: message.into() })
+}
+
+/// Bytes of one map entry in flash and in the map cache.
+pub const MAP_ENTRY_BYTES: u32 = 4;
+
+impl DeviceConfig {
+    /// Logical blocks of all units.
+    pub fn logical_blocks(&self) -> u64 {
+        self.lus.iter().map(|lu| u64::from(lu.blocks)).sum()
+    }
+
+    /// Map entries of one map page.
+    pub fn map_page_entries(&self) -> u32 {
+        self.map_page_bytes / MAP_ENTRY_BYTES
+    }
+
+    /// Map pages of the device.
+    pub fn map_pages(&self) -> u32 {
+        (self.logical_blocks() as u32).div_ceil(self.map_page_entries())
+    }
+
+    /// Superblocks that hold the map at the start of the array.
+    pub fn map_superblocks(&self) -> u32 {
+        let slices = u64::from(self.map_pages()) * u64::from(self.map_page_bytes / BLOCK_BYTES);
+        slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
+    }
+
+    /// Checks that the device can exist; the first thing found wrong is returned.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.geometry
+            .check()
+            .map_err(|e| ConfigError { field: format!("geometry.{}", e.field), message: e.message })?;
+        if self.geometry.dies() > 256 {
+            return bad(
+                "geometry.dies_per_channel",
+                format!("makes {} dies; at most 256 are possible", self.geometry.dies()),
+            );
+        }
+        if self.product_name.is_empty() || self.product_name.len() > 16 || !self.product_name.is_ascii() {
+            return bad("product_name", "must be 1 to 16 ASCII characters");
+        }
+        if !(1..=64).contains(&self.queue_depth) {
+            return bad("queue_depth", format!("is {}; it must be 1 to 64", self.queue_depth));
+        }
+        self.check_times()?;
+        self.check_lus()?;
+        self.check_map()?;
+        match &self.hpb {
+            Some(hpb) => self.check_hpb(hpb),
+            None if self.lus.iter().any(|lu| lu.hpb) => {
+                bad("lus[0].hpb", "is on, but the device has no HPB: add an [hpb] table or switch it off")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        let longest = Ns::from_secs(1);
+        for (field, value) in [
+            ("flash.read", self.flash.read),
+            ("flash.map_read", self.flash.map_read),
+            ("flash.program", self.flash.program),
+            ("flash.erase", self.flash.erase),
+            ("flash.transfer_block", self.flash.transfer_block),
+            ("flash.map_transfer", self.flash.map_transfer),
+            ("firmware.flash_op", self.firmware.flash_op),
+            ("firmware.hpb_read_extra", self.firmware.hpb_read_extra),
+            ("firmware.write_command", self.firmware.write_command),
+            ("firmware.buffer_read", self.firmware.buffer_read),
+            ("firmware.control", self.firmware.control),
+            ("link.request", self.link.request),
+            ("link.response", self.link.response),
+            ("link.block", self.link.block),
+            ("suspend.suspend", self.suspend.suspend),
+            ("suspend.resume", self.suspend.resume),
+        ] {
+            if value > longest {
+                return bad(field, format!("is {value}; it must be at most 1 s"));
+            }
+        }
+        if self.flash.read == Ns::ZERO || self.flash.program == Ns::ZERO || self.flash.erase == Ns::ZERO {
+            return bad("flash.read", "and program and erase times must be greater than zero");
+        }
+        Ok(())
+    }
+
+    fn check_lus(&self) -> Result<(), ConfigError> {
+        if self.lus.is_empty() || self.lus.len() > 8 {
+            return bad("lus", format!("has {} logical units; 1 to 8 are possible", self.lus.len()));
+        }
+        for (i, lu) in self.lus.iter().enumerate() {
+            if lu.blocks == 0 || lu.blocks >= 1 << 31 {
+                return bad(
+                    format!("lus[{i}].blocks"),
+                    format!("is {}; a logical unit has 1 to 2^31 - 1 blocks of 4 KiB (below 8 TiB)", lu.blocks),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn check_map(&self) -> Result<(), ConfigError> {
+        if self.map_page_bytes != 4096 && self.map_page_bytes != 16384 {
+            return bad("map_page_bytes", format!("is {}; it must be 4096 or 16384", self.map_page_bytes));
+        }
+        if self.map_page_bytes > self.geometry.page_bytes {
+            let message =
+                format!("is {}, more than the flash page of {}", self.map_page_bytes, self.geometry.page_bytes);
+            return bad("map_page_bytes", message);
+        }
+        if self.map_cache_bytes < self.map_page_bytes {
+            return bad(
+                "map_cache_bytes",
+                format!(
+                    "is {}; the map cache must hold at least one map page of {} bytes",
+                    self.map_cache_bytes, self.map_page_bytes
+                ),
+            );
+        }
+        let unit = self.geometry.slices_per_unit();
+        if self.write_buffer_blocks < unit || self.write_buffer_blocks > 1 << 16 {
+            return bad(
+                "write_buffer_blocks",
+                format!(
+                    "is {}; it must hold at least one multi-plane page of {unit} blocks and at most 65536 blocks",
+                    self.write_buffer_blocks
+                ),
+            );
+        }
+        let logical = self.logical_blocks();
+        let map_superblocks = self.map_superblocks();
+        let data = u64::from(self.geometry.superblocks().saturating_sub(map_superblocks))
+            * u64::from(self.geometry.slices_per_superblock());
+        // Two superblocks beyond the logical capacity: one open for writing, one erased.
+        let need = logical + 2 * u64::from(self.geometry.slices_per_superblock());
+        if data < need {
+            return bad(
+                "geometry.blocks_per_plane",
+                format!(
+                    "gives {data} slices for data after {map_superblocks} superblocks for the map; {logical} logical \
+                     blocks and two spare superblocks need {need}"
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_hpb(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
+        if !(3..=19).contains(&hpb.sub_region_size) {
+            return bad(
+                "hpb.sub_region_size",
+                format!("is {}; 3 (one entry) to 19 (65,536 entries) are possible", hpb.sub_region_size),
+            );
+        }
+        if hpb.region_size < hpb.sub_region_size || hpb.region_size > 30 {
+            return bad(
+                "hpb.region_size",
+                format!(
+                    "is {}; a region is at least a sub-region ({}) and at most 30",
+                    hpb.region_size, hpb.sub_region_size
+                ),
+            );
+        }
+        if hpb.max_active_regions == 0 {
+            return bad("hpb.max_active_regions", "is 0, which would switch HPB off; remove [hpb] to do that");
+        }
+        let entries = 1u32 << (hpb.sub_region_size - 3);
+        if !hpb.freshness_chunk_entries.is_power_of_two() || hpb.freshness_chunk_entries > entries {
+            return bad(
+                "hpb.freshness_chunk_entries",
+                format!(
+                    "is {}; it must be a power of two and at most the {entries} entries of a sub-region",
+                    hpb.freshness_chunk_entries
+                ),
+            );
+        }
+        if hpb.activate_after == 0 || hpb.refresh_after == 0 {
+            return bad("hpb.activate_after", "and refresh_after must be at least 1");
+        }
+        for (i, lu) in self.lus.iter().enumerate().filter(|(_, lu)| lu.hpb) {
+            let regions = u64::from(lu.blocks).div_ceil(1 << (hpb.region_size - 3));
+            if regions > 1 << 16 {
+                return bad(
+                    "hpb.region_size",
+                    format!("makes {regions} regions of lus[{i}]; the wire has 16 bits for them (65,536)"),
+                );
+            }
+            if lu.max_active_regions == 0 {
+                return bad(format!("lus[{i}].max_active_regions"), "is 0; an HPB unit needs at least 1");
+            }
+            if lu.max_active_regions > hpb.max_active_regions {
+                return bad(
+                    format!("lus[{i}].max_active_regions"),
+                    format!("is {}, more than the device's {}", lu.max_active_regions, hpb.max_active_regions),
+                );
+            }
+            if lu.pinned_regions >= lu.max_active_regions {
+                return bad(
+                    format!("lus[{i}].pinned_regions"),
+                    format!(
+                        "is {}; it must be below max_active_regions ({})",
+                        lu.pinned_regions, lu.max_active_regions
+                    ),
+                );
+            }
+            if lu.pinned_regions > 0 && u64::from(lu.pinned_start) + u64::from(lu.pinned_regions) > regions {
+                return bad(
+                    format!("lus[{i}].pinned_start"),
+                    format!("puts the pinned range beyond the last of {regions} regions"),
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
+//! supported is answered as SPC and SBC demand.
+
+use crate::config::DeviceConfig;
+use crate::device::{UfsDevice, Work};
+use crate::ftl::Mapping;
+use crate::media::MediaMode;
+use crate::ops::{Job, NO_OP, Op};
+use crate::probe::Probe;
+use crate::query::QueryState;
+use crate::read::OPS_PER_REQUEST;
+use readpath_flash::{DieSched, OpId};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
+use readpath_proto::typed::{Cdb, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
+
+/// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
+const HPB_ENTRIES: u8 = 1;
+const PROVISIONING: Provisioning = Provisioning { unmap: true, reads_zero: true, thin: true };
+
+/// State of the SCSI target and the query manager.
+pub(crate) struct Target {
+    /// Units that have to report UNIT ATTENTION after a reset, one bit each.
+    attention: u8,
+    pub(crate) query: QueryState,
+    /// The host has asked for an HPB reset, so it knows HPB: only then is it worth recommending anything.
+    pub(crate) hpb_in_use: bool,
+    pub(crate) active: bool,
+    identity: Identity,
+}
+
+impl Target {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        Target {
+            attention: 0,
+            query: QueryState::new(config),
+            hpb_in_use: false,
+            active: true,
+            identity: Identity::new("READPATH", &config.product_name, "0001"),
+        }
+    }
+
+    /// Whether media commands of `lun` need no look at this state.
+    #[inline]
+    pub(crate) fn is_ready(&self, lun: u8) -> bool {
+        self.active && self.attention >> lun & 1 == 0
+    }
+
+    pub(crate) fn attention_after_reset(&mut self) {
+        self.attention = u8::MAX;
+    }
+
+    pub(crate) fn attention(&mut self, lun: u8) {
+        if lun < 8 {
+            self.attention |= 1 << lun;
+        }
+    }
+
+    pub(crate) fn event_alert(&self) -> bool {
+        self.query.event_alert()
+    }
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// The firmware carries out a request that needs no media.
+    pub(crate) fn control(&mut self, now: Ns, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        let lun = slot.lun;
+        match slot.body {
+            RequestBody::NopOut => {
+                self.slots[usize::from(tag)].outcome = Some(ReplyBody::NopIn);
+                self.reply(now, tag);
+            }
+            RequestBody::Query(request) => self.query(now, tag, &request),
+            RequestBody::Task(task) => self.manage(now, tag, lun, task),
+            RequestBody::Command(command) => self.command(now, tag, lun, command.cdb),
+        }
+    }
+
+    fn command(&mut self, now: Ns, tag: u8, lun: u8, cdb: Cdb) {
+        let general = usize::from(lun) < self.bases.len();
+        let well_known = matches!(lun, scsi::WLUN_REPORT_LUNS | scsi::WLUN_BOOT | scsi::WLUN_RPMB | scsi::WLUN_DEVICE);
+        // INQUIRY, REPORT LUNS and REQUEST SENSE are answered in every state (SPC-4 §5.5, §6).
+        match cdb {
+            Cdb::Inquiry { vpd, alloc } => return self.inquiry(now, tag, lun, vpd, u32::from(alloc)),
+            Cdb::ReportLuns { alloc, .. } => {
+                let luns: Vec<u8> = (0..self.bases.len() as u8).collect();
+                return self.answer(now, tag, alloc, |out| scsi::report_luns(&luns, out));
+            }
+            Cdb::RequestSense { alloc } => {
+                let none = Sense { key: 0, asc: 0, ascq: 0 };
+                return self.answer(now, tag, u32::from(alloc), |out| out.extend(scsi::fixed_sense(none)));
+            }
+            _ if !general && !well_known => return self.check(now, tag, Sense::LUN_NOT_SUPPORTED),
+            _ => {}
+        }
+        if general && self.target.attention >> lun & 1 == 1 {
+            self.target.attention &= !(1 << lun);
+            return self.check(now, tag, Sense::RESET_OCCURRED);
+        }
+        match cdb {
+            Cdb::StartStopUnit { control, .. } if lun == scsi::WLUN_DEVICE => {
+                self.target.active = control >> 4 <= 1;
+                return self.reply(now, tag);
+            }
+            _ if !self.target.active => return self.check(now, tag, Sense::NOT_READY),
+            Cdb::TestUnitReady => return self.reply(now, tag),
+            _ if !general => return self.check(now, tag, Sense::INVALID_OPCODE),
+            _ => {}
+        }
+        let blocks = u64::from(self.config.lus[usize::from(lun)].blocks);
+        let hpb = self.hpb[usize::from(lun)].is_some();
+        match cdb {
+            Cdb::ReadCapacity10 => self.answer(now, tag, 8, |out| scsi::read_capacity_10(blocks, BLOCK_BYTES, out)),
+            Cdb::ReadCapacity16 { alloc } => {
+                self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, PROVISIONING, out));
+            }
+            Cdb::ModeSense10 { page, subpage, alloc, .. } => {
+                let parameters = ModeParameters { write_cache: true, ..ModeParameters::default() };
+                let mut bytes = Vec::new();
+                match scsi::mode_sense_10(page, subpage, &parameters, &mut bytes) {
+                    Ok(()) => self.answer(now, tag, u32::from(alloc), |out| out.extend(&bytes)),
+                    Err(sense) => self.check(now, tag, sense),
+                }
+            }
+            Cdb::StartStopUnit { .. } => self.reply(now, tag),
+            Cdb::Verify10 { lba, blocks: n, .. } => self.within(now, tag, u64::from(lba) + u64::from(n), blocks),
+            Cdb::PreFetch { lba, blocks: n, .. } => self.within(now, tag, lba.saturating_add(u64::from(n)), blocks),
+            Cdb::SynchronizeCache { lba, blocks: n, immed, .. } => {
+                if lba.saturating_add(u64::from(n)) > blocks {
+                    return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
+                }
+                self.synchronize(now, tag, immed);
+            }
+            Cdb::Unmap { .. } => self.unmap(now, tag, lun, blocks),
+            Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
+            // The host's advice about regions means nothing in device control mode.
+            Cdb::HpbInactivate { region } if hpb => {
+                let regions = self.hpb[usize::from(lun)].as_ref().map_or(0, |u| u.regions());
+                if u32::from(region) < regions {
+                    self.reply(now, tag);
+                } else {
+                    self.check(now, tag, Sense::INVALID_FIELD);
+                }
+            }
+            Cdb::HpbInactivateAll if hpb => self.reply(now, tag),
+            // Pre-requests came with HPB 2.0; this is HPB 1.0.
+            Cdb::HpbPreRequest { .. } if hpb => self.check(now, tag, Sense::INVALID_FIELD),
+            Cdb::Other(bytes) if hpb && bytes[0] == 0xFA => self.check(now, tag, Sense::INVALID_FIELD),
+            _ => self.check(now, tag, Sense::INVALID_OPCODE),
+        }
+    }
+
+    /// GOOD if `end` is within the unit.
+    fn within(&mut self, now: Ns, tag: u8, end: u64, blocks: u64) {
+        if end > blocks {
+            self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
+        } else {
+            self.reply(now, tag);
+        }
+    }
+
+    /// Returns bytes, cut to the allocation length and EDTL, with the residual.
+    fn answer(&mut self, now: Ns, tag: u8, alloc: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.data_in.clear();
+        fill(&mut slot.data_in);
+        slot.data_in.truncate(alloc as usize);
+        self.send_data(now, tag);
+    }
+
+    fn send_data(&mut self, now: Ns, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let RequestBody::Command(command) = slot.body else { return self.reply(now, tag) };
+        let (have, expected) = (slot.data_in.len() as u32, command.expected_bytes);
+        let residual = match have.cmp(&expected) {
+            std::cmp::Ordering::Less => Residual::Under(expected - have),
+            std::cmp::Ordering::Equal => Residual::None,
+            std::cmp::Ordering::Greater => Residual::Over(have - expected),
+        };
+        slot.data_in.truncate(expected as usize);
+        let moved = slot.data_in.len() as u64;
+        slot.outcome = Some(ReplyBody::Response(Response { status: Status::Good, residual, ..Response::GOOD }));
+        let block = self.config.link.block.0;
+        self.link_up(now, tag, Ns((block * moved).div_ceil(u64::from(BLOCK_BYTES))));
+        self.reply(now, tag);
+    }
+
+    fn inquiry(&mut self, now: Ns, tag: u8, lun: u8, vpd: Option<u8>, alloc: u32) {
+        let peripheral = match lun {
+            _ if usize::from(lun) < self.bases.len() => scsi::PERIPHERAL_DISK,
+            scsi::WLUN_REPORT_LUNS | scsi::WLUN_BOOT | scsi::WLUN_RPMB | scsi::WLUN_DEVICE => {
+                scsi::PERIPHERAL_WELL_KNOWN
+            }
+            _ => scsi::PERIPHERAL_NONE,
+        };
+        let disk = peripheral == scsi::PERIPHERAL_DISK;
+        let identity = self.target.identity;
+        match vpd {
+            None => self.answer(now, tag, alloc, |out| scsi::inquiry(peripheral, &identity, out)),
+            Some(0x00) => {
+                let pages: &[u8] = if disk { &[0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2] } else { &[0x00] };
+                self.answer(now, tag, alloc, |out| scsi::vpd_supported_pages(peripheral, pages, out));
+            }
+            Some(0x80) if disk => {
+                self.answer(now, tag, alloc, |out| scsi::vpd_serial_number(peripheral, b"0000000000000001", out));
+            }
+            Some(0x83) if disk => {
+                let naa = 0x3000_0000_0000_0000 | u64::from(lun);
+                self.answer(now, tag, alloc, |out| scsi::vpd_identification(peripheral, naa, out));
+            }
+            Some(0xB0) if disk => {
+                let limits = BlockLimits {
+                    max_unmap_blocks: u32::MAX,
+                    max_unmap_descriptors: 256,
+                    unmap_granularity: 1,
+                    ..BlockLimits::default()
+                };
+                self.answer(now, tag, alloc, |out| scsi::vpd_block_limits(peripheral, &limits, out));
+            }
+            Some(0xB1) if disk => self.answer(now, tag, alloc, |out| scsi::vpd_characteristics(peripheral, out)),
+            Some(0xB2) if disk => {
+                self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, PROVISIONING, out));
+            }
+            Some(_) => self.check(now, tag, Sense::INVALID_FIELD),
+        }
+    }
+
+    fn synchronize(&mut self, now: Ns, tag: u8, immed: bool) {
+        let life = self.slots[usize::from(tag)].life;
+        if immed {
+            self.buffer.flush();
+            self.reply(now, tag);
+        } else if self.buffer.sync(tag, life) {
+            self.reply(now, tag);
+        }
+        self.program_full_pages(now);
+    }
+
+    fn unmap(&mut self, now: Ns, tag: u8, lun: u8, blocks: u64) {
+        let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
+        let sense = match scsi::parse_unmap(&list) {
+            Ok(ranges) => {
+                if ranges.clone().any(|(lba, n)| lba.saturating_add(u64::from(n)) > blocks) {
+                    Some(Sense::LBA_OUT_OF_RANGE)
+                } else {
+                    ranges.for_each(|(lba, n)| self.trim(usize::from(lun), lba as u32, n));
+                    None
+                }
+            }
+            Err(_) => Some(scsi::UnmapError::SENSE),
+        };
+        self.slots[usize::from(tag)].data_out = list;
+        match sense {
+            Some(sense) => self.check(now, tag, sense),
+            None => self.reply(now, tag),
+        }
+        self.drain_writes(now);
+    }
+
+    /// HPB READ BUFFER: the map pages of the sub-region are brought in first, each paid for unless SRAM holds it.
+    fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
+        let unit = self.hpb[usize::from(lun)].as_ref().expect("an HPB unit");
+        let Some(blocks) = unit.blocks_of(at).filter(|_| buffer_id == HPB_ENTRIES) else {
+            return self.check(now, tag, Sense::INVALID_FIELD);
+        };
+        self.stats.read_buffers += 1;
+        if alloc == 0 {
+            return self.answer(now, tag, 0, |_| {});
+        }
+        let base = self.bases[usize::from(lun)];
+        let first = self.map.page_of(base + blocks.start);
+        let pages = self.map.page_of(base + blocks.end - 1) - first + 1;
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.lpn = base + blocks.start;
+        slot.blocks = pages;
+        slot.issued = 0;
+        slot.left = pages;
+        slot.in_flight = 0;
+        self.issue_map_loads(now, tag);
+    }
+
+    fn issue_map_loads(&mut self, now: Ns, tag: u8) {
+        loop {
+            let slot = &mut self.slots[usize::from(tag)];
+            if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
+                break;
+            }
+            let page = self.map.page_of(slot.lpn) + slot.issued;
+            slot.issued += 1;
+            let life = slot.life;
+            match self.map.directory(page) {
+                Some(ppn) if !self.cache.is_present(page) => {
+                    slot.in_flight += 1;
+                    let op = Op {
+                        job: Job::BufferLoad,
+                        tag,
+                        count: 1,
+                        next: NO_OP,
+                        life,
+                        index: 0,
+                        lpn: page,
+                        ppn,
+                        frame: 0,
+                    };
+                    let id = self.ops.take(op);
+                    self.stats.buffer_map_loads += 1;
+                    self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+                }
+                _ => slot.left -= 1,
+            }
+        }
+        let slot = &self.slots[usize::from(tag)];
+        if slot.left == 0 {
+            let life = slot.life;
+            self.work(now, self.config.firmware.flash_op, Work::HandOut { tag, life });
+        }
+    }
+
+    /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: what
+    /// the host is about to hold need not be held twice.
+    pub(crate) fn buffer_map_loaded(&mut self, now: Ns, id: OpId) {
+        let op = *self.ops.get(id);
+        self.ops.free(id);
+        if !self.is_alive(op.tag, op.life) {
+            return;
+        }
+        let slot = &mut self.slots[usize::from(op.tag)];
+        slot.in_flight -= 1;
+        slot.left -= 1;
+        self.issue_map_loads(now, op.tag);
+    }
+
+    /// The entries of a sub-region as of now, under a new generation.
+    pub(crate) fn hand_out(&mut self, now: Ns, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
+        let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
+        let lun = usize::from(slot.lun);
+        let unit = self.hpb[lun].as_mut().expect("an HPB unit");
+        let blocks = unit.blocks_of(at).expect("checked on arrival");
+        self.generation += 1;
+        let generation = self.generation;
+        let granted = unit.hand_out(at, generation);
+        self.recommendations.reset_seen();
+        let (map, codec, base) = (&self.map, &self.codec, self.bases[lun]);
+        let out = &mut self.slots[usize::from(tag)].data_in;
+        out.clear();
+        let whole_entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
+        for lpn in (base + blocks.start..base + blocks.end).take(whole_entries) {
+            let entry = match map.get(lpn) {
+                Mapping::Flash(ppn) if granted => codec.make(lpn, ppn, generation),
+                _ => HpbEntry::ZERO,
+            };
+            out.extend_from_slice(&entry.0);
+        }
+        self.send_data(now, tag);
+    }
+
+    /// Forgets everything about what the host holds.
+    pub(crate) fn reset_hpb(&mut self) {
+        self.hpb.iter_mut().flatten().for_each(|unit| unit.reset());
+        self.recommendations.clear();
+    }
+}

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The device as a whole: who waits for what, and what follows when something is done. The ways of reads, writes and
+//! everything else are in the modules beside this one.
+
+use crate::buffer::WriteBuffer;
+use crate::config::{ConfigError, DeviceConfig};
+use crate::control::Target;
+use crate::ftl::{Allocator, MapCache, NoSpace, PageMap};
+use crate::hpb::{EntryCodec, HpbUnit, Recommendations};
+use crate::media::{MediaMode, MediaOp};
+use crate::ops::{Job, NO_OP, OpPool};
+use crate::probe::{Probe, Resource, StageOf};
+use crate::request::{Slot, TAGS};
+use crate::stats::DeviceStats;
+use readpath_flash::{DieSched, Done, FlashOp, OpId, OpKind, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns, Permutation};
+use readpath_proto::typed::{
+    Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, TaskRequest, TaskResponse,
+};
+use std::collections::VecDeque;
+
+/// Constant delays between the host's software and the link: they hold nobody else up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delays {
+    /// From the host's submission to the link.
+    pub to_link: Ns,
+    /// From the link to the host's completion (interrupt, wake-up).
+    pub from_link: Ns,
+}
+
+/// How preconditioned blocks lie in flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// As if written once in ascending order.
+    Sequential,
+    /// As if written once, block by block in random order.
+    Random,
+}
+
+/// Work of the firmware core whose end is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// A flash operation is handed to its die.
+    Flash(OpId),
+    /// Blocks from SRAM are ready for the link.
+    Served { tag: u8, life: u32, count: u16 },
+    /// The data of a write may enter the buffer.
+    Accept { tag: u8, life: u32 },
+    /// The entries of a sub-region are put together.
+    HandOut { tag: u8, life: u32 },
+    /// A command without media access is carried out.
+    Control { tag: u8, life: u32 },
+}
+
+/// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
+pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
+    pub(crate) config: DeviceConfig,
+    delays: Delays,
+    pub(crate) nand: S,
+    arrivals: VecDeque<(Ns, u8, u32)>,
+    firmware: VecDeque<(Ns, Work)>,
+    replies: VecDeque<(Ns, u8, u32)>,
+    link_down_free: Ns,
+    link_up_free: Ns,
+    firmware_free: Ns,
+    pub(crate) ops: OpPool,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) bases: Vec<u32>,
+    pub(crate) map: PageMap,
+    pub(crate) cache: MapCache,
+    /// First operation waiting for the page in each frame.
+    pub(crate) waiters: Vec<OpId>,
+    /// Reads whose map page found every frame taken by a load.
+    pub(crate) stalled: VecDeque<OpId>,
+    pub(crate) buffer: WriteBuffer,
+    pub(crate) waiting_writes: VecDeque<(u8, u32)>,
+    pub(crate) alloc: Allocator,
+    pub(crate) programs_in_flight: u32,
+    pub(crate) erasing: Option<u32>,
+    pub(crate) codec: EntryCodec,
+    pub(crate) generation: u32,
+    pub(crate) hpb: Vec<Option<HpbUnit>>,
+    pub(crate) recommendations: Recommendations,
+    pub(crate) target: Target,
+    pub(crate) media: VecDeque<MediaOp>,
+    pub(crate) stats: DeviceStats,
+    pub(crate) probe: P,
+    array_slices: u32,
+    mode: std::marker::PhantomData<M>,
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// A device fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
+    pub fn new(config: &DeviceConfig, delays: Delays, probe: P) -> Result<Self, ConfigError> {
+        config.check()?;
+        let g = &config.geometry;
+        let mut bases = Vec::with_capacity(config.lus.len());
+        let mut next = 0;
+        for lu in &config.lus {
+            bases.push(next);
+            next += lu.blocks;
+        }
+        let map = PageMap::new(config.logical_blocks(), config.map_page_entries(), config.map_page_bytes / BLOCK_BYTES);
+        let cache = MapCache::new(config.map_pages(), config.map_cache_bytes / config.map_page_bytes);
+        let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
+            let hpb = config.hpb.as_ref().filter(|_| lu.hpb)?;
+            Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
+        };
+        Ok(UfsDevice {
+            delays,
+            nand: S::new(g.channels, g.dies(), config.suspend),
+            arrivals: VecDeque::with_capacity(TAGS),
+            firmware: VecDeque::with_capacity(256),
+            replies: VecDeque::with_capacity(TAGS),
+            link_down_free: Ns::ZERO,
+            link_up_free: Ns::ZERO,
+            firmware_free: Ns::ZERO,
+            ops: OpPool::new(),
+            slots: vec![Slot::new(); TAGS],
+            waiters: vec![NO_OP; cache.frames() as usize],
+            cache,
+            stalled: VecDeque::new(),
+            buffer: WriteBuffer::new(config.write_buffer_blocks),
+            waiting_writes: VecDeque::new(),
+            alloc: Allocator::new(g, config.map_superblocks()),
+            programs_in_flight: 0,
+            erasing: None,
+            codec: EntryCodec::new(config.entry_key),
+            generation: 0,
+            hpb: config.lus.iter().enumerate().map(unit).collect(),
+            recommendations: Recommendations::new(),
+            target: Target::new(config),
+            media: VecDeque::new(),
+            stats: DeviceStats::default(),
+            probe,
+            array_slices: g.slices(),
+            bases,
+            map,
+            mode: std::marker::PhantomData,
+            config: config.clone(),
+        })
+    }
+
+    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
+    /// told each logical page and its slice, for whoever keeps data.
+    ///
+    /// # Errors
+    /// [`NoSpace`] when the erased superblocks do not suffice.
+    pub fn precondition(
+        &mut self,
+        lun: u8,
+        first: u32,
+        blocks: u32,
+        layout: Layout,
+        seed: u64,
+        mut place: impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        let base = self.bases[usize::from(lun)] + first;
+        let start = self.alloc.preset(blocks)?;
+        let mut assign = |i: u32, ppn: Ppn| {
+            if M::ACTIVE {
+                place(base + i, ppn);
+            }
+            ppn
+        };
+        match layout {
+            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, Ppn(start.0 + i))),
+            Layout::Random => {
+                let order = Permutation::new(u64::from(blocks), seed);
+                self.map.preset(base, blocks, |i| assign(i, Ppn(start.0 + order.get(u64::from(i)) as u32)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
+    /// parameter list of UNMAP or HPB WRITE BUFFER, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by
+    /// whoever executes the media operations.
+    ///
+    /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
+    pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
+        let tag = request.tag;
+        let Some(slot) = self.slots.get_mut(usize::from(tag)).filter(|s| !s.active) else {
+            debug_assert!(false, "tag {tag} is in use or out of range");
+            return;
+        };
+        slot.active = true;
+        slot.life = slot.life.wrapping_add(1);
+        slot.lun = request.lun;
+        slot.body = request.body;
+        slot.outcome = None;
+        slot.hinted = None;
+        slot.fua = false;
+        let life = slot.life;
+        let mut span = self.config.link.request;
+        if let RequestBody::Command(command) = &request.body {
+            match command.cdb {
+                Cdb::Write { blocks, .. } => span += Ns(self.config.link.block.0 * u64::from(blocks)),
+                Cdb::Read { .. } | Cdb::HpbRead { .. } => {}
+                _ => {
+                    slot.data_in.clear();
+                    slot.data_out.clear();
+                    slot.data_out.extend_from_slice(data_out);
+                }
+            }
+        } else {
+            slot.data_in.clear();
+            slot.data_out.clear();
+            slot.data_out.extend_from_slice(data_out);
+        }
+        let start = (now + self.delays.to_link).max(self.link_down_free);
+        self.link_down_free = start + span;
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
+        }
+        self.arrivals.push_back((self.link_down_free, tag, life));
+    }
+
+    /// When something happens next: internally, or a reply reaches the host.
+    #[inline]
+    pub fn next_deadline(&self) -> Ns {
+        let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0);
+        reply.min(self.next_event())
+    }
+
+    #[inline]
+    fn next_event(&self) -> Ns {
+        let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
+        let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
+        arrival.min(firmware).min(self.nand.next_deadline())
+    }
+
+    /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, arrivals.
+    #[inline]
+    pub fn advance(&mut self, now: Ns) {
+        loop {
+            let flash = self.nand.next_deadline();
+            let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
+            let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
+            let at = flash.min(firmware).min(arrival);
+            if at > now {
+                return;
+            }
+            if flash == at {
+                while let Some(done) = self.nand.poll(at) {
+                    self.flash_done(at, done);
+                }
+            } else if firmware == at {
+                let (_, work) = self.firmware.pop_front().expect("seen above");
+                self.firmware_done(at, work);
+            } else {
+                let (_, tag, life) = self.arrivals.pop_front().expect("seen above");
+                if self.is_alive(tag, life) {
+                    self.arrive(at, tag);
+                }
+            }
+        }
+    }
+
+    /// The next movement of data, in order. Poll until `None` after every [`UfsDevice::advance`], before replies.
+    #[inline]
+    #[must_use]
+    pub fn poll_media(&mut self) -> Option<MediaOp> {
+        if M::ACTIVE { self.media.pop_front() } else { None }
+    }
+
+    /// The next reply that has reached the host by `now`. Its data-in can be read with [`UfsDevice::data_in`] until the
+    /// tag is used again.
+    #[inline]
+    #[must_use]
+    pub fn poll_reply(&mut self, now: Ns) -> Option<Reply> {
+        loop {
+            let &(at, tag, life) = self.replies.front()?;
+            if at > now {
+                return None;
+            }
+            self.replies.pop_front();
+            if !self.is_alive(tag, life) {
+                continue;
+            }
+            let slot = &mut self.slots[usize::from(tag)];
+            slot.active = false;
+            let mut body = slot.outcome.take().unwrap_or(ReplyBody::Response(Response::GOOD));
+            if let ReplyBody::Response(response) = &mut body {
+                response.event_alert = self.target.event_alert();
+                if response.status == Status::Good && !self.recommendations.is_empty() {
+                    response.hpb = self.recommendations.take();
+                    self.count_notification(response);
+                }
+            }
+            return Some(Reply { lun: self.slots[usize::from(tag)].lun, tag, body });
+        }
+    }
+
+    fn count_notification(&mut self, response: &Response) {
+        if let Some(n) = &response.hpb {
+            self.stats.recommended_active += u64::from(n.active_count);
+            self.stats.recommended_inactive += u64::from(n.inactive_count);
+            self.stats.resets_announced += u64::from(n.operation == readpath_proto::typed::HpbNotification::RESET);
+        }
+    }
+
+    /// Data-in of the last command with `tag` that returned bytes other than blocks.
+    pub fn data_in(&self, tag: u8) -> &[u8] {
+        &self.slots[usize::from(tag)].data_in
+    }
+
+    /// Hardware reset (RST_n) or link startup: every request in progress is dropped without reply; the mapping and
+    /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
+    pub fn hardware_reset(&mut self) {
+        self.arrivals.clear();
+        self.replies.clear();
+        for slot in &mut self.slots {
+            slot.active = false;
+            slot.life = slot.life.wrapping_add(1);
+        }
+        self.waiting_writes.clear();
+        self.buffer.forget_waiters();
+        let used = self.target.hpb_in_use;
+        self.reset_hpb();
+        self.target = Target::new(&self.config);
+        self.target.hpb_in_use = used;
+        self.target.attention_after_reset();
+        if used {
+            self.recommendations.announce_reset();
+        }
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> &DeviceStats {
+        &self.stats
+    }
+
+    /// The configuration this device was made from.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// The observer.
+    pub fn probe_mut(&mut self) -> &mut P {
+        &mut self.probe
+    }
+
+    /// SRAM of the modelled device, by table: what it is and its bytes.
+    pub fn sram(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
+            ("map directory", self.map.directory_bytes()),
+            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
+            ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
+            ("recommendations", Recommendations::CAPACITY as u64 * 4),
+        ]
+    }
+
+    /// Bytes of this process's memory that grow with the size of the modelled device.
+    pub fn process_bytes(&self) -> u64 {
+        self.map.process_bytes() + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+    }
+
+    /// Slices of the flash array, for whoever keeps data per slice.
+    pub fn array_slices(&self) -> u32 {
+        self.array_slices
+    }
+
+    /// Slices of the write buffer, for whoever keeps data per slot.
+    pub fn buffer_slots(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Valid slices by the count of the superblocks, for tests of conservation.
+    pub fn valid_slices(&self) -> u64 {
+        self.alloc.valid_slices()
+    }
+
+    /// Operations in progress, for tests that nothing is left behind.
+    pub fn ops_in_use(&self) -> usize {
+        self.ops.in_use()
+    }
+
+    /// Brings near what a read of `block` will touch if the host has no entry for it.
+    #[inline]
+    pub fn prefetch(&self, lun: u8, block: u32) {
+        self.map.prefetch(self.bases[usize::from(lun)] + block);
+    }
+
+    #[inline]
+    pub(crate) fn is_alive(&self, tag: u8, life: u32) -> bool {
+        let slot = &self.slots[usize::from(tag)];
+        slot.active && slot.life == life
+    }
+
+    /// Reserves the firmware core for `cost` from `now` on.
+    #[inline]
+    pub(crate) fn work(&mut self, now: Ns, cost: Ns, work: Work) {
+        let start = now.max(self.firmware_free);
+        self.firmware_free = start + cost;
+        if P::ACTIVE {
+            let of = match work {
+                Work::Flash(id) => self.stage_of(id),
+                Work::Served { tag, .. }
+                | Work::Accept { tag, .. }
+                | Work::HandOut { tag, .. }
+                | Work::Control { tag, .. } => StageOf::Request(tag),
+            };
+            self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
+        }
+        self.firmware.push_back((self.firmware_free, work));
+    }
+
+    /// Reserves the link to the host from `at` on for `span`; returns the end.
+    #[inline]
+    pub(crate) fn link_up(&mut self, at: Ns, tag: u8, span: Ns) -> Ns {
+        let start = at.max(self.link_up_free);
+        self.link_up_free = start + span;
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, self.link_up_free);
+        }
+        self.link_up_free
+    }
+
+    /// The reply of `tag` is ready for the link at `at`.
+    #[inline]
+    pub(crate) fn reply(&mut self, at: Ns, tag: u8) {
+        let end = self.link_up(at, tag, self.config.link.response);
+        let life = self.slots[usize::from(tag)].life;
+        self.replies.push_back((end + self.delays.from_link, tag, life));
+    }
+
+    /// Ends a command with CHECK CONDITION.
+    pub(crate) fn check(&mut self, at: Ns, tag: u8, sense: Sense) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let expected = match slot.body {
+            RequestBody::Command(c) => c.expected_bytes,
+            _ => 0,
+        };
+        slot.outcome = Some(ReplyBody::Response(Response::check(sense, expected)));
+        slot.data_in.clear();
+        self.reply(at, tag);
+    }
+
+    fn arrive(&mut self, now: Ns, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        let RequestBody::Command(command) = slot.body else {
+            let cost = self.config.firmware.control;
+            return self.work(now, cost, Work::Control { tag, life: slot.life });
+        };
+        let lun = slot.lun;
+        let known = usize::from(lun) < self.bases.len();
+        if known && !self.target.is_ready(lun) {
+            return self.arrive_control(now, tag);
+        }
+        match command.cdb {
+            Cdb::Read { lba, blocks, .. } if known => self.read(now, tag, lba, blocks, None),
+            Cdb::HpbRead { lba, blocks, entry, .. } if known && self.hpb[usize::from(lun)].is_some() => {
+                self.read(now, tag, u64::from(lba), u32::from(blocks), Some(entry));
+            }
+            Cdb::Write { lba, blocks, flags, .. } if known => self.write(now, tag, lba, blocks, flags),
+            _ => self.arrive_control(now, tag),
+        }
+    }
+
+    fn arrive_control(&mut self, now: Ns, tag: u8) {
+        let life = self.slots[usize::from(tag)].life;
+        self.work(now, self.config.firmware.control, Work::Control { tag, life });
+    }
+
+    fn firmware_done(&mut self, now: Ns, work: Work) {
+        match work {
+            Work::Flash(id) => {
+                let op = *self.ops.get(id);
+                let t = &self.config.flash;
+                let (kind, array, transfer) = match op.job {
+                    Job::HostRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::MapLoad | Job::BufferLoad => (OpKind::Read, t.map_read, t.map_transfer),
+                    Job::Program => {
+                        let slices = self.config.geometry.slices_per_unit();
+                        (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
+                    }
+                    Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
+                    Job::Free => unreachable!("a freed operation has no work"),
+                };
+                let die = self.config.geometry.die_of(op.ppn);
+                let report_at_end = op.job != Job::HostRead;
+                self.nand.submit(now, id, FlashOp { die, kind, array, transfer, report_at_end });
+            }
+            Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
+            Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
+            Work::HandOut { tag, life } if self.is_alive(tag, life) => self.hand_out(now, tag),
+            Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
+            _ => {}
+        }
+    }
+
+    fn flash_done(&mut self, now: Ns, done: Done) {
+        let op = *self.ops.get(done.op);
+        if P::ACTIVE {
+            self.probe_flash(done);
+        }
+        match op.job {
+            Job::HostRead => self.read_done(now, done),
+            Job::MapLoad => self.map_loaded(now, done.op),
+            Job::BufferLoad => self.buffer_map_loaded(now, done.op),
+            Job::Program => self.programmed(now, done.op),
+            Job::Erase => self.erased(now, done.op),
+            Job::Free => unreachable!("a freed operation is not scheduled"),
+        }
+    }
+
+    fn stage_of(&self, id: OpId) -> StageOf {
+        let op = self.ops.get(id);
+        match op.job {
+            Job::MapLoad => StageOf::MapLoad(op.lpn),
+            Job::Program => StageOf::Program,
+            Job::Erase => StageOf::Erase,
+            _ => StageOf::Request(op.tag),
+        }
+    }
+
+    fn probe_flash(&mut self, done: Done) {
+        let op = *self.ops.get(done.op);
+        let of = self.stage_of(done.op);
+        let (t, g) = (&self.config.flash, &self.config.geometry);
+        let die = g.die_of(op.ppn);
+        let channel = g.channel_of(die);
+        let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
+        let from = |end: Ns, span: Ns| end.saturating_sub(span);
+        match op.job {
+            Job::HostRead | Job::MapLoad | Job::BufferLoad => {
+                let (array, transfer) = match op.job {
+                    Job::HostRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    _ => (t.map_read, t.map_transfer),
+                };
+                self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);
+                self.probe.stage(of, channel, from(done.at, transfer), done.at);
+            }
+            Job::Program => {
+                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
+                self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
+                self.probe.stage(of, die, from(done.at, t.program), done.at);
+            }
+            _ => self.probe.stage(of, die, from(done.at, t.erase), done.at),
+        }
+    }
+
+    /// Blocks of a read are ready for the link at `at`, and with the last of them the reply.
+    #[inline]
+    pub(crate) fn blocks_ready(&mut self, at: Ns, tag: u8, count: u16) {
+        self.link_up(at, tag, Ns(self.config.link.block.0 * u64::from(count)));
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.left -= u32::from(count);
+        if slot.left == 0 {
+            self.reply(at, tag);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn emit(&mut self, op: MediaOp) {
+        if M::ACTIVE {
+            self.media.push_back(op);
+        }
+    }
+
+    pub(crate) fn array_has(&self) -> u32 {
+        self.array_slices
+    }
+
+    /// Carries out a task management function; the tags it drops get no reply.
+    pub(crate) fn manage(&mut self, now: Ns, tag: u8, lun: u8, task: TaskRequest) {
+        let service_response = if usize::from(lun) >= self.bases.len() && lun & 0x80 == 0 {
+            0x09
+        } else {
+            let mut present = false;
+            for other in 0..TAGS {
+                let slot = &self.slots[other];
+                let meant = slot.active
+                    && other != usize::from(tag)
+                    && slot.lun == task.lun
+                    && matches!(slot.body, RequestBody::Command(Command { .. }))
+                    && match task.function {
+                        0x01 | 0x80 => other == usize::from(task.task_tag),
+                        _ => true,
+                    };
+                present |= meant;
+                if meant && matches!(task.function, 0x01 | 0x02 | 0x04 | 0x08) {
+                    self.drop_request(other as u8);
+                }
+            }
+            match task.function {
+                0x01 | 0x02 | 0x04 => 0x00,
+                0x08 => {
+                    self.target.attention(task.lun);
+                    0x00
+                }
+                0x80 | 0x81 => {
+                    if present {
+                        0x08
+                    } else {
+                        0x00
+                    }
+                }
+                _ => 0x04,
+            }
+        };
+        self.slots[usize::from(tag)].outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
+        self.reply(now, tag);
+    }
+
+    fn drop_request(&mut self, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.active = false;
+        slot.life = slot.life.wrapping_add(1);
+        self.waiting_writes.retain(|&(t, _)| t != tag);
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map pages that SRAM holds: on demand, least recently used out first. It knows page numbers and frames, not what
+//! the pages say.
+
+use readpath_kit::IndexLru;
+
+const NONE: u32 = u32::MAX;
+
+/// What the cache knows of a map page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameState {
+    /// In SRAM.
+    Present,
+    /// On its way from flash into this frame.
+    Loading(u32),
+    /// Not here.
+    Absent,
+}
+
+/// A fixed number of frames, each holding one map page.
+pub struct MapCache {
+    frame_of_page: Vec<u32>,
+    page_of_frame: Vec<u32>,
+    /// Only frames whose page is present; a frame that is being loaded cannot be evicted.
+    lru: IndexLru,
+    free: Vec<u32>,
+}
+
+impl MapCache {
+    /// `frames` empty frames for a map of `pages` pages.
+    pub fn new(pages: u32, frames: u32) -> Self {
+        let frames = frames.min(pages.max(1));
+        MapCache {
+            frame_of_page: vec![NONE; pages as usize],
+            page_of_frame: vec![NONE; frames as usize],
+            lru: IndexLru::new(frames as usize),
+            free: (0..frames).rev().collect(),
+        }
+    }
+
+    /// Looks `page` up for a translation; a present page becomes the most recently used.
+    #[inline]
+    pub fn lookup(&mut self, page: u32) -> FrameState {
+        let frame = self.frame_of_page[page as usize];
+        if frame == NONE {
+            FrameState::Absent
+        } else if self.lru.contains(frame) {
+            self.lru.touch(frame);
+            FrameState::Present
+        } else {
+            FrameState::Loading(frame)
+        }
+    }
+
+    /// Whether `page` is in SRAM; does not count as use.
+    pub fn is_present(&self, page: u32) -> bool {
+        let frame = self.frame_of_page[page as usize];
+        frame != NONE && self.lru.contains(frame)
+    }
+
+    /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
+    /// frame is being loaded.
+    pub fn begin_load(&mut self, page: u32) -> Option<u32> {
+        let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
+        let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page);
+        if old != NONE {
+            self.frame_of_page[old as usize] = NONE;
+        }
+        self.frame_of_page[page as usize] = frame;
+        Some(frame)
+    }
+
+    /// The load into `frame` is done.
+    pub fn finish_load(&mut self, frame: u32) {
+        self.lru.push_back(frame);
+    }
+
+    /// Frames of the cache.
+    pub fn frames(&self) -> u32 {
+        self.page_of_frame.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evicts_the_least_recently_used_and_never_a_load() {
+        let mut cache = MapCache::new(10, 2);
+        let a = cache.begin_load(1).unwrap();
+        assert_eq!(cache.lookup(1), FrameState::Loading(a));
+        cache.finish_load(a);
+        let b = cache.begin_load(2).unwrap();
+        cache.finish_load(b);
+        assert_eq!(cache.lookup(1), FrameState::Present);
+        let c = cache.begin_load(3).unwrap();
+        assert_eq!((cache.lookup(2), c), (FrameState::Absent, b), "page 2 was the coldest");
+        let d = cache.begin_load(4).unwrap();
+        assert_eq!((cache.lookup(1), d), (FrameState::Absent, a));
+        assert_eq!(cache.begin_load(5), None, "both frames are being loaded");
+        cache.finish_load(c);
+        assert_eq!(cache.begin_load(5), Some(c));
+    }
+}

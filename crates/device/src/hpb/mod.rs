@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The device's side of HPB in device control mode: which sub-regions the host holds, which of their entries are still
+//! current, what is read where, and what to recommend.
+//!
+//! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an entry
+//! is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries carry
+//! in their tags, and a bit for every few entries that is set when one of them changes. A change of a neighbour costs a
+//! good entry its speed, never its correctness.
+
+mod entry;
+mod recommend;
+#[cfg(test)]
+mod tests;
+
+pub use entry::EntryCodec;
+pub use recommend::Recommendations;
+
+use crate::config::{HpbConfig, LuConfig, Verification};
+use fixedbitset::FixedBitSet;
+use readpath_flash::Ppn;
+use readpath_kit::Ns;
+use readpath_proto::typed::{HpbEntry, SubRegion};
+
+const NO_SLOT: u16 = u16::MAX;
+
+/// What an entry turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Authentic and fresh: the block is at this address.
+    Good(Ppn),
+    /// All zeros: the host holds nothing.
+    Zero,
+    /// Its sub-region is not handed out.
+    Inactive,
+    /// Authentic, but superseded.
+    Stale,
+    /// Not made by this device for this block.
+    Forged,
+}
+
+/// HPB state of one logical unit.
+pub struct HpbUnit {
+    lun: u8,
+    /// First logical page of the unit, to name blocks uniquely across units in tags.
+    base: u32,
+    region_shift: u32,
+    sub_region_shift: u32,
+    sub_regions_per_region: u32,
+    chunk_shift: u32,
+    chunks_per_sub_region: u32,
+    blocks: u32,
+    config: HpbConfig,
+    pinned: std::ops::Range<u32>,
+
+    /// Slot of each region that the host may hold.
+    slot_of_region: Vec<u16>,
+    region_of_slot: Vec<u16>,
+    free_slots: Vec<u16>,
+    /// Per slot and sub-region.
+    handed: Vec<HandOut>,
+    /// Per slot, sub-region and chunk: an entry changed since the hand-out.
+    changed: FixedBitSet,
+    /// Reads of each region, halved now and then.
+    reads: Vec<u16>,
+    /// Reads of each sub-region that found no good entry since the last hand-out or recommendation.
+    misses: Vec<u8>,
+    reads_until_decay: u32,
+    hand: u32,
+}
+
+/// What is known of a sub-region that the host may hold.
+#[derive(Clone, Copy, Default)]
+struct HandOut {
+    /// Generation of the entries given out last; 0 = none.
+    generation: u32,
+    /// The generation before, only to tell a stale entry from a forged one.
+    previous: u32,
+    /// When it was last recommended.
+    recommended: Option<Ns>,
+}
+
+impl HpbUnit {
+    /// The state of a unit of which nothing has been handed out. `base` is its first logical page.
+    pub fn new(lun: u8, base: u32, lu: &LuConfig, config: &HpbConfig) -> Self {
+        let region_shift = u32::from(config.region_size) - 3;
+        let sub_region_shift = u32::from(config.sub_region_size) - 3;
+        let regions = (u64::from(lu.blocks)).div_ceil(1 << region_shift) as u32;
+        let per_region = 1u32 << (region_shift - sub_region_shift);
+        let slots = u32::from(lu.max_active_regions).min(regions.max(1));
+        let chunk_shift = config.freshness_chunk_entries.trailing_zeros();
+        let chunks = 1u32 << (sub_region_shift - chunk_shift);
+        let mut unit = HpbUnit {
+            lun,
+            base,
+            region_shift,
+            sub_region_shift,
+            sub_regions_per_region: per_region,
+            chunk_shift,
+            chunks_per_sub_region: chunks,
+            blocks: lu.blocks,
+            config: *config,
+            pinned: u32::from(lu.pinned_start)..u32::from(lu.pinned_start) + u32::from(lu.pinned_regions),
+            slot_of_region: vec![NO_SLOT; regions as usize],
+            region_of_slot: vec![0; slots as usize],
+            free_slots: Vec::with_capacity(slots as usize),
+            handed: vec![HandOut::default(); (slots * per_region) as usize],
+            changed: FixedBitSet::with_capacity((slots * per_region * chunks) as usize),
+            reads: vec![0; regions as usize],
+            misses: vec![0; (regions * per_region) as usize],
+            reads_until_decay: 0,
+            hand: 0,
+        };
+        unit.reset();
+        unit
+    }
+
+    /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer verify.
+    pub fn reset(&mut self) {
+        self.slot_of_region.fill(NO_SLOT);
+        self.handed.fill(HandOut::default());
+        self.misses.fill(0);
+        let slots = self.region_of_slot.len() as u16;
+        self.free_slots.clear();
+        self.free_slots.extend((0..slots).rev());
+        for region in self.pinned.clone() {
+            self.assign_slot(region);
+        }
+        self.reads_until_decay = self.decay_period();
+    }
+
+    /// Bytes of device SRAM that this unit's tables take.
+    pub fn sram_bytes(&self) -> u64 {
+        let slots = self.region_of_slot.len() as u64;
+        let sub_regions = slots * u64::from(self.sub_regions_per_region);
+        let slot_tables = slots * 2 + self.slot_of_region.len() as u64 * 2;
+        // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
+        let hand_outs = sub_regions * 12;
+        let freshness = (sub_regions * u64::from(self.chunks_per_sub_region)).div_ceil(8);
+        let activity = self.reads.len() as u64 * 2 + self.misses.len() as u64;
+        slot_tables + hand_outs + freshness + activity
+    }
+
+    /// Regions of the logical unit.
+    pub fn regions(&self) -> u32 {
+        self.slot_of_region.len() as u32
+    }
+
+    /// The blocks of a sub-region, or `None` if it does not exist (the last region may be short).
+    pub fn blocks_of(&self, at: SubRegion) -> Option<std::ops::Range<u32>> {
+        if u32::from(at.region) >= self.regions() || u32::from(at.index) >= self.sub_regions_per_region {
+            return None;
+        }
+        let first = (u64::from(at.region) << self.region_shift) + (u64::from(at.index) << self.sub_region_shift);
+        let end = (first + (1 << self.sub_region_shift)).min(u64::from(self.blocks));
+        (first < end).then_some(first as u32..end as u32)
+    }
+
+    /// Judges the entry that came with an HPB READ of `block`.
+    #[inline]
+    pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
+        if self.config.verification == Verification::Off {
+            let ppn = EntryCodec::address(entry);
+            return if entry != HpbEntry::ZERO && ppn.0 < array_slices { Verdict::Good(ppn) } else { Verdict::Zero };
+        }
+        if entry == HpbEntry::ZERO {
+            return Verdict::Zero;
+        }
+        let Some(index) = self.hand_out_of(block) else { return Verdict::Inactive };
+        let handed = &self.handed[index];
+        let lpn = self.base + block;
+        if handed.generation == 0 {
+            Verdict::Inactive
+        } else if codec.is_authentic(lpn, entry, handed.generation) {
+            if self.changed.contains(self.chunk(index, block)) {
+                Verdict::Stale
+            } else {
+                Verdict::Good(EntryCodec::address(entry))
+            }
+        } else if handed.previous != 0 && codec.is_authentic(lpn, entry, handed.previous) {
+            Verdict::Stale
+        } else {
+            Verdict::Forged
+        }
+    }
+
+    /// The mapping of `block` changes now.
+    #[inline]
+    pub fn block_changed(&mut self, block: u32) {
+        if let Some(index) = self.hand_out_of(block) {
+            let chunk = self.chunk(index, block);
+            self.changed.insert(chunk);
+        }
+    }
+
+    /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
+    /// slot and none can be had: the entries then must not be given out.
+    pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
+        let region = u32::from(at.region);
+        if self.slot_of_region[region as usize] == NO_SLOT && !self.assign_slot(region) {
+            return false;
+        }
+        let index = self.index(region, u32::from(at.index));
+        let chunks = self.chunks_per_sub_region as usize;
+        self.changed.remove_range(index * chunks..(index + 1) * chunks);
+        let handed = &mut self.handed[index];
+        *handed = HandOut { generation, previous: handed.generation, recommended: None };
+        self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
+        true
+    }
+
+    /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
+    #[inline]
+    pub fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
+        let region = block >> self.region_shift;
+        let reads = &mut self.reads[region as usize];
+        *reads = reads.saturating_add(1);
+        self.reads_until_decay -= 1;
+        if self.reads_until_decay == 0 {
+            self.decay();
+        }
+        if good_entry { None } else { self.note_miss(now, block, region) }
+    }
+
+    #[inline(never)]
+    fn note_miss(&mut self, now: Ns, block: u32, region: u32) -> Option<Recommended> {
+        let sub = block >> self.sub_region_shift;
+        let at = SubRegion { region: region as u16, index: (sub % self.sub_regions_per_region) as u16 };
+        let misses = &mut self.misses[sub as usize];
+        *misses = misses.saturating_add(1);
+        let count = *misses;
+        let slot = self.slot_of_region[region as usize];
+        if slot != NO_SLOT {
+            let index = self.index(region, u32::from(at.index));
+            let handed = &mut self.handed[index];
+            let after = if handed.generation == 0 { self.config.activate_after } else { self.config.refresh_after };
+            let waits = handed.recommended.is_some_and(|t| now < t + self.config.repeat_after);
+            if count < after || waits {
+                return None;
+            }
+            handed.recommended = Some(now);
+            self.misses[sub as usize] = 0;
+            return Some(Recommended { activate: at, inactivate: None });
+        }
+        if count < self.config.activate_after {
+            return None;
+        }
+        self.misses[sub as usize] = 0;
+        let mut inactivate = None;
+        if self.free_slots.is_empty() {
+            let victim = self.colder_than(region)?;
+            self.release_slot(victim);
+            inactivate = Some(victim as u16);
+        }
+        self.assign_slot(region);
+        let index = self.index(region, u32::from(at.index));
+        self.handed[index].recommended = Some(now);
+        Some(Recommended { activate: at, inactivate })
+    }
+
+    /// A recommendation could not be queued; it has to be made again later.
+    pub fn not_recommended(&mut self, at: SubRegion) {
+        if self.slot_of_region[usize::from(at.region)] != NO_SLOT {
+            let index = self.index(u32::from(at.region), u32::from(at.index));
+            self.handed[index].recommended = None;
+        }
+    }
+
+    /// The logical unit number.
+    pub fn lun(&self) -> u8 {
+        self.lun
+    }
+
+    #[inline]
+    fn hand_out_of(&self, block: u32) -> Option<usize> {
+        let slot = self.slot_of_region[(block >> self.region_shift) as usize];
+        if slot == NO_SLOT {
+            return None;
+        }
+        let sub = (block >> self.sub_region_shift) & (self.sub_regions_per_region - 1);
+        Some((u32::from(slot) * self.sub_regions_per_region + sub) as usize)
+    }
+
+    #[inline]
+    fn chunk(&self, index: usize, block: u32) -> usize {
+        let in_sub = block & ((1 << self.sub_region_shift) - 1);
+        index * self.chunks_per_sub_region as usize + (in_sub >> self.chunk_shift) as usize
+    }
+
+    fn index(&self, region: u32, sub: u32) -> usize {
+        (u32::from(self.slot_of_region[region as usize]) * self.sub_regions_per_region + sub) as usize
+    }
+
+    fn assign_slot(&mut self, region: u32) -> bool {
+        let Some(slot) = self.free_slots.pop() else { return false };
+        self.slot_of_region[region as usize] = slot;
+        self.region_of_slot[usize::from(slot)] = region as u16;
+        let first = usize::from(slot) * self.sub_regions_per_region as usize;
+        self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::default());
+        true
+    }
+
+    fn release_slot(&mut self, region: u32) {
+        let slot = std::mem::replace(&mut self.slot_of_region[region as usize], NO_SLOT);
+        self.free_slots.push(slot);
+    }
+
+    /// Looks at a few active regions in turn for one that is read clearly less than `region`. Uniform reads must not
+    /// make regions change places: a load costs as much as several misses.
+    fn colder_than(&mut self, region: u32) -> Option<u32> {
+        const CANDIDATES: u32 = 8;
+        const MARGIN: u32 = 4;
+        let slots = self.region_of_slot.len() as u32;
+        let mut coldest: Option<(u16, u32)> = None;
+        for _ in 0..CANDIDATES.min(slots) {
+            self.hand = (self.hand + 1) % slots;
+            let candidate = u32::from(self.region_of_slot[self.hand as usize]);
+            if self.pinned.contains(&candidate) {
+                continue;
+            }
+            let reads = self.reads[candidate as usize];
+            if coldest.is_none_or(|(r, _)| reads < r) {
+                coldest = Some((reads, candidate));
+            }
+        }
+        let (reads, victim) = coldest?;
+        (u32::from(self.reads[region as usize]) > 2 * u32::from(reads) + MARGIN).then_some(victim)
+    }
+
+    /// Reads between two halvings: long enough that a region's count means something when reads are spread evenly.
+    fn decay_period(&self) -> u32 {
+        const READS_PER_REGION: u32 = 64;
+        (self.regions() * READS_PER_REGION).max(1024)
+    }
+
+    fn decay(&mut self) {
+        self.reads.iter_mut().for_each(|r| *r /= 2);
+        self.reads_until_decay = self.decay_period();
+    }
+}
+
+/// A sub-region to be activated, and the region that has to make room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recommended {
+    /// Sub-region that the host should load.
+    pub activate: SubRegion,
+    /// Region that the host should drop first.
+    pub inactivate: Option<u16>,
+}

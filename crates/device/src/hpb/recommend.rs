@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The line of recommendations that wait for a response to travel with: at most two sub-regions to activate and two
+//! regions to inactivate fit into one (JESD220-3). It knows nothing of why they are made.
+
+use super::Recommended;
+use readpath_proto::typed::{HpbNotification, SubRegion};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Item {
+    Activate(SubRegion),
+    Inactivate(u16),
+}
+
+/// A bounded line, first in, first out; notifications of different logical units are never mixed.
+pub struct Recommendations {
+    line: VecDeque<(u8, Item)>,
+    reset_pending: u8,
+}
+
+impl Recommendations {
+    /// Entries the line can hold.
+    pub const CAPACITY: usize = 128;
+    /// How often an HPB reset is announced, should the host not react.
+    const RESET_REPEATS: u8 = 4;
+
+    /// An empty line.
+    pub fn new() -> Self {
+        Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0 }
+    }
+
+    /// Adds a recommendation for `lun`; false when the line is full and nothing was added.
+    pub fn push(&mut self, lun: u8, what: Recommended) -> bool {
+        if self.line.len() + 2 > Self::CAPACITY {
+            return false;
+        }
+        if let Some(region) = what.inactivate {
+            self.line.push_back((lun, Item::Inactivate(region)));
+        }
+        self.line.push_back((lun, Item::Activate(what.activate)));
+        true
+    }
+
+    /// The host has to be told that everything was lost.
+    pub fn announce_reset(&mut self) {
+        self.line.clear();
+        self.reset_pending = Self::RESET_REPEATS;
+    }
+
+    /// The host has reacted: it loads entries again or has asked for the reset itself.
+    pub fn reset_seen(&mut self) {
+        self.reset_pending = 0;
+    }
+
+    /// Drops everything that waits.
+    pub fn clear(&mut self) {
+        self.line.clear();
+        self.reset_pending = 0;
+    }
+
+    /// Whether a response could carry something.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.reset_pending == 0
+    }
+
+    /// What the next GOOD response carries.
+    pub fn take(&mut self) -> Option<HpbNotification> {
+        if self.reset_pending > 0 {
+            self.reset_pending -= 1;
+            return Some(HpbNotification { operation: HpbNotification::RESET, ..HpbNotification::default() });
+        }
+        let &(lun, _) = self.line.front()?;
+        let mut n = HpbNotification { operation: HpbNotification::REGION_UPDATE, lun, ..HpbNotification::default() };
+        while let Some(&(of, item)) = self.line.front() {
+            match item {
+                _ if of != lun => break,
+                Item::Activate(at) if n.active_count < 2 => {
+                    n.active[usize::from(n.active_count)] = at;
+                    n.active_count += 1;
+                }
+                Item::Inactivate(region) if n.inactive_count < 2 => {
+                    n.inactive[usize::from(n.inactive_count)] = region;
+                    n.inactive_count += 1;
+                }
+                _ => break,
+            }
+            self.line.pop_front();
+        }
+        Some(n)
+    }
+}
+
+impl Default for Recommendations {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hand-outs, freshness and recommendations of one unit.
+
+use super::*;
+
+fn config() -> HpbConfig {
+    HpbConfig {
+        region_size: 8,
+        sub_region_size: 7,
+        max_active_regions: 2,
+        activate_after: 2,
+        refresh_after: 3,
+        repeat_after: Ns::from_ms(1),
+        freshness_chunk_entries: 4,
+        verification: Verification::On,
+    }
+}
+
+/// 100 blocks: regions of 32 entries in two sub-regions of 16; the last region has only 4 blocks.
+fn unit(config: HpbConfig) -> HpbUnit {
+    let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 0, pinned_regions: 0 };
+    HpbUnit::new(0, 1000, &lu, &config)
+}
+
+const A: SubRegion = SubRegion { region: 0, index: 1 };
+
+#[test]
+fn an_entry_is_good_until_its_chunk_changes_or_it_is_superseded() {
+    let (mut u, codec) = (unit(config()), EntryCodec::new([5, 6]));
+    let entry = codec.make(1000 + 20, Ppn(77), 1);
+    let verify = |u: &HpbUnit, block, e| u.verify(&codec, block, e, 1 << 20);
+    assert_eq!(verify(&u, 20, entry), Verdict::Inactive);
+    assert!(u.hand_out(A, 1));
+    assert_eq!(verify(&u, 20, entry), Verdict::Good(Ppn(77)));
+    assert_eq!(verify(&u, 21, entry), Verdict::Forged, "made for another block");
+    assert_eq!(verify(&u, 20, HpbEntry::ZERO), Verdict::Zero);
+    u.block_changed(24);
+    assert_eq!(verify(&u, 20, entry), Verdict::Good(Ppn(77)), "another chunk");
+    u.block_changed(23);
+    assert_eq!(verify(&u, 20, entry), Verdict::Stale, "a neighbour in the chunk changed");
+    assert!(u.hand_out(A, 2));
+    assert_eq!(verify(&u, 20, entry), Verdict::Stale, "of the hand-out before");
+    assert_eq!(verify(&u, 20, codec.make(1020, Ppn(77), 2)), Verdict::Good(Ppn(77)));
+    assert!(u.hand_out(A, 3));
+    assert_eq!(verify(&u, 20, entry), Verdict::Forged, "too old to be told from a forgery");
+    u.reset();
+    assert_eq!(verify(&u, 20, codec.make(1020, Ppn(77), 3)), Verdict::Inactive);
+}
+
+#[test]
+fn the_short_last_region_has_one_short_sub_region() {
+    let u = unit(config());
+    assert_eq!(u.regions(), 4);
+    assert_eq!(u.blocks_of(SubRegion { region: 3, index: 0 }), Some(96..100));
+    assert_eq!(u.blocks_of(SubRegion { region: 3, index: 1 }), None);
+    assert_eq!(u.blocks_of(SubRegion { region: 4, index: 0 }), None);
+    assert_eq!(u.blocks_of(SubRegion { region: 0, index: 2 }), None);
+}
+
+#[test]
+fn misses_lead_to_recommendations_that_are_repeated_until_followed() {
+    let mut u = unit(config());
+    let recommended = Some(Recommended { activate: A, inactivate: None });
+    assert_eq!(u.note_read(Ns(0), 16, false), None);
+    assert_eq!(u.note_read(Ns(1), 17, false), recommended);
+    for t in 2..20 {
+        assert_eq!(u.note_read(Ns(t), 17, false), None, "not again so soon");
+    }
+    assert_eq!(u.note_read(Ns::from_ms(2), 17, false), recommended, "it was not followed");
+    u.hand_out(A, 1);
+    assert_eq!(u.note_read(Ns::from_ms(9), 17, true), None);
+    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), None);
+    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), None);
+    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), recommended, "three reads of entries that were no good");
+}
+
+#[test]
+fn a_full_set_changes_only_for_a_clearly_hotter_region() {
+    let mut u = unit(config());
+    for block in [0, 32] {
+        u.note_read(Ns(0), block, false);
+        assert!(u.note_read(Ns(0), block, false).is_some());
+    }
+    for _ in 0..20 {
+        u.note_read(Ns(0), 0, true);
+    }
+    let mut got = None;
+    let mut reads = 0;
+    while got.is_none() {
+        got = u.note_read(Ns(0), 64, false);
+        reads += 1;
+    }
+    let expected = Recommended { activate: SubRegion { region: 2, index: 0 }, inactivate: Some(1) };
+    assert_eq!(got, Some(expected), "region 1 is the coldest");
+    assert!(reads > 2 * 2 + 4, "{reads} reads against 2 of the victim");
+}
+
+#[test]
+fn notifications_carry_two_of_each_and_keep_units_apart() {
+    let mut line = Recommendations::new();
+    let r = |i| Recommended { activate: SubRegion { region: i, index: 0 }, inactivate: Some(i + 100) };
+    for i in 0..3 {
+        assert!(line.push(0, r(i)));
+    }
+    assert!(line.push(1, r(9)));
+    let n = line.take().unwrap();
+    assert_eq!((n.lun, n.active_count, n.inactive_count, n.inactive), (0, 2, 2, [100, 101]));
+    let n = line.take().unwrap();
+    assert_eq!((n.lun, n.active_count, n.inactive_count, n.active[0].region), (0, 1, 1, 2));
+    assert_eq!(line.take().unwrap().lun, 1);
+    assert_eq!(line.take(), None);
+    while line.push(0, r(1)) {}
+    line.announce_reset();
+    assert_eq!(line.take().unwrap().operation, HpbNotification::RESET);
+    line.reset_seen();
+    assert!(line.is_empty());
+}
+use readpath_proto::typed::HpbNotification;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the core asks of the medium. The core never touches a byte: it says which slice is read, written or erased, and
+//! whoever drives it moves the data (or, in a pure timing run, nothing).
+
+use readpath_flash::Ppn;
+
+/// One movement of data. A driver executes them in the order in which they are polled, at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MediaOp {
+    /// Block `index` of write request `tag` is now in buffer slot `slot`.
+    Fill {
+        /// Request.
+        tag: u8,
+        /// Block within the request.
+        index: u32,
+        /// Slot of the write buffer.
+        slot: u16,
+    },
+    /// Buffer slot `slot` has been programmed into slice `ppn`.
+    Program {
+        /// Slot of the write buffer.
+        slot: u16,
+        /// The slice.
+        ppn: Ppn,
+    },
+    /// Slice `ppn` is the data of block `index` of read request `tag`.
+    ReadFlash {
+        /// Request.
+        tag: u8,
+        /// Block within the request.
+        index: u32,
+        /// The slice.
+        ppn: Ppn,
+    },
+    /// Buffer slot `slot` is the data of block `index` of read request `tag`.
+    ReadBuffer {
+        /// Request.
+        tag: u8,
+        /// Block within the request.
+        index: u32,
+        /// Slot of the write buffer.
+        slot: u16,
+    },
+    /// Block `index` of read request `tag` was never written, or trimmed: it reads as zeros.
+    ReadZeros {
+        /// Request.
+        tag: u8,
+        /// Block within the request.
+        index: u32,
+    },
+    /// `slices` slices from `first` on are erased.
+    Erase {
+        /// First slice of the superblock.
+        first: Ppn,
+        /// Slices of the superblock.
+        slices: u32,
+    },
+}
+
+/// Whether media operations are reported at all.
+pub trait MediaMode {
+    /// False compiles them out.
+    const ACTIVE: bool;
+}
+
+/// Nobody moves data; only time is simulated.
+pub struct NoMedia;
+
+impl MediaMode for NoMedia {
+    const ACTIVE: bool = false;
+}
+
+/// Every movement of data is reported.
+pub struct WithMedia;
+
+impl MediaMode for WithMedia {
+    const ACTIVE: bool = true;
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The query manager: descriptors, attributes and flags (JESD220 §14), answered from the configuration and a little
+//! state. It knows nothing of time.
+
+use crate::config::DeviceConfig;
+use crate::device::UfsDevice;
+use crate::media::MediaMode;
+use crate::probe::Probe;
+use readpath_flash::DieSched;
+use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::desc::{
+    DeviceDescriptor, GeometryDescriptor, HealthDescriptor, InterconnectDescriptor, PowerDescriptor,
+    RpmbUnitDescriptor, UnitDescriptor, encode_string,
+};
+use readpath_proto::hpb;
+use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
+use readpath_proto::scsi::WLUN_RPMB;
+use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
+
+const SECTOR_BYTES: u64 = 512;
+
+/// Flags and attributes that a host can change.
+pub(crate) struct QueryState {
+    flags: u32,
+    /// Values of attributes with IDN below 20h.
+    attributes: [u32; 0x20],
+}
+
+impl QueryState {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let mut attributes = [0; 0x20];
+        attributes[usize::from(attribute::CURRENT_POWER_MODE)] = 0x11;
+        attributes[usize::from(attribute::MAX_DATA_IN_SIZE)] = 8;
+        attributes[usize::from(attribute::MAX_DATA_OUT_SIZE)] = 8;
+        attributes[usize::from(attribute::MAX_NUM_OF_RTT)] = 2;
+        let mut flags = 0;
+        if config.hpb.is_some() {
+            flags |= 1 << flag::HPB_EN;
+        }
+        QueryState { flags, attributes }
+    }
+
+    /// Bit 0 of the device information in responses.
+    pub(crate) fn event_alert(&self) -> bool {
+        let control = self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)];
+        let status = self.attributes[usize::from(attribute::EXCEPTION_EVENT_STATUS)];
+        control & status != 0
+    }
+}
+
+/// What a host may do with an attribute.
+fn attribute_access(idn: u8) -> Option<(bool, bool)> {
+    let (read, write) = match idn {
+        attribute::BOOT_LUN_EN
+        | attribute::ACTIVE_ICC_LEVEL
+        | attribute::OUT_OF_ORDER_DATA_EN
+        | attribute::MAX_DATA_IN_SIZE
+        | attribute::MAX_DATA_OUT_SIZE
+        | attribute::REF_CLK_FREQ
+        | attribute::CONFIG_DESCR_LOCK
+        | attribute::MAX_NUM_OF_RTT
+        | attribute::EXCEPTION_EVENT_CONTROL => (true, true),
+        attribute::SECONDS_PASSED => (false, true),
+        _ => (true, false),
+    };
+    attribute::bytes(idn).map(|_| (read, write))
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    pub(crate) fn query(&mut self, now: Ns, tag: u8, request: &QueryRequest) {
+        let mut data = std::mem::take(&mut self.slots[usize::from(tag)].data_in);
+        data.clear();
+        let answer = self.query_result(request, &mut data);
+        let (code, value) = match answer {
+            Ok(value) => (result::SUCCESS, value),
+            Err(code) => (code, 0),
+        };
+        let length = data.len() as u16;
+        let response = QueryResponse {
+            result: code,
+            opcode: request.opcode,
+            idn: request.idn,
+            index: request.index,
+            selector: request.selector,
+            length,
+            value,
+        };
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.data_in = data;
+        slot.outcome = Some(ReplyBody::Query(response));
+        self.reply(now, tag);
+    }
+
+    fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
+        match q.opcode {
+            opcode::NOP => Ok(0),
+            opcode::READ_DESCRIPTOR => {
+                self.read_descriptor(q, data)?;
+                data.truncate(usize::from(q.length));
+                Ok(0)
+            }
+            opcode::WRITE_DESCRIPTOR => Err(result::NOT_WRITABLE),
+            opcode::READ_ATTRIBUTE => {
+                let (readable, _) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
+                if !readable {
+                    return Err(result::NOT_READABLE);
+                }
+                Ok(self.target.query.attributes[usize::from(q.idn)])
+            }
+            opcode::WRITE_ATTRIBUTE => {
+                let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
+                if !writable {
+                    return Err(result::NOT_WRITABLE);
+                }
+                let bits = u32::from(attribute::bytes(q.idn).unwrap_or(4)) * 8;
+                if bits < 32 && q.value >> bits != 0 {
+                    return Err(result::INVALID_VALUE);
+                }
+                self.target.query.attributes[usize::from(q.idn)] = q.value;
+                Ok(q.value)
+            }
+            opcode::READ_FLAG => {
+                self.known_flag(q.idn)?;
+                Ok(self.target.query.flags >> q.idn & 1)
+            }
+            opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
+                self.known_flag(q.idn)?;
+                self.change_flag(q)
+            }
+            _ => Err(result::INVALID_OPCODE),
+        }
+    }
+
+    fn known_flag(&self, idn: u8) -> Result<(), u8> {
+        let hpb = self.config.hpb.is_some();
+        match idn {
+            flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
+            flag::HPB_RESET | flag::HPB_EN if hpb => Ok(()),
+            _ => Err(result::INVALID_IDN),
+        }
+    }
+
+    fn change_flag(&mut self, q: &QueryRequest) -> Result<u32, u8> {
+        match (q.idn, q.opcode) {
+            // Both are done as soon as they are asked for, so the flag reads 0 at once.
+            (flag::DEVICE_INIT, opcode::SET_FLAG) => Ok(0),
+            (flag::HPB_RESET, opcode::SET_FLAG) => {
+                self.target.hpb_in_use = true;
+                self.reset_hpb();
+                Ok(0)
+            }
+            (flag::BACKGROUND_OPS_EN | flag::LIFE_SPAN_MODE_EN | flag::HPB_EN, op) => {
+                let bit = 1 << q.idn;
+                let flags = &mut self.target.query.flags;
+                match op {
+                    opcode::SET_FLAG => *flags |= bit,
+                    opcode::CLEAR_FLAG => *flags &= !bit,
+                    _ => *flags ^= bit,
+                }
+                Ok(*flags >> q.idn & 1)
+            }
+            _ => Err(result::NOT_WRITABLE),
+        }
+    }
+
+    fn read_descriptor(&self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<(), u8> {
+        let only_index_0 = |index| if index == 0 { Ok(()) } else { Err(result::INVALID_INDEX) };
+        match q.idn {
+            descriptor::DEVICE => {
+                only_index_0(q.index)?;
+                data.extend(self.device_descriptor().to_bytes());
+            }
+            descriptor::GEOMETRY => {
+                only_index_0(q.index)?;
+                data.extend(self.geometry_descriptor().to_bytes());
+            }
+            descriptor::UNIT if q.index == WLUN_RPMB => data.extend(RpmbUnitDescriptor::default().to_bytes()),
+            descriptor::UNIT if q.index < 8 => data.extend(self.unit_descriptor(q.index).to_bytes()),
+            descriptor::UNIT => return Err(result::INVALID_INDEX),
+            descriptor::INTERCONNECT => {
+                only_index_0(q.index)?;
+                data.extend(InterconnectDescriptor::default().to_bytes());
+            }
+            descriptor::POWER => {
+                only_index_0(q.index)?;
+                data.extend(PowerDescriptor::default().to_bytes());
+            }
+            descriptor::HEALTH => {
+                only_index_0(q.index)?;
+                data.extend(HealthDescriptor::default().to_bytes());
+            }
+            descriptor::STRING => {
+                let d = DeviceDescriptor::default();
+                let text = match q.index {
+                    i if i == d.manufacturer_name => "READPATH",
+                    i if i == d.product_name => &self.config.product_name,
+                    i if i == d.serial_number => "0000000000000001",
+                    i if i == d.oem_id => "READPATH",
+                    i if i == d.product_revision => "0001",
+                    _ => return Err(result::INVALID_INDEX),
+                };
+                encode_string(text, data).map_err(|_| result::GENERAL_FAILURE)?;
+            }
+            _ => return Err(result::INVALID_IDN),
+        }
+        Ok(())
+    }
+
+    fn device_descriptor(&self) -> DeviceDescriptor {
+        let mut d = DeviceDescriptor { number_lu: self.config.lus.len() as u8, ..DeviceDescriptor::default() };
+        d.queue_depth = self.config.queue_depth as u8;
+        if self.config.hpb.is_some() {
+            d.ufs_features |= hpb::FEATURE_HPB;
+            d.extended_features |= u32::from(hpb::FEATURE_HPB);
+            d.hpb_version = hpb::VERSION_1_0;
+            d.hpb_control = hpb::CONTROL_DEVICE;
+        }
+        d
+    }
+
+    fn geometry_descriptor(&self) -> GeometryDescriptor {
+        let bytes = u64::from(self.config.geometry.slices()) * u64::from(BLOCK_BYTES);
+        let mut d = GeometryDescriptor { total_raw_capacity: bytes / SECTOR_BYTES, ..GeometryDescriptor::default() };
+        if let Some(hpb) = &self.config.hpb {
+            d.hpb_region_size = hpb.region_size;
+            d.hpb_sub_region_size = hpb.sub_region_size;
+            d.hpb_number_lu = self.config.lus.iter().filter(|lu| lu.hpb).count() as u8;
+            d.hpb_max_active_regions = hpb.max_active_regions;
+        }
+        d
+    }
+
+    fn unit_descriptor(&self, lun: u8) -> UnitDescriptor {
+        let Some(lu) = self.config.lus.get(usize::from(lun)) else {
+            return UnitDescriptor { unit_index: lun, ..UnitDescriptor::default() };
+        };
+        let mut d = UnitDescriptor {
+            unit_index: lun,
+            lu_enable: 1,
+            logical_block_count: u64::from(lu.blocks),
+            erase_block_size: self.config.geometry.slices_per_superblock(),
+            provisioning_type: 3,
+            physical_resource_count: u64::from(lu.blocks),
+            ..UnitDescriptor::default()
+        };
+        if lu.hpb {
+            d.lu_enable = hpb::LU_ENABLED_HPB;
+            d.hpb_max_active_regions = lu.max_active_regions;
+            d.hpb_pinned_start = lu.pinned_start;
+            d.hpb_pinned_count = lu.pinned_regions;
+        }
+        d
+    }
+}

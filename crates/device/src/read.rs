@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way of a read: entry or map cache or map page, then the data page, then the link.
+
+use crate::device::{UfsDevice, Work};
+use crate::ftl::{FrameState, Mapping};
+use crate::hpb::Verdict;
+use crate::media::{MediaMode, MediaOp};
+use crate::ops::{Job, NO_OP, Op};
+use crate::probe::Probe;
+use readpath_flash::{DieSched, Done, OpId, Ppn};
+use readpath_kit::Ns;
+use readpath_proto::typed::{HpbEntry, Sense};
+
+/// Operations that one request may have in progress; the rest of a long read follows as they end.
+pub(crate) const OPS_PER_REQUEST: u32 = 16;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// READ or HPB READ arrives. An entry that is not good is ignored: the data is the same either way.
+    #[inline]
+    pub(crate) fn read(&mut self, now: Ns, tag: u8, lba: u64, blocks: u32, entry: Option<HpbEntry>) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let lun = usize::from(slot.lun);
+        if lba + u64::from(blocks) > u64::from(self.config.lus[lun].blocks) {
+            return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
+        }
+        let block = lba as u32;
+        slot.lpn = self.bases[lun] + block;
+        slot.blocks = blocks;
+        slot.issued = 0;
+        slot.left = blocks;
+        slot.in_flight = 0;
+        if blocks == 0 {
+            let life = slot.life;
+            return self.work(now, self.config.firmware.control, Work::Served { tag, life, count: 0 });
+        }
+        let hinted = entry.and_then(|e| self.judge(lun, block, e));
+        if blocks == 1 && self.target.hpb_in_use {
+            self.note_read(now, lun, block, hinted.is_some());
+        }
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.hinted = hinted;
+        self.issue_reads(now, tag, entry.is_some());
+    }
+
+    #[inline]
+    fn judge(&mut self, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
+        let unit = self.hpb[lun].as_ref()?;
+        self.stats.hpb_reads += 1;
+        let counter = match unit.verify(&self.codec, block, entry, self.array_has()) {
+            Verdict::Good(ppn) => {
+                self.stats.hpb_hits += 1;
+                return Some(ppn);
+            }
+            Verdict::Zero => &mut self.stats.hpb_zero,
+            Verdict::Inactive => &mut self.stats.hpb_inactive,
+            Verdict::Stale => &mut self.stats.hpb_stale,
+            Verdict::Forged => &mut self.stats.hpb_forged,
+        };
+        *counter += 1;
+        None
+    }
+
+    #[inline]
+    fn note_read(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
+        let Some(unit) = &mut self.hpb[lun] else { return };
+        if let Some(what) = unit.note_read(now, block, good)
+            && !self.recommendations.push(unit.lun(), what)
+        {
+            unit.not_recommended(what.activate);
+        }
+    }
+
+    /// Begins work for as much of the request as its limit allows.
+    fn issue_reads(&mut self, now: Ns, tag: u8, first_is_hpb: bool) {
+        let mut extra = if first_is_hpb { self.config.firmware.hpb_read_extra } else { Ns::ZERO };
+        loop {
+            let slot = &self.slots[usize::from(tag)];
+            if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
+                return;
+            }
+            let (index, lpn, life) = (slot.issued, slot.lpn + slot.issued, slot.life);
+            let left = slot.blocks - index;
+            let count = match slot.hinted.filter(|_| index == 0) {
+                Some(ppn) => {
+                    self.begin_flash_read(now, tag, life, index, lpn, ppn, 1, extra);
+                    1
+                }
+                None => self.issue_run(now, tag, life, index, lpn, left, extra),
+            };
+            extra = Ns::ZERO;
+            self.slots[usize::from(tag)].issued += u32::from(count);
+        }
+    }
+
+    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
+    #[allow(clippy::too_many_arguments)]
+    fn issue_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
+        // The write buffer's index is SRAM; the rest of the map has to be paid for.
+        if let Mapping::Buffered(_) = self.map.get(lpn) {
+            return self.serve_from_sram(now, tag, life, index, lpn, left, extra);
+        }
+        let page = self.map.page_of(lpn);
+        let to_page_end = (page + 1) * self.map.page_entries() - lpn;
+        let most = left.min(to_page_end).min(u32::from(u16::MAX));
+        if self.map.directory(page).is_none() {
+            return self.serve_from_sram(now, tag, life, index, lpn, most, extra);
+        }
+        match self.cache.lookup(page) {
+            FrameState::Present => {
+                let n = self.translate_run(now, tag, life, index, lpn, most, extra);
+                self.stats.map_hits += u64::from(n);
+                n
+            }
+            state => {
+                // Buffered blocks further on are found when the run is translated.
+                self.stats.map_misses += u64::from(most);
+                let id = self.ops.take(Op {
+                    job: Job::HostRead,
+                    tag,
+                    count: most as u16,
+                    next: NO_OP,
+                    life,
+                    index,
+                    lpn,
+                    ppn: Ppn(0),
+                    frame: 0,
+                });
+                self.slots[usize::from(tag)].in_flight += 1;
+                self.wait_for_map(now, id, page, state);
+                most as u16
+            }
+        }
+    }
+
+    fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState) {
+        let frame = match state {
+            FrameState::Loading(frame) => frame,
+            _ => match self.cache.begin_load(page) {
+                Some(frame) => {
+                    self.begin_map_load(now, page, frame);
+                    frame
+                }
+                None => return self.stalled.push_back(id),
+            },
+        };
+        let head = &mut self.waiters[frame as usize];
+        self.ops.get_mut(id).next = *head;
+        *head = id;
+    }
+
+    fn begin_map_load(&mut self, now: Ns, page: u32, frame: u32) {
+        let ppn = self.map.directory(page).expect("only existing map pages are loaded");
+        self.stats.map_loads += 1;
+        let op = Op { job: Job::MapLoad, tag: 0, count: 1, next: NO_OP, life: 0, index: 0, lpn: page, ppn, frame };
+        let id = self.ops.take(op);
+        self.waiters[frame as usize] = NO_OP;
+        self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+    }
+
+    /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
+    pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
+        let frame = self.ops.get(id).frame;
+        self.ops.free(id);
+        self.cache.finish_load(frame);
+        let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
+        // The chain is last in, first out: turn it round.
+        let mut ordered = NO_OP;
+        while chain != NO_OP {
+            let next = std::mem::replace(&mut self.ops.get_mut(chain).next, ordered);
+            ordered = chain;
+            chain = next;
+        }
+        while ordered != NO_OP {
+            let op = *self.ops.get(ordered);
+            self.ops.free(ordered);
+            ordered = op.next;
+            self.translate_all(now, &op);
+        }
+        for _ in 0..self.stalled.len() {
+            let id = self.stalled.pop_front().expect("counted");
+            let op = *self.ops.get(id);
+            let page = self.map.page_of(op.lpn);
+            match self.cache.lookup(page) {
+                FrameState::Present => {
+                    self.ops.free(id);
+                    self.translate_all(now, &op);
+                }
+                state => self.wait_for_map(now, id, page, state),
+            }
+        }
+    }
+
+    /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
+    fn translate_all(&mut self, now: Ns, op: &Op) {
+        if !self.is_alive(op.tag, op.life) {
+            return;
+        }
+        self.slots[usize::from(op.tag)].in_flight -= 1;
+        let mut at = 0;
+        while at < op.count {
+            let left = u32::from(op.count - at);
+            let (index, lpn) = (op.index + u32::from(at), op.lpn + u32::from(at));
+            at += self.translate_run(now, op.tag, op.life, index, lpn, left, Ns::ZERO);
+        }
+        let slot = &self.slots[usize::from(op.tag)];
+        if slot.issued < slot.blocks {
+            self.issue_reads(now, op.tag, false);
+        }
+    }
+
+    /// Serves the first run of blocks, whose map page is in SRAM, that lies together; returns its length.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    fn translate_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, most: u32, extra: Ns) -> u16 {
+        let Mapping::Flash(ppn) = self.map.get(lpn) else {
+            return self.serve_from_sram(now, tag, life, index, lpn, most, extra);
+        };
+        let per_page = self.config.geometry.slices_per_page();
+        let to_page_end = per_page - ppn.0 % per_page;
+        let mut n = 1;
+        while n < most.min(to_page_end) && self.map.get(lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
+            n += 1;
+        }
+        self.begin_flash_read(now, tag, life, index, lpn, ppn, n as u16, extra);
+        n as u16
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    fn begin_flash_read(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, ppn: Ppn, count: u16, extra: Ns) {
+        let op = Op { job: Job::HostRead, tag, count, next: NO_OP, life, index, lpn, ppn, frame: 0 };
+        let id = self.ops.take(op);
+        self.slots[usize::from(tag)].in_flight += 1;
+        self.stats.data_reads += 1;
+        self.work(now, self.config.firmware.flash_op + extra, Work::Flash(id));
+    }
+
+    /// A page of data has left flash.
+    #[inline]
+    pub(crate) fn read_done(&mut self, now: Ns, done: Done) {
+        let op = *self.ops.get(done.op);
+        self.ops.free(done.op);
+        if !self.is_alive(op.tag, op.life) {
+            return;
+        }
+        if M::ACTIVE {
+            for i in 0..u32::from(op.count) {
+                self.emit(MediaOp::ReadFlash { tag: op.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
+            }
+        }
+        let slot = &mut self.slots[usize::from(op.tag)];
+        slot.in_flight -= 1;
+        if slot.issued < slot.blocks {
+            self.issue_reads(now, op.tag, false);
+        }
+        self.blocks_ready(done.at, op.tag, op.count);
+    }
+
+    /// Serves a run of blocks that are all buffered, or all unmapped, without flash; returns its length. The data is
+    /// taken now; only the firmware's time passes.
+    #[allow(clippy::too_many_arguments)]
+    fn serve_from_sram(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, most: u32, extra: Ns) -> u16 {
+        let buffered = matches!(self.map.get(lpn), Mapping::Buffered(_));
+        let mut n = 0;
+        while n < most.min(u32::from(u16::MAX)) {
+            let index = index + n;
+            match self.map.get(lpn + n) {
+                Mapping::Buffered(slot) if buffered => self.emit(MediaOp::ReadBuffer { tag, index, slot }),
+                Mapping::Unmapped if !buffered => self.emit(MediaOp::ReadZeros { tag, index }),
+                _ => break,
+            }
+            n += 1;
+        }
+        let counter = if buffered { &mut self.stats.buffer_hits } else { &mut self.stats.unmapped_reads };
+        *counter += u64::from(n);
+        self.work(now, self.config.firmware.buffer_read + extra, Work::Served { tag, life, count: n as u16 });
+        n as u16
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be chosen about the host driver.
+
+/// Order in which active regions are kept and evicted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListOrder {
+    /// By activation, as Linux does: a region moves to the tail only when one of its sub-regions is (re)activated.
+    Activation,
+    /// By use: every HPB READ moves its region to the tail.
+    Recency,
+}
+
+/// HPB of the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HpbOptions {
+    /// Order of eviction.
+    pub order: ListOrder,
+    /// Do exactly as Linux 6.1, holes included: writes during a map load are forgotten, map errors count as success, and
+    /// a failed activation waits for the next notification.
+    pub strict_linux: bool,
+    /// Whether writes make entries dirty. Off only in tests that show what the dirty bitmap is good for.
+    pub dirty_bitmap: bool,
+    /// Upper bound on the bytes of maps held, if below what the device allows.
+    pub max_map_bytes: Option<u64>,
+}
+
+impl Default for HpbOptions {
+    fn default() -> Self {
+        HpbOptions { order: ListOrder::Activation, strict_linux: false, dirty_bitmap: true, max_map_bytes: None }
+    }
+}
+
+/// The host driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostConfig {
+    /// Transfer request slots of the controller (NUTRS), 2 to 64; the last is kept for queries, as Linux does.
+    pub slots: u8,
+    /// Longest transfer of one command in blocks of 4 KiB, 1 to 65535; longer requests are split.
+    pub max_transfer_blocks: u16,
+    /// HPB, if it is to be used.
+    pub hpb: Option<HpbOptions>,
+}
+
+impl HostConfig {
+    /// Linux's limits: 32 slots, 128 segments of 4 KiB.
+    pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None };
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Maps of sub-regions and their dirty bitmaps, in one flat table each, and their bytes counted. Entries are stored as
+//! they came; nobody here looks into them.
+
+use super::HostMemory;
+use fixedbitset::FixedBitSet;
+use readpath_kit::{huge_vec, prefetch};
+use readpath_proto::typed::HpbEntry;
+
+/// A fixed number of maps of equal size.
+pub struct MapStore {
+    entries_per_map: u32,
+    entries: Vec<u64>,
+    dirty: FixedBitSet,
+    free: Vec<u32>,
+    maps: u32,
+    peak_maps: u32,
+}
+
+impl MapStore {
+    /// `maps` maps of `entries_per_map` entries. The operating system gives the memory when a map is first filled.
+    pub fn new(maps: u32, entries_per_map: u32) -> Self {
+        let entries = maps as usize * entries_per_map as usize;
+        MapStore {
+            entries_per_map,
+            entries: huge_vec(entries),
+            dirty: FixedBitSet::with_capacity(entries),
+            free: (0..maps).rev().collect(),
+            maps,
+            peak_maps: 0,
+        }
+    }
+
+    /// A map that nobody uses, all zeros and clean.
+    pub fn take(&mut self) -> Option<u32> {
+        let map = self.free.pop()?;
+        self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
+        let first = self.first(map);
+        self.entries[first..first + self.entries_per_map as usize].fill(0);
+        self.clean(map);
+        Some(map)
+    }
+
+    pub fn release(&mut self, map: u32) {
+        self.free.push(map);
+    }
+
+    /// Entries as HPB READ BUFFER returned them; what it did not return becomes zero.
+    pub fn fill(&mut self, map: u32, bytes: &[u8]) {
+        let first = self.first(map);
+        let entries = &mut self.entries[first..first + self.entries_per_map as usize];
+        let (words, _) = bytes.as_chunks::<8>();
+        let n = words.len().min(entries.len());
+        for (entry, word) in entries[..n].iter_mut().zip(words) {
+            *entry = u64::from_ne_bytes(*word);
+        }
+        entries[n..].fill(0);
+    }
+
+    #[inline]
+    pub fn entry(&self, map: u32, slot: u32) -> HpbEntry {
+        HpbEntry(self.entries[self.first(map) + slot as usize].to_ne_bytes())
+    }
+
+    #[inline]
+    pub fn any_dirty(&self, map: u32, slot: u32, count: u32) -> bool {
+        let first = self.first(map) + slot as usize;
+        if count == 1 { self.dirty[first] } else { self.dirty.contains_any_in_range(first..first + count as usize) }
+    }
+
+    pub fn mark_dirty(&mut self, map: u32, slot: u32, count: u32) {
+        let first = self.first(map) + slot as usize;
+        self.dirty.insert_range(first..first + count as usize);
+    }
+
+    pub fn clean(&mut self, map: u32) {
+        let first = self.first(map);
+        self.dirty.remove_range(first..first + self.entries_per_map as usize);
+    }
+
+    #[inline]
+    pub fn prefetch(&self, map: u32, slot: u32) {
+        let first = self.first(map) + slot as usize;
+        prefetch(&self.entries, first);
+        prefetch(self.dirty.as_slice(), first / usize::BITS as usize);
+    }
+
+    pub fn memory(&self) -> HostMemory {
+        let used = u64::from(self.maps) - self.free.len() as u64;
+        let (map, bitmap) = (u64::from(self.entries_per_map) * 8, u64::from(self.entries_per_map).div_ceil(8));
+        HostMemory {
+            map_bytes: used * map,
+            bitmap_bytes: used * bitmap,
+            table_bytes: 0,
+            peak_bytes: u64::from(self.peak_maps) * (map + bitmap),
+        }
+    }
+
+    #[inline]
+    fn first(&self, map: u32) -> usize {
+        map as usize * self.entries_per_map as usize
+    }
+}

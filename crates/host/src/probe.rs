@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finding out what is on the other side: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
+//! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps that
+//! only concern power and speed of a physical link.
+
+use crate::config::HpbOptions;
+use crate::hpb::HpbLu;
+use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
+use readpath_proto::hpb::{self, HpbGeometry, HpbGeometryError};
+use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
+use readpath_proto::typed::{Cdb, Command, QueryRequest, ReplyBody, RequestBody, Status};
+use thiserror::Error;
+
+/// Why the device cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ProbeError {
+    /// The device answered something else than asked, or an error.
+    #[error("{step}: the device answered {answer}")]
+    Answer {
+        /// What was asked.
+        step: &'static str,
+        /// What came.
+        answer: String,
+    },
+    /// A descriptor could not be read.
+    #[error(transparent)]
+    Descriptor(#[from] DescError),
+    /// The HPB fields describe something impossible.
+    #[error(transparent)]
+    Hpb(#[from] HpbGeometryError),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    NopOut,
+    SetDeviceInit,
+    PollDeviceInit,
+    Geometry,
+    Device,
+    MaxSingleCommand,
+    HpbEnabled,
+    ResetHpb,
+    ReportLuns,
+    Unit(u8),
+    PollHpbReset,
+    Done,
+}
+
+/// How often a flag that the device should clear is read before the device is given up (Linux: HPB reset 10 times).
+const POLLS: u32 = 10;
+
+/// A probe under way.
+pub struct Probe {
+    step: Step,
+    options: Option<HpbOptions>,
+    polls: u32,
+    geometry: GeometryDescriptor,
+    device: DeviceDescriptor,
+    hpb: bool,
+    max_blocks: u8,
+    luns: Vec<u8>,
+    /// Units found: LUN, blocks, HPB.
+    pub units: Vec<(u8, u32, Option<HpbLu>)>,
+}
+
+impl Probe {
+    pub fn new(options: Option<HpbOptions>) -> Self {
+        Probe {
+            step: Step::NopOut,
+            options,
+            polls: 0,
+            geometry: GeometryDescriptor::default(),
+            device: DeviceDescriptor::default(),
+            hpb: false,
+            max_blocks: 1,
+            luns: Vec::new(),
+            units: Vec::new(),
+        }
+    }
+
+    /// What to ask next; `None` when all is known.
+    pub fn request(&self) -> Option<RequestBody> {
+        let read_descriptor = |idn, index| query(opcode::READ_DESCRIPTOR, idn, index, 0xFF);
+        Some(match self.step {
+            Step::NopOut => RequestBody::NopOut,
+            Step::SetDeviceInit => query(opcode::SET_FLAG, flag::DEVICE_INIT, 0, 0),
+            Step::PollDeviceInit => query(opcode::READ_FLAG, flag::DEVICE_INIT, 0, 0),
+            Step::Geometry => read_descriptor(descriptor::GEOMETRY, 0),
+            Step::Device => read_descriptor(descriptor::DEVICE, 0),
+            Step::MaxSingleCommand => query(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0, 0),
+            Step::HpbEnabled => query(opcode::READ_FLAG, flag::HPB_EN, 0, 0),
+            Step::ResetHpb => query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0),
+            Step::ReportLuns => {
+                let cdb = Cdb::ReportLuns { select: 0, alloc: 4096 };
+                RequestBody::Command(Command { expected_bytes: 4096, cdb })
+            }
+            Step::Unit(i) => read_descriptor(descriptor::UNIT, self.luns[usize::from(i)]),
+            Step::PollHpbReset => query(opcode::READ_FLAG, flag::HPB_RESET, 0, 0),
+            Step::Done => return None,
+        })
+    }
+
+    /// The answer to what was asked.
+    pub fn on_reply(&mut self, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
+        self.step = match (self.step, body) {
+            (Step::NopOut, ReplyBody::NopIn) => Step::SetDeviceInit,
+            (Step::SetDeviceInit, ReplyBody::Query(q)) if q.result == result::SUCCESS => Step::PollDeviceInit,
+            (Step::PollDeviceInit, ReplyBody::Query(q)) if q.result == result::SUCCESS => {
+                self.poll("fDeviceInit", q.value, Step::Geometry)?
+            }
+            (Step::Geometry, ReplyBody::Query(q)) if q.result == result::SUCCESS => {
+                self.geometry = GeometryDescriptor::parse(data)?;
+                Step::Device
+            }
+            (Step::Device, ReplyBody::Query(q)) if q.result == result::SUCCESS => {
+                self.device = DeviceDescriptor::parse(data)?;
+                self.after_device()
+            }
+            // As Linux: without an answer one block, and no HPB 2.0.
+            (Step::MaxSingleCommand, ReplyBody::Query(q)) => {
+                if q.result == result::SUCCESS {
+                    self.max_blocks = hpb::max_single_blocks(self.device.hpb_version, q.value as u8);
+                }
+                Step::HpbEnabled
+            }
+            (Step::HpbEnabled, ReplyBody::Query(q)) => {
+                self.hpb = q.result == result::SUCCESS && q.value & 1 == 1;
+                if self.hpb { Step::ResetHpb } else { Step::ReportLuns }
+            }
+            (Step::ResetHpb, ReplyBody::Query(_)) => Step::ReportLuns,
+            (Step::ReportLuns, ReplyBody::Response(r)) if r.status == Status::Good => {
+                let (luns, _) = data.get(8..).unwrap_or_default().as_chunks::<8>();
+                self.luns = luns.iter().filter(|l| l[0] == 0).map(|l| l[1]).collect();
+                self.next_unit(0)
+            }
+            (Step::Unit(i), ReplyBody::Query(q)) if q.result == result::SUCCESS => {
+                self.add_unit(self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
+                self.next_unit(i + 1)
+            }
+            (Step::PollHpbReset, ReplyBody::Query(q)) => {
+                if q.result == result::SUCCESS && q.value & 1 == 0 {
+                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
+                    Step::Done
+                } else if self.polls + 1 < POLLS {
+                    self.polls += 1;
+                    Step::PollHpbReset
+                } else {
+                    // Linux destroys the HPB units and goes on without.
+                    self.units.iter_mut().for_each(|(_, _, hpb)| *hpb = None);
+                    Step::Done
+                }
+            }
+            (step, answer) => {
+                let step = match step {
+                    Step::NopOut => "NOP OUT",
+                    Step::SetDeviceInit | Step::PollDeviceInit => "fDeviceInit",
+                    Step::Geometry => "READ DESCRIPTOR geometry",
+                    Step::Device => "READ DESCRIPTOR device",
+                    Step::ReportLuns => "REPORT LUNS",
+                    _ => "READ DESCRIPTOR unit",
+                };
+                return Err(ProbeError::Answer { step, answer: format!("{answer:?}") });
+            }
+        };
+        Ok(())
+    }
+
+    fn poll(&mut self, what: &'static str, value: u32, next: Step) -> Result<Step, ProbeError> {
+        if value & 1 == 0 {
+            return Ok(next);
+        }
+        self.polls += 1;
+        if self.polls >= POLLS {
+            return Err(ProbeError::Answer { step: what, answer: format!("1 in {POLLS} polls") });
+        }
+        Ok(self.step)
+    }
+
+    fn after_device(&mut self) -> Step {
+        let (d, g) = (&self.device, &self.geometry);
+        let described = g.hpb_region_size != 0
+            && g.hpb_sub_region_size != 0
+            && g.hpb_number_lu != 0
+            && g.hpb_max_active_regions != 0;
+        let offered = d.spec_version >= 0x0310 && d.ufs_features & hpb::FEATURE_HPB != 0;
+        self.polls = 0;
+        if self.options.is_none() || !described || !offered || d.hpb_control == hpb::CONTROL_HOST {
+            return Step::ReportLuns;
+        }
+        match d.hpb_version {
+            hpb::VERSION_1_0 => {
+                self.hpb = true;
+                Step::ResetHpb
+            }
+            hpb::VERSION_2_0 => Step::MaxSingleCommand,
+            _ => Step::ReportLuns,
+        }
+    }
+
+    fn next_unit(&self, i: u8) -> Step {
+        if usize::from(i) < self.luns.len() {
+            Step::Unit(i)
+        } else if self.units.iter().any(|(_, _, hpb)| hpb.is_some()) {
+            Step::PollHpbReset
+        } else {
+            Step::Done
+        }
+    }
+
+    fn add_unit(&mut self, lun: u8, unit: &UnitDescriptor) -> Result<(), ProbeError> {
+        if unit.lu_enable == 0 {
+            return Ok(());
+        }
+        let blocks = u32::try_from(unit.logical_block_count).unwrap_or(u32::MAX);
+        let wanted = self.hpb && unit.lu_enable == hpb::LU_ENABLED_HPB && unit.hpb_max_active_regions > 0;
+        let lu = match self.options.filter(|_| wanted) {
+            Some(options) => {
+                let g = &self.geometry;
+                let geometry = HpbGeometry::new(g.hpb_region_size, g.hpb_sub_region_size, unit.logical_block_count)?;
+                let pinned = u32::from(unit.hpb_pinned_start)
+                    ..u32::from(unit.hpb_pinned_start) + u32::from(unit.hpb_pinned_count);
+                let active = u32::from(unit.hpb_max_active_regions);
+                Some(HpbLu::new(geometry, active, pinned, self.max_blocks, options))
+            }
+            None => None,
+        };
+        self.units.push((lun, blocks, lu));
+        Ok(())
+    }
+}
+
+fn query(opcode: u8, idn: u8, index: u8, length: u16) -> RequestBody {
+    RequestBody::Query(QueryRequest { opcode, idn, index, selector: 0, length, value: 0 })
+}

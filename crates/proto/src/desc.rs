@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UFS descriptors as plain structs, to bytes and back.
+//!
+//! Layouts: JESD220 descriptor tables, JESD220-3 for the HPB fields, Linux `include/ufs/ufs.h` (`enum
+//! device_desc_param`, `geometry_desc_param`, `unit_desc_param`, `health_desc_param`). All fields are big-endian.
+//! `Default` is a UFS 3.1 device without HPB that Linux accepts; fields that a struct leaves out keep fixed values.
+//! Knows layouts only: whether counts agree with each other is the device's part.
+
+use crate::query::descriptor;
+
+/// Why bytes are not the descriptor they should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DescError {
+    /// The descriptor (or what was read of it) ends before a field that is needed.
+    #[error("{descriptor} descriptor ends at byte {have}: {field} at byte {offset:#04x} and all after it is missing")]
+    Short {
+        /// Name of the descriptor.
+        descriptor: &'static str,
+        /// Bytes there are: the fewer of those given and bLength.
+        have: usize,
+        /// First field that is missing or cut.
+        field: &'static str,
+        /// Offset of that field.
+        offset: usize,
+    },
+    /// Byte 1, bDescriptorIDN, names another descriptor.
+    #[error("descriptor has IDN {found:#04x}; a {descriptor} descriptor has {expected:#04x}")]
+    Idn {
+        /// Name of the descriptor.
+        descriptor: &'static str,
+        /// IDN found.
+        found: u8,
+        /// IDN that would be right.
+        expected: u8,
+    },
+    /// A string descriptor whose text is no UTF-16: an odd number of bytes or an unpaired surrogate.
+    #[error("string descriptor of {0} bytes does not hold UTF-16 text")]
+    Text(usize),
+    /// A text too long for a string descriptor.
+    #[error("text has {0} UTF-16 units; a string descriptor holds 126")]
+    TextLength(usize),
+}
+
+/// Where a field of a descriptor is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Name of the struct's field.
+    pub name: &'static str,
+    /// Offset of its first byte.
+    pub offset: usize,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+/// A big-endian value in a descriptor.
+trait Wire: Sized {
+    const BYTES: usize;
+    fn put(self, to: &mut [u8]);
+    /// `from` has [`Self::BYTES`] bytes.
+    fn get(from: &[u8]) -> Self;
+}
+
+macro_rules! wire {
+    ($($ty:ty)*) => {$(
+        impl Wire for $ty {
+            const BYTES: usize = size_of::<$ty>();
+
+            fn put(self, to: &mut [u8]) {
+                to.copy_from_slice(&self.to_be_bytes());
+            }
+
+            fn get(from: &[u8]) -> $ty {
+                from.iter().fold(0, |value: $ty, byte| value.wrapping_shl(8) | <$ty>::from(*byte))
+            }
+        }
+    )*};
+}
+
+impl Wire for u8 {
+    const BYTES: usize = 1;
+
+    fn put(self, to: &mut [u8]) {
+        to[0] = self;
+    }
+
+    fn get(from: &[u8]) -> u8 {
+        from[0]
+    }
+}
+
+wire!(u16 u32 u64);
+
+impl Wire for [u16; 16] {
+    const BYTES: usize = 32;
+
+    fn put(self, to: &mut [u8]) {
+        for (value, to) in self.into_iter().zip(to.chunks_exact_mut(2)) {
+            value.put(to);
+        }
+    }
+
+    fn get(from: &[u8]) -> [u16; 16] {
+        std::array::from_fn(|i| u16::get(&from[2 * i..2 * i + 2]))
+    }
+}
+
+/// The bytes that count: at most bLength, of the right IDN, reaching at least to the last of `fields`.
+fn checked<'a>(
+    descriptor: &'static str,
+    expected: u8,
+    fields: &[Field],
+    bytes: &'a [u8],
+) -> Result<&'a [u8], DescError> {
+    const HEADER: [Field; 2] =
+        [Field { name: "bLength", offset: 0, bytes: 1 }, Field { name: "bDescriptorIDN", offset: 1, bytes: 1 }];
+    let have = bytes.first().map_or(0, |length| bytes.len().min((*length).into()));
+    let bytes = &bytes[..have];
+    let ends_before = |field: &&Field| field.offset + field.bytes > have;
+    let short = |field: &Field| DescError::Short { descriptor, have, field: field.name, offset: field.offset };
+    if let Some(field) = HEADER.iter().find(ends_before) {
+        return Err(short(field));
+    }
+    if bytes[1] != expected {
+        return Err(DescError::Idn { descriptor, found: bytes[1], expected });
+    }
+    match fields.iter().find(ends_before) {
+        Some(field) => Err(short(field)),
+        None => Ok(bytes),
+    }
+}
+
+/// Declares a descriptor: name for messages, IDN, length, then `offset name: type = default` per field in ascending
+/// order and `offset = value` per fixed byte.
+macro_rules! descriptor {
+    (
+        $(#[$meta:meta])*
+        $name:ident, $text:literal, $idn:expr, $length:literal {
+            $($(#[$field_meta:meta])* $offset:literal $field:ident: $ty:ty = $default:expr,)*
+        }
+        fixed { $($fixed_at:literal = $fixed:literal),* $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $ty,)*
+        }
+
+        impl $name {
+            /// Bytes of the descriptor, its bLength.
+            pub const BYTES: usize = $length;
+            /// bDescriptorIDN.
+            pub const IDN: u8 = $idn;
+            /// The fields of this struct in ascending order of offset.
+            pub const FIELDS: &[Field] = &[
+                $(Field { name: stringify!($field), offset: $offset, bytes: <$ty as Wire>::BYTES },)*
+            ];
+
+            /// The whole descriptor.
+            pub fn to_bytes(&self) -> [u8; $length] {
+                let mut b = [0; $length];
+                b[0] = $length;
+                b[1] = $idn;
+                $(b[$fixed_at] = $fixed;)*
+                $(self.$field.put(&mut b[$offset..$offset + <$ty as Wire>::BYTES]);)*
+                b
+            }
+
+            /// The fields from bytes as READ DESCRIPTOR returned them. A longer descriptor of a later version is fine.
+            ///
+            /// # Errors
+            /// [`DescError::Idn`] for another descriptor, [`DescError::Short`] with the first missing field.
+            pub fn parse(bytes: &[u8]) -> Result<$name, DescError> {
+                let b = checked($text, $idn, $name::FIELDS, bytes)?;
+                Ok($name { $($field: <$ty>::get(&b[$offset..$offset + <$ty as Wire>::BYTES]),)* })
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $default,)* }
+            }
+        }
+    };
+}
+
+descriptor! {
+    /// Device descriptor (JESD220; HPB fields JESD220-3).
+    DeviceDescriptor, "device", descriptor::DEVICE, 0x59 {
+        /// bDeviceSubClass: 0 bootable, 1 not.
+        0x04 device_sub_class: u8 = 1,
+        /// bNumberLU: enabled general logical units. Linux waits for exactly so many before HPB and runtime power
+        /// management work.
+        0x06 number_lu: u8 = 1,
+        /// bNumberWLU: well-known logical units.
+        0x07 number_wlu: u8 = 4,
+        /// bBootEnable.
+        0x08 boot_enable: u8 = 0,
+        /// bInitPowerMode: 1 active after initialisation.
+        0x0A init_power_mode: u8 = 1,
+        /// bHighPriorityLUN: 7Fh = all the same.
+        0x0B high_priority_lun: u8 = 0x7F,
+        /// bSecurityLU: 1 = there is an RPMB.
+        0x0D security_lu: u8 = 1,
+        /// bInitActiveICCLevel.
+        0x0F init_active_icc_level: u8 = 0,
+        /// wSpecVersion in BCD. Linux looks at HPB from 0310h on.
+        0x10 spec_version: u16 = 0x0310,
+        /// wManufactureDate in BCD: month, year.
+        0x12 manufacture_date: u16 = 0x0126,
+        /// iManufacturerName: index of a string descriptor.
+        0x14 manufacturer_name: u8 = 1,
+        /// iProductName: index of a string descriptor, which Linux must be able to read.
+        0x15 product_name: u8 = 2,
+        /// iSerialNumber: index of a string descriptor.
+        0x16 serial_number: u8 = 3,
+        /// iOemID: index of a string descriptor.
+        0x17 oem_id: u8 = 4,
+        /// wManufacturerID. Linux has quirks for 012Ch, 01CEh, 01ADh and 0198h; the default stands for nobody.
+        0x18 manufacturer_id: u16 = 0x5250,
+        /// bDeviceRTTCap.
+        0x1C device_rtt_cap: u8 = 2,
+        /// bUFSFeaturesSupport; bit 7 = HPB ([`crate::hpb::FEATURE_HPB`]).
+        0x1F ufs_features: u8 = 0,
+        /// bQueueDepth: shared queue of the device; 0 = every logical unit has its own.
+        0x21 queue_depth: u8 = 0,
+        /// wDeviceVersion.
+        0x22 device_version: u16 = 1,
+        /// iProductRevisionLevel: index of a string descriptor.
+        0x2A product_revision: u8 = 5,
+        /// wHPBVersion in BCD: 0100h or 0200h ([`crate::hpb::VERSION_1_0`], [`crate::hpb::VERSION_2_0`]).
+        0x40 hpb_version: u16 = 0,
+        /// bHPBControl: 0 host control mode, 1 device control mode.
+        0x42 hpb_control: u8 = 0,
+        /// dExtendedUFSFeaturesSupport; bit 7 = HPB.
+        0x4F extended_features: u32 = 0,
+    }
+    // bUD0BaseOffset and bUDConfigPLength of the configuration descriptor.
+    fixed { 0x1A = 0x16, 0x1B = 0x1A }
+}
+
+descriptor! {
+    /// Geometry descriptor (JESD220; HPB fields JESD220-3).
+    GeometryDescriptor, "geometry", descriptor::GEOMETRY, 0x57 {
+        /// qTotalRawDeviceCapacity in 512 bytes.
+        0x04 total_raw_capacity: u64 = 0,
+        /// bMaxNumberLU: 0 = 8 logical units, 1 = 32.
+        0x0C max_number_lu: u8 = 0,
+        /// dSegmentSize in 512 bytes.
+        0x0D segment_size: u32 = 0x2000,
+        /// bAllocationUnitSize in segments.
+        0x11 allocation_unit_size: u8 = 1,
+        /// bMinAddrBlockSize in 512 bytes.
+        0x12 min_addr_block_size: u8 = 8,
+        /// bOptimalReadBlockSize in 512 bytes; 0 = not told.
+        0x13 optimal_read_block_size: u8 = 8,
+        /// bOptimalWriteBlockSize in 512 bytes.
+        0x14 optimal_write_block_size: u8 = 8,
+        /// bMaxInBufferSize in 512 bytes.
+        0x15 max_in_buffer_size: u8 = 8,
+        /// bMaxOutBufferSize in 512 bytes.
+        0x16 max_out_buffer_size: u8 = 8,
+        /// bMaxContexIDNumber.
+        0x1A max_contexts: u8 = 5,
+        /// wSupportedMemoryTypes: bit 0 normal, bit 15 RPMB.
+        0x1E memory_types: u16 = 0x8001,
+        /// bHPBRegionSize: a region has 512 * 2^this bytes; 0 = no HPB.
+        0x48 hpb_region_size: u8 = 0,
+        /// bHPBNumberLU: most logical units with HPB, 1 to 32; 0 = no HPB.
+        0x49 hpb_number_lu: u8 = 0,
+        /// bHPBSubRegionSize: a sub-region has 512 * 2^this bytes; 0 = no HPB.
+        0x4A hpb_sub_region_size: u8 = 0,
+        /// wDeviceMaxActiveHPBRegions: most active regions of the device; 0 = no HPB.
+        0x4B hpb_max_active_regions: u16 = 0,
+    }
+    // bRPMB_ReadWriteSize: 64 frames.
+    fixed { 0x17 = 0x40 }
+}
+
+descriptor! {
+    /// Unit descriptor of a general logical unit (JESD220; HPB fields JESD220-3).
+    UnitDescriptor, "unit", descriptor::UNIT, 0x2D {
+        /// bUnitIndex: the LUN.
+        0x02 unit_index: u8 = 0,
+        /// bLUEnable: 0 disabled, 1 enabled, 2 enabled with HPB ([`crate::hpb::LU_ENABLED_HPB`]).
+        0x03 lu_enable: u8 = 0,
+        /// bBootLunID: 0 none, 1 A, 2 B.
+        0x04 boot_lun_id: u8 = 0,
+        /// bLUWriteProtect: 0 none, 1 by fPowerOnWPEn, 2 by fPermanentWPEn.
+        0x05 write_protect: u8 = 0,
+        /// bLUQueueDepth; 0 = the device's shared queue.
+        0x06 queue_depth: u8 = 0,
+        /// bPSASensitive.
+        0x07 psa_sensitive: u8 = 0,
+        /// bMemoryType.
+        0x08 memory_type: u8 = 0,
+        /// bDataReliability.
+        0x09 data_reliability: u8 = 0,
+        /// bLogicalBlockSize, log2 of bytes; 0Ch = 4096, the only one with HPB.
+        0x0A logical_block_size: u8 = 0x0C,
+        /// qLogicalBlockCount.
+        0x0B logical_block_count: u64 = 0,
+        /// dEraseBlockSize in logical blocks.
+        0x13 erase_block_size: u32 = 0,
+        /// bProvisioningType: 0 full, 2 thin, 3 thin and reads zeros.
+        0x17 provisioning_type: u8 = 0,
+        /// qPhyMemResourceCount.
+        0x18 physical_resource_count: u64 = 0,
+        /// wContextCapabilities.
+        0x20 context_capabilities: u16 = 0,
+        /// bLargeUnitGranularity_M1.
+        0x22 large_unit_granularity: u8 = 0,
+        /// wLUMaxActiveHPBRegions, the pinned ones included.
+        0x23 hpb_max_active_regions: u16 = 0,
+        /// wHPBPinnedRegionStartIdx.
+        0x25 hpb_pinned_start: u16 = 0,
+        /// wNumHPBPinnedRegions.
+        0x27 hpb_pinned_count: u16 = 0,
+        /// dLUNumWriteBoosterBufferAllocUnits.
+        0x29 wb_alloc_units: u32 = 0,
+    }
+    fixed {}
+}
+
+descriptor! {
+    /// Unit descriptor of the RPMB well-known logical unit, index C4h (JESD220).
+    RpmbUnitDescriptor, "RPMB unit", descriptor::UNIT, 0x23 {
+        /// bUnitIndex: C4h.
+        0x02 unit_index: u8 = crate::scsi::WLUN_RPMB,
+        /// bLUEnable.
+        0x03 lu_enable: u8 = 0,
+        /// bLUQueueDepth.
+        0x06 queue_depth: u8 = 0,
+        /// bMemoryType: 0Fh = RPMB.
+        0x08 memory_type: u8 = 0x0F,
+        /// bLogicalBlockSize, log2 of bytes; 8 = frames of 256.
+        0x0A logical_block_size: u8 = 8,
+        /// qLogicalBlockCount.
+        0x0B logical_block_count: u64 = 0,
+        /// bProvisioningType.
+        0x17 provisioning_type: u8 = 0,
+        /// qPhyMemResourceCount.
+        0x18 physical_resource_count: u64 = 0,
+    }
+    fixed {}
+}
+
+descriptor! {
+    /// Interconnect descriptor (JESD220).
+    InterconnectDescriptor, "interconnect", descriptor::INTERCONNECT, 0x06 {
+        /// bcdUniproVersion.
+        0x02 unipro_version: u16 = 0x0180,
+        /// bcdMphyVersion.
+        0x04 mphy_version: u16 = 0x0410,
+    }
+    fixed {}
+}
+
+descriptor! {
+    /// Power parameters descriptor (JESD220): most current per active ICC level. Bits 15:14 are the unit (0 nA, 1 uA, 2
+    /// mA, 3 A), bits 9:0 the value; Linux is content with zeros.
+    PowerDescriptor, "power", descriptor::POWER, 0x62 {
+        /// wActiveICCLevelsVCC.
+        0x02 vcc: [u16; 16] = [0; 16],
+        /// wActiveICCLevelsVCCQ.
+        0x22 vccq: [u16; 16] = [0; 16],
+        /// wActiveICCLevelsVCCQ2.
+        0x42 vccq2: [u16; 16] = [0; 16],
+    }
+    fixed {}
+}
+
+descriptor! {
+    /// Device health descriptor (JESD220); the vendor's bytes from 05h on are zero.
+    HealthDescriptor, "health", descriptor::HEALTH, 0x2D {
+        /// bPreEOLInfo: 1 normal, 2 80 % of the reserve used, 3 90 %.
+        0x02 pre_eol: u8 = 1,
+        /// bDeviceLifeTimeEstA: 1 = 0 to 10 % of life used, up to 0Bh = over.
+        0x03 life_time_a: u8 = 1,
+        /// bDeviceLifeTimeEstB: as A, for the other memory type.
+        0x04 life_time_b: u8 = 1,
+    }
+    fixed {}
+}
+
+/// Most UTF-16 units of a string descriptor: bLength is at most FEh.
+pub const STRING_UNITS: usize = 126;
+
+/// Writes a string descriptor (IDN 05h, UTF-16 big-endian without terminator) into `out`, which is cleared first
+/// (JESD220). An empty text is allowed.
+///
+/// # Errors
+/// [`DescError::TextLength`] over [`STRING_UNITS`] UTF-16 units; `out` is empty then.
+pub fn encode_string(text: &str, out: &mut Vec<u8>) -> Result<(), DescError> {
+    out.clear();
+    let units = text.encode_utf16().count();
+    if units > STRING_UNITS {
+        return Err(DescError::TextLength(units));
+    }
+    out.extend_from_slice(&[2 + 2 * units as u8, descriptor::STRING]);
+    out.extend(text.encode_utf16().flat_map(u16::to_be_bytes));
+    Ok(())
+}
+
+/// The text of a string descriptor. Bytes after bLength are ignored.
+///
+/// # Errors
+/// [`DescError::Short`] if the header is cut or fewer bytes are there than bLength says, [`DescError::Idn`] for another
+/// descriptor, [`DescError::Text`] if it is not UTF-16.
+pub fn parse_string(bytes: &[u8]) -> Result<String, DescError> {
+    const NAME: &str = "string";
+    let b = checked(NAME, descriptor::STRING, &[], bytes)?;
+    if b.len() < b[0].into() {
+        return Err(DescError::Short { descriptor: NAME, have: b.len(), field: "text", offset: 2 });
+    }
+    let (units, odd) = b[2..].as_chunks::<2>();
+    let text = char::decode_utf16(units.iter().map(|unit| u16::from_be_bytes(*unit))).collect::<Result<String, _>>();
+    match text {
+        Ok(text) if odd.is_empty() => Ok(text),
+        _ => Err(DescError::Text(b.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UPIUs: [`Request`] and [`Reply`] to the bytes that a host controller moves, and back.
+//!
+//! Layouts: JESD220 (UPIU chapters), Linux `include/uapi/scsi/scsi_bsg_ufs.h` and `include/ufs/ufs.h` (`struct
+//! utp_upiu_header`, `utp_upiu_rsp`, `utp_hpb_rsp`). All fields are big-endian. Knows nothing of transfer descriptors
+//! or registers, and does not judge what a request asks for. Parsers never panic: they read bytes that others wrote.
+
+use crate::cdb;
+pub use crate::cdb::{Direction, direction};
+use crate::query::function;
+use crate::scsi::{FIXED_SENSE_BYTES, fixed_sense, parse_fixed_sense};
+use crate::typed::*;
+
+/// Bytes of a UPIU without data segment: 12 of header, 20 of transaction-specific fields.
+pub const UPIU_BYTES: usize = 32;
+/// Bytes of a RESPONSE UPIU with sense data or an HPB notification.
+pub const RESPONSE_BYTES: usize = UPIU_BYTES + SENSE_SEGMENT_BYTES;
+
+/// Transaction codes, UPIU byte 0 bits 5:0 (JESD220 UPIU transaction codes).
+pub mod transaction {
+    /// NOP OUT.
+    pub const NOP_OUT: u8 = 0x00;
+    /// COMMAND.
+    pub const COMMAND: u8 = 0x01;
+    /// TASK MANAGEMENT REQUEST.
+    pub const TASK_REQUEST: u8 = 0x04;
+    /// QUERY REQUEST.
+    pub const QUERY_REQUEST: u8 = 0x16;
+    /// NOP IN.
+    pub const NOP_IN: u8 = 0x20;
+    /// RESPONSE.
+    pub const RESPONSE: u8 = 0x21;
+    /// TASK MANAGEMENT RESPONSE.
+    pub const TASK_RESPONSE: u8 = 0x24;
+    /// QUERY RESPONSE.
+    pub const QUERY_RESPONSE: u8 = 0x36;
+    /// REJECT.
+    pub const REJECT: u8 = 0x3F;
+}
+
+/// COMMAND flag R: the command reads (JESD220, UPIU byte 1).
+pub const FLAG_READ: u8 = 0x40;
+/// COMMAND flag W: the command writes.
+pub const FLAG_WRITE: u8 = 0x20;
+/// RESPONSE flag O: more data was there than EDTL.
+pub const FLAG_OVERFLOW: u8 = 0x40;
+/// RESPONSE flag U: fewer bytes moved than EDTL.
+pub const FLAG_UNDERFLOW: u8 = 0x20;
+
+/// Device information (byte 9 of a RESPONSE): an exception event waits.
+pub const INFO_EVENT_ALERT: u8 = 0x01;
+/// Device information (byte 9 of a RESPONSE): an HPB notification is attached (JESD220-3 HPB_UPDATE_ALERT).
+pub const INFO_HPB_ALERT: u8 = 0x02;
+
+/// Sense length and fixed sense: the data segment of a CHECK CONDITION, and as long that of an HPB notification.
+const SENSE_SEGMENT_BYTES: usize = 2 + FIXED_SENSE_BYTES;
+/// Descriptor type of an HPB notification (Linux `DEV_DES_TYPE`).
+const HPB_DESCRIPTOR_TYPE: u8 = 0x80;
+/// Additional length of an HPB notification (Linux `DEV_ADDITIONAL_LEN`).
+const HPB_ADDITIONAL_LENGTH: u8 = 0x10;
+/// Additional length that Samsung's driver of 2018 (OpenMPDK HPBDriver) expects; the layout is the same.
+const HPB_ADDITIONAL_LENGTH_2018: u8 = 0x11;
+
+/// Why bytes are not the UPIU they should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UpiuError {
+    /// The bytes end at offset `have`.
+    #[error("UPIU ends at byte {have}; at least {need} bytes are needed")]
+    Short {
+        /// Bytes there are.
+        have: usize,
+        /// Bytes there must be at least.
+        need: usize,
+    },
+    /// A field has a value that it may not have.
+    #[error("UPIU byte {offset} is {found:#x}; it must be {expected}")]
+    Field {
+        /// Offset of the field's first byte.
+        offset: usize,
+        /// The field's value.
+        found: u32,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+/// Writes `request` as a UPIU into `out`, which is cleared first.
+///
+/// Flags R and W of a COMMAND follow from the CDB ([`direction`]), the query function from the opcode
+/// ([`function::of`]). `data` is the data segment of a query request (WRITE DESCRIPTOR), at most 65,535 bytes; other
+/// requests have none. The LUN of the header is written for every kind of request.
+pub fn encode_request(request: &Request, data: &[u8], out: &mut Vec<u8>) {
+    let mut b = [0u8; UPIU_BYTES];
+    b[2] = request.lun;
+    b[3] = request.tag;
+    let mut segment: &[u8] = &[];
+    match &request.body {
+        RequestBody::NopOut => b[0] = transaction::NOP_OUT,
+        RequestBody::Command(command) => {
+            b[0] = transaction::COMMAND;
+            b[1] = match direction(&command.cdb) {
+                Direction::None => 0,
+                Direction::In => FLAG_READ,
+                Direction::Out => FLAG_WRITE,
+            };
+            put32(&mut b, 12, command.expected_bytes);
+            b[16..32].copy_from_slice(&cdb::encode(&command.cdb));
+        }
+        RequestBody::Query(query) => {
+            b[0] = transaction::QUERY_REQUEST;
+            b[5] = function::of(query.opcode);
+            segment = put_segment(&mut b, data);
+            b[12..16].copy_from_slice(&[query.opcode, query.idn, query.index, query.selector]);
+            put16(&mut b, 18, query.length);
+            put32(&mut b, 20, query.value);
+        }
+        RequestBody::Task(task) => {
+            b[0] = transaction::TASK_REQUEST;
+            b[5] = task.function;
+            put32(&mut b, 12, task.lun.into());
+            put32(&mut b, 16, task.task_tag.into());
+        }
+    }
+    debug_assert!(segment.len() == data.len(), "only query requests carry a data segment, of at most 65535 bytes");
+    out.clear();
+    out.extend_from_slice(&b);
+    out.extend_from_slice(segment);
+}
+
+/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else). Bytes after
+/// the UPIU are ignored, as are the flags and the task attribute of a COMMAND: the CDB decides.
+///
+/// # Errors
+/// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (none exists before UFS 4.0),
+/// a command set other than SCSI, a query function that does not fit the opcode, or a LUN or tag over 8 bits in a task
+/// management request.
+pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
+    let b = head(bytes)?;
+    let mut segment: &[u8] = &[];
+    let body = match b[0] {
+        transaction::NOP_OUT => RequestBody::NopOut,
+        transaction::COMMAND => {
+            // Bits 7:4 are the initiator id.
+            if b[4] & 0x0F != 0 {
+                return Err(UpiuError::Field { offset: 4, found: b[4].into(), expected: "0 in bits 3:0 (SCSI)" });
+            }
+            let mut block = [0; 16];
+            block.copy_from_slice(&b[16..32]);
+            RequestBody::Command(Command { expected_bytes: get32(b, 12), cdb: cdb::parse(&block) })
+        }
+        transaction::QUERY_REQUEST => {
+            let opcode = b[12];
+            let named = (1..=8).contains(&opcode);
+            if (named && b[5] != function::of(opcode)) || (b[5] != function::READ && b[5] != function::WRITE) {
+                let expected = "01h for query opcodes 1, 3 and 5, 81h for 2, 4 and 6 to 8";
+                return Err(UpiuError::Field { offset: 5, found: b[5].into(), expected });
+            }
+            segment = get_segment(bytes, b)?;
+            RequestBody::Query(QueryRequest {
+                opcode,
+                idn: b[13],
+                index: b[14],
+                selector: b[15],
+                length: get16(b, 18),
+                value: get32(b, 20),
+            })
+        }
+        transaction::TASK_REQUEST => {
+            RequestBody::Task(TaskRequest { function: b[5], lun: small(b, 12)?, task_tag: small(b, 16)? })
+        }
+        other => {
+            let expected = "00h (NOP OUT), 01h (COMMAND), 04h (TASK MANAGEMENT REQUEST) or 16h (QUERY REQUEST)";
+            return Err(UpiuError::Field { offset: 0, found: other.into(), expected });
+        }
+    };
+    Ok((Request { lun: b[2], tag: b[3], body }, segment))
+}
+
+/// Writes `reply` as a UPIU into `out`, which is cleared first.
+///
+/// `data` is the data segment of a query response (READ DESCRIPTOR), at most 65,535 bytes; other replies have none
+/// beside what follows from their fields. Sense data is sent only with CHECK CONDITION, an HPB notification only with
+/// GOOD, because both use the same bytes. A notification is written as given, also if no host would accept it.
+pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
+    let mut b = [0u8; UPIU_BYTES];
+    let mut fixed = [0u8; SENSE_SEGMENT_BYTES];
+    b[2] = reply.lun;
+    b[3] = reply.tag;
+    let mut segment: &[u8] = &[];
+    match &reply.body {
+        ReplyBody::NopIn => b[0] = transaction::NOP_IN,
+        ReplyBody::Response(response) => {
+            b[0] = transaction::RESPONSE;
+            b[7] = status_code(response.status);
+            b[9] = if response.event_alert { INFO_EVENT_ALERT } else { 0 };
+            match response.residual {
+                Residual::None => {}
+                Residual::Under(bytes) => {
+                    b[1] = FLAG_UNDERFLOW;
+                    put32(&mut b, 12, bytes);
+                }
+                Residual::Over(bytes) => {
+                    b[1] = FLAG_OVERFLOW;
+                    put32(&mut b, 12, bytes);
+                }
+            }
+            match (response.status, response.sense, &response.hpb) {
+                (Status::CheckCondition, Some(sense), _) => {
+                    fixed[0..2].copy_from_slice(&(FIXED_SENSE_BYTES as u16).to_be_bytes());
+                    fixed[2..].copy_from_slice(&fixed_sense(sense));
+                    segment = put_segment(&mut b, &fixed);
+                }
+                (Status::Good, _, Some(notification)) => {
+                    b[9] |= INFO_HPB_ALERT;
+                    fixed = notification_bytes(notification);
+                    segment = put_segment(&mut b, &fixed);
+                }
+                _ => {}
+            }
+            debug_assert!(data.is_empty(), "a response carries no data segment from outside");
+        }
+        ReplyBody::Query(query) => {
+            b[0] = transaction::QUERY_RESPONSE;
+            b[5] = function::of(query.opcode);
+            b[6] = query.result;
+            segment = put_segment(&mut b, data);
+            b[12..16].copy_from_slice(&[query.opcode, query.idn, query.index, query.selector]);
+            put16(&mut b, 18, query.length);
+            put32(&mut b, 20, query.value);
+        }
+        ReplyBody::Task(task) => {
+            b[0] = transaction::TASK_RESPONSE;
+            put32(&mut b, 12, task.service_response.into());
+        }
+        ReplyBody::Reject => {
+            b[0] = transaction::REJECT;
+            // Response code: target failure.
+            b[6] = 1;
+        }
+    }
+    out.clear();
+    out.extend_from_slice(&b);
+    out.extend_from_slice(segment);
+}
+
+/// What the reply UPIU in `bytes` says, and its data segment (only of query responses; empty else). Bytes after the
+/// UPIU are ignored.
+///
+/// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert set,
+/// data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of 2018),
+/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there.
+///
+/// # Errors
+/// [`UpiuError`] if the bytes are too few, are no reply, carry an extra header segment, report a target failure or an
+/// unknown SCSI status, set both residual flags, or hold sense data that is not in the fixed format.
+pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
+    let b = head(bytes)?;
+    let mut segment: &[u8] = &[];
+    let body = match b[0] {
+        transaction::NOP_IN => ReplyBody::NopIn,
+        transaction::RESPONSE => ReplyBody::Response(parse_response(bytes, b)?),
+        transaction::QUERY_RESPONSE => {
+            segment = get_segment(bytes, b)?;
+            ReplyBody::Query(QueryResponse {
+                result: b[6],
+                opcode: b[12],
+                idn: b[13],
+                index: b[14],
+                selector: b[15],
+                length: get16(b, 18),
+                value: get32(b, 20),
+            })
+        }
+        // Bits 31:8 of output parameter 1 are reserved.
+        transaction::TASK_RESPONSE => ReplyBody::Task(TaskResponse { service_response: b[15] }),
+        transaction::REJECT => ReplyBody::Reject,
+        other => {
+            let expected = "20h (NOP IN), 21h (RESPONSE), 24h (TASK MANAGEMENT RESPONSE), 36h (QUERY RESPONSE) or 3Fh \
+                            (REJECT)";
+            return Err(UpiuError::Field { offset: 0, found: other.into(), expected });
+        }
+    };
+    Ok((Reply { lun: b[2], tag: b[3], body }, segment))
+}
+
+fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuError> {
+    // Whoever took a target failure for GOOD would hand out data that never came.
+    if b[6] != 0 {
+        return Err(UpiuError::Field { offset: 6, found: b[6].into(), expected: "00h (target success)" });
+    }
+    let status = status_from(b[7])?;
+    let residual = match (b[1] & FLAG_UNDERFLOW != 0, b[1] & FLAG_OVERFLOW != 0) {
+        (false, false) => Residual::None,
+        (true, false) => Residual::Under(get32(b, 12)),
+        (false, true) => Residual::Over(get32(b, 12)),
+        (true, true) => {
+            let expected = "without one of flags O (40h) and U (20h), which exclude each other";
+            return Err(UpiuError::Field { offset: 1, found: b[1].into(), expected });
+        }
+    };
+    let mut response = Response { status, sense: None, residual, hpb: None, event_alert: b[9] & INFO_EVENT_ALERT != 0 };
+    let segment = get_segment(bytes, b)?;
+    if segment.is_empty() {
+        return Ok(response);
+    }
+    if status == Status::CheckCondition {
+        response.sense = Some(parse_sense(segment)?);
+    } else if status == Status::Good && b[9] & INFO_HPB_ALERT != 0 {
+        // Linux reads all 52 bytes whatever the data segment length says.
+        let Some(fields) = bytes.get(UPIU_BYTES..RESPONSE_BYTES) else {
+            return Err(UpiuError::Short { have: bytes.len(), need: RESPONSE_BYTES });
+        };
+        response.hpb = parse_notification(fields).filter(crate::hpb::is_acceptable);
+    }
+    Ok(response)
+}
+
+/// Sense data of a CHECK CONDITION from its data segment.
+fn parse_sense(segment: &[u8]) -> Result<Sense, UpiuError> {
+    let Some((length, sense)) = segment.split_first_chunk::<2>() else {
+        return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected: "0 or 14h (20 bytes)" });
+    };
+    let length = u16::from_be_bytes(*length);
+    // Up to ASCQ, byte 13, everything counts.
+    if length < 14 {
+        return Err(UpiuError::Field { offset: UPIU_BYTES, found: length.into(), expected: "12h (18 bytes of sense)" });
+    }
+    let Some(sense) = sense.get(..usize::from(length)) else {
+        return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected: "the sense length plus 2" });
+    };
+    let code = u32::from(sense[0]);
+    parse_fixed_sense(sense).ok_or(UpiuError::Field {
+        offset: UPIU_BYTES + 2,
+        found: code,
+        expected: "sense response code 70h or 71h (fixed format)",
+    })
+}
+
+/// The notification in the data segment, bytes 32 to 51 of the UPIU (Linux `struct utp_hpb_rsp`).
+fn notification_bytes(n: &HpbNotification) -> [u8; SENSE_SEGMENT_BYTES] {
+    let mut f = [0; SENSE_SEGMENT_BYTES];
+    f[0..2].copy_from_slice(&(FIXED_SENSE_BYTES as u16).to_be_bytes());
+    f[2..8].copy_from_slice(&[
+        HPB_DESCRIPTOR_TYPE,
+        HPB_ADDITIONAL_LENGTH,
+        n.operation,
+        n.lun,
+        n.active_count,
+        n.inactive_count,
+    ]);
+    for (i, at) in n.active.iter().enumerate() {
+        f[8 + 4 * i..10 + 4 * i].copy_from_slice(&at.region.to_be_bytes());
+        f[10 + 4 * i..12 + 4 * i].copy_from_slice(&at.index.to_be_bytes());
+    }
+    for (i, region) in n.inactive.iter().enumerate() {
+        f[16 + 2 * i..18 + 2 * i].copy_from_slice(&region.to_be_bytes());
+    }
+    f
+}
+
+/// The inverse of [`notification_bytes`]; `None` if the form is another.
+fn parse_notification(f: &[u8]) -> Option<HpbNotification> {
+    let f: &[u8; SENSE_SEGMENT_BYTES] = f.try_into().ok()?;
+    let be = |at: usize| u16::from_be_bytes([f[at], f[at + 1]]);
+    let form = usize::from(be(0)) == FIXED_SENSE_BYTES
+        && f[2] == HPB_DESCRIPTOR_TYPE
+        && (f[3] == HPB_ADDITIONAL_LENGTH || f[3] == HPB_ADDITIONAL_LENGTH_2018);
+    form.then(|| HpbNotification {
+        operation: f[4],
+        lun: f[5],
+        active_count: f[6],
+        inactive_count: f[7],
+        active: [SubRegion { region: be(8), index: be(10) }, SubRegion { region: be(12), index: be(14) }],
+        inactive: [be(16), be(18)],
+    })
+}
+
+/// SCSI status byte of `status` (SAM-5 status codes).
+pub const fn status_code(status: Status) -> u8 {
+    match status {
+        Status::Good => 0x00,
+        Status::CheckCondition => 0x02,
+        Status::Busy => 0x08,
+        Status::ReservationConflict => 0x18,
+        Status::TaskSetFull => 0x28,
+        Status::TaskAborted => 0x40,
+    }
+}
+
+fn status_from(code: u8) -> Result<Status, UpiuError> {
+    Ok(match code {
+        0x00 => Status::Good,
+        0x02 => Status::CheckCondition,
+        0x08 => Status::Busy,
+        0x18 => Status::ReservationConflict,
+        0x28 => Status::TaskSetFull,
+        0x40 => Status::TaskAborted,
+        _ => {
+            let expected = "a SCSI status: 00h, 02h, 08h, 18h, 28h or 40h";
+            return Err(UpiuError::Field { offset: 7, found: code.into(), expected });
+        }
+    })
+}
+
+/// The first 32 bytes, if they are there and no extra header segment stands between them and the data.
+fn head(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
+    let b = bytes.first_chunk().ok_or(UpiuError::Short { have: bytes.len(), need: UPIU_BYTES })?;
+    if b[8] != 0 {
+        return Err(UpiuError::Field { offset: 8, found: b[8].into(), expected: "00h (no extra header segment)" });
+    }
+    Ok(b)
+}
+
+/// Enters the length of `data` into the header and returns the part of it that the length can express.
+fn put_segment<'a>(b: &mut [u8; UPIU_BYTES], data: &'a [u8]) -> &'a [u8] {
+    debug_assert!(data.len() <= usize::from(u16::MAX), "a data segment has at most 65535 bytes");
+    let length = data.len().min(usize::from(u16::MAX));
+    put16(b, 10, length as u16);
+    &data[..length]
+}
+
+fn get_segment<'a>(bytes: &'a [u8], b: &[u8; UPIU_BYTES]) -> Result<&'a [u8], UpiuError> {
+    let need = UPIU_BYTES + usize::from(get16(b, 10));
+    bytes.get(UPIU_BYTES..need).ok_or(UpiuError::Short { have: bytes.len(), need })
+}
+
+/// A 32-bit task management parameter of which 8 bits exist.
+fn small(b: &[u8; UPIU_BYTES], at: usize) -> Result<u8, UpiuError> {
+    let found = get32(b, at);
+    u8::try_from(found).map_err(|_| UpiuError::Field { offset: at, found, expected: "0 to FFh" })
+}
+
+fn put16(b: &mut [u8; UPIU_BYTES], at: usize, value: u16) {
+    b[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+fn put32(b: &mut [u8; UPIU_BYTES], at: usize, value: u32) {
+    b[at..at + 4].copy_from_slice(&value.to_be_bytes());
+}
+
+fn get16(b: &[u8; UPIU_BYTES], at: usize) -> u16 {
+    u16::from_be_bytes([b[at], b[at + 1]])
+}
+
+fn get32(b: &[u8; UPIU_BYTES], at: usize) -> u32 {
+    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a document says in short: how well it agrees with the literature, and what each variant does to a metric.
+//! Knows no output format.
+
+use readpath_results::{Origin, Row};
+
+use crate::pivot::Pivot;
+
+/// Longer tables of effects are no key finding.
+const MOST_EFFECTS: usize = 40;
+
+/// How well simulated values of one metric and origin agree with published ones.
+pub struct Agreement<'a> {
+    pub metric: &'a str,
+    pub origin: Origin,
+    pub values: usize,
+    pub mean_percent: f64,
+    /// The row with the largest error.
+    pub worst: &'a Row,
+    pub worst_percent: f64,
+}
+
+/// One line for each metric and origin that has published values.
+pub fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
+    let mut out = Vec::new();
+    for (at, column) in pivot.columns.iter().enumerate() {
+        for origin in [Origin::Fit, Origin::Predicted, Origin::Measured] {
+            let rows = pivot.lines.iter().filter_map(|line| line.cells[at]).filter(|row| row.origin == origin);
+            let errors: Vec<(f64, &Row)> = rows.filter_map(|row| row.error_percent.map(|e| (e, row))).collect();
+            let Some(&(worst_percent, worst)) = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
+                continue;
+            };
+            let values = errors.len();
+            let mean_percent = errors.iter().map(|(e, _)| e.abs() / values as f64).sum();
+            out.push(Agreement { metric: &column.label, origin, values, mean_percent, worst, worst_percent });
+        }
+    }
+    out
+}
+
+/// A variant of a case beside the first variant of that case.
+pub struct Effect<'a> {
+    pub case: &'a str,
+    pub variant: &'a str,
+    pub published: Option<f64>,
+    pub simulated: f64,
+}
+
+/// Factors of one metric against one baseline.
+pub struct Effects<'a> {
+    pub metric: &'a str,
+    pub baseline: &'a str,
+    pub lines: Vec<Effect<'a>>,
+}
+
+/// For each metric with published values, or for the first if there is none: every variant as a multiple of the first
+/// variant of its case. Metrics whose baseline is not positive, or is not the same variant everywhere, have none.
+pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
+    let compared = pivot.has_compared();
+    let mut out = Vec::new();
+    for (at, column) in pivot.columns.iter().enumerate() {
+        if column.compared != compared || (!compared && at > 0) {
+            continue;
+        }
+        let mut lines = Vec::new();
+        let mut base: Option<(&str, &Row)> = None;
+        let mut baseline = None;
+        let mut sound = true;
+        for line in &pivot.lines {
+            let Some(row) = line.cells[at] else { continue };
+            match base {
+                Some((case, base)) if case == line.case => {
+                    sound &= base.simulated > 0.0 && *baseline.get_or_insert(base.variant.as_str()) == base.variant;
+                    let published = base.published.filter(|p| *p > 0.0).and_then(|b| Some(row.published? / b));
+                    let simulated = row.simulated / base.simulated;
+                    sound &= simulated.is_finite() && published.is_none_or(f64::is_finite);
+                    lines.push(Effect { case: line.case, variant: line.variant, published, simulated });
+                }
+                _ => base = Some((line.case, row)),
+            }
+        }
+        if let (Some(baseline), true, 1..=MOST_EFFECTS) = (baseline, sound, lines.len()) {
+            out.push(Effects { metric: &column.label, baseline, lines });
+        }
+    }
+    out
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers and names as people read them. Knows no documents and no output format.
+
+/// A number with four significant digits and grouped thousands. Integers stay plain, large numbers keep every digit
+/// before the point, and very small or very large ones use an exponent.
+pub fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.fract() == 0.0 && value.abs() < 1e15 { grouped(value, 0) } else { significant(value, 4) }
+}
+
+/// A number with `digits` significant digits, trailing zeros kept.
+pub fn significant(value: f64, digits: i32) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    // A half that people wrote rounds away from zero even if its binary form lies a little below: 179.35 is 179.4.
+    let value = value * (1.0 + f64::EPSILON);
+    let size = value.abs();
+    if !(1e-4..1e15).contains(&size) {
+        return format!("{value:.*e}", (digits - 1).max(0) as usize);
+    }
+    // Rounding may carry into a new digit: 9.9996 is 10.00, not 10.000.
+    let mut exponent = size.log10().floor() as i32;
+    let scale = 10f64.powi(digits - 1 - exponent);
+    if (size * scale).round() >= 10f64.powi(digits) {
+        exponent += 1;
+    }
+    grouped(value, (digits - 1 - exponent).max(0) as usize)
+}
+
+/// A number for a column: integers stay plain only if the whole column is integers.
+pub fn in_column(value: f64, integers: bool) -> String {
+    if integers { number(value) } else { significant(value, 4) }
+}
+
+/// A signed relative error in percent, without the sign for what rounds to zero.
+pub fn percent(value: f64) -> String {
+    let text = if value.abs() >= 1000.0 { grouped(value.abs(), 0) } else { format!("{:.1}", value.abs()) };
+    match text.as_str() {
+        "0.0" => text,
+        _ if value < 0.0 => format!("-{text}"),
+        _ => format!("+{text}"),
+    }
+}
+
+/// `value` with `decimals` digits after the point and commas between thousands.
+pub fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut out = String::with_capacity(text.len() + 6);
+    if value < 0.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        out.push('-');
+    }
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
+}
+
+/// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`.
+pub fn label(metric: &str) -> String {
+    const CAPITALS: [&str; 20] = [
+        "cdf", "cpu", "dcm", "dram", "ftl", "gc", "hcm", "hmb", "hpb", "io", "l2p", "lpn", "nand", "nbd", "ppn", "qd",
+        "sram", "ubi", "ufs", "waf",
+    ];
+    let mut out = String::new();
+    for word in metric.split('_').filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        match word {
+            "ios" => out.push_str("I/Os"),
+            "iops" => out.push_str("IOPS"),
+            _ if CAPITALS.contains(&word) => out.push_str(&word.to_uppercase()),
+            _ if out.is_empty() => {
+                let mut letters = word.chars();
+                out.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+                out.push_str(letters.as_str());
+            }
+            _ => out.push_str(word),
+        }
+    }
+    if out.is_empty() { metric.to_owned() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (7.0, "7"),
+            (-1234567.0, "-1,234,567"),
+            (300.87, "300.9"),
+            (179.35, "179.4"),
+            (17834.6, "17,835"),
+            (0.25, "0.2500"),
+            (0.031415, "0.03142"),
+            (9.99961, "10.00"),
+            (999.96, "1,000"),
+            (0.00001234, "1.234e-5"),
+            (-12.345, "-12.35"),
+            (1e20, "1.000e20"),
+            (1e-320, "1.000e-320"),
+        ] {
+            assert_eq!(number(value), text, "{value}");
+        }
+        assert_eq!(in_column(1.0, false), "1.000");
+        assert_eq!(in_column(1.0, true), "1");
+        assert_eq!(grouped(-0.001, 2), "0.00");
+    }
+
+    #[test]
+    fn percents() {
+        for (value, text) in [
+            (1.94, "+1.9"),
+            (-0.36, "-0.4"),
+            (0.04, "0.0"),
+            (-0.04, "0.0"),
+            (0.0, "0.0"),
+            (123.0, "+123.0"),
+            (-4567.0, "-4,567"),
+        ] {
+            assert_eq!(percent(value), text);
+        }
+    }
+
+    #[test]
+    fn labels() {
+        assert_eq!(label("random_read_throughput"), "Random read throughput");
+        assert_eq!(label("hpb_map_loads"), "HPB map loads");
+        assert_eq!(label("latency_p99"), "Latency p99");
+        assert_eq!(label("__"), "__");
+        assert_eq!(label(""), "");
+    }
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One self-contained page: opens offline, loads nothing, runs nothing, prints well. Knows documents, not their making.
+//!
+//! The page is well-formed XML but for its first line. Its policy forbids every load, so even a mistake in escaping
+//! could not fetch anything. Figures are SVG drawn by [`crate::svg`], twice: for a page and for a telephone; a media
+//! query shows one of them.
+
+use std::fmt::Write;
+
+use readpath_results::{Chart, Document, Origin, Point, SeriesStyle, X};
+
+use crate::pivot::{LEGEND, Line, Pivot, TableSpec, mark};
+use crate::{Error, findings, format, style, svg, text};
+
+/// Longer data of a figure are comma-separated text instead of a table.
+const MOST_TABLE_LINES: usize = 40;
+
+/// The document as one HTML page.
+///
+/// # Errors
+/// As [`svg::chart`], for the first chart that cannot be drawn.
+pub fn page(document: &Document) -> Result<String, Error> {
+    let pivot = Pivot::new(document, &TableSpec::new());
+    let mut page = Page { out: String::new(), tables: 0 };
+    page.head(document);
+    page.findings(&pivot);
+    page.figures(document)?;
+    page.results(&pivot);
+    page.list("Notes", "ul", &document.notes);
+    page.list("Published values come from", "ol", &document.citations);
+    page.provenance(document);
+    page.out.push_str("</main>\n</body>\n</html>\n");
+    Ok(page.out)
+}
+
+struct Page {
+    out: String,
+    tables: usize,
+}
+
+impl Page {
+    fn put(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+    }
+
+    fn head(&mut self, document: &Document) {
+        let title = text::html(&document.title);
+        let _ = write!(
+            self.out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
+             <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+             <title>{title}</title>\n<style>\n{}{}{}{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+            style::LIGHT,
+            style::DARK,
+            style::PAGE,
+            style::CHART
+        );
+        let _ = writeln!(
+            self.out,
+            "<p class=\"meta\"><span>Experiment {}</span> <span>{} simulated I/Os</span> <span>seed {}</span></p>",
+            text::html(&document.experiment),
+            thousands(document.simulated_ios),
+            document.seed
+        );
+        for paragraph in document.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
+            let _ = writeln!(self.out, "<p>{}</p>", text::html(paragraph.trim()));
+        }
+    }
+
+    /// Opens a table that scrolls sideways where it must; a keyboard can reach it.
+    fn open_table(&mut self, caption: &str) {
+        self.tables += 1;
+        let n = self.tables;
+        let _ = write!(
+            self.out,
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"table{n}\">\n\
+             <table>\n<caption id=\"table{n}\">{caption}</caption>\n"
+        );
+    }
+
+    fn close_table(&mut self) {
+        self.put("</table>\n</div>\n");
+    }
+
+    fn findings(&mut self, pivot: &Pivot<'_>) {
+        let (agreement, effects) = (findings::agreement(pivot), findings::effects(pivot));
+        if agreement.is_empty() && effects.is_empty() {
+            return;
+        }
+        self.put("<section>\n<h2>Key findings</h2>\n");
+        for of in effects {
+            let caption = format!("{} as a multiple of {}", text::html(of.metric), text::html(of.baseline));
+            self.open_table(&caption);
+            let published = of.lines.iter().any(|line| line.published.is_some());
+            self.put(
+                "<thead><tr><th class=\"name\" scope=\"col\">Case</th><th class=\"name\" scope=\"col\">Variant</th>",
+            );
+            if published {
+                self.put("<th scope=\"col\">published</th>");
+            }
+            self.put("<th scope=\"col\">simulated</th></tr></thead>\n<tbody>\n");
+            for line in &of.lines {
+                let _ = write!(
+                    self.out,
+                    "<tr><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">{}</td>",
+                    text::html(line.case),
+                    text::html(line.variant)
+                );
+                if published {
+                    let _ = write!(self.out, "<td>{}</td>", factor(line.published));
+                }
+                let _ = writeln!(self.out, "<td class=\"sim\">{}</td></tr>", factor(Some(line.simulated)));
+            }
+            self.put("</tbody>\n");
+            self.close_table();
+        }
+        if !agreement.is_empty() {
+            self.open_table("Agreement with published values");
+            self.put(
+                "<thead><tr><th class=\"name\" scope=\"col\">Metric</th><th class=\"name\" scope=\"col\">Origin</th>\
+                 <th scope=\"col\">values</th><th scope=\"col\">mean error, %</th><th scope=\"col\">largest error, %</th>\
+                 <th class=\"name\" scope=\"col\">where</th></tr></thead>\n<tbody>\n",
+            );
+            for of in agreement {
+                let place: Vec<&str> =
+                    [of.worst.case.as_str(), of.worst.variant.as_str()].into_iter().filter(|s| !s.is_empty()).collect();
+                let mean = format::percent(of.mean_percent);
+                let _ = writeln!(
+                    self.out,
+                    "<tr><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">{}</td><td>{}</td><td>{}</td>\
+                     <td>{}</td><td class=\"name\">{}</td></tr>",
+                    text::html(of.metric),
+                    of.origin,
+                    of.values,
+                    mean.trim_start_matches('+'),
+                    minus(&format::percent(of.worst_percent)),
+                    text::html(&place.join(", "))
+                );
+            }
+            self.put("</tbody>\n");
+            self.close_table();
+            self.put("<p class=\"meta\">The mean is taken over the sizes of the errors, without their signs.</p>\n");
+        }
+        self.put("</section>\n");
+    }
+
+    fn figures(&mut self, document: &Document) -> Result<(), Error> {
+        if document.charts.is_empty() {
+            return Ok(());
+        }
+        self.put("<section>\n<h2>Figures</h2>\n");
+        for (i, chart) in document.charts.iter().enumerate() {
+            let n = i + 1;
+            let _ = writeln!(self.out, "<figure id=\"figure{n}\">");
+            let wide = svg::chart(chart, &format!("f{n}w"), svg::Size::Wide)?;
+            let narrow = svg::chart(chart, &format!("f{n}n"), svg::Size::Narrow)?;
+            self.put(wide);
+            self.put(narrow);
+            let _ = writeln!(
+                self.out,
+                "<figcaption><b>Figure {n}.</b> <b>{}.</b> {}</figcaption>",
+                text::html(chart.title.trim_end_matches('.')),
+                text::html(&chart.caption)
+            );
+            self.data(chart, n);
+            self.put("</figure>\n");
+        }
+        self.put("</section>\n");
+        Ok(())
+    }
+
+    /// The numbers behind a figure: one column of x if all series share it, otherwise one for each series.
+    fn data(&mut self, chart: &Chart, n: usize) {
+        let points: usize = chart.series.iter().map(|s| s.points.len()).sum();
+        let lines = chart.series.iter().map(|s| s.points.len()).max().unwrap_or(0);
+        if lines > MOST_TABLE_LINES {
+            let _ = writeln!(
+                self.out,
+                "<details>\n<summary>Data of figure {n} ({points} points, comma-separated, six digits)</summary>\n<pre>"
+            );
+            for series in &chart.series {
+                let _ = writeln!(self.out, "# {}", text::html(&series.name));
+                for Point { x, y } in &series.points {
+                    let _ = match x {
+                        X::Number(x) => writeln!(self.out, "{},{}", six(*x), six(*y)),
+                        X::Label(x) => writeln!(self.out, "\"{}\",{}", text::html(&x.replace('"', "\"\"")), six(*y)),
+                    };
+                }
+            }
+            self.put("</pre>\n</details>\n");
+            return;
+        }
+        let _ = writeln!(self.out, "<details open=\"open\">\n<summary>Data of figure {n}</summary>");
+        let title = text::html(&chart.title);
+        let x_label = text::html(if chart.x_label.is_empty() { "x" } else { &chart.x_label });
+        let y_label = text::html(if chart.y_label.is_empty() { "y" } else { &chart.y_label });
+        let same = |a: &[Point], b: &[Point]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.x == b.x);
+        let shared = chart.series.windows(2).all(|w| same(&w[0].points, &w[1].points));
+        self.open_table(&format!("{title}: {y_label}"));
+        if shared {
+            let _ = write!(self.out, "<thead>\n<tr><th class=\"name\" scope=\"col\">{x_label}</th>");
+            for series in &chart.series {
+                let _ = write!(self.out, "<th scope=\"col\">{}</th>", series_name(&series.name, series.style));
+            }
+        } else {
+            self.put("<thead>\n<tr>");
+            for series in &chart.series {
+                let name = series_name(&series.name, series.style);
+                let _ = write!(self.out, "<th class=\"group\" scope=\"colgroup\" colspan=\"2\">{name}</th>");
+            }
+            self.put("</tr>\n<tr>");
+            for i in 0..chart.series.len() {
+                let class = if i == 0 { "sub" } else { "sub first" };
+                let _ = write!(
+                    self.out,
+                    "<th class=\"{class}\" scope=\"col\">{x_label}</th><th class=\"sub\" scope=\"col\">{y_label}</th>"
+                );
+            }
+        }
+        self.put("</tr>\n</thead>\n<tbody>\n");
+        let number = |x: &X| if let X::Number(x) = x { Some(*x) } else { None };
+        let forms: Vec<_> = chart
+            .series
+            .iter()
+            .map(|s| (decimals(s.points.iter().filter_map(|p| number(&p.x))), decimals(s.points.iter().map(|p| p.y))))
+            .collect();
+        for line in 0..lines {
+            self.put("<tr>");
+            for (i, series) in chart.series.iter().enumerate() {
+                let point = series.points.get(line);
+                let x = point.map_or_else(String::new, |p| x_text(&p.x, forms[i].0));
+                let _ = match (shared, i) {
+                    (true, 0) => write!(self.out, "<th class=\"name\" scope=\"row\">{x}</th>"),
+                    (true, _) => Ok(()),
+                    (false, 0) => write!(self.out, "<td>{x}</td>"),
+                    (false, _) => write!(self.out, "<td class=\"first\">{x}</td>"),
+                };
+                let y = point.map_or_else(String::new, |p| exact(p.y, forms[i].1));
+                let _ = write!(self.out, "<td>{y}</td>");
+            }
+            self.put("</tr>\n");
+        }
+        self.put("</tbody>\n");
+        self.close_table();
+        self.put("</details>\n");
+    }
+
+    fn results(&mut self, pivot: &Pivot<'_>) {
+        self.put("<section>\n<h2>Results</h2>\n");
+        if pivot.lines.is_empty() {
+            self.put("<p>The document has no rows.</p>\n</section>\n");
+            return;
+        }
+        let variants = pivot.has_variants();
+        self.open_table("All values");
+        let span = if pivot.has_compared() { " rowspan=\"2\"" } else { "" };
+        let _ = write!(self.out, "<thead>\n<tr><th class=\"name\" scope=\"col\"{span}>Case</th>");
+        if variants {
+            let _ = write!(self.out, "<th class=\"name\" scope=\"col\"{span}>Variant</th>");
+        }
+        for column in &pivot.columns {
+            let label = text::html(&column.label);
+            let unit = match column.unit.as_str() {
+                "" => String::new(),
+                unit => format!("<span class=\"unit\">{}</span>", text::html(unit)),
+            };
+            let _ = if column.compared {
+                write!(self.out, "<th class=\"group\" scope=\"colgroup\" colspan=\"3\">{label}{unit}</th>")
+            } else {
+                write!(self.out, "<th scope=\"col\"{span}>{label}{unit}</th>")
+            };
+        }
+        self.put("</tr>\n");
+        if pivot.has_compared() {
+            self.put("<tr>");
+            for _ in pivot.columns.iter().filter(|c| c.compared) {
+                self.put(
+                    "<th class=\"sub\" scope=\"col\">published</th><th class=\"sub\" scope=\"col\">simulated</th>\
+                     <th class=\"sub\" scope=\"col\">error, %</th>",
+                );
+            }
+            self.put("</tr>\n");
+        }
+        self.put("</thead>\n");
+        let mut open = false;
+        for line in &pivot.lines {
+            if line.case_lines > 0 {
+                self.put(if open { "</tbody>\n<tbody>\n" } else { "<tbody>\n" });
+                open = true;
+            }
+            self.line(pivot, line, variants);
+        }
+        self.put("</tbody>\n");
+        self.close_table();
+        self.put("<dl class=\"legend\">\n");
+        for (word, meaning) in LEGEND {
+            let _ = writeln!(self.out, "<dt>{word}</dt><dd>{meaning}</dd>");
+        }
+        self.put("</dl>\n</section>\n");
+    }
+
+    fn line(&mut self, pivot: &Pivot<'_>, line: &Line<'_>, variants: bool) {
+        self.put("<tr>");
+        if line.case_lines > 0 {
+            let (span, scope) = match line.case_lines {
+                1 => (String::new(), "row"),
+                n => (format!(" rowspan=\"{n}\""), "rowgroup"),
+            };
+            let case = text::html(line.case);
+            let _ = write!(self.out, "<th class=\"name\" scope=\"{scope}\"{span}>{case}</th>");
+        }
+        if variants {
+            let _ = write!(self.out, "<th class=\"name\" scope=\"row\">{}</th>", text::html(line.variant));
+        }
+        let none = || "<span class=\"none\">–</span>".to_owned();
+        for (column, row) in pivot.columns.iter().zip(&line.cells) {
+            let show = |value: Option<f64>| value.map_or_else(none, |v| minus(&column.number(v)));
+            let simulated = show(row.map(|r| r.simulated));
+            if !column.compared {
+                let _ = write!(self.out, "<td>{simulated}</td>");
+                continue;
+            }
+            let error = row.and_then(|r| r.error_percent).map_or_else(none, |e| minus(&format::percent(e)));
+            let mark = match row {
+                Some(row) => {
+                    let class = if row.origin == Origin::Fit { "mark fit" } else { "mark" };
+                    format!("<span class=\"{class}\">{}</span>", mark(row))
+                }
+                None => "<span class=\"mark\"></span>".to_owned(),
+            };
+            let published = show(row.and_then(|r| r.published));
+            let _ = write!(self.out, "<td>{published}</td><td class=\"sim\">{simulated}</td><td>{error}{mark}</td>");
+        }
+        self.put("</tr>\n");
+    }
+
+    fn list(&mut self, title: &str, tag: &str, items: &[String]) {
+        if items.is_empty() {
+            return;
+        }
+        let _ = writeln!(self.out, "<section>\n<h2>{title}</h2>\n<{tag}>");
+        for item in items {
+            let _ = writeln!(self.out, "<li>{}</li>", text::html(item));
+        }
+        let _ = writeln!(self.out, "</{tag}>\n</section>");
+    }
+
+    fn provenance(&mut self, document: &Document) {
+        let process = &document.process;
+        let _ = write!(
+            self.out,
+            "<section>\n<h2>How to get these numbers again</h2>\n<dl>\n\
+             <dt>experiment</dt><dd>{}</dd>\n<dt>seed</dt><dd>{}</dd>\n<dt>simulated I/Os</dt><dd>{}</dd>\n\
+             <dt>schema</dt><dd>{}</dd>\n<dt>CPU time</dt><dd>{} s</dd>\n<dt>peak memory</dt><dd>{} MiB</dd>\n</dl>\n\
+             <p class=\"meta\">CPU time and peak memory depend on the machine; everything else follows from \
+             configuration and seed.</p>\n\
+             <details class=\"config\">\n<summary>Full configuration</summary>\n<pre>{}</pre>\n</details>\n</section>\n",
+            text::html(&document.experiment),
+            document.seed,
+            thousands(document.simulated_ios),
+            text::html(&document.schema),
+            format::number(process.cpu_seconds),
+            format::number(process.peak_rss_bytes as f64 / 1_048_576.0),
+            text::html_lines(&format!("{:#}", document.configuration))
+        );
+    }
+}
+
+fn series_name(name: &str, style: SeriesStyle) -> String {
+    let word = match style {
+        SeriesStyle::Published => "published",
+        SeriesStyle::Simulated => "simulated",
+        SeriesStyle::Plain => "",
+    };
+    if word.is_empty() || name.contains(word) {
+        text::html(name)
+    } else {
+        format!("{} <span class=\"unit\">{word}</span>", text::html(name))
+    }
+}
+
+fn x_text(x: &X, decimals: Option<usize>) -> String {
+    match x {
+        X::Number(x) => exact(*x, decimals),
+        X::Label(label) => text::html(label),
+    }
+}
+
+/// Digits after the point that every number of a column needs; none if the column would be unreadably wide.
+fn decimals(values: impl Iterator<Item = f64>) -> Option<usize> {
+    let (mut before, mut after) = (0, 0);
+    for value in values {
+        let text = value.to_string();
+        let point = text.find('.').unwrap_or(text.len());
+        before = before.max(point);
+        after = after.max(text.len().saturating_sub(point + 1));
+    }
+    (after == 0 && before <= 15 || after <= 6 && before + after <= 10).then_some(after)
+}
+
+fn exact(value: f64, decimals: Option<usize>) -> String {
+    minus(&decimals.map_or_else(|| format::in_column(value, false), |d| format::grouped(value, d)))
+}
+
+/// Six significant digits without trailing zeros; the result document has all of them.
+fn six(value: f64) -> String {
+    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded == 0.0 || (1e-5..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
+}
+
+fn factor(value: Option<f64>) -> String {
+    value.map_or_else(|| "<span class=\"none\">–</span>".to_owned(), |v| format!("×{}", format::significant(v, 3)))
+}
+
+fn minus(text: &str) -> String {
+    text.replace('-', "−")
+}
+
+fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

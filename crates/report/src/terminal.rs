@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables for a terminal or a pipe: no colours, no escape sequences, no question to the terminal.
+
+use comfy_table::{Cell, CellAlignment, LineStyle, Row, Table, TableStyle};
+use readpath_results::Document;
+
+use crate::pivot::{Column, LEGEND, Line, Pivot, TableSpec, mark};
+use crate::{format, text};
+
+/// Space between columns.
+const GAP: usize = 2;
+/// Headings of single metrics and names of cases are wrapped at these widths.
+const HEADING: usize = 12;
+const NAME: usize = 28;
+
+/// The rows of a document as text: a line for each case and variant, a column for each metric.
+///
+/// A metric with published values takes three columns: published, simulated, and the error in percent with the mark
+/// of its origin. If the spec has a width, columns that do not fit go into a further table below. Every line ends
+/// with a line feed and none with spaces. A document without rows gives a line that says so.
+pub fn table(document: &Document, spec: &TableSpec) -> String {
+    let pivot = Pivot::new(document, spec);
+    if pivot.lines.is_empty() {
+        return "no rows\n".to_owned();
+    }
+    let names = Block::names(&pivot, spec.max_width().is_some());
+    let mut blocks: Vec<Block> = Vec::new();
+    for at in 0..pivot.columns.len() {
+        let metric = Block::metric(&pivot, at);
+        match (blocks.last_mut(), spec.max_width()) {
+            (Some(last), None) => last.join(metric),
+            (Some(last), Some(max)) if last.width() + metric.width() - GAP <= max => last.join(metric),
+            _ => {
+                let mut block = names.clone();
+                block.join(metric);
+                blocks.push(block);
+            }
+        }
+    }
+    let mut out: String = blocks.iter().map(Block::render).collect::<Vec<_>>().join("\n");
+    if pivot.has_compared() {
+        out.push('\n');
+        for (word, meaning) in &LEGEND[..2] {
+            let line = format!("{:<6} {meaning}", if *word == "predicted" { "pred." } else { word });
+            let width = spec.max_width().unwrap_or(120).max(40) - 7;
+            for (i, part) in text::wrap(&line[7..], width).iter().enumerate() {
+                out.push_str(if i == 0 { &line[..7] } else { "       " });
+                out.push_str(part);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+/// A heading over some columns, and those columns as text.
+#[derive(Clone)]
+struct Group {
+    over: String,
+    columns: usize,
+}
+
+#[derive(Clone, Default)]
+struct Block {
+    groups: Vec<Group>,
+    /// Heading and cells of each column; the cells may have several lines.
+    columns: Vec<(Vec<String>, Vec<Vec<String>>, CellAlignment)>,
+}
+
+impl Block {
+    fn names(pivot: &Pivot<'_>, limited: bool) -> Self {
+        let wrap = |name: &str| {
+            let name = text::plain(name);
+            if limited { text::wrap(&name, NAME) } else { vec![name] }
+        };
+        let case = |line: &Line<'_>| if line.case_lines > 0 { wrap(line.case) } else { vec![String::new()] };
+        let mut block = Self::default();
+        block.push("Case", pivot.lines.iter().map(case).collect(), CellAlignment::Left);
+        if pivot.has_variants() {
+            let cells = pivot.lines.iter().map(|line| wrap(line.variant)).collect();
+            block.push("Variant", cells, CellAlignment::Left);
+        }
+        block
+    }
+
+    fn metric(pivot: &Pivot<'_>, at: usize) -> Self {
+        let column = &pivot.columns[at];
+        let rows = || pivot.lines.iter().map(|line| line.cells[at]);
+        let show = |value: Option<f64>| vec![value.map_or_else(|| "–".to_owned(), |v| column.number(v))];
+        let simulated = rows().map(|row| show(row.map(|r| r.simulated))).collect();
+        let mut block = Self::default();
+        if column.compared {
+            let width = rows().flatten().map(|row| mark(row).len()).max().unwrap_or(0);
+            let error = rows().map(|row| {
+                let number = row.and_then(|r| r.error_percent).map_or_else(|| "–".to_owned(), format::percent);
+                // No-break spaces, so that the marks line up although the cell is aligned to the right.
+                vec![format!("{number} {:<width$}", row.map_or("", mark)).replace(' ', "\u{a0}")]
+            });
+            block.push("published", rows().map(|r| show(r.and_then(|r| r.published))).collect(), CellAlignment::Right);
+            block.push("simulated", simulated, CellAlignment::Right);
+            let heading = format!("error %{}", "\u{a0}".repeat(width + 1));
+            block.push(&heading, error.collect(), CellAlignment::Right);
+            block.groups = vec![Group { over: text::plain(&column.heading()), columns: 3 }];
+        } else {
+            block.push("", simulated, CellAlignment::Right);
+            block.columns[0].0 = heading(column);
+        }
+        block
+    }
+
+    fn push(&mut self, heading: &str, cells: Vec<Vec<String>>, alignment: CellAlignment) {
+        self.groups.push(Group { over: String::new(), columns: 1 });
+        self.columns.push((vec![heading.to_owned()], cells, alignment));
+    }
+
+    fn join(&mut self, other: Self) {
+        self.groups.extend(other.groups);
+        self.columns.extend(other.columns);
+    }
+
+    /// Width of each column with the gap after it.
+    fn widths(&self) -> Vec<usize> {
+        let longest = |lines: &[String]| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        let columns = self.columns.iter();
+        columns.map(|(head, cells, _)| cells.iter().map(|c| longest(c)).fold(longest(head), usize::max) + GAP).collect()
+    }
+
+    /// Width of the table with the gap after its last column.
+    fn width(&self) -> usize {
+        self.widths().iter().sum()
+    }
+
+    fn render(&self) -> String {
+        let widths = self.widths();
+        // Where each group begins, how wide it is, and its heading in lines.
+        let mut over: Vec<(usize, usize, Vec<String>)> = Vec::new();
+        let (mut left, mut column) = (0, 0);
+        for group in &self.groups {
+            let width: usize = widths[column..column + group.columns].iter().sum::<usize>() - GAP;
+            if !group.over.is_empty() {
+                over.push((left, width, text::wrap(&group.over, width)));
+            }
+            left += width + GAP;
+            column += group.columns;
+        }
+        let tallest = self.columns.iter().map(|c| c.0.len()).max().unwrap_or(1);
+        let tallest = over.iter().map(|(.., lines)| lines.len() + 1).fold(tallest, usize::max);
+
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+        table.set_header(
+            self.columns.iter().map(|(head, ..)| Cell::new("\n".repeat(tallest - head.len()) + &head.join("\n"))),
+        );
+        for line in 0..self.columns.first().map_or(0, |c| c.1.len()) {
+            table.add_row(Row::from(self.columns.iter().map(|c| c.1[line].join("\n")).collect::<Vec<_>>()));
+        }
+        for (column, (.., alignment)) in table.column_iter_mut().zip(&self.columns) {
+            column.set_padding((0, GAP as u16));
+            column.set_cell_alignment(*alignment);
+        }
+
+        let mut lines: Vec<Vec<char>> =
+            table.to_string().replace('\u{a0}', " ").lines().map(|line| line.chars().collect()).collect();
+        for (left, width, heading) in over {
+            let first = tallest - 1 - heading.len();
+            for (line, part) in lines[first..].iter_mut().zip(heading) {
+                // The columns of the group are empty here.
+                let at = left + (width - part.chars().count()) / 2;
+                line.resize(line.len().max(at + width), ' ');
+                line.iter_mut().skip(at).zip(part.chars()).for_each(|(to, c)| *to = c);
+            }
+        }
+        let mut out = String::new();
+        for mut line in lines {
+            if line.first() == Some(&'─') {
+                // The rule ends where the last column does.
+                line.truncate(line.len() - GAP);
+            }
+            out.push_str(line.into_iter().collect::<String>().trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+fn heading(column: &Column) -> Vec<String> {
+    let mut lines = text::wrap(&text::plain(&column.label), HEADING);
+    if !column.unit.is_empty() {
+        lines.push(text::plain(&column.unit));
+    }
+    lines
+}

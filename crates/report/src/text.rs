@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hostile text made harmless, once for each output. Knows characters only.
+
+/// Text without control characters and without characters that reorder their neighbours.
+fn harmless(c: char) -> char {
+    match c {
+        '\t' | '\n' | '\r' => ' ',
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// For a terminal: one line, no escape sequences.
+pub fn plain(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+/// For HTML and SVG, as content or as a quoted attribute.
+pub fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        html_char(harmless(c), &mut out);
+    }
+    out
+}
+
+/// As [`html`], with line feeds kept: for preformatted text.
+pub fn html_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        html_char(if c == '\n' { c } else { harmless(c) }, &mut out);
+    }
+    out
+}
+
+fn html_char(c: char, out: &mut String) {
+    match c {
+        '&' => out.push_str("&amp;"),
+        '<' => out.push_str("&lt;"),
+        '>' => out.push_str("&gt;"),
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        c => out.push(c),
+    }
+}
+
+/// For a Markdown table cell.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().map(harmless) {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '~' | '!' | '#' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `text` in lines of at most `width` characters, broken at spaces where possible.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line: Vec<char> = Vec::new();
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        while word.len() > width {
+            let rest = word.split_off(width);
+            lines.push(word);
+            word = rest;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.append(&mut word);
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines.into_iter().map(String::from_iter).collect()
+}
+
+/// `text` cut to at most `width` characters, with an ellipsis in place of what is missing.
+pub fn elide(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes() {
+        assert_eq!(html("<b a='1' c=\"2\">&\u{1b}[31m\u{202e}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;�[31m�");
+        assert_eq!(html_lines("a\n\tb"), "a\n b");
+        assert_eq!(plain("a\n\u{1b}[2J"), "a �[2J");
+        assert_eq!(markdown("a|b_c\n<d>"), "a\\|b\\_c &lt;d&gt;");
+    }
+
+    #[test]
+    fn wraps() {
+        assert_eq!(wrap("random read throughput", 12), ["random read", "throughput"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("ab cdefgh", 4), ["ab", "cdef", "gh"]);
+        assert_eq!(elide("abcdef", 4), "abc…");
+        assert_eq!(elide("äöü", 3), "äöü");
+    }
+}

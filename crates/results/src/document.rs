@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The document as a whole and its JSON text. Knows no files.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, finite};
+use crate::{Chart, Origin, Row};
+
+/// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
+pub const SCHEMA: &str = "readpath-results/1";
+
+/// What depends on the machine that ran the experiment, and so stays out of every comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// CPU time of all threads, in seconds.
+    pub cpu_seconds: f64,
+    /// Largest resident set, in bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// The results of one experiment. Serialises with its fields in the order given here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Name of the experiment in snake case.
+    pub experiment: String,
+    /// Heading.
+    pub title: String,
+    /// What was asked and how, in a paragraph or more; an empty line parts paragraphs.
+    pub description: String,
+    /// The numbers.
+    pub rows: Vec<Row>,
+    /// The figures.
+    pub charts: Vec<Chart>,
+    /// Number of I/Os that were simulated to get the numbers.
+    pub simulated_ios: u64,
+    /// Seed of every random stream; the same seed and configuration give the same document but for `process`.
+    pub seed: u64,
+    /// The complete configuration of the run, in whatever shape the experiment has.
+    pub configuration: serde_json::Value,
+    /// What a reader must know to read the numbers right.
+    pub notes: Vec<String>,
+    /// Where published values come from.
+    pub citations: Vec<String>,
+    /// What the run cost on the machine that ran it.
+    pub process: Process,
+}
+
+impl Document {
+    /// A document without rows.
+    pub fn new(experiment: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            experiment: experiment.into(),
+            title: title.into(),
+            description: String::new(),
+            rows: Vec::new(),
+            charts: Vec::new(),
+            simulated_ios: 0,
+            seed: 0,
+            configuration: serde_json::Value::Object(serde_json::Map::new()),
+            notes: Vec::new(),
+            citations: Vec::new(),
+            process: Process::default(),
+        }
+    }
+
+    /// Adds a row and returns it, so that a published value may follow: `doc.row(…)?.published(293.45)?`.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] if `simulated` is NaN or infinite; no row is added then. That no two rows share case,
+    /// variant and metric is checked by [`Self::validate`].
+    pub fn row(
+        &mut self,
+        case: impl Into<String>,
+        variant: impl Into<String>,
+        metric: impl Into<String>,
+        unit: impl Into<String>,
+        simulated: f64,
+        origin: Origin,
+    ) -> Result<&mut Row, Error> {
+        let at = self.rows.len();
+        self.rows.push(Row::new(case, variant, metric, unit, simulated, origin)?);
+        Ok(&mut self.rows[at])
+    }
+
+    /// Checks what the types do not: the schema, finite numbers, errors that follow from their values, unique rows
+    /// and unique chart ids. Reading and writing JSON both do this.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.schema != SCHEMA {
+            return Err(Error::UnknownSchema(self.schema.clone()));
+        }
+        let mut seen = HashSet::new();
+        for row in &self.rows {
+            row.validate()?;
+            if !seen.insert((&row.case, &row.variant, &row.metric)) {
+                let (case, variant, metric) = (row.case.clone(), row.variant.clone(), row.metric.clone());
+                return Err(Error::DuplicateRow { case, variant, metric });
+            }
+        }
+        let mut ids = HashSet::new();
+        for chart in &self.charts {
+            chart.validate()?;
+            if !ids.insert(&chart.id) {
+                return Err(Error::DuplicateChart(chart.id.clone()));
+            }
+        }
+        finite(self.process.cpu_seconds, || "process.cpu_seconds".to_owned())?;
+        Ok(())
+    }
+
+    /// The document as indented JSON with a line feed at its end.
+    ///
+    /// # Errors
+    /// As [`Self::validate`].
+    pub fn to_json_pretty(&self) -> Result<String, Error> {
+        self.validate()?;
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads a document. Fields that this version does not know are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Json`] if the text is malformed, [`Error::NoSchema`] or [`Error::UnknownSchema`] if it is not a
+    /// document of this schema, otherwise as [`Self::validate`].
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: Option<String>,
+        }
+        // The schema comes first: a document of another version must not be called malformed.
+        match serde_json::from_str::<Head>(text)?.schema {
+            None => return Err(Error::NoSchema),
+            Some(schema) if schema != SCHEMA => return Err(Error::UnknownSchema(schema)),
+            Some(_) => {}
+        }
+        let document: Self = serde_json::from_str(text)?;
+        document.validate()?;
+        Ok(document)
+    }
+
+    /// The document with `process` set to zero: two runs of the same experiment and seed are equal after this.
+    #[must_use]
+    pub fn without_process(&self) -> Self {
+        Self { process: Process::default(), ..self.clone() }
+    }
+}

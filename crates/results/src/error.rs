@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a result document. Knows names and numbers, not the types that carry them.
+
+use crate::SCHEMA;
+
+/// Why a document, or a part of one, was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A number is NaN or infinite; JSON could not carry it.
+    #[error("{what} is {value}: a result document holds finite numbers only")]
+    NotFinite {
+        /// Where the number was to go.
+        what: String,
+        /// The number.
+        value: f64,
+    },
+    /// Two rows have the same case, variant and metric.
+    #[error("two rows for case `{case}`, variant `{variant}`, metric `{metric}`")]
+    DuplicateRow {
+        /// Case of both rows.
+        case: String,
+        /// Variant of both rows.
+        variant: String,
+        /// Metric of both rows.
+        metric: String,
+    },
+    /// Two charts have the same id.
+    #[error("two charts have the id `{0}`")]
+    DuplicateChart(String),
+    /// `error_percent` does not follow from `published` and `simulated`.
+    #[error("{what}: error_percent does not follow from `published` and `simulated`")]
+    WrongErrorPercent {
+        /// The row.
+        what: String,
+    },
+    /// The text is JSON but says nothing of a schema.
+    #[error("not a Readpath result document: there is no `schema` field")]
+    NoSchema,
+    /// The document has a schema that this code does not read.
+    #[error(
+        "the document has schema `{0}`, but this version of Readpath reads `{SCHEMA}`; use the version that wrote it"
+    )]
+    UnknownSchema(String),
+    /// The text is not JSON, or lacks a field, or a field has another type.
+    #[error("malformed result document: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+pub(crate) fn finite(value: f64, what: impl FnOnce() -> String) -> Result<f64, Error> {
+    if value.is_finite() { Ok(value) } else { Err(Error::NotFinite { what: what(), value }) }
+}

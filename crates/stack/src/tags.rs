@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Data reduced to what proves its identity: every physical slice holds the logical page and the version that was
+//! written there, and every read is checked against what it may return.
+//!
+//! A read may return any version from the newest acknowledged before it was sent to the newest sent before it ended.
+//! Writes of one block that were in flight together may take effect in either order.
+
+use crate::payload::Payload;
+use readpath_device::{MediaOp, WithMedia};
+use readpath_flash::Ppn;
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::huge_vec;
+
+/// What a slice, a buffer slot or a moving block holds: logical page plus one, and version. Zero = nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Content(u64);
+
+impl Content {
+    fn of(lpn: u32, version: u32) -> Self {
+        Content(u64::from(lpn + 1) << 32 | u64::from(version))
+    }
+
+    fn version_for(self, lpn: u32) -> Option<u32> {
+        ((self.0 >> 32) as u32 == lpn + 1).then_some(self.0 as u32)
+    }
+}
+
+/// What a logical page may read as.
+#[derive(Clone, Copy, Default)]
+struct Expectation {
+    /// Oldest version that a read may still return; 0 = never written.
+    floor: u32,
+    /// Newest version that was sent.
+    newest: u32,
+    /// Newest version that was a discard.
+    discarded: u32,
+    /// Writes and discards in flight.
+    in_flight: u16,
+    /// Some of them overlapped, so acknowledgement of one does not tell which is newest.
+    overlapped: bool,
+}
+
+/// The first read that returned what it should not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadCheck {
+    /// Logical page, device-wide.
+    pub lpn: u32,
+    /// Oldest version that would have been right.
+    pub oldest: u32,
+    /// Newest version that would have been right.
+    pub newest: u32,
+    /// What came: logical page and version, or nothing (zeros).
+    pub got: Option<(u32, u32)>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Tags {
+    slices: Vec<u64>,
+    buffer: Vec<Content>,
+    expected: Vec<Expectation>,
+    /// Per tag and block: data on its way.
+    moving: Vec<Vec<Content>>,
+    /// Per tag and block: the floor when a read was sent.
+    floors: Vec<Vec<u32>>,
+    /// Commands in flight.
+    sent: Vec<Option<(BlockRequest, u32)>>,
+    /// Blocks read and checked.
+    pub checked: u64,
+    /// Blocks that were not what they should be.
+    pub wrong: u64,
+    /// The first of them.
+    pub first_wrong: Option<ReadCheck>,
+}
+
+impl Tags {
+    fn write_begins(&mut self, lpn: u32, discard: bool) -> Content {
+        let e = &mut self.expected[lpn as usize];
+        e.newest += 1;
+        e.overlapped |= e.in_flight > 0;
+        e.in_flight += 1;
+        if discard {
+            e.discarded = e.newest;
+        }
+        Content::of(lpn, e.newest)
+    }
+
+    fn write_ends(&mut self, lpn: u32, version: u32, good: bool) {
+        let e = &mut self.expected[lpn as usize];
+        e.in_flight -= 1;
+        if good && !e.overlapped {
+            e.floor = version;
+        }
+        if e.in_flight == 0 {
+            e.overlapped = false;
+        }
+    }
+
+    fn check(&mut self, lpn: u32, floor: u32, got: Content) {
+        self.checked += 1;
+        let e = &self.expected[lpn as usize];
+        let right = match got {
+            Content(0) => floor == 0 || e.discarded >= floor,
+            content => content.version_for(lpn).is_some_and(|v| (floor..=e.newest).contains(&v)),
+        };
+        if !right {
+            self.wrong += 1;
+            let got = (got.0 != 0).then(|| ((got.0 >> 32) as u32 - 1, got.0 as u32));
+            self.first_wrong.get_or_insert(ReadCheck { lpn, oldest: floor, newest: e.newest, got });
+        }
+    }
+}
+
+impl Payload for Tags {
+    type Mode = WithMedia;
+
+    fn attach(&mut self, slices: u32, buffer_slots: usize, logical_blocks: u32) {
+        self.slices = huge_vec(slices as usize);
+        self.buffer = vec![Content::default(); buffer_slots];
+        self.expected = vec![Expectation::default(); logical_blocks as usize];
+        self.moving = vec![Vec::new(); 64];
+        self.floors = vec![Vec::new(); 64];
+        self.sent = vec![None; 64];
+    }
+
+    fn preset(&mut self, lpn: u32, ppn: Ppn) {
+        self.slices[ppn.0 as usize] = Content::of(lpn, 1).0;
+        let e = &mut self.expected[lpn as usize];
+        (e.floor, e.newest) = (1, 1);
+    }
+
+    fn begin(&mut self, tag: u8, request: &BlockRequest, lpn: u32) {
+        let t = usize::from(tag);
+        self.sent[t] = Some((*request, lpn));
+        let n = request.blocks as usize;
+        let mut moving = std::mem::take(&mut self.moving[t]);
+        moving.clear();
+        match request.op {
+            BlockOp::Write | BlockOp::WriteFua => moving.extend((lpn..).take(n).map(|l| self.write_begins(l, false))),
+            BlockOp::Discard => moving.extend((lpn..).take(n).map(|l| self.write_begins(l, true))),
+            BlockOp::Read => {
+                moving.resize(n, Content(u64::MAX));
+                let expected = &self.expected[lpn as usize..lpn as usize + n];
+                self.floors[t].clear();
+                self.floors[t].extend(expected.iter().map(|e| e.floor));
+            }
+            BlockOp::Flush => {}
+        }
+        self.moving[t] = moving;
+    }
+
+    fn execute(&mut self, op: MediaOp) {
+        match op {
+            MediaOp::Fill { tag, index, slot } => {
+                self.buffer[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
+            }
+            MediaOp::Program { slot, ppn } => self.slices[ppn.0 as usize] = self.buffer[usize::from(slot)].0,
+            MediaOp::ReadFlash { tag, index, ppn } => {
+                self.moving[usize::from(tag)][index as usize] = Content(self.slices[ppn.0 as usize]);
+            }
+            MediaOp::ReadBuffer { tag, index, slot } => {
+                self.moving[usize::from(tag)][index as usize] = self.buffer[usize::from(slot)];
+            }
+            MediaOp::ReadZeros { tag, index } => self.moving[usize::from(tag)][index as usize] = Content(0),
+            MediaOp::Erase { first, slices } => {
+                self.slices[first.0 as usize..(first.0 + slices) as usize].fill(0);
+            }
+        }
+    }
+
+    fn end(&mut self, tag: u8, request: &BlockRequest, lpn: u32, good: bool) {
+        let t = usize::from(tag);
+        self.sent[t] = None;
+        let moving = std::mem::take(&mut self.moving[t]);
+        for (i, &content) in moving.iter().enumerate() {
+            let lpn = lpn + i as u32;
+            match request.op {
+                BlockOp::Read if good => self.check(lpn, self.floors[t][i], content),
+                BlockOp::Read | BlockOp::Flush => {}
+                _ => self.write_ends(lpn, content.0 as u32, good),
+            }
+        }
+        self.moving[t] = moving;
+    }
+
+    fn reset(&mut self) {
+        for tag in 0..self.sent.len() {
+            if let Some((request, lpn)) = self.sent[tag] {
+                self.end(tag as u8, &request, lpn, false);
+            }
+        }
+    }
+
+    fn process_bytes(&self) -> u64 {
+        (self.slices.len() * 8 + self.expected.len() * size_of::<Expectation>()) as u64
+    }
+}

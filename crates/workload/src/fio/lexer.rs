@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Text of job files to sections of options: comments, section headings, `include`. Knows no option's name or meaning.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::JobError;
+
+/// Bytes of all files together.
+const MAX_BYTES: usize = 16 << 20;
+/// Bytes of one line, as in fio.
+const MAX_LINE: usize = 4096;
+/// Bytes of a section's name, as in fio.
+pub(super) const MAX_NAME: usize = 255;
+/// Files inside files.
+const MAX_DEPTH: u32 = 16;
+/// Included files altogether.
+const MAX_INCLUDES: u32 = 4096;
+
+/// Where something stands.
+#[derive(Clone, Debug)]
+pub(super) struct At {
+    pub file: Arc<str>,
+    pub line: u32,
+}
+
+impl At {
+    pub fn error(&self, message: impl Into<String>) -> JobError {
+        JobError { file: self.file.to_string(), line: self.line, key: None, message: message.into() }
+    }
+}
+
+/// One `key=value`, or a key alone.
+#[derive(Debug)]
+pub(super) struct Opt {
+    pub at: At,
+    pub key: String,
+    pub value: Option<Arc<str>>,
+}
+
+impl Opt {
+    pub fn error(&self, message: impl Into<String>) -> JobError {
+        JobError { key: Some(self.key.clone()), ..self.at.error(message) }
+    }
+}
+
+/// A heading and the options below it.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub at: At,
+    pub name: Arc<str>,
+    pub options: Vec<Opt>,
+}
+
+struct Reader<'a> {
+    load: &'a dyn Fn(&Path) -> io::Result<String>,
+    sections: Vec<Section>,
+    bytes: usize,
+    includes: u32,
+}
+
+pub(super) fn read(
+    file: &str,
+    text: &str,
+    load: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<Vec<Section>, JobError> {
+    let mut reader = Reader { load, sections: Vec::new(), bytes: 0, includes: 0 };
+    let whole = At { file: file.into(), line: 0 };
+    reader.file(&whole, file, text, 0)?;
+    Ok(reader.sections)
+}
+
+impl Reader<'_> {
+    fn file(&mut self, from: &At, name: &str, text: &str, depth: u32) -> Result<(), JobError> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > MAX_BYTES {
+            return Err(from.error("the job file and what it includes are longer than 16 MiB"));
+        }
+        let file: Arc<str> = name.into();
+        for (line, text) in (1u32..).zip(text.lines()) {
+            let at = At { file: file.clone(), line };
+            if text.len() > MAX_LINE {
+                return Err(at.error(format!("the line is longer than {MAX_LINE} bytes")));
+            }
+            // fio ends a line at the first ; or # wherever it stands.
+            let text = text.split([';', '#']).next().unwrap_or_default().trim();
+            if text.is_empty() {
+                continue;
+            }
+            if let Some(rest) = text.strip_prefix('[') {
+                let Some(name) = rest.strip_suffix(']').map(str::trim) else {
+                    return Err(at.error("a section heading must end with ]"));
+                };
+                if name.is_empty() {
+                    return Err(at.error("a section needs a name: [global] or [jobname]"));
+                }
+                if name.len() > MAX_NAME {
+                    return Err(at.error(format!("the section's name is longer than {MAX_NAME} bytes")));
+                }
+                self.sections.push(Section { at, name: name.into(), options: Vec::new() });
+            } else if let Some(path) = include(text) {
+                self.include(&at, path, depth)?;
+            } else {
+                self.option(at, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, at: At, text: &str) -> Result<(), JobError> {
+        let (key, value) = match text.split_once('=') {
+            Some((key, value)) => (key.trim(), Some(value.trim())),
+            None => (text, None),
+        };
+        let Some(section) = self.sections.last_mut() else {
+            return Err(at.error("an option before the first section; put [global] or [jobname] above it"));
+        };
+        if key.is_empty() {
+            return Err(at.error("there is no option name before the ="));
+        }
+        let option = Opt { at, key: key.into(), value: value.map(Into::into) };
+        for word in ["${", "$pagesize", "$mb_memory", "$ncpus"] {
+            if value.is_some_and(|v| v.contains(word)) {
+                return Err(option.error(format!("{word} is not expanded here; write the value itself")));
+            }
+        }
+        section.options.push(option);
+        Ok(())
+    }
+
+    fn include(&mut self, at: &At, path: &str, depth: u32) -> Result<(), JobError> {
+        self.includes += 1;
+        if depth == MAX_DEPTH {
+            return Err(at.error(format!("more than {MAX_DEPTH} files included in one another")));
+        }
+        if self.includes > MAX_INCLUDES {
+            return Err(at.error(format!("more than {MAX_INCLUDES} files included")));
+        }
+        let beside = Path::new(&*at.file).parent().map_or_else(|| path.into(), |dir| dir.join(path));
+        let loaded = match (self.load)(&beside) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && beside != Path::new(path) => {
+                (self.load)(Path::new(path)).map(|text| (path.to_owned(), text))
+            }
+            other => other.map(|text| (beside.display().to_string(), text)),
+        };
+        match loaded {
+            Ok((name, text)) => self.file(at, &name, &text, depth + 1),
+            Err(e) => Err(at.error(format!("the included file \"{path}\" cannot be read: {e}"))),
+        }
+    }
+}
+
+/// The path of an `include` line.
+fn include(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("include")?;
+    rest.starts_with([' ', '\t']).then(|| rest.trim()).filter(|path| !path.is_empty() && !path.starts_with('='))
+}

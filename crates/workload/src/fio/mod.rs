@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio job files made into workloads. This part knows fio's job format and the meaning of its options (fio HOWTO); it
+//! opens no file itself: the caller hands in the text and a way to load what the text includes.
+
+mod job;
+mod layout;
+mod lexer;
+mod options;
+mod value;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use crate::Workload;
+
+/// Something in a job file that cannot be run, and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct JobError {
+    /// File as the caller or the `include` line named it.
+    pub file: String,
+    /// Line, from 1; 0 when the file as a whole is meant.
+    pub line: u32,
+    /// The option, when one is to blame.
+    pub key: Option<String>,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+/// What a job file does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    /// Blocks of 4 KiB on the logical unit; names that begin with `/dev/` mean all of it.
+    pub device_blocks: u32,
+    /// Seed of jobs without `randseed`.
+    pub seed: u64,
+}
+
+/// Makes a workload of the job file at `path`, which `load` reads, as it does every included file.
+///
+/// # Errors
+/// The file and line of the first thing that is unknown, not built, out of range or beyond the device.
+pub fn parse_file(path: &Path, load: &dyn Fn(&Path) -> io::Result<String>, cx: &Context) -> Result<Workload, JobError> {
+    let file = path.display().to_string();
+    match load(path) {
+        Ok(text) => parse(&file, &text, load, cx),
+        Err(e) => Err(JobError { file, line: 0, key: None, message: format!("cannot be read: {e}") }),
+    }
+}
+
+/// Makes a workload of the text of a job file called `file`; `load` reads the files that it includes, named relative to
+/// the including file's directory, or else as written.
+///
+/// # Errors
+/// As [`parse_file`].
+pub fn parse(
+    file: &str,
+    text: &str,
+    load: &dyn Fn(&Path) -> io::Result<String>,
+    cx: &Context,
+) -> Result<Workload, JobError> {
+    let sections = lexer::read(file, text, load)?;
+    let mut notes = job::Notes::default();
+    let sections = job::resolve(file, sections, &mut notes)?;
+    layout::build(file, sections, notes, cx)
+}

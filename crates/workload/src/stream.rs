@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Generators of requests. A [`Stream`] is made from a [`StreamSpec`] and a seed and may be asked for any number of
+//! requests ahead of time: it knows nothing of completions, clocks or limits other than its own length.
+
+use std::sync::Arc;
+
+use readpath_kit::{Permutation, Prng};
+
+use crate::dist::{Pareto, Zipf, Zone, Zoned};
+use crate::{Io, IoKind};
+
+/// Which kinds of requests a stream makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kinds {
+    /// One kind only; not [`IoKind::Flush`].
+    Only(IoKind),
+    /// Reads and writes, each request drawn anew with this share of reads in percent (0 to 100).
+    Mix(u8),
+    /// Every place is trimmed and then written with the same length.
+    TrimWrite,
+}
+
+/// How long requests are, in blocks of 4 KiB.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sizes {
+    /// Always this many, at least 1.
+    Fixed(u16),
+    /// Evenly among the multiples of `min` from `min` to `max`; `min` at least 1.
+    Range {
+        /// Shortest.
+        min: u16,
+        /// Longest.
+        max: u16,
+    },
+    /// Lengths with weights; at least one weight must not be zero, and no length with a weight may be zero.
+    Split(Vec<(u16, u32)>),
+}
+
+impl Sizes {
+    /// Shortest length that can be drawn; 0 when the choice is not valid.
+    pub fn min(&self) -> u16 {
+        match self {
+            Sizes::Fixed(n) => *n,
+            Sizes::Range { min, max } if min <= max => *min,
+            Sizes::Range { .. } => 0,
+            Sizes::Split(list) => list.iter().filter(|e| e.1 > 0).map(|e| e.0).min().unwrap_or(0),
+        }
+    }
+}
+
+/// Where requests begin. Random places are multiples of the kind's shortest length.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Offsets {
+    /// One after another, from the start again at the end.
+    Sequential,
+    /// Any place, with replacement (fio `norandommap`).
+    Uniform,
+    /// Each place once per pass, every pass in a new order (fio's random map). Kinds with the same shortest length share
+    /// the passes, as reads and writes do in fio.
+    Once,
+    /// Ranks by Zipf's law with this exponent (above 0, at most 10), scattered over the file.
+    Zipf(f64),
+    /// fio's `pareto:h` with h in (0, 1), scattered over the file.
+    Pareto(f64),
+    /// Zones with shares of accesses and of the file; 1 to 256 zones, both shares sum to 100.
+    Zoned(Vec<Zone>),
+}
+
+/// Everything about a stream but its seed. Arrays are indexed by kind: read, write, trim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StreamSpec {
+    /// First logical block of the region.
+    pub start_block: u32,
+    /// Length of the region in blocks, at least the shortest request.
+    pub blocks: u32,
+    /// Kinds of requests.
+    pub kinds: Kinds,
+    /// Lengths of requests.
+    pub sizes: [Sizes; 3],
+    /// Places of requests.
+    pub offsets: [Offsets; 3],
+    /// Share of the requests placed by `offsets`, in percent; the others follow their kind's last request.
+    pub random_percent: [u8; 3],
+    /// Requests from one random place on, at least 1 (fio `rw=randread:N`).
+    pub run: u32,
+    /// Blocks left out after each sequential request (fio `rw=read:N`).
+    pub skip_blocks: u32,
+    /// A flush follows every so many writes; two independent counts (fio `fsync`, `fdatasync`), 0 for none.
+    pub flush_every: [u32; 2],
+    /// Writes carry FUA.
+    pub fua: bool,
+    /// The stream ends once so many blocks were asked for; `None` = never.
+    pub limit_blocks: Option<u64>,
+    /// A stream that ends asks for one flush at its end.
+    pub end_flush: bool,
+}
+
+impl StreamSpec {
+    /// Requests of one kind, length and order over a region, without end.
+    pub fn plain(kind: IoKind, start_block: u32, blocks: u32, blocks_per_io: u16, offsets: Offsets) -> StreamSpec {
+        StreamSpec {
+            start_block,
+            blocks,
+            kinds: Kinds::Only(kind),
+            sizes: std::array::from_fn(|_| Sizes::Fixed(blocks_per_io)),
+            offsets: std::array::from_fn(|_| offsets.clone()),
+            random_percent: [100; 3],
+            run: 1,
+            skip_blocks: 0,
+            flush_every: [0; 2],
+            fua: false,
+            limit_blocks: None,
+            end_flush: false,
+        }
+    }
+}
+
+/// Why a [`StreamSpec`] cannot be run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StreamError {
+    /// No blocks.
+    #[error("the region has no blocks")]
+    EmptyRegion,
+    /// The region does not fit into 32-bit block numbers.
+    #[error("the region ends beyond the last block number")]
+    RegionTooFar,
+    /// A length of zero, a range from high to low or a split without weights.
+    #[error("a request length is zero or its range is empty")]
+    BadSize,
+    /// The shortest request does not fit into the region.
+    #[error("the shortest request is longer than the region")]
+    SizeBeyondRegion,
+    /// A percentage above 100.
+    #[error("a percentage is above 100")]
+    BadPercent,
+    /// Flush is not a kind of its own.
+    #[error("a stream cannot consist of flushes")]
+    OnlyFlushes,
+    /// Zipf exponent outside (0, 10].
+    #[error("the Zipf exponent must be above 0 and at most 10")]
+    BadZipf,
+    /// Pareto parameter outside (0, 1).
+    #[error("the Pareto parameter must lie between 0 and 1")]
+    BadPareto,
+    /// Zones whose shares do not sum to 100, or not 1 to 256 zones.
+    #[error("there must be 1 to 256 zones whose shares of accesses and of the file sum to 100")]
+    BadZones,
+    /// A run of zero requests.
+    #[error("a run must have at least one request")]
+    ZeroRun,
+}
+
+#[derive(Clone, Debug)]
+enum Length {
+    Fixed(u16),
+    /// Unit and number of multiples.
+    Range(u16, u16),
+    /// Running sums of the weights.
+    Split(Arc<[(u64, u16)]>),
+}
+
+impl Length {
+    fn new(sizes: &Sizes) -> Length {
+        match sizes {
+            Sizes::Fixed(n) => Length::Fixed(*n),
+            Sizes::Range { min, max } => Length::Range(*min, max / min),
+            Sizes::Split(list) => {
+                let mut sum = 0u64;
+                let weighted = list.iter().filter(|e| e.1 > 0);
+                let sums = weighted.map(|&(n, w)| {
+                    sum += u64::from(w);
+                    (sum, n)
+                });
+                Length::Split(sums.collect())
+            }
+        }
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut Prng) -> u16 {
+        match self {
+            Length::Fixed(n) => *n,
+            Length::Range(unit, count) => unit * (1 + rng.below(u64::from(*count)) as u16),
+            Length::Split(sums) => {
+                let last = sums[sums.len() - 1];
+                let x = rng.below(last.0);
+                sums.iter().find(|e| x < e.0).unwrap_or(&last).1
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Sequential,
+    Uniform,
+    /// Index into the passes.
+    Once(usize),
+    Zipf(Zipf),
+    Pareto(Pareto),
+    Zoned(Zoned),
+}
+
+/// State of one kind.
+#[derive(Clone, Debug)]
+struct Lane {
+    length: Length,
+    place: Place,
+    /// Scatters ranks over the region.
+    scatter: Permutation,
+    /// Shortest length and how many of it the region holds.
+    unit: u32,
+    units: u32,
+    random_percent: u8,
+    /// Where the next sequential request begins, from the region's start.
+    next: u64,
+}
+
+/// A pass in random order: a permutation of the next power of two of which the images beyond the region are skipped.
+/// Walking a permutation of the exact number would mispredict a branch at every other place.
+#[derive(Clone, Debug)]
+struct Pass {
+    order: Permutation,
+    seed: u64,
+    units: u32,
+    at: u64,
+    end: u64,
+    number: u64,
+}
+
+impl Pass {
+    fn new(units: u32, seed: u64) -> Pass {
+        let end = u64::from(units).next_power_of_two();
+        Pass { order: Pass::order(end, seed, 0), seed, units, at: 0, end, number: 0 }
+    }
+
+    fn order(end: u64, seed: u64, number: u64) -> Permutation {
+        Permutation::new(end, Prng::stream(seed, "pass", number).next_u64())
+    }
+
+    #[inline]
+    fn turn(&mut self) {
+        if self.at == self.end {
+            self.at = 0;
+            self.number += 1;
+            self.order = Pass::order(self.end, self.seed, self.number);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u32 {
+        loop {
+            self.turn();
+            let unit = self.order.get(self.at);
+            self.at += 1;
+            if unit < u64::from(self.units) {
+                return unit as u32;
+            }
+        }
+    }
+
+    /// Writes as many places as fit to `out`, which is not empty; each goes through `make`.
+    #[inline]
+    fn fill(&mut self, out: &mut [Io], make: impl Fn(u32) -> Io) {
+        let mut n = 0;
+        while n < out.len() {
+            self.turn();
+            while n < out.len() && self.at < self.end {
+                let unit = self.order.get(self.at);
+                self.at += 1;
+                // A place beyond the region is written over by the next one.
+                out[n] = make(unit as u32);
+                n += usize::from(unit < u64::from(self.units));
+            }
+        }
+    }
+}
+
+/// A deterministic sequence of requests: the same specification and seed give the same requests on every machine.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    rng: Prng,
+    start: u32,
+    blocks: u32,
+    kinds: Kinds,
+    /// One kind and length, every place drawn anew: the way of most streams, made in a tight loop.
+    plain: Option<(IoKind, u16)>,
+    lanes: [Lane; 3],
+    passes: [Pass; 3],
+    run: u32,
+    run_left: u32,
+    skip: u32,
+    fua: bool,
+    flush_every: [u32; 2],
+    flush_in: [u32; 2],
+    limit: u64,
+    issued: u64,
+    end_flush: bool,
+    ended: bool,
+    /// A request that must come next: the flush after a write or the write after a trim.
+    pending: Option<Io>,
+}
+
+const FLUSH: Io = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
+
+impl Stream {
+    /// The stream that `seed` chooses.
+    ///
+    /// # Errors
+    /// Says which value of the specification cannot be run.
+    pub fn new(spec: &StreamSpec, seed: u64) -> Result<Stream, StreamError> {
+        check(spec)?;
+        let mut units = [0u32; 3];
+        for (i, sizes) in spec.sizes.iter().enumerate() {
+            // Kinds that are never made may have any length.
+            units[i] = if used(spec.kinds, i) { u32::from(sizes.min()) } else { 1 };
+        }
+        let lanes: [Lane; 3] = std::array::from_fn(|i| {
+            let count = (spec.blocks / units[i]).max(1);
+            let place = if used(spec.kinds, i) { &spec.offsets[i] } else { &Offsets::Sequential };
+            let place = match place {
+                Offsets::Sequential => Place::Sequential,
+                Offsets::Uniform => Place::Uniform,
+                // The first used kind of the same unit leads the passes.
+                Offsets::Once => {
+                    Place::Once((0..i).find(|&j| used(spec.kinds, j) && units[j] == units[i]).unwrap_or(i))
+                }
+                Offsets::Zipf(theta) => Place::Zipf(Zipf::new(count, *theta)),
+                Offsets::Pareto(h) => Place::Pareto(Pareto::new(count, *h)),
+                Offsets::Zoned(zones) => Place::Zoned(Zoned::new(count, zones)),
+            };
+            let length = if used(spec.kinds, i) { Length::new(&spec.sizes[i]) } else { Length::Fixed(1) };
+            let sequential = matches!(place, Place::Sequential);
+            Lane {
+                length,
+                place,
+                scatter: Permutation::new(u64::from(count), 0),
+                unit: units[i],
+                units: count,
+                random_percent: if sequential { 0 } else { spec.random_percent[i] },
+                next: 0,
+            }
+        });
+        let plain = match (spec.kinds, &lanes) {
+            (Kinds::Only(kind), lanes) => match &lanes[kind as usize] {
+                Lane { length: Length::Fixed(n), random_percent: 100, .. }
+                    if spec.run == 1 && (kind != IoKind::Write || spec.flush_every == [0; 2]) =>
+                {
+                    Some((kind, *n))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let pass = Pass::new(1, 0);
+        let mut stream = Stream {
+            rng: Prng::new(0),
+            start: 0,
+            blocks: spec.blocks,
+            kinds: spec.kinds,
+            plain,
+            lanes,
+            passes: [pass.clone(), pass.clone(), pass],
+            run: spec.run,
+            run_left: 0,
+            skip: spec.skip_blocks,
+            fua: spec.fua,
+            flush_every: spec.flush_every,
+            flush_in: spec.flush_every,
+            limit: spec.limit_blocks.unwrap_or(u64::MAX),
+            issued: 0,
+            end_flush: spec.end_flush,
+            ended: false,
+            pending: None,
+        };
+        stream.restart(spec.start_block, seed);
+        Ok(stream)
+    }
+
+    /// Reads of `blocks_per_io` blocks at random places, with replacement, without end.
+    ///
+    /// # Errors
+    /// As [`Stream::new`].
+    pub fn uniform_reads(start: u32, blocks: u32, blocks_per_io: u16, seed: u64) -> Result<Stream, StreamError> {
+        Stream::new(&StreamSpec::plain(IoKind::Read, start, blocks, blocks_per_io, Offsets::Uniform), seed)
+    }
+
+    /// Requests of one kind one after another, from the start again at the end.
+    ///
+    /// # Errors
+    /// As [`Stream::new`].
+    pub fn sequential(kind: IoKind, start: u32, blocks: u32, blocks_per_io: u16) -> Result<Stream, StreamError> {
+        Stream::new(&StreamSpec::plain(kind, start, blocks, blocks_per_io, Offsets::Sequential), 0)
+    }
+
+    /// Each place once per pass, every pass in a new random order, without end.
+    ///
+    /// # Errors
+    /// As [`Stream::new`].
+    pub fn once(kind: IoKind, start: u32, blocks: u32, blocks_per_io: u16, seed: u64) -> Result<Stream, StreamError> {
+        Stream::new(&StreamSpec::plain(kind, start, blocks, blocks_per_io, Offsets::Once), seed)
+    }
+
+    /// A fresh stream of the same specification at another place with another seed; shares the tables of this one.
+    ///
+    /// # Errors
+    /// The region at `start_block` may end beyond the last block number.
+    pub fn sibling(&self, start_block: u32, seed: u64) -> Result<Stream, StreamError> {
+        if u64::from(start_block) + u64::from(self.blocks) > 1 << 32 {
+            return Err(StreamError::RegionTooFar);
+        }
+        let mut other = self.clone();
+        other.restart(start_block, seed);
+        Ok(other)
+    }
+
+    /// First block and length of the region that the requests stay in.
+    pub fn region(&self) -> (u32, u32) {
+        (self.start, self.blocks)
+    }
+
+    /// Blocks after which the stream ends, if it does. The last request may go beyond.
+    pub fn total_blocks(&self) -> Option<u64> {
+        (self.limit != u64::MAX).then_some(self.limit)
+    }
+
+    /// Writes the next requests to the front of `out` and returns how many. 0 = ended (or `out` is empty); a stream that
+    /// has ended stays so. The requests do not depend on how they are cut into batches.
+    pub fn fill(&mut self, out: &mut [Io]) -> usize {
+        if let Some((kind, length)) = self.plain {
+            return self.fill_plain(out, kind, length);
+        }
+        let mut rng = self.rng.clone();
+        let mut n = 0;
+        for slot in out {
+            match self.next(&mut rng) {
+                Some(io) => *slot = io,
+                None => break,
+            }
+            n += 1;
+        }
+        self.rng = rng;
+        n
+    }
+
+    fn fill_plain(&mut self, out: &mut [Io], kind: IoKind, blocks: u16) -> usize {
+        let left = self.limit.saturating_sub(self.issued).div_ceil(u64::from(blocks));
+        let n = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.issued += n as u64 * u64::from(blocks);
+        let lane = &self.lanes[kind as usize];
+        let (start, unit, units) = (self.start, lane.unit, lane.units);
+        let fua = self.fua && kind == IoKind::Write;
+        // The length is the unit, so every place has room for it. Wrapping: a place that is skipped may lie anywhere.
+        let make = |place: u32| Io { block: start.wrapping_add(place.wrapping_mul(unit)), blocks, kind, fua };
+        let mut rng = self.rng.clone();
+        let slots = &mut out[..n];
+        match &lane.place {
+            Place::Uniform | Place::Sequential => {
+                slots.iter_mut().for_each(|io| *io = make(rng.below(u64::from(units)) as u32));
+            }
+            Place::Once(pass) => self.passes[*pass].fill(slots, make),
+            Place::Zipf(zipf) => {
+                let place = |rank: u32| lane.scatter.get(u64::from(rank)) as u32;
+                slots.iter_mut().for_each(|io| *io = make(place(zipf.sample(&mut rng))));
+            }
+            Place::Pareto(pareto) => {
+                let place = |rank: u32| lane.scatter.get(u64::from(rank)) as u32;
+                slots.iter_mut().for_each(|io| *io = make(place(pareto.sample(&mut rng))));
+            }
+            Place::Zoned(zoned) => slots.iter_mut().for_each(|io| *io = make(zoned.sample(&mut rng))),
+        }
+        self.rng = rng;
+        // Room is left only when the limit has been reached.
+        if n < out.len() && !std::mem::replace(&mut self.ended, true) && self.end_flush {
+            out[n] = FLUSH;
+            return n + 1;
+        }
+        n
+    }
+
+    fn restart(&mut self, start_block: u32, seed: u64) {
+        self.start = start_block;
+        self.rng = Prng::stream(seed, "requests", 0);
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            let key = Prng::stream(seed, "scatter", i as u64).next_u64();
+            lane.scatter = Permutation::new(u64::from(lane.units), key);
+            lane.next = 0;
+            self.passes[i] = Pass::new(lane.units, seed);
+        }
+        self.run_left = 0;
+        self.flush_in = self.flush_every;
+        self.issued = 0;
+        self.ended = false;
+        self.pending = None;
+    }
+
+    #[inline]
+    fn next(&mut self, rng: &mut Prng) -> Option<Io> {
+        if let Some(io) = self.pending.take() {
+            if io.kind != IoKind::Flush {
+                self.issued += u64::from(io.blocks);
+                self.count_write();
+            }
+            return Some(io);
+        }
+        if self.issued >= self.limit {
+            let first = !std::mem::replace(&mut self.ended, true);
+            return (first && self.end_flush).then_some(FLUSH);
+        }
+        let kind = match self.kinds {
+            Kinds::Only(kind) => kind,
+            Kinds::Mix(reads) => [IoKind::Write, IoKind::Read][usize::from(rng.below(100) < u64::from(reads))],
+            Kinds::TrimWrite => IoKind::Trim,
+        };
+        let lane = kind as usize;
+        let length = self.lanes[lane].length.draw(rng);
+        let (at, blocks) = self.place(lane, length, rng);
+        self.issued += u64::from(blocks);
+        let block = self.start + at;
+        if self.kinds == Kinds::TrimWrite {
+            self.pending = Some(Io { block, blocks, kind: IoKind::Write, fua: self.fua });
+        } else if kind == IoKind::Write {
+            self.count_write();
+        }
+        Some(Io { block, blocks, kind, fua: self.fua && kind == IoKind::Write })
+    }
+
+    /// Where a request of `length` blocks begins, from the region's start, and how much of it fits there.
+    #[inline]
+    fn place(&mut self, lane: usize, length: u16, rng: &mut Prng) -> (u32, u16) {
+        let l = &mut self.lanes[lane];
+        let percent = l.random_percent;
+        let random = if percent == 100 { true } else { percent > 0 && rng.below(100) < u64::from(percent) };
+        let within = l.next + u64::from(length) <= u64::from(self.blocks);
+        if !random || (self.run_left > 0 && within) {
+            let at = if within { l.next } else { 0 };
+            let fits = u64::from(length).min(u64::from(self.blocks));
+            // Only wholly sequential lanes leave gaps.
+            let gap = if percent == 0 { u64::from(self.skip) } else { 0 };
+            l.next = at + fits + gap;
+            self.run_left = self.run_left.saturating_sub(1);
+            return (at as u32, fits as u16);
+        }
+        let unit = match &l.place {
+            Place::Uniform | Place::Sequential => rng.below(u64::from(l.units)) as u32,
+            Place::Once(pass) => self.passes[*pass].next(),
+            Place::Zipf(zipf) => l.scatter.get(u64::from(zipf.sample(rng))) as u32,
+            Place::Pareto(pareto) => l.scatter.get(u64::from(pareto.sample(rng))) as u32,
+            Place::Zoned(zoned) => zoned.sample(rng),
+        };
+        let l = &mut self.lanes[lane];
+        let at = unit * l.unit;
+        let fits = u32::from(length).min(self.blocks - at);
+        l.next = u64::from(at) + u64::from(fits);
+        self.run_left = self.run - 1;
+        (at, fits as u16)
+    }
+
+    /// Counts a write and puts a flush next when one is due.
+    #[inline]
+    fn count_write(&mut self) {
+        if self.flush_every == [0; 2] {
+            return;
+        }
+        for (left, every) in self.flush_in.iter_mut().zip(self.flush_every) {
+            if every > 0 {
+                *left -= 1;
+                if *left == 0 {
+                    *left = every;
+                    self.pending = Some(FLUSH);
+                }
+            }
+        }
+    }
+}
+
+/// Whether kind number `i` is ever made, with a length and place of its own.
+fn used(kinds: Kinds, i: usize) -> bool {
+    match kinds {
+        Kinds::Only(kind) => kind as usize == i,
+        Kinds::Mix(_) => i < 2,
+        Kinds::TrimWrite => i == 2,
+    }
+}
+
+fn check(spec: &StreamSpec) -> Result<(), StreamError> {
+    if spec.blocks == 0 {
+        return Err(StreamError::EmptyRegion);
+    }
+    if u64::from(spec.start_block) + u64::from(spec.blocks) > 1 << 32 {
+        return Err(StreamError::RegionTooFar);
+    }
+    if spec.run == 0 {
+        return Err(StreamError::ZeroRun);
+    }
+    match spec.kinds {
+        Kinds::Only(IoKind::Flush) => return Err(StreamError::OnlyFlushes),
+        Kinds::Mix(reads) if reads > 100 => return Err(StreamError::BadPercent),
+        _ => {}
+    }
+    for i in (0..3).filter(|&i| used(spec.kinds, i)) {
+        let min = spec.sizes[i].min();
+        if min == 0 {
+            return Err(StreamError::BadSize);
+        }
+        if u32::from(min) > spec.blocks {
+            return Err(StreamError::SizeBeyondRegion);
+        }
+        if spec.random_percent[i] > 100 {
+            return Err(StreamError::BadPercent);
+        }
+        match &spec.offsets[i] {
+            Offsets::Zipf(theta) if !(*theta > 0.0 && *theta <= 10.0) => return Err(StreamError::BadZipf),
+            Offsets::Pareto(h) if !(*h > 0.0 && *h < 1.0) => return Err(StreamError::BadPareto),
+            Offsets::Zoned(zones) => {
+                let accesses: u32 = zones.iter().map(|z| u32::from(z.access_percent)).sum();
+                let size: u32 = zones.iter().map(|z| u32::from(z.size_percent)).sum();
+                if zones.len() > 256 || accesses != 100 || size != 100 {
+                    return Err(StreamError::BadZones);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

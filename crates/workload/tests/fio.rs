@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio job files: layout, defaults, every kind of error with its line. Knows only the public interface.
+
+use std::io;
+use std::path::Path;
+
+use proptest::prelude::*;
+use readpath_kit::Ns;
+use readpath_workload::fio::{self, Context, JobError};
+use readpath_workload::{Io, IoKind, Limits, Workload};
+
+/// 4 GiB.
+const CX: Context = Context { device_blocks: 1 << 20, seed: 1 };
+
+fn no_files(_: &Path) -> io::Result<String> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+fn good(text: &str) -> Workload {
+    fio::parse("t.fio", text, &no_files, &CX).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn bad(text: &str) -> JobError {
+    fio::parse("t.fio", text, &no_files, &CX).map(|_| ()).expect_err(text)
+}
+
+fn requests(work: &Workload, phase: usize, job: usize, n: usize) -> Vec<Io> {
+    let mut stream = work.phases[phase].jobs[job].stream.clone();
+    let mut out = vec![Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false }; n];
+    let n = stream.fill(&mut out);
+    out.truncate(n);
+    out
+}
+
+#[test]
+fn defaults_are_fios() {
+    let work = good("[job]\nsize=1m\n");
+    assert_eq!((work.name.as_str(), work.phases.len(), work.phases[0].name.as_str()), ("t.fio", 1, "job"));
+    let job = &work.phases[0].jobs[0];
+    assert_eq!((job.name.as_str(), job.iodepth, job.group, job.ramp), ("job", 1, 0, Ns::ZERO));
+    assert_eq!(job.limits, Limits { bytes: Some(1 << 20), ios: None, runtime: None });
+    assert_eq!((job.think.time, job.think.every, job.start_delay, job.rate_iops), (Ns::ZERO, 1, Ns::ZERO, [None; 3]));
+    assert_eq!(&*job.options, [("size".to_owned(), "1m".to_owned())]);
+    assert_eq!(work.groups, ["job"]);
+    assert_eq!((work.files[0].name.as_str(), work.files[0].block, work.files[0].blocks), ("job.0.0", 0, 256));
+    let list = requests(&work, 0, 0, 1000);
+    assert_eq!(list.len(), 256);
+    assert!((0u32..).zip(&list).all(|(i, io)| *io == Io { block: i, blocks: 1, kind: IoKind::Read, fua: false }));
+    assert!(work.notes.iter().any(|n| n.contains("no page cache")));
+}
+
+#[test]
+fn globals_apply_to_later_jobs_and_comments_are_cut() {
+    let text = "; a comment\n[global]\nrw=randread ; why\nbs=8k\niodepth=4\n\n[one]\nsize=64k\n# more\n\
+                [global]\niodepth=8\nioengine=libaio\n[two]\nsize=64k\nbs=4k\ndirect\n";
+    let work = good(text);
+    let jobs = &work.phases[0].jobs;
+    assert_eq!((jobs[0].iodepth, jobs[1].iodepth), (4, 8));
+    assert_eq!((work.files[0].block, work.files[1].block), (0, 16));
+    let list = requests(&work, 0, 0, 100);
+    let mut blocks: Vec<u32> = list.iter().map(|io| io.block).collect();
+    blocks.sort_unstable();
+    assert_eq!(blocks, [0, 2, 4, 6, 8, 10, 12, 14]);
+    assert_eq!(requests(&work, 0, 1, 100).len(), 16);
+    let echo: Vec<(&str, &str)> = jobs[1].options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let want =
+        [("bs", "4k"), ("direct", ""), ("iodepth", "8"), ("ioengine", "libaio"), ("rw", "randread"), ("size", "64k")];
+    assert_eq!(echo, want);
+    assert_eq!(work.phases[0].name, "one and 1 more");
+}
+
+#[test]
+fn clones_phases_and_groups() {
+    let text = "[global]\nrw=randread\nsize=1m\n[a]\nnumjobs=3\ngroup_reporting\n[b]\ngroup_reporting\n\
+                [c]\nstonewall\nnumjobs=2\n[c]\n[d]\nnew_group\ngroup_reporting\n";
+    let work = good(text);
+    let names = |p: usize| work.phases[p].jobs.iter().map(|j| j.name.as_str()).collect::<Vec<_>>();
+    assert_eq!((names(0), names(1)), (vec!["a.0", "a.1", "a.2", "b"], vec!["c.0", "c.1", "c", "d"]));
+    let groups = |p: usize| work.phases[p].jobs.iter().map(|j| j.group).collect::<Vec<_>>();
+    assert_eq!((groups(0), groups(1)), (vec![0, 0, 0, 0], vec![1, 2, 3, 4]));
+    assert_eq!(work.groups, ["a", "c.0", "c.1", "c", "d"]);
+    let files: Vec<&str> = work.files.iter().map(|f| f.name.as_str()).collect();
+    // The two sections called c share the file of clone 0, as in fio.
+    assert_eq!(files, ["a.0.0", "a.1.0", "a.2.0", "b.0.0", "c.0.0", "c.1.0", "d.0.0"]);
+    let order = |job: usize| requests(&work, 0, job, 256).iter().map(|io| io.block % 256).collect::<Vec<_>>();
+    assert_ne!(order(0), order(1));
+    assert_eq!(work.phases[0].jobs[0].options, work.phases[0].jobs[2].options);
+}
+
+#[test]
+fn files_are_shared_by_name_and_devices_are_whole() {
+    let text = "[a]\nfilename=x\nsize=1m\n[b]\nfilename=x\nsize=2m\noffset=1m\n[c]\nfilename=x\nsize=50%\n[d]\nfilename=x\n\
+                [e]\nfilename=/dev/sda\noffset=25%\nsize=8k\n[f]\nfilename=/dev/sda\n[g]\nsize=4k\ndirectory=mnt\n";
+    let work = good(text);
+    let files: Vec<(&str, u32, u32)> = work.files.iter().map(|f| (f.name.as_str(), f.block, f.blocks)).collect();
+    assert_eq!(files, [("x", 0, 768), ("/dev/sda", 0, 1 << 20), ("mnt/g.0.0", 768, 1)]);
+    let regions: Vec<(u32, u32)> = work.phases[0].jobs.iter().map(|j| j.stream.region()).collect();
+    assert_eq!(regions, [(0, 256), (256, 512), (0, 384), (0, 768), (1 << 18, 2), (0, 1 << 20), (768, 1)]);
+    let work = good("[a]\nfilename=/dev/sda\nsize=1m\noffset_increment=1m\nnumjobs=3\n");
+    let starts: Vec<u32> = work.phases[0].jobs.iter().map(|j| j.stream.region().0).collect();
+    assert_eq!(starts, [0, 256, 512]);
+    let work = good("[a]\nfilesize=1m\nsize=64k\noffset=512k\n");
+    assert_eq!(work.phases[0].jobs[0].stream.region(), (128, 128));
+    assert_eq!(work.phases[0].jobs[0].limits.bytes, Some(64 << 10));
+}
+
+#[test]
+fn amounts_times_and_pacing() {
+    let job = |options: &str| good(&format!("[a]\nsize=1m\n{options}")).phases.remove(0).jobs.remove(0);
+    assert_eq!(job("io_size=3m\nloops=2").limits.bytes, Some(6 << 20));
+    assert_eq!(job("io_size=50%").limits.bytes, Some(512 << 10));
+    assert_eq!(job("bs=12k\nrw=randread").limits.bytes, Some((85 * 12) << 10));
+    assert_eq!(job("rw=trimwrite").limits.bytes, Some(2 << 20));
+    assert_eq!(job("number_ios=9").limits.ios, Some(9));
+    assert_eq!(job("kb_base=1000\nio_size=1k").limits.bytes, Some(4096));
+    let j = job("time_based\nruntime=1m\nramp_time=500ms\nstartdelay=2\nthinktime=30\nthinktime_blocks=4");
+    assert_eq!((j.limits.bytes, j.limits.runtime), (None, Some(Ns::from_ms(60_500))));
+    assert_eq!((j.ramp, j.start_delay), (Ns::from_ms(500), Ns::from_secs(2)));
+    assert_eq!((j.think.time, j.think.every), (Ns::from_us(30), 4));
+    assert_eq!(job("runtime=1:00:01").limits.runtime, Some(Ns::from_secs(3601)));
+    assert_eq!(job("runtime=1d").limits.runtime, Some(Ns::from_secs(86_400)));
+    assert_eq!(job("rate_iops=500").rate_iops, [Some(500); 3]);
+    assert_eq!(job("rate_iops=,5k").rate_iops, [None, Some(5000), Some(5000)]);
+    assert_eq!(job("rate_iops=7,").rate_iops, [Some(7), None, None]);
+    assert_eq!(job("ioengine=psync\niodepth=32").iodepth, 1);
+    assert_eq!(job("ioengine=libaio\niodepth=32").iodepth, 32);
+}
+
+#[test]
+fn requests_follow_the_options() {
+    let list = |options: &str, n| requests(&good(&format!("[a]\nsize=64m\n{options}")), 0, 0, n);
+    assert!(list("rw=write\nsync=dsync", 9).iter().all(|io| io.fua));
+    let kinds: Vec<IoKind> = list("rw=write\nfsync=2", 3).iter().map(|io| io.kind).collect();
+    assert_eq!(kinds, [IoKind::Write, IoKind::Write, IoKind::Flush]);
+    let mixed = list("rw=randrw\nrwmixwrite=20\nbs=4k,8k", 10_000);
+    let writes = mixed.iter().filter(|io| io.kind == IoKind::Write).count();
+    assert!((1_850..2_150).contains(&writes), "{writes}");
+    assert!(mixed.iter().all(|io| io.blocks == 1 + u16::from(io.kind == IoKind::Write)));
+    let split = list("rw=randwrite\nnorandommap\nbssplit=4k/100,8k/25:16k", 4_000);
+    let small = split.iter().filter(|io| io.blocks == 2).count();
+    assert!(split.iter().all(|io| [2, 4].contains(&io.blocks)) && (900..1_100).contains(&small), "{small}");
+    assert!(list("bsrange=4k-16k", 1000).iter().all(|io| (1..=4).contains(&io.blocks)));
+    assert_eq!(list("rw=read:8k", 3).iter().map(|io| io.block).collect::<Vec<_>>(), [0, 3, 6]);
+    let runs = list("rw=randread:4", 8);
+    assert!(runs[1].block == runs[0].block + 1 && runs[3].block == runs[0].block + 3);
+    let zoned = list("rw=randread\nrandom_distribution=zoned:50/5:30/15:20/", 10_000);
+    let hot = zoned.iter().filter(|io| io.block < 16_384 / 20).count();
+    assert!((4_800..5_200).contains(&hot), "{hot}");
+    let zipf = list("rw=randread\nrandom_distribution=zipf:1.2", 10_000);
+    let mut blocks: Vec<u32> = zipf.iter().map(|io| io.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    assert!(blocks.len() < 6_000);
+    assert_ne!(list("rw=randread\nrandseed=5", 9), list("rw=randread\nrandseed=6", 9));
+    let end = list("rw=write\nend_fsync=1\nio_size=8k", 99);
+    assert_eq!((end.len(), end[2].kind), (3, IoKind::Flush));
+}
+
+#[test]
+fn ignored_options_are_noted_once() {
+    let text = "[global]\nsize=1m\nioengine=libaio\ndirect=1\nverify=crc32c\ncpus_allowed=0-3\nnrfiles=1\nrate_process=linear\n\
+                [a]\ncpus_allowed=1\n[b]\nrandrepeat=0\n";
+    let work = good(text);
+    assert_eq!(
+        work.notes,
+        [
+            "line 3: option ioengine has no meaning here and is ignored",
+            "line 5: option verify has no meaning here and is ignored",
+            "line 6: option cpus_allowed has no meaning here and is ignored",
+            "line 12: randrepeat=0: the same seed gives the same requests here all the same",
+        ]
+    );
+}
+
+#[test]
+fn includes() {
+    let load = |path: &Path| match path.to_str() {
+        Some("jobs/base.inc") => Ok("rw=randread\nsize=1m\n".to_owned()),
+        Some("more.fio") => Ok("[late]\nbs=oops\n".to_owned()),
+        Some("jobs/self.inc") => Ok("include self.inc".to_owned()),
+        _ => no_files(path),
+    };
+    let parse = |text: &str| fio::parse("jobs/main.fio", text, &load, &CX);
+    assert_eq!(parse("[global]\ninclude base.inc\n[a]\n").unwrap().files[0].blocks, 256);
+    let e = parse("[global]\ninclude base.inc\ninclude more.fio\n").unwrap_err();
+    assert_eq!((e.file.as_str(), e.line, e.key.as_deref()), ("more.fio", 2, Some("bs")));
+    let e = parse("[a]\ninclude gone.inc\n").unwrap_err();
+    assert_eq!((e.file.as_str(), e.line), ("jobs/main.fio", 2));
+    assert!(e.message.contains("cannot be read"));
+    assert!(parse("[a]\ninclude self.inc\n").unwrap_err().message.contains("more than 16 files"));
+    assert_eq!(fio::parse_file(Path::new("x.fio"), &no_files, &CX).unwrap_err().line, 0);
+}
+
+#[test]
+fn errors_name_file_line_and_option() {
+    for (line, key, text, part) in [
+        (1, None, "size=1m\n", "before the first section"),
+        (0, None, "[global]\nsize=1m\n", "there is no job"),
+        (1, None, "[a\n", "must end with ]"),
+        (1, None, "[]\n", "needs a name"),
+        (2, None, "[a]\n=4\n", "no option name"),
+        (2, Some("iodpeth"), "[a]\niodpeth=4\n", "did you mean iodepth?"),
+        (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
+        (2, Some("rate"), "[a]\nrate=1m\n", "not built"),
+        (2, Some("zonemode"), "[a]\nzonemode=strided\n", "only zonemode=none"),
+        (2, Some("filename"), "[a]\nfilename=a:b\n", "one job per file"),
+        (2, Some("filename"), "[a]\nfilename=${X}\n", "not expanded"),
+        (2, Some("size"), "[a]\nsize=$mb_memory\n", "not expanded"),
+        (2, Some("size"), "[a]\nsize\n", "a value is missing"),
+        (2, Some("size"), "[a]\nsize=0\n", "must not be zero"),
+        (2, Some("size"), "[a]\nsize=101%\n", "between 0 and 100"),
+        (2, Some("size"), "[a]\nsize=1.5g\n", "not a size"),
+        (2, Some("size"), "[a]\nsize=99999999999t\n", "too large"),
+        (2, Some("size"), "[a]\nsize=5g\n", "only 1048576 of the device's"),
+        (3, Some("size"), "[a]\nfilename=/dev/sda\nsize=5g\n", "end beyond"),
+        (3, Some("filesize"), "[a]\nsize=1m\nfilesize=9g\n", "only 1048576 of"),
+        (3, Some("offset"), "[a]\nsize=1m\noffset=1k\n", "not a multiple"),
+        (3, Some("offset"), "[a]\nfilesize=1m\noffset=1m\n", "beyond the end"),
+        (2, Some("size"), "[a]\nsize=4k\nbs=8k\n", "less than one request"),
+        (1, None, "[a]\nrw=read\n", "no job says how long"),
+        (2, Some("filename"), "[a]\nfilename=x\nsize=50%\n", "no job says how long"),
+        (2, Some("bs"), "[a]\nbs=0\n", "moves no data"),
+        (2, Some("bs"), "[a]\nbs=512\n", "multiple of 4096"),
+        (2, Some("bs"), "[a]\nbs=4ki\n", "ki is 1000"),
+        (2, Some("bs"), "[a]\nbs=1g\n", "below"),
+        (2, Some("bs"), "[a]\nbs=4k,4k,4k,4k\n", "up to three"),
+        (2, Some("bsrange"), "[a]\nbsrange=8k-4k\n", "high to low"),
+        (2, Some("bssplit"), "[a]\nbssplit=4k/50:8k/40\n", "sum to 90"),
+        (2, Some("iodepth"), "[a]\niodepth=0\n", "between 1 and 65535"),
+        (2, Some("iodepth"), "[a]\niodepth=65536\n", "between 1 and 65535"),
+        (2, Some("numjobs"), "[a]\nnumjobs=0\n", "between 1 and 65535"),
+        (3, Some("rwmixwrite"), "[a]\nrwmixread=70\nrwmixwrite=40\n", "do not sum"),
+        (2, Some("rwmixread"), "[a]\nrwmixread=101\n", "between 0 and 100"),
+        (2, Some("rw"), "[a]\nrw=sideways\n", "must be read, write"),
+        (2, Some("random_distribution"), "[a]\nrandom_distribution=normal:5\n", "not built"),
+        (2, Some("random_distribution"), "[a]\nrandom_distribution=zipf:0\n", "above 0"),
+        (2, Some("random_distribution"), "[a]\nrandom_distribution=pareto:1\n", "between 0 and 1"),
+        (2, Some("random_distribution"), "[a]\nrandom_distribution=zoned:50/10:40/90\n", "accesses sum to 90"),
+        (2, Some("time_based"), "[a]\ntime_based\nsize=1m\n", "runtime is missing"),
+        (2, Some("runtime"), "[a]\nruntime=5x\n", "not a time"),
+        (2, Some("runtime"), "[a]\nruntime=9999999d\n", "too long"),
+        (2, Some("loops"), "[a]\nloops=18446744073709551615\nsize=1m\n", "64 bits"),
+        (2, Some("direct"), "[a]\ndirect=2\n", "must be 0 or 1"),
+        (2, Some("ioengine"), "[a]\nioengine=net\n", "not read and write a block device"),
+        (2, Some("sync"), "[a]\nsync=maybe\n", "none, sync or dsync"),
+        (3, None, "[a]\nnumjobs=65535\n[b]\nnumjobs=65535\n", "more than 65536 jobs"),
+    ] {
+        let e = bad(text);
+        assert_eq!((e.file.as_str(), e.line, e.key.as_deref()), ("t.fio", line, key), "{text}{e}");
+        assert!(e.message.contains(part), "{text}{e}");
+        assert!(e.to_string().starts_with(&format!("t.fio:{line}: ")));
+    }
+    let long = "x".repeat(5000);
+    assert!(bad(&format!("[a]\n{long}\n")).message.contains("longer than 4096"));
+    assert!(bad(&"#\n".repeat(9 << 20)).message.contains("16 MiB"));
+}
+
+#[test]
+fn large_job_files_stay_bounded() {
+    let work = good("[global]\nrw=randread\nrandom_distribution=zipf:0.9\nfilename=/dev/sda\n[a]\nnumjobs=65535\n");
+    assert_eq!(work.phases[0].jobs.len(), 65_535);
+    let many = "[global]\nrw=randread\nfilename=/dev/sda\n".to_owned() + &"[a]\n".repeat(60_000);
+    assert_eq!(good(&many).phases[0].jobs.len(), 60_000);
+    let tables =
+        "[global]\nrw=randread\nrandom_distribution=zipf:0.9\nfilename=/dev/sda\n".to_owned() + &"[a]\n".repeat(2000);
+    assert!(bad(&tables).message.contains("1024"));
+}
+
+const WORDS: &[&str] = &[
+    "[global]",
+    "[a]",
+    "[b",
+    "rw=randread",
+    "rw=randrw:3",
+    "rw=trimwrite",
+    "rw=read:8k",
+    "bs=4k",
+    "bs=8k,,64k",
+    "bsrange=4k-16k",
+    "bssplit=4k/50:8k",
+    "bssplit=4k/:",
+    "size=1m",
+    "size=50%",
+    "size=4096p",
+    "io_size=200%",
+    "offset=4k",
+    "offset=99%",
+    "offset_increment=1g",
+    "filesize=8k",
+    "filename=x",
+    "filename=/dev/y",
+    "directory=d",
+    "numjobs=7",
+    "iodepth=3",
+    "runtime=3",
+    "time_based",
+    "ramp_time=1d",
+    "loops=99999999",
+    "number_ios=1",
+    "rwmixread=3",
+    "percentage_random=5,50",
+    "random_distribution=zipf:1",
+    "random_distribution=zoned:50/5:50,10/90:90/10",
+    "random_distribution=pareto:.3",
+    "norandommap",
+    "thinktime=3s",
+    "rate_iops=,1",
+    "stonewall",
+    "new_group=1",
+    "group_reporting",
+    "fsync=3",
+    "end_fsync=1",
+    "kb_base=1000",
+    "include x",
+    "include=",
+    "name=q",
+    "ioengine=sync",
+    "=",
+    ";",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn never_panics_on_any_text(text in "(\\PC|[\\[\\]=\n;#,:/%-]){0,200}") {
+        let _ = fio::parse("t", &text, &no_files, &CX);
+    }
+
+    #[test]
+    fn never_panics_on_any_value(key in prop::sample::select(WORDS), value in "[0-9a-z:,/%.k-]{0,12}", blocks: u32) {
+        let key = key.split('=').next().unwrap_or_default();
+        let text = format!("[a]\nsize=1m\nrw=randrw\n{key}={value}\n");
+        let _ = fio::parse("t", &text, &no_files, &Context { device_blocks: blocks, seed: 0 });
+    }
+
+    #[test]
+    fn what_is_accepted_stays_on_the_device(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..14),
+        blocks in prop_oneof![0u32..3000, any::<u32>()],
+    ) {
+        let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
+        let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
+        for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
+            let Ok(work) = fio::parse("t", &text, reader, &Context { device_blocks: blocks, seed: 0 }) else { continue };
+            for (p, phase) in work.phases.iter().enumerate() {
+                prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());
+                for (j, job) in phase.jobs.iter().enumerate() {
+                    prop_assert!(job.group < work.groups.len() && job.iodepth > 0 && job.think.every > 0);
+                    prop_assert!(job.limits.runtime.is_some() || job.stream.total_blocks().is_some());
+                    for io in requests(&work, p, j, 64) {
+                        prop_assert!(u64::from(io.block) + u64::from(io.blocks) <= u64::from(blocks));
+                    }
+                }
+            }
+            for f in &work.files { prop_assert!(u64::from(f.block) + u64::from(f.blocks) <= u64::from(blocks)); }
+        }
+    }
+}
