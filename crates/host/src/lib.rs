@@ -18,3 +18,4 @@ pub use config::{HostConfig, HpbOptions, ListOrder};
 pub use driver::{BlockDone, BlockOp, BlockRequest, Driver};
 pub use hpb::{HostMemory, HpbCounters, LuState, RegionState, SubRegionState};
 pub use probe::ProbeError;
+pub use readpath_proto::typed::Sense as SenseData;

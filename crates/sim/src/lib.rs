@@ -1,1 +1,9 @@
-//! stub
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Virtual time: runs a workload on a stack as fast as the processor allows, and measures what a user of the modelled
+//! system would have seen. The same inputs and seed give the same bits.
+
+mod measure;
+mod run;
+
+pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
+pub use run::{Observer, RunError, Runner};
