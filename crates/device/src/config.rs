@@ -33,6 +33,8 @@ pub struct FirmwareTiming {
     pub write_command: Ns,
     /// Per read of blocks that need no flash operation: buffered or unmapped.
     pub buffer_read: Ns,
+    /// Per entry that HPB READ BUFFER returns: its lookup and its authentication.
+    pub make_entry: Ns,
     /// Per query, and per SCSI command without media access.
     pub control: Ns,
 }
@@ -70,6 +72,9 @@ pub struct HpbConfig {
     pub activate_after: u8,
     /// Reads that found no good entry before a loaded sub-region is recommended again.
     pub refresh_after: u8,
+    /// When as many regions are active as may be: reads of an inactive sub-region before its region takes the place of one
+    /// that is read little. Small values follow change quickly, and load maps in vain when reads are spread evenly.
+    pub replace_after: u8,
     /// A recommendation that was not followed is repeated after this time, if the sub-region is still read.
     pub repeat_after: Ns,
     /// Entries that share one bit of the freshness table; a power of two.
@@ -213,6 +218,7 @@ impl DeviceConfig {
             ("firmware.hpb_read_extra", self.firmware.hpb_read_extra),
             ("firmware.write_command", self.firmware.write_command),
             ("firmware.buffer_read", self.firmware.buffer_read),
+            ("firmware.make_entry", self.firmware.make_entry),
             ("firmware.control", self.firmware.control),
             ("link.request", self.link.request),
             ("link.response", self.link.response),
@@ -320,8 +326,14 @@ impl DeviceConfig {
                 ),
             );
         }
-        if hpb.activate_after == 0 || hpb.refresh_after == 0 {
-            return bad("hpb.activate_after", "and refresh_after must be at least 1");
+        for (field, value) in [
+            ("hpb.activate_after", hpb.activate_after),
+            ("hpb.refresh_after", hpb.refresh_after),
+            ("hpb.replace_after", hpb.replace_after),
+        ] {
+            if value == 0 {
+                return bad(field, "is 0; it must be 1 to 255 reads");
+            }
         }
         for (i, lu) in self.lus.iter().enumerate().filter(|(_, lu)| lu.hpb) {
             let regions = u64::from(lu.blocks).div_ceil(1 << (hpb.region_size - 3));

@@ -4,16 +4,18 @@
 
 use crate::config::DeviceConfig;
 use crate::device::{UfsDevice, Work};
-use crate::ftl::Mapping;
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
 use crate::query::QueryState;
 use crate::read::OPS_PER_REQUEST;
+use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
-use readpath_proto::typed::{Cdb, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
+use readpath_proto::typed::{
+    Cdb, Command, Form, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
+};
 
 /// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
 const HPB_ENTRIES: u8 = 1;
@@ -68,6 +70,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &self.slots[usize::from(tag)];
         let lun = slot.lun;
         match slot.body {
+            // A read or write that this unit cannot take now, or at all.
+            _ if slot.kind != Kind::Other => {
+                let cdb = Cdb::Read { form: Form::Ten, lba: slot.lba, blocks: slot.blocks, flags: slot.flags };
+                self.command(now, tag, lun, cdb);
+            }
             RequestBody::NopOut => {
                 self.slots[usize::from(tag)].outcome = Some(ReplyBody::NopIn);
                 self.reply(now, tag);
@@ -112,6 +119,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let blocks = u64::from(self.config.lus[usize::from(lun)].blocks);
         let hpb = self.hpb[usize::from(lun)].is_some();
         match cdb {
+            // A read or write that arrived while a unit attention was pending, which a command before it has taken.
+            Cdb::Read { .. } => self.arrive(now, tag),
             Cdb::ReadCapacity10 => self.answer(now, tag, 8, |out| scsi::read_capacity_10(blocks, BLOCK_BYTES, out)),
             Cdb::ReadCapacity16 { alloc } => {
                 self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, PROVISIONING, out));
@@ -172,8 +181,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn send_data(&mut self, now: Ns, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
-        let RequestBody::Command(command) = slot.body else { return self.reply(now, tag) };
-        let (have, expected) = (slot.data_in.len() as u32, command.expected_bytes);
+        let (have, expected) = (slot.data_in.len() as u32, slot.expected_bytes);
         let residual = match have.cmp(&expected) {
             std::cmp::Ordering::Less => Residual::Under(expected - have),
             std::cmp::Ordering::Equal => Residual::None,
@@ -314,7 +322,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &self.slots[usize::from(tag)];
         if slot.left == 0 {
             let life = slot.life;
-            self.work(now, self.config.firmware.flash_op, Work::HandOut { tag, life });
+            let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { alloc, .. }, .. }) = slot.body else {
+                unreachable!("only HPB READ BUFFER loads map pages so")
+            };
+            let firmware = &self.config.firmware;
+            let cost = Ns(firmware.control.0 + firmware.make_entry.0 * u64::from(alloc / HpbEntry::BYTES as u32));
+            self.work(now, cost, Work::HandOut { tag, life });
         }
     }
 
@@ -348,12 +361,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let out = &mut self.slots[usize::from(tag)].data_in;
         out.clear();
         let whole_entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
-        for lpn in (base + blocks.start..base + blocks.end).take(whole_entries) {
-            let entry = match map.get(lpn) {
-                Mapping::Flash(ppn) if granted => codec.make(lpn, ppn, generation),
-                _ => HpbEntry::ZERO,
-            };
-            out.extend_from_slice(&entry.0);
+        let wanted = blocks.start..blocks.start + whole_entries as u32;
+        if granted {
+            codec.make_all(base + wanted.start, wanted.len() as u32, generation, |lpn| map.get(lpn).flash(), out);
+        } else {
+            out.resize(wanted.len() * HpbEntry::BYTES, 0);
         }
         self.send_data(now, tag);
     }

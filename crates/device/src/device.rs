@@ -10,12 +10,13 @@ use crate::hpb::{EntryCodec, HpbUnit, Recommendations};
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, NO_OP, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
-use crate::request::{Slot, TAGS};
+use crate::request::{Kind, Slot, TAGS};
 use crate::stats::DeviceStats;
 use readpath_flash::{DieSched, Done, FlashOp, OpId, OpKind, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns, Permutation};
 use readpath_proto::typed::{
-    Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, TaskRequest, TaskResponse,
+    Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, TaskRequest,
+    TaskResponse,
 };
 use std::collections::VecDeque;
 
@@ -59,6 +60,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) nand: S,
     arrivals: VecDeque<(Ns, u8, u32)>,
     firmware: VecDeque<(Ns, Work)>,
+    /// Flash operations in `firmware`.
+    flash_work: u32,
     replies: VecDeque<(Ns, u8, u32)>,
     link_down_free: Ns,
     link_up_free: Ns,
@@ -111,6 +114,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             nand: S::new(g.channels, g.dies(), config.suspend),
             arrivals: VecDeque::with_capacity(TAGS),
             firmware: VecDeque::with_capacity(256),
+            flash_work: 0,
             replies: VecDeque::with_capacity(TAGS),
             link_down_free: Ns::ZERO,
             link_up_free: Ns::ZERO,
@@ -181,42 +185,65 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// whoever executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
+    #[inline]
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
         let tag = request.tag;
         let Some(slot) = self.slots.get_mut(usize::from(tag)).filter(|s| !s.active) else {
             debug_assert!(false, "tag {tag} is in use or out of range");
             return;
         };
+        if P::ACTIVE {
+            self.probe.request(now, request, data_out);
+        }
         slot.active = true;
         slot.life = slot.life.wrapping_add(1);
         slot.lun = request.lun;
-        slot.body = request.body;
         slot.outcome = None;
         slot.hinted = None;
         slot.fua = false;
         let life = slot.life;
         let mut span = self.config.link.request;
-        if let RequestBody::Command(command) = &request.body {
-            match command.cdb {
-                Cdb::Write { blocks, .. } => span += Ns(self.config.link.block.0 * u64::from(blocks)),
-                Cdb::Read { .. } | Cdb::HpbRead { .. } => {}
-                _ => {
-                    slot.data_in.clear();
-                    slot.data_out.clear();
-                    slot.data_out.extend_from_slice(data_out);
-                }
+        let mut fast = |kind, lba, blocks, flags, expected_bytes| {
+            slot.kind = kind;
+            slot.lba = lba;
+            slot.blocks = blocks;
+            slot.flags = flags;
+            slot.expected_bytes = expected_bytes;
+        };
+        match &request.body {
+            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Read { lba, blocks, flags, .. } }) => {
+                fast(Kind::Read, *lba, *blocks, *flags, *expected_bytes);
             }
-        } else {
-            slot.data_in.clear();
-            slot.data_out.clear();
-            slot.data_out.extend_from_slice(data_out);
+            RequestBody::Command(Command { expected_bytes, cdb: Cdb::HpbRead { lba, blocks, entry, flags, .. } })
+                if self.hpb.get(usize::from(request.lun)).is_some_and(Option::is_some) =>
+            {
+                fast(Kind::HpbRead, u64::from(*lba), u32::from(*blocks), *flags, *expected_bytes);
+                slot.entry = *entry;
+            }
+            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } }) => {
+                fast(Kind::Write, *lba, *blocks, *flags, *expected_bytes);
+                span += Ns(self.config.link.block.0 * u64::from(*blocks));
+            }
+            body => {
+                slot.kind = Kind::Other;
+                slot.expected_bytes = if let RequestBody::Command(c) = body { c.expected_bytes } else { 0 };
+                slot.body = *body;
+                slot.data_in.clear();
+                slot.data_out.clear();
+                slot.data_out.extend_from_slice(data_out);
+            }
         }
         let start = (now + self.delays.to_link).max(self.link_down_free);
         self.link_down_free = start + span;
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
         }
-        self.arrivals.push_back((self.link_down_free, tag, life));
+        let at = self.link_down_free;
+        if self.replies.is_empty() && at < self.next_event() {
+            // Nothing can come between: later requests arrive later.
+            return self.arrive(at, tag);
+        }
+        self.arrivals.push_back((at, tag, life));
     }
 
     /// When something happens next: internally, or a reply reaches the host.
@@ -231,6 +258,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
         arrival.min(firmware).min(self.nand.next_deadline())
+    }
+
+    /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
+    /// no part in what happens before.
+    #[inline]
+    pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
+        loop {
+            let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0).min(limit);
+            let event = self.next_event();
+            // An event at the time of a reply is handled first, as `advance` would.
+            if event > reply || event == Ns::NEVER {
+                return reply;
+            }
+            self.advance(event);
+        }
     }
 
     /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, arrivals.
@@ -269,7 +311,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The next reply that has reached the host by `now`. Its data-in can be read with [`UfsDevice::data_in`] until the
     /// tag is used again.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn poll_reply(&mut self, now: Ns) -> Option<Reply> {
         loop {
@@ -281,26 +323,40 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if !self.is_alive(tag, life) {
                 continue;
             }
+            let event_alert = self.target.event_alert();
             let slot = &mut self.slots[usize::from(tag)];
             slot.active = false;
-            let mut body = slot.outcome.take().unwrap_or(ReplyBody::Response(Response::GOOD));
-            if let ReplyBody::Response(response) = &mut body {
-                response.event_alert = self.target.event_alert();
-                if response.status == Status::Good && !self.recommendations.is_empty() {
-                    response.hpb = self.recommendations.take();
-                    self.count_notification(response);
-                }
+            let body = if slot.outcome.is_none() && self.recommendations.is_empty() {
+                ReplyBody::Response(Response { event_alert, ..Response::GOOD })
+            } else {
+                self.special_reply(tag, event_alert)
+            };
+            let slot = &self.slots[usize::from(tag)];
+            let reply = Reply { lun: slot.lun, tag, body };
+            if P::ACTIVE {
+                self.probe.reply(at, &reply, &slot.data_in);
             }
-            return Some(Reply { lun: self.slots[usize::from(tag)].lun, tag, body });
+            return Some(reply);
         }
     }
 
-    fn count_notification(&mut self, response: &Response) {
-        if let Some(n) = &response.hpb {
-            self.stats.recommended_active += u64::from(n.active_count);
-            self.stats.recommended_inactive += u64::from(n.inactive_count);
-            self.stats.resets_announced += u64::from(n.operation == readpath_proto::typed::HpbNotification::RESET);
+    /// A reply that is not GOOD, or carries an HPB notification.
+    #[inline(never)]
+    fn special_reply(&mut self, tag: u8, event_alert: bool) -> ReplyBody {
+        let outcome = self.slots[usize::from(tag)].outcome.take();
+        let mut body = outcome.unwrap_or(ReplyBody::Response(Response::GOOD));
+        if let ReplyBody::Response(response) = &mut body {
+            response.event_alert = event_alert;
+            if response.status == Status::Good
+                && let Some(n) = self.recommendations.take()
+            {
+                response.hpb = Some(n);
+                self.stats.recommended_active += u64::from(n.active_count);
+                self.stats.recommended_inactive += u64::from(n.inactive_count);
+                self.stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
+            }
         }
+        body
     }
 
     /// Data-in of the last command with `tag` that returned bytes other than blocks.
@@ -407,6 +463,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             };
             self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
         }
+        if let Work::Flash(id) = work {
+            // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
+            if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.programs_in_flight == 0 && self.erasing.is_none() {
+                return self.to_flash(self.firmware_free, id);
+            }
+            self.flash_work += 1;
+        }
         self.firmware.push_back((self.firmware_free, work));
     }
 
@@ -432,32 +495,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Ends a command with CHECK CONDITION.
     pub(crate) fn check(&mut self, at: Ns, tag: u8, sense: Sense) {
         let slot = &mut self.slots[usize::from(tag)];
-        let expected = match slot.body {
-            RequestBody::Command(c) => c.expected_bytes,
-            _ => 0,
-        };
-        slot.outcome = Some(ReplyBody::Response(Response::check(sense, expected)));
+        slot.outcome = Some(ReplyBody::Response(Response::check(sense, slot.expected_bytes)));
         slot.data_in.clear();
         self.reply(at, tag);
     }
 
-    fn arrive(&mut self, now: Ns, tag: u8) {
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Ns, tag: u8) {
         let slot = &self.slots[usize::from(tag)];
-        let RequestBody::Command(command) = slot.body else {
-            let cost = self.config.firmware.control;
-            return self.work(now, cost, Work::Control { tag, life: slot.life });
-        };
-        let lun = slot.lun;
-        let known = usize::from(lun) < self.bases.len();
-        if known && !self.target.is_ready(lun) {
-            return self.arrive_control(now, tag);
-        }
-        match command.cdb {
-            Cdb::Read { lba, blocks, .. } if known => self.read(now, tag, lba, blocks, None),
-            Cdb::HpbRead { lba, blocks, entry, .. } if known && self.hpb[usize::from(lun)].is_some() => {
-                self.read(now, tag, u64::from(lba), u32::from(blocks), Some(entry));
-            }
-            Cdb::Write { lba, blocks, flags, .. } if known => self.write(now, tag, lba, blocks, flags),
+        let ready = usize::from(slot.lun) < self.bases.len() && self.target.is_ready(slot.lun);
+        match slot.kind {
+            Kind::Read | Kind::HpbRead if ready => self.read(now, tag),
+            Kind::Write if ready => self.write(now, tag),
             _ => self.arrive_control(now, tag),
         }
     }
@@ -470,21 +519,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn firmware_done(&mut self, now: Ns, work: Work) {
         match work {
             Work::Flash(id) => {
-                let op = *self.ops.get(id);
-                let t = &self.config.flash;
-                let (kind, array, transfer) = match op.job {
-                    Job::HostRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::MapLoad | Job::BufferLoad => (OpKind::Read, t.map_read, t.map_transfer),
-                    Job::Program => {
-                        let slices = self.config.geometry.slices_per_unit();
-                        (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
-                    }
-                    Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
-                    Job::Free => unreachable!("a freed operation has no work"),
-                };
-                let die = self.config.geometry.die_of(op.ppn);
-                let report_at_end = op.job != Job::HostRead;
-                self.nand.submit(now, id, FlashOp { die, kind, array, transfer, report_at_end });
+                self.flash_work -= 1;
+                self.to_flash(now, id);
             }
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
@@ -492,6 +528,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
             _ => {}
         }
+    }
+
+    /// Hands an operation to its die.
+    #[inline]
+    fn to_flash(&mut self, arrival: Ns, id: OpId) {
+        let op = self.ops.get(id);
+        let t = &self.config.flash;
+        let (kind, array, transfer) = match op.job {
+            Job::HostRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::MapLoad | Job::BufferLoad => (OpKind::Read, t.map_read, t.map_transfer),
+            Job::Program => {
+                let slices = self.config.geometry.slices_per_unit();
+                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
+            }
+            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
+            Job::Free => unreachable!("a freed operation has no work"),
+        };
+        let die = self.config.geometry.die_of(op.ppn);
+        let report_at_end = op.job != Job::HostRead;
+        self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
     }
 
     fn flash_done(&mut self, now: Ns, done: Done) {
@@ -578,7 +634,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let meant = slot.active
                     && other != usize::from(tag)
                     && slot.lun == task.lun
-                    && matches!(slot.body, RequestBody::Command(Command { .. }))
+                    && slot.is_command()
                     && match task.function {
                         0x01 | 0x80 => other == usize::from(task.task_tag),
                         _ => true,

@@ -2,6 +2,7 @@
 //! Observation of stages in time. A probe sees; it cannot change anything.
 
 use readpath_kit::Ns;
+use readpath_proto::typed::{Reply, Request};
 
 /// A resource that serves one stage of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,18 @@ pub trait Probe {
 
     /// `resource` worked from `start` to `end` for `of`.
     fn stage(&mut self, of: StageOf, resource: Resource, start: Ns, end: Ns);
+
+    /// The host's software sends `request` at `now`; `data` is its parameter list or the data segment of a query, empty
+    /// for most. Called before any stage of the request.
+    fn request(&mut self, now: Ns, request: &Request, data: &[u8]) {
+        let _ = (now, request, data);
+    }
+
+    /// `reply` reaches the host's software at `now`; `data` is the data-in of the last request with its tag that returned
+    /// bytes other than blocks. A request that is dropped (reset, task management) has no reply.
+    fn reply(&mut self, now: Ns, reply: &Reply, data: &[u8]) {
+        let _ = (now, reply, data);
+    }
 }
 
 /// No observation.

@@ -7,6 +7,7 @@ use crate::hpb::Verdict;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
+use crate::request::Kind;
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{HpbEntry, Sense};
@@ -17,15 +18,17 @@ pub(crate) const OPS_PER_REQUEST: u32 = 16;
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// READ or HPB READ arrives. An entry that is not good is ignored: the data is the same either way.
     #[inline]
-    pub(crate) fn read(&mut self, now: Ns, tag: u8, lba: u64, blocks: u32, entry: Option<HpbEntry>) {
+    pub(crate) fn read(&mut self, now: Ns, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
         let lun = usize::from(slot.lun);
+        let (lba, blocks) = (slot.lba, slot.blocks);
+        let is_hpb = slot.kind == Kind::HpbRead;
+        let entry = slot.entry;
         if lba + u64::from(blocks) > u64::from(self.config.lus[lun].blocks) {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
         }
         let block = lba as u32;
         slot.lpn = self.bases[lun] + block;
-        slot.blocks = blocks;
         slot.issued = 0;
         slot.left = blocks;
         slot.in_flight = 0;
@@ -33,13 +36,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let life = slot.life;
             return self.work(now, self.config.firmware.control, Work::Served { tag, life, count: 0 });
         }
-        let hinted = entry.and_then(|e| self.judge(lun, block, e));
+        let hinted = if is_hpb { self.judge(lun, block, entry) } else { None };
         if blocks == 1 && self.target.hpb_in_use {
             self.note_read(now, lun, block, hinted.is_some());
         }
         let slot = &mut self.slots[usize::from(tag)];
         slot.hinted = hinted;
-        self.issue_reads(now, tag, entry.is_some());
+        self.issue_reads(now, tag, is_hpb);
     }
 
     #[inline]
@@ -112,6 +115,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 n
             }
             state => {
+                // Each block may turn out to need an operation of its own, so it counts as one while it waits.
+                let most = most.min(OPS_PER_REQUEST - self.slots[usize::from(tag)].in_flight);
                 // Buffered blocks further on are found when the run is translated.
                 self.stats.map_misses += u64::from(most);
                 let id = self.ops.take(Op {
@@ -125,7 +130,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     ppn: Ppn(0),
                     frame: 0,
                 });
-                self.slots[usize::from(tag)].in_flight += 1;
+                self.slots[usize::from(tag)].in_flight += most;
                 self.wait_for_map(now, id, page, state);
                 most as u16
             }
@@ -195,7 +200,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !self.is_alive(op.tag, op.life) {
             return;
         }
-        self.slots[usize::from(op.tag)].in_flight -= 1;
+        self.slots[usize::from(op.tag)].in_flight -= u32::from(op.count);
         let mut at = 0;
         while at < op.count {
             let left = u32::from(op.count - at);

@@ -2,12 +2,25 @@
 //! What the device keeps of each command from arrival to reply, indexed by task tag.
 
 use readpath_flash::Ppn;
-use readpath_proto::typed::{ReplyBody, RequestBody};
+use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
 
 /// Tags that the device can hold.
 pub const TAGS: usize = 64;
 
-/// A request slot.
+/// What a request is, as far as its way through the device depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// READ.
+    Read,
+    /// HPB READ.
+    HpbRead,
+    /// WRITE.
+    Write,
+    /// Anything else; the slot's `body` says what.
+    Other,
+}
+
+/// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving it.
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The command has arrived or is on the link, and its reply has not been taken.
@@ -18,7 +31,17 @@ pub struct Slot {
     pub lun: u8,
     /// A write that is acknowledged from flash only.
     pub fua: bool,
-    /// The request as it came.
+    /// What it is.
+    pub kind: Kind,
+    /// CDB byte 1 of a read or write.
+    pub flags: u8,
+    /// Expected data transfer length of a command.
+    pub expected_bytes: u32,
+    /// First logical block of a read or write.
+    pub lba: u64,
+    /// The entry of an HPB READ.
+    pub entry: HpbEntry,
+    /// The request as it came, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
     pub lpn: u32,
@@ -28,7 +51,7 @@ pub struct Slot {
     pub issued: u32,
     /// Blocks (or map pages) whose work is not done.
     pub left: u32,
-    /// Operations in progress.
+    /// Operations in progress, and blocks that wait for their map page.
     pub in_flight: u32,
     /// Address of the first block from a good HPB entry.
     pub hinted: Option<Ppn>,
@@ -48,6 +71,11 @@ impl Slot {
             life: 0,
             lun: 0,
             fua: false,
+            kind: Kind::Other,
+            flags: 0,
+            expected_bytes: 0,
+            lba: 0,
+            entry: HpbEntry::ZERO,
             body: RequestBody::NopOut,
             lpn: 0,
             blocks: 0,
@@ -59,5 +87,10 @@ impl Slot {
             data_in: Vec::new(),
             data_out: Vec::new(),
         }
+    }
+
+    /// Whether it is a SCSI command.
+    pub fn is_command(&self) -> bool {
+        self.kind != Kind::Other || matches!(self.body, RequestBody::Command(_))
     }
 }

@@ -18,14 +18,14 @@ use readpath_proto::typed::{FLAG_FUA, Sense};
 const PROGRAMS_IN_FLIGHT: u32 = 512;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    pub(crate) fn write(&mut self, now: Ns, tag: u8, lba: u64, blocks: u32, flags: u8) {
+    pub(crate) fn write(&mut self, now: Ns, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
+        let (lba, blocks, flags) = (slot.lba, slot.blocks, slot.flags);
         let lun = usize::from(slot.lun);
         if lba + u64::from(blocks) > u64::from(self.config.lus[lun].blocks) {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
         }
         slot.lpn = self.bases[lun] + lba as u32;
-        slot.blocks = blocks;
         slot.issued = 0;
         slot.left = blocks;
         slot.fua = flags & FLAG_FUA != 0;

@@ -4,6 +4,7 @@
 use crate::config::HostConfig;
 use crate::hpb::{HostMemory, HpbCounters, HpbLu};
 use crate::probe::{Probe, ProbeError};
+use readpath_kit::BLOCK_BYTES;
 use readpath_proto::hpb::is_acceptable;
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
@@ -56,24 +57,68 @@ pub struct BlockDone {
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
 const RETRIES: u8 = 5;
 const NO_JOIN: u16 = u16::MAX;
+/// Buffer id of HPB entries (JESD220-3).
+const HPB_ENTRIES: u8 = 1;
+/// ABORTED COMMAND, for what ended without saying why.
+const ABORTED: Sense = Sense { key: 0x0B, asc: 0, ascq: 0 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Use {
     Free,
-    /// Carries a block request, or the part of one that belongs to a join.
-    Block {
-        part: BlockRequest,
-        join: u16,
-        retries: u8,
-        hpb: bool,
-    },
-    /// Carries an HPB READ BUFFER.
-    Map {
-        lun: u8,
-        at: SubRegion,
-    },
-    /// Belongs to the probe.
+    /// A block request, or the part of one that belongs to a join.
+    Block,
+    /// An HPB READ BUFFER.
+    Map,
+    /// A step of the probe.
     Probe,
+}
+
+/// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
+/// the command goes to the controller, as Linux does.
+#[derive(Clone, Copy, Debug)]
+struct TagState {
+    used: Use,
+    op: BlockOp,
+    lun: u8,
+    retries: u8,
+    /// Sent as HPB READ.
+    hpb: bool,
+    /// Not to be sent as HPB READ (again).
+    plain: bool,
+    join: u16,
+    cookie: u32,
+    block: u32,
+    blocks: u32,
+    /// Sub-region to load.
+    at: SubRegion,
+    /// Bytes of its map.
+    map_bytes: u32,
+}
+
+impl TagState {
+    const FREE: TagState = TagState {
+        used: Use::Free,
+        op: BlockOp::Flush,
+        lun: 0,
+        retries: 0,
+        hpb: false,
+        plain: false,
+        join: NO_JOIN,
+        cookie: 0,
+        block: 0,
+        blocks: 0,
+        at: SubRegion { region: 0, index: 0 },
+        map_bytes: 0,
+    };
+
+    fn part(&self) -> BlockRequest {
+        let TagState { cookie, lun, op, block, blocks, .. } = *self;
+        BlockRequest { cookie, lun, op, block, blocks }
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self.op, BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -94,13 +139,14 @@ pub struct Driver {
     units: Vec<Option<Unit>>,
     probe: Option<Probe>,
     failed: Option<ProbeError>,
-    tags: Vec<Use>,
+    tags: Vec<TagState>,
     free_tags: Vec<u8>,
     /// Parts that wait for a tag.
     waiting: VecDeque<(BlockRequest, u16)>,
     joins: Vec<Join>,
     free_joins: Vec<u16>,
-    out: VecDeque<Request>,
+    /// Tags whose request is to be sent.
+    out: VecDeque<u8>,
     done: VecDeque<BlockDone>,
     data_out: Vec<Vec<u8>>,
 }
@@ -114,7 +160,7 @@ impl Driver {
             units: Vec::new(),
             probe: None,
             failed: None,
-            tags: vec![Use::Free; usize::from(slots)],
+            tags: vec![TagState::FREE; usize::from(slots)],
             // The last slot is kept for queries.
             free_tags: (0..slots - 1).rev().collect(),
             waiting: VecDeque::new(),
@@ -143,7 +189,7 @@ impl Driver {
     }
 
     /// Takes a block request. One that goes beyond its unit ends with LBA OUT OF RANGE without being sent.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, request: &BlockRequest) {
         let in_range = self
             .unit(request.lun)
@@ -168,10 +214,24 @@ impl Driver {
     }
 
     /// The next request for the device; its [`Driver::data_out`] is valid until the next input.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn poll_request(&mut self) -> Option<Request> {
-        self.out.pop_front()
+        let tag = self.out.pop_front()?;
+        let state = &self.tags[usize::from(tag)];
+        let lun = state.lun;
+        let body = match state.used {
+            Use::Block => RequestBody::Command(self.command(tag)),
+            Use::Map => {
+                let TagState { at, map_bytes, .. } = *state;
+                let expected_bytes = map_bytes.next_multiple_of(BLOCK_BYTES);
+                let cdb = Cdb::HpbReadBuffer { buffer_id: HPB_ENTRIES, at, alloc: map_bytes };
+                RequestBody::Command(Command { expected_bytes, cdb })
+            }
+            Use::Probe => self.probe.as_ref()?.request()?,
+            Use::Free => return None,
+        };
+        Some(Request { lun, tag, body })
     }
 
     /// The next block request that has ended.
@@ -184,68 +244,69 @@ impl Driver {
     /// Parameter list of the request with `tag`; empty for most.
     pub fn data_out(&self, tag: u8) -> &[u8] {
         match self.tags[usize::from(tag)] {
-            Use::Block { part: BlockRequest { op: BlockOp::Discard, .. }, .. } => &self.data_out[usize::from(tag)],
+            TagState { used: Use::Block, op: BlockOp::Discard, .. } => &self.data_out[usize::from(tag)],
             _ => &[],
         }
     }
 
-    /// The block request that `tag` carries, as cookie, first block and blocks; for whoever moves its data.
-    #[inline]
+    /// The block request (or part of one) that `tag` carries, for whoever moves its data.
     pub fn carried(&self, tag: u8) -> Option<BlockRequest> {
-        match self.tags[usize::from(tag)] {
-            Use::Block { part, .. } => Some(part),
-            _ => None,
-        }
+        let state = self.tags.get(usize::from(tag))?;
+        (state.used == Use::Block).then(|| state.part())
     }
 
     /// A reply of the device with its data-in. One whose tag is not in use is ignored.
-    #[inline]
+    #[inline(always)]
     pub fn on_reply(&mut self, reply: &Reply, data_in: &[u8]) {
-        let Some(&used) = self.tags.get(usize::from(reply.tag)) else { return };
-        if let ReplyBody::Response(Response { status: Status::Good, hpb: Some(n), .. }) = &reply.body {
-            self.notified(n);
-        }
-        match used {
+        let Some(state) = self.tags.get(usize::from(reply.tag)) else { return };
+        let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
+        match state.used {
             Use::Free => return,
             Use::Probe => return self.on_probe_reply(reply, data_in),
-            Use::Map { lun, at } => {
-                let good = matches!(&reply.body, ReplyBody::Response(r) if r.status == Status::Good);
+            Use::Map => {
+                let TagState { lun, at, .. } = *state;
                 self.release(reply.tag);
                 if let Some(lu) = self.hpb_of(lun) {
                     lu.loaded(at, good.then_some(data_in));
                 }
             }
-            Use::Block { part, join, retries, hpb } => {
-                let response = match &reply.body {
-                    ReplyBody::Response(r) => r,
-                    _ => &Response { status: Status::TaskAborted, ..Response::GOOD },
-                };
-                if response.status == Status::Good {
-                    self.release(reply.tag);
-                    self.end(part.cookie, reply.tag, join, None);
-                } else {
-                    self.on_error(reply.tag, part, join, retries, hpb, response);
-                }
+            Use::Block if good => {
+                let (cookie, join) = (state.cookie, state.join);
+                self.release(reply.tag);
+                self.end(cookie, reply.tag, join, None);
             }
+            Use::Block => self.on_error(reply),
+        }
+        if let ReplyBody::Response(Response { status: Status::Good, hpb: Some(n), .. }) = &reply.body {
+            self.notified(n);
         }
         self.run_map_worker();
-        self.send_waiting();
+        if !self.waiting.is_empty() {
+            self.send_waiting();
+        }
     }
 
-    fn on_error(&mut self, tag: u8, part: BlockRequest, join: u16, retries: u8, hpb: bool, r: &Response) {
+    #[cold]
+    fn on_error(&mut self, reply: &Reply) {
         const UNIT_ATTENTION: u8 = 6;
         const ILLEGAL_REQUEST: u8 = 5;
-        let key = r.sense.map_or(0, |s| s.key);
-        let busy = matches!(r.status, Status::Busy | Status::TaskSetFull | Status::TaskAborted);
+        let (status, sense) = match &reply.body {
+            ReplyBody::Response(r) => (r.status, r.sense),
+            _ => (Status::TaskAborted, None),
+        };
+        let state = &mut self.tags[usize::from(reply.tag)];
+        let key = sense.map_or(0, |s| s.key);
+        let busy = matches!(status, Status::Busy | Status::TaskSetFull | Status::TaskAborted);
         // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
-        let plain = hpb && key == ILLEGAL_REQUEST;
-        if retries < RETRIES && (busy || key == UNIT_ATTENTION || plain) {
-            self.tags[usize::from(tag)] = Use::Block { part, join, retries: retries + 1, hpb: false };
-            let request = self.build(tag, &part, plain);
-            return self.out.push_back(request);
+        let refused = state.hpb && key == ILLEGAL_REQUEST;
+        if state.retries < RETRIES && (busy || key == UNIT_ATTENTION || refused) {
+            state.retries += 1;
+            state.plain |= refused;
+            return self.out.push_back(reply.tag);
         }
-        self.release(tag);
-        self.end(part.cookie, tag, join, r.sense.or(Some(Sense { key: 0x0B, asc: 0, ascq: 0 })));
+        let (cookie, join) = (state.cookie, state.join);
+        self.release(reply.tag);
+        self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
     }
 
     /// The controller and the device are being reset: commands in flight are sent again, map loads are forgotten.
@@ -258,13 +319,12 @@ impl Driver {
         }
         let mut again = Vec::new();
         for tag in 0..self.tags.len() as u8 {
-            match self.tags[usize::from(tag)] {
-                Use::Block { part, join, .. } => {
-                    again.push((part, join));
-                    self.release(tag);
-                }
-                Use::Map { .. } => self.release(tag),
-                Use::Free | Use::Probe => {}
+            let state = self.tags[usize::from(tag)];
+            if state.used == Use::Block {
+                again.push((state.part(), state.join));
+            }
+            if matches!(state.used, Use::Block | Use::Map) {
+                self.release(tag);
             }
         }
         for unit in self.units.iter_mut().flatten() {
@@ -300,7 +360,7 @@ impl Driver {
 
     /// Whether nothing is in flight or waiting.
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.tags.iter().all(|t| *t == Use::Free)
+        self.waiting.is_empty() && self.tags.iter().all(|t| t.used == Use::Free)
     }
 
     /// Brings near what a read of `block` will touch; false if the host holds no entry for it.
@@ -332,7 +392,7 @@ impl Driver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_or_wait(&mut self, part: BlockRequest, join: u16) {
         match self.free_tags.pop() {
             Some(tag) => self.send(tag, part, join),
@@ -340,51 +400,54 @@ impl Driver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, tag: u8, part: BlockRequest, join: u16) {
-        self.tags[usize::from(tag)] = Use::Block { part, join, retries: 0, hpb: false };
-        let request = self.build(tag, &part, false);
-        self.out.push_back(request);
+        let BlockRequest { cookie, lun, op, block, blocks } = part;
+        let used = Use::Block;
+        self.tags[usize::from(tag)] = TagState { used, op, lun, join, cookie, block, blocks, ..TagState::FREE };
+        self.out.push_back(tag);
     }
 
-    /// The command for a part. Writes make their entries dirty here, before they are sent.
-    #[inline]
-    fn build(&mut self, tag: u8, part: &BlockRequest, plain: bool) -> Request {
-        let bytes = part.blocks * readpath_kit::BLOCK_BYTES;
-        let lba = u64::from(part.block);
-        let hpb = self.units[usize::from(part.lun)].as_mut().and_then(|u| u.hpb.as_mut());
-        let (expected_bytes, cdb) = match part.op {
-            BlockOp::Read => {
-                let entry = if plain { None } else { hpb.and_then(|h| h.entry_for(part.block, part.blocks)) };
-                let cdb = match entry {
-                    Some(entry) => {
-                        if let Use::Block { hpb, .. } = &mut self.tags[usize::from(tag)] {
-                            *hpb = true;
-                        }
-                        Cdb::HpbRead { lba: part.block, blocks: part.blocks as u8, entry, flags: 0, read_id: 0 }
-                    }
-                    None => Cdb::Read { form: Form::Ten, lba, blocks: part.blocks, flags: 0 },
-                };
-                (bytes, cdb)
+    /// The command for what `tag` carries. Writes make their entries dirty here, before they are sent.
+    #[inline(always)]
+    fn command(&mut self, tag: u8) -> Command {
+        let state = &mut self.tags[usize::from(tag)];
+        let (block, blocks) = (state.block, state.blocks);
+        let lba = u64::from(block);
+        let bytes = blocks * BLOCK_BYTES;
+        let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
+        if state.op == BlockOp::Read {
+            if let Some(hpb) = hpb
+                && !state.plain
+                && let Some(entry) = hpb.entry_for(block, blocks)
+            {
+                state.hpb = true;
+                let cdb = Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 };
+                return Command { expected_bytes: bytes, cdb };
             }
-            BlockOp::Write | BlockOp::WriteFua => {
-                if let Some(hpb) = hpb {
-                    hpb.mark_dirty(part.block, part.blocks);
-                }
-                let flags = if part.op == BlockOp::WriteFua { FLAG_FUA } else { 0 };
-                (bytes, Cdb::Write { form: Form::Ten, lba, blocks: part.blocks, flags })
-            }
+            state.hpb = false;
+            return Command { expected_bytes: bytes, cdb: Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 } };
+        }
+        if let Some(hpb) = hpb
+            && state.writes()
+        {
+            hpb.mark_dirty(block, blocks);
+        }
+        match state.op {
             BlockOp::Discard => {
-                if let Some(hpb) = hpb {
-                    hpb.mark_dirty(part.block, part.blocks);
-                }
                 let list = &mut self.data_out[usize::from(tag)];
-                encode_unmap(&[(lba, part.blocks)], list);
-                (list.len() as u32, Cdb::Unmap { list_bytes: list.len() as u16 })
+                encode_unmap(&[(lba, blocks)], list);
+                Command { expected_bytes: list.len() as u32, cdb: Cdb::Unmap { list_bytes: list.len() as u16 } }
             }
-            BlockOp::Flush => (0, Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false }),
-        };
-        Request { lun: part.lun, tag, body: RequestBody::Command(Command { expected_bytes, cdb }) }
+            BlockOp::Flush => {
+                let cdb = Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false };
+                Command { expected_bytes: 0, cdb }
+            }
+            op => {
+                let flags = if op == BlockOp::WriteFua { FLAG_FUA } else { 0 };
+                Command { expected_bytes: bytes, cdb: Cdb::Write { form: Form::Ten, lba, blocks, flags } }
+            }
+        }
     }
 
     fn send_waiting(&mut self) {
@@ -397,6 +460,7 @@ impl Driver {
     }
 
     /// Sends map loads as tags allow; they go before waiting block requests, as Linux inserts them at the head.
+    #[inline]
     fn run_map_worker(&mut self) {
         for lun in 0..self.units.len() {
             let Some(unit) = &mut self.units[lun] else { continue };
@@ -405,28 +469,27 @@ impl Driver {
                 && let Some(request) = hpb.next_work(!self.free_tags.is_empty())
             {
                 let tag = self.free_tags.pop().expect("checked above");
-                self.tags[usize::from(tag)] = Use::Map { lun: lun as u8, at: request.at };
                 // The bitmap starts clean now, but writes that are already in flight may reach the device after it has
                 // put the entries together, or before: their entries are not to be trusted.
-                for used in &self.tags {
-                    if let Use::Block { part, .. } = used
-                        && usize::from(part.lun) == lun
-                        && matches!(part.op, BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard)
-                    {
-                        hpb.mark_dirty(part.block, part.blocks);
-                    }
+                for used in self.tags.iter().filter(|t| t.used == Use::Block && usize::from(t.lun) == lun && t.writes())
+                {
+                    hpb.mark_dirty(used.block, used.blocks);
                 }
-                let pages = request.bytes.next_multiple_of(readpath_kit::BLOCK_BYTES);
-                let cdb = Cdb::HpbReadBuffer { buffer_id: 1, at: request.at, alloc: request.bytes };
-                let command = Command { expected_bytes: pages, cdb };
-                self.out.push_back(Request { lun: lun as u8, tag, body: RequestBody::Command(command) });
+                self.tags[usize::from(tag)] = TagState {
+                    used: Use::Map,
+                    lun: lun as u8,
+                    at: request.at,
+                    map_bytes: request.bytes,
+                    ..TagState::FREE
+                };
+                self.out.push_back(tag);
             }
         }
     }
 
     #[inline]
     fn release(&mut self, tag: u8) {
-        self.tags[usize::from(tag)] = Use::Free;
+        self.tags[usize::from(tag)].used = Use::Free;
         if tag != self.config.slots - 1 {
             self.free_tags.push(tag);
         }
@@ -463,10 +526,10 @@ impl Driver {
     fn step_probe(&mut self) {
         let Some(probe) = &self.probe else { return };
         match probe.request() {
-            Some(body) => {
+            Some(_) => {
                 let tag = self.config.slots - 1;
-                self.tags[usize::from(tag)] = Use::Probe;
-                self.out.push_back(Request { lun: 0, tag, body });
+                self.tags[usize::from(tag)].used = Use::Probe;
+                self.out.push_back(tag);
             }
             None => {
                 let probe = self.probe.take().expect("seen above");
@@ -483,7 +546,7 @@ impl Driver {
     }
 
     fn on_probe_reply(&mut self, reply: &Reply, data_in: &[u8]) {
-        self.tags[usize::from(reply.tag)] = Use::Free;
+        self.tags[usize::from(reply.tag)].used = Use::Free;
         let Some(probe) = &mut self.probe else { return };
         match probe.on_reply(&reply.body, data_in) {
             Ok(()) => self.step_probe(),

@@ -2,8 +2,12 @@
 //! Virtual time: runs a workload on a stack as fast as the processor allows, and measures what a user of the modelled
 //! system would have seen. The same inputs and seed give the same bits.
 
+mod fio_json;
 mod measure;
 mod run;
+mod tap;
 
+pub use fio_json::fio_json;
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
 pub use run::{Observer, RunError, Runner};
+pub use tap::{TRACE_IO_LIMIT, Tap};

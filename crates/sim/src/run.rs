@@ -141,12 +141,11 @@ impl Runner {
                     return Err(RunError::Interrupted);
                 }
             }
-            let next = stack.next_deadline().min(self.timers.next());
+            let next = stack.advance_to_reply(self.timers.next());
             if next == Ns::NEVER {
                 break;
             }
             self.now = next;
-            stack.advance(next);
             while let Some((_, i)) = self.timers.pop_due(next) {
                 jobs[i as usize].timer = false;
                 self.fill(stack, &mut jobs[i as usize], i, next);

@@ -5,6 +5,7 @@
 //! a type parameter ([`Payload`]), and so is whether requests travel as values or as bytes ([`Wire`]). This room knows no
 //! workload and no clock.
 
+pub mod config;
 mod payload;
 #[allow(clippy::module_inception)]
 mod stack;

@@ -3,11 +3,11 @@
 
 use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
-use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, NoSpace, Probe, UfsDevice};
+use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, UfsDevice};
 use readpath_flash::DieSched;
 use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ProbeError};
 use readpath_kit::Ns;
-use readpath_proto::typed::{Reply, ReplyBody, Status};
+use readpath_proto::typed::{ReplyBody, Status};
 use thiserror::Error;
 
 /// Why a stack cannot be used.
@@ -38,8 +38,6 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     wire: W,
     bases: Vec<u32>,
     wire_error: Option<WireError>,
-    /// Changes replies on their way to the host, for tests of what a host must survive.
-    tamper: Option<fn(&mut Reply)>,
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
@@ -60,7 +58,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
         let device = UfsDevice::new(device, delays, probe)?;
         payload.attach(device.array_slices(), device.buffer_slots(), next);
-        Ok(Stack { host: Driver::new(host), device, payload, wire, bases, wire_error: None, tamper: None })
+        Ok(Stack { host: Driver::new(host), device, payload, wire, bases, wire_error: None })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.
@@ -87,7 +85,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// Takes a block request of the host's user.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         self.host.submit(request);
         self.exchange(now);
@@ -99,33 +97,46 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.device.next_deadline()
     }
 
+    /// Goes on until a reply reaches the host or `limit` comes; returns that time.
+    #[inline]
+    pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
+        let now = self.device.advance_to_reply(limit);
+        if now != Ns::NEVER {
+            self.take_outputs(now);
+        }
+        now
+    }
+
     /// Handles what is due at `now`.
     #[inline]
     pub fn advance(&mut self, now: Ns) {
         self.device.advance(now);
+        self.take_outputs(now);
+    }
+
+    #[inline(always)]
+    fn take_outputs(&mut self, now: Ns) {
         while let Some(op) = self.device.poll_media() {
             self.payload.execute(op);
         }
-        while let Some(mut reply) = self.device.poll_reply(now) {
-            if let Some(tamper) = self.tamper {
-                tamper(&mut reply);
+        while let Some(reply) = self.device.poll_reply(now) {
+            let reply = match self.wire.reply(&reply) {
+                Ok(reply) => reply,
+                Err(e) => {
+                    self.wire_error = Some(e);
+                    continue;
+                }
+            };
+            if X::Mode::ACTIVE
+                && let Some(part) = self.host.carried(reply.tag)
+            {
+                let good = matches!(&reply.body, ReplyBody::Response(r) if r.status == Status::Good);
+                let lpn = self.bases[usize::from(part.lun)] + part.block;
+                self.payload.end(reply.tag, &part, lpn, good);
             }
-            match self.wire.reply(&reply) {
-                Ok(reply) => self.deliver(&reply),
-                Err(e) => self.wire_error = Some(e),
-            }
+            self.host.on_reply(reply, self.device.data_in(reply.tag));
         }
         self.exchange(now);
-    }
-
-    #[inline]
-    fn deliver(&mut self, reply: &Reply) {
-        if let Some(part) = self.host.carried(reply.tag) {
-            let good = matches!(&reply.body, ReplyBody::Response(r) if r.status == Status::Good);
-            let lpn = self.bases[usize::from(part.lun)] + part.block;
-            self.payload.end(reply.tag, &part, lpn, good);
-        }
-        self.host.on_reply(reply, self.device.data_in(reply.tag));
     }
 
     /// The next block request that has ended.
@@ -137,6 +148,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Controller and device are reset; commands in flight are sent again.
     pub fn reset(&mut self, now: Ns) {
+        // What has moved before the reset has moved; its tags are about to carry something else.
+        while let Some(op) = self.device.poll_media() {
+            self.payload.execute(op);
+        }
         self.device.hardware_reset();
         self.payload.reset();
         self.host.reset();
@@ -148,11 +163,6 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.wire_error.as_ref()
     }
 
-    /// Lets `tamper` change every reply before the host sees it.
-    pub fn tamper_with_replies(&mut self, tamper: Option<fn(&mut Reply)>) {
-        self.tamper = tamper;
-    }
-
     /// Brings near what a read of `block` will touch.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
@@ -161,19 +171,23 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn exchange(&mut self, now: Ns) {
         while let Some(request) = self.host.poll_request() {
-            match self.wire.request(&request) {
-                Ok(request) => {
-                    if let Some(part) = self.host.carried(request.tag) {
-                        let lpn = self.bases[usize::from(part.lun)] + part.block;
-                        self.payload.begin(request.tag, &part, lpn);
-                    }
-                    self.device.submit(now, &request, self.host.data_out(request.tag));
+            let request = match self.wire.request(&request) {
+                Ok(request) => request,
+                Err(e) => {
+                    self.wire_error = Some(e);
+                    continue;
                 }
-                Err(e) => self.wire_error = Some(e),
+            };
+            if X::Mode::ACTIVE
+                && let Some(part) = self.host.carried(request.tag)
+            {
+                let lpn = self.bases[usize::from(part.lun)] + part.block;
+                self.payload.begin(request.tag, &part, lpn);
             }
+            self.device.submit(now, request, self.host.data_out(request.tag));
         }
     }
 }

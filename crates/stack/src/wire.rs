@@ -3,19 +3,18 @@
 
 use readpath_proto::typed::{Reply, Request};
 use readpath_proto::upiu::{self, UpiuError};
-use std::cell::RefCell;
 
 /// A UPIU that our own encoder made could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a UPIU did not survive its encoding: {0}")]
 pub struct WireError(#[from] pub UpiuError);
 
-/// Carries requests and replies.
+/// Carries requests and replies. Tests implement it to lose, delay or change what crosses.
 pub trait Wire {
-    /// Host to device; `data` is the data segment or parameter list.
-    fn request(&self, request: &Request) -> Result<Request, WireError>;
+    /// Host to device.
+    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError>;
     /// Device to host.
-    fn reply(&self, reply: &Reply) -> Result<Reply, WireError>;
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError>;
 }
 
 /// As values.
@@ -24,32 +23,32 @@ pub struct Typed;
 
 impl Wire for Typed {
     #[inline(always)]
-    fn request(&self, request: &Request) -> Result<Request, WireError> {
-        Ok(*request)
+    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+        Ok(request)
     }
 
     #[inline(always)]
-    fn reply(&self, reply: &Reply) -> Result<Reply, WireError> {
-        Ok(*reply)
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        Ok(reply)
     }
 }
 
 /// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside.
 #[derive(Default)]
 pub struct Encoded {
-    buffer: RefCell<Vec<u8>>,
+    bytes: Vec<u8>,
+    request: Option<Request>,
+    reply: Option<Reply>,
 }
 
 impl Wire for Encoded {
-    fn request(&self, request: &Request) -> Result<Request, WireError> {
-        let mut bytes = self.buffer.borrow_mut();
-        upiu::encode_request(request, &[], &mut bytes);
-        Ok(upiu::parse_request(&bytes)?.0)
+    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+        upiu::encode_request(request, &[], &mut self.bytes);
+        Ok(self.request.insert(upiu::parse_request(&self.bytes)?.0))
     }
 
-    fn reply(&self, reply: &Reply) -> Result<Reply, WireError> {
-        let mut bytes = self.buffer.borrow_mut();
-        upiu::encode_reply(reply, &[], &mut bytes);
-        Ok(upiu::parse_reply(&bytes)?.0)
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        upiu::encode_reply(reply, &[], &mut self.bytes);
+        Ok(self.reply.insert(upiu::parse_reply(&self.bytes)?.0))
     }
 }

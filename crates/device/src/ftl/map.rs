@@ -21,6 +21,17 @@ pub enum Mapping {
     Flash(Ppn),
 }
 
+impl Mapping {
+    /// The slice, if the block is in flash.
+    #[inline]
+    pub fn flash(self) -> Option<Ppn> {
+        match self {
+            Mapping::Flash(ppn) => Some(ppn),
+            _ => None,
+        }
+    }
+}
+
 /// See the module.
 pub struct PageMap {
     /// Entry of each logical page; the value plus one is stored, so that untouched memory (zero) means unmapped.

@@ -4,29 +4,27 @@
 //!
 //! A host that makes up a tag is believed once in 2^32 tries.
 
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use readpath_flash::Ppn;
 use readpath_proto::typed::HpbEntry;
-use siphasher::sip::SipHasher24;
 
-/// Makes and checks entries.
+type Block = aes::Block;
+
+/// Makes and checks entries. The tag is the first 4 bytes of one AES-128 block: the message has a fixed length of one
+/// block, so plain encryption is a sound authentication code, and controllers have the engine for it.
 #[derive(Clone)]
 pub struct EntryCodec {
-    hasher: SipHasher24,
+    cipher: Aes128,
 }
 
 impl EntryCodec {
     /// A codec with the device's key.
     pub fn new(key: [u64; 2]) -> Self {
-        EntryCodec { hasher: SipHasher24::new_with_keys(key[0], key[1]) }
-    }
-
-    /// The entry for `lpn` at `ppn`, valid for the hand-out `generation`.
-    #[inline]
-    pub fn make(&self, lpn: u32, ppn: Ppn, generation: u32) -> HpbEntry {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&ppn.0.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.tag(lpn, ppn, generation).to_be_bytes());
-        HpbEntry(bytes)
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&key[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&key[1].to_le_bytes());
+        EntryCodec { cipher: Aes128::new(&Array(bytes)) }
     }
 
     /// The address in `entry`, whether or not it may be believed.
@@ -35,33 +33,101 @@ impl EntryCodec {
         Ppn((u64::from_be_bytes(entry.0) >> 32) as u32)
     }
 
+    /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`. A
+    /// block without an address gets the entry of all zeros.
+    pub fn make_all(
+        &self,
+        lpn: u32,
+        count: u32,
+        generation: u32,
+        address: impl Fn(u32) -> Option<Ppn>,
+        out: &mut Vec<u8>,
+    ) {
+        // In batches, which processors with AES instructions work on side by side.
+        const BATCH: u32 = 32;
+        out.reserve(count as usize * HpbEntry::BYTES);
+        let mut at = 0;
+        while at < count {
+            let n = BATCH.min(count - at);
+            let mut blocks = [Block::default(); BATCH as usize];
+            let mut addresses = [None; BATCH as usize];
+            for i in 0..n {
+                let (lpn, ppn) = (lpn + at + i, address(lpn + at + i));
+                addresses[i as usize] = ppn;
+                blocks[i as usize] = message(lpn, ppn.unwrap_or_default(), generation);
+            }
+            self.cipher.encrypt_blocks(&mut blocks[..n as usize]);
+            for (block, ppn) in blocks[..n as usize].iter().zip(addresses) {
+                let entry = ppn.map_or(HpbEntry::ZERO, |ppn| entry(ppn, tag_of(block)));
+                out.extend_from_slice(&entry.0);
+            }
+            at += n;
+        }
+    }
+
     /// Whether this device made `entry` for `lpn` in the hand-out `generation`. One comparison of one word: its time
     /// does not tell how much of a guess was right.
     #[inline]
     pub fn is_authentic(&self, lpn: u32, entry: HpbEntry, generation: u32) -> bool {
         let word = u64::from_be_bytes(entry.0);
-        self.tag(lpn, Ppn((word >> 32) as u32), generation) == word as u32
+        let mut block = message(lpn, Ppn((word >> 32) as u32), generation);
+        self.cipher.encrypt_block(&mut block);
+        tag_of(&block) == word as u32
     }
+}
 
-    /// SipHash-2-4 over three words, cut to 32 bits. Never zero, so that no valid entry is all zeros.
-    #[inline]
-    fn tag(&self, lpn: u32, ppn: Ppn, generation: u32) -> u32 {
-        let mut message = [0; 12];
-        message[..4].copy_from_slice(&lpn.to_le_bytes());
-        message[4..8].copy_from_slice(&ppn.0.to_le_bytes());
-        message[8..].copy_from_slice(&generation.to_le_bytes());
-        (self.hasher.hash(&message) as u32).max(1)
-    }
+#[inline]
+fn message(lpn: u32, ppn: Ppn, generation: u32) -> Block {
+    let word = u128::from(generation) << 64 | u128::from(ppn.0) << 32 | u128::from(lpn);
+    Array(word.to_le_bytes())
+}
+
+/// Never zero, so that no valid entry is all zeros.
+#[inline]
+fn tag_of(block: &Block) -> u32 {
+    (u128::from_le_bytes(block.0) as u32).max(1)
+}
+
+#[inline]
+fn entry(ppn: Ppn, tag: u32) -> HpbEntry {
+    HpbEntry((u64::from(ppn.0) << 32 | u64::from(tag)).to_be_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn make(codec: &EntryCodec, lpn: u32, ppn: Ppn, generation: u32) -> HpbEntry {
+        let mut out = Vec::new();
+        codec.make_all(lpn, 1, generation, |_| Some(ppn), &mut out);
+        HpbEntry(out.try_into().unwrap())
+    }
+
+    #[test]
+    fn the_tag_is_aes_128() {
+        // FIPS-197, appendix C.1: the block 00112233..ff under the key 000102..0f is 69c4e0d8....
+        let codec = EntryCodec::new([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
+        let mut block = Array(u128::to_le_bytes(0xffee_ddcc_bbaa_9988_7766_5544_3322_1100));
+        codec.cipher.encrypt_block(&mut block);
+        assert_eq!(tag_of(&block).to_le_bytes(), [0x69, 0xc4, 0xe0, 0xd8]);
+    }
+
+    #[test]
+    fn a_batch_equals_its_parts_and_leaves_gaps_zero() {
+        let codec = EntryCodec::new([1, 2]);
+        let mut out = Vec::new();
+        codec.make_all(100, 70, 3, |lpn| (lpn != 105).then_some(Ppn(lpn * 2)), &mut out);
+        for (i, bytes) in out.chunks(8).enumerate() {
+            let lpn = 100 + i as u32;
+            let expected = if lpn == 105 { HpbEntry::ZERO } else { make(&codec, lpn, Ppn(lpn * 2), 3) };
+            assert_eq!(bytes, expected.0);
+        }
+    }
+
     #[test]
     fn a_tag_binds_block_address_generation_and_key() {
         let codec = EntryCodec::new([1, 2]);
-        let entry = codec.make(10, Ppn(20), 30);
+        let entry = make(&codec, 10, Ppn(20), 30);
         assert_eq!(EntryCodec::address(entry), Ppn(20));
         assert!(codec.is_authentic(10, entry, 30));
         assert!(!codec.is_authentic(11, entry, 30));

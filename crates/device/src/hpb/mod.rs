@@ -241,13 +241,14 @@ impl HpbUnit {
             self.misses[sub as usize] = 0;
             return Some(Recommended { activate: at, inactivate: None });
         }
-        if count < self.config.activate_after {
+        let full = self.free_slots.is_empty();
+        if count < if full { self.config.replace_after } else { self.config.activate_after } {
             return None;
         }
         self.misses[sub as usize] = 0;
         let mut inactivate = None;
-        if self.free_slots.is_empty() {
-            let victim = self.colder_than(region)?;
+        if full {
+            let victim = self.coldest()?;
             self.release_slot(victim);
             inactivate = Some(victim as u16);
         }
@@ -304,11 +305,9 @@ impl HpbUnit {
         self.free_slots.push(slot);
     }
 
-    /// Looks at a few active regions in turn for one that is read clearly less than `region`. Uniform reads must not
-    /// make regions change places: a load costs as much as several misses.
-    fn colder_than(&mut self, region: u32) -> Option<u32> {
+    /// The region that is read least among a few active ones, which are looked at in turn; `None` if they are pinned.
+    fn coldest(&mut self) -> Option<u32> {
         const CANDIDATES: u32 = 8;
-        const MARGIN: u32 = 4;
         let slots = self.region_of_slot.len() as u32;
         let mut coldest: Option<(u16, u32)> = None;
         for _ in 0..CANDIDATES.min(slots) {
@@ -322,8 +321,7 @@ impl HpbUnit {
                 coldest = Some((reads, candidate));
             }
         }
-        let (reads, victim) = coldest?;
-        (u32::from(self.reads[region as usize]) > 2 * u32::from(reads) + MARGIN).then_some(victim)
+        coldest.map(|(_, region)| region)
     }
 
     /// Reads between two halvings: long enough that a region's count means something when reads are spread evenly.

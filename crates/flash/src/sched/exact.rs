@@ -55,6 +55,8 @@ impl Exact {
 }
 
 impl DieSched for Exact {
+    const PLANS_READS_AHEAD: bool = false;
+
     fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         Exact {
             events: DeadlineHeap::default(),

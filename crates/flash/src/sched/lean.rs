@@ -36,6 +36,8 @@ enum Stage {
 }
 
 impl DieSched for Lean {
+    const PLANS_READS_AHEAD: bool = true;
+
     fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         let idle = Running {
             transfer: Ns::ZERO,

@@ -118,6 +118,8 @@ impl Queued {
 }
 
 impl DieSched for Queued {
+    const PLANS_READS_AHEAD: bool = false;
+
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
         let op = FlashOp { die: 0, kind: OpKind::Read, array: Ns::ZERO, transfer: Ns::ZERO, report_at_end: true };
         let idle = Running {

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces of small runs, read back as JSON.
+
+use super::*;
+use readpath_device::{
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, Layout, LinkTiming, LuConfig, Verification,
+};
+use readpath_flash::{Geometry, Lean, SuspendTiming};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_proto::typed::{
+    Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, QueryResponse, Residual, Sense, Status, SubRegion,
+    TaskRequest, TaskResponse,
+};
+use readpath_stack::{NoData, Stack, Typed};
+use serde_json::Value;
+
+const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_000) };
+
+fn device() -> DeviceConfig {
+    DeviceConfig {
+        product_name: "T".into(),
+        geometry: Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            planes: 1,
+            blocks_per_plane: 64,
+            pages_per_block: 64,
+            page_bytes: 16384,
+        },
+        flash: FlashTiming {
+            read: Ns(50_000),
+            map_read: Ns(40_000),
+            program: Ns(500_000),
+            erase: Ns(3_500_000),
+            transfer_block: Ns(8_000),
+            map_transfer: Ns(8_000),
+        },
+        suspend: SuspendTiming::OFF,
+        firmware: FirmwareTiming {
+            flash_op: Ns(13_000),
+            hpb_read_extra: Ns(300),
+            write_command: Ns(5_000),
+            buffer_read: Ns(13_000),
+            control: Ns(5_000),
+        },
+        link: LinkTiming { request: Ns(501), response: Ns(100), block: Ns(3_900) },
+        map_cache_bytes: 2 * 16384,
+        map_page_bytes: 16384,
+        write_buffer_blocks: 64,
+        queue_depth: 32,
+        lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
+        hpb: Some(HpbConfig {
+            region_size: 15,
+            sub_region_size: 15,
+            max_active_regions: 4,
+            activate_after: 2,
+            refresh_after: 32,
+            replace_percent: 0,
+            repeat_after: Ns::from_ms(10),
+            freshness_chunk_entries: 16,
+            verification: Verification::On,
+        }),
+        entry_key: [1, 2],
+    }
+}
+
+type Under<'a, W> = Stack<Lean, NoData, Tap<&'a mut W>, Typed>;
+
+fn start<W: io::Write>(out: &mut W, limit: Option<u64>) -> (Under<'_, W>, Ns) {
+    let host = HostConfig { hpb: Some(HpbOptions::default()), ..HostConfig::LINUX };
+    let tap = Tap::new(out, "a \"test\"\n", limit);
+    let mut stack = Stack::new(&device(), host, DELAYS, NoData, tap, Typed).unwrap();
+    stack.precondition(0, 0, 1 << 14, Layout::Sequential, 1).unwrap();
+    let now = stack.start(Ns::ZERO).unwrap();
+    (stack, now)
+}
+
+/// Runs one request to its end and everything after it that follows from it; returns both times.
+fn one<W: io::Write>(stack: &mut Under<'_, W>, mut now: Ns, op: BlockOp, block: u32) -> (Ns, Ns) {
+    stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: 1 });
+    let mut done = None;
+    while stack.next_deadline() != Ns::NEVER {
+        now = stack.next_deadline();
+        stack.advance(now);
+        if let Some(end) = stack.poll_done() {
+            assert_eq!(end.error, None);
+            done = Some(now);
+        }
+    }
+    (done.unwrap(), now)
+}
+
+fn parse(text: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(text).unwrap();
+    let all: Vec<Value> = serde_json::from_str(text).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines[0], lines[lines.len() - 1]), ("[", "]"));
+    assert_eq!(lines.len(), all.len() + 2, "one event per line");
+    for (line, event) in lines[1..].iter().zip(&all) {
+        assert_eq!(serde_json::from_str::<Value>(line.trim_end_matches(',')).unwrap(), *event);
+    }
+    all
+}
+
+fn ns(event: &Value, key: &str) -> u64 {
+    (event[key].as_f64().unwrap() * 1e3).round() as u64
+}
+
+fn track<'a>(all: &'a [Value], event: &Value) -> &'a str {
+    let name = all.iter().find(|e| e["name"] == "thread_name" && e["tid"] == event["tid"] && e["pid"] == event["pid"]);
+    name.unwrap()["args"]["name"].as_str().unwrap()
+}
+
+/// Reads until the host holds entries, then one hit; the latency of the hit and the trace.
+fn trace_of_a_hit() -> (u64, Vec<Value>) {
+    let mut out = Vec::new();
+    let (mut stack, mut now) = start(&mut out, None);
+    for block in 0..4 {
+        now = one(&mut stack, now, BlockOp::Read, block).1;
+    }
+    let since = now;
+    let (done, _) = one(&mut stack, now, BlockOp::Read, 9);
+    let events = stack.device.probe_mut().finish().unwrap();
+    drop(stack);
+    let all = parse(&out);
+    assert_eq!(all.len() as u64, events);
+    ((done - since).0, all)
+}
+
+#[test]
+fn a_hit_has_five_stages_that_add_up_to_its_latency() {
+    let (latency, all) = trace_of_a_hit();
+    let span = all.iter().rfind(|e| e["cat"] == "request").unwrap();
+    assert_eq!((&span["name"], &span["args"]["lba"]), (&"HPB READ".into(), &9.into()));
+    assert_eq!((&span["args"]["status"], &span["args"]["blocks"]), (&"GOOD".into(), &1.into()));
+    assert_eq!(span["args"]["entry"].as_str().unwrap().len(), 16);
+    assert_eq!(ns(span, "dur"), latency);
+    let mine = |e: &&Value| e["pid"] == 2 && e["ph"] == "X" && e["args"]["request"] == span["args"]["request"];
+    let stages: Vec<&Value> = all.iter().filter(mine).collect();
+    let tracks: Vec<&str> = stages.iter().map(|s| track(&all, s).trim_end_matches(char::is_numeric).trim()).collect();
+    // The link carries the data and then the response.
+    assert_eq!(tracks, ["link down", "firmware", "die", "channel", "link up", "link up"]);
+    let mut at = ns(span, "ts") + DELAYS.to_link.0;
+    for stage in &stages {
+        assert_eq!(ns(stage, "ts"), at, "{stage}");
+        at += ns(stage, "dur");
+    }
+    assert_eq!(at + DELAYS.from_link.0, ns(span, "ts") + latency);
+    assert_eq!(latency, 10_007 + 501 + 13_300 + 50_000 + 8_000 + 3_900 + 100 + 15_000);
+}
+
+#[test]
+fn upius_notifications_and_map_loads_are_seen() {
+    let (_, all) = trace_of_a_hit();
+    let named = |name: &str| all.iter().filter(|e| e["name"] == name).collect::<Vec<_>>();
+    let reads = all.iter().filter(|e| e["name"] == "HPB READ" && e["cat"] == "request").count();
+    let upiu = |e: &Value| e["args"]["upiu"].as_str().unwrap().to_owned();
+    let hpb_reads = named("COMMAND UPIU").iter().filter(|e| upiu(e)[32..34] == *"f8").count();
+    assert!(reads > 0 && hpb_reads == reads);
+    assert!(upiu(named("COMMAND UPIU").last().unwrap()).starts_with("0140"), "a COMMAND that reads");
+    let told = named("HPB notification");
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (&told[0]["args"]["operation"], &told[0]["args"]["activate"][0]),
+        (&"region update".into(), &"0/0".into())
+    );
+    let answer = named("RESPONSE UPIU").into_iter().find(|e| e["args"]["request"] == told[0]["args"]["request"]);
+    assert_eq!(&upiu(answer.unwrap())[64..72], "00128010", "the notification is in the data segment");
+    let buffer = named("HPB READ BUFFER").into_iter().find(|e| e["cat"] == "request").unwrap();
+    assert_eq!((&buffer["args"]["region"], &buffer["args"]["sub_region"]), (&0.into(), &0.into()));
+    let loads: Vec<&str> = named("map load").iter().map(|e| e["cat"].as_str().unwrap()).collect();
+    assert_eq!(loads[..3], ["firmware", "die", "channel"]);
+    assert_eq!(named("map load")[0]["args"]["map_page"], 0);
+    // The data segment of a query is part of its UPIU.
+    let descriptor = named("QUERY RESPONSE UPIU").iter().map(|e| upiu(e).len() / 2).max().unwrap();
+    assert!(descriptor > 32, "{descriptor}");
+}
+
+#[test]
+fn programs_are_seen_and_names_escaped() {
+    let mut out = Vec::new();
+    let (mut stack, mut now) = start(&mut out, None);
+    stack.device.probe_mut().mark(now, "phase \"\u{1}\\\u{2028}");
+    for block in 0..16 {
+        now = one(&mut stack, now, BlockOp::WriteFua, block).1;
+    }
+    one(&mut stack, now, BlockOp::Discard, 3);
+    stack.device.probe_mut().finish().unwrap();
+    drop(stack);
+    let all = parse(&out);
+    assert!(all.iter().any(|e| e["name"] == "phase \"\u{1}\\\u{2028}" && e["s"] == "g"));
+    assert!(all.iter().any(|e| e["args"]["labels"] == "a \"test\"\n"));
+    let programs: Vec<&Value> = all.iter().filter(|e| e["name"] == "program" && e["cat"] == "die").collect();
+    assert!(!programs.is_empty() && programs.iter().all(|e| ns(e, "dur") == 500_000));
+    let write = all.iter().find(|e| e["name"] == "WRITE (10)" && e["cat"] == "request").unwrap();
+    assert_eq!(write["args"]["fua"], true);
+    let unmap = all.iter().rfind(|e| e["name"] == "COMMAND UPIU").unwrap();
+    assert_eq!(unmap["args"]["data"].as_str().unwrap().len(), 48, "the list of an UNMAP of one range");
+}
+
+#[test]
+fn the_limit_counts_requests_and_lets_the_last_one_end() {
+    let mut out = Vec::new();
+    let (mut stack, mut now) = start(&mut out, Some(3));
+    for block in 0..4 {
+        now = one(&mut stack, now, BlockOp::Read, block).1;
+    }
+    assert_eq!(stack.device.probe_mut().requests(), 3);
+    stack.device.probe_mut().finish().unwrap();
+    drop(stack);
+    let all = parse(&out);
+    assert_eq!(all.iter().filter(|e| e["cat"] == "request").count(), 3);
+    let note = "only the first 3 requests are recorded";
+    assert!(all.iter().any(|e| e["name"] == note));
+    assert!(all.iter().any(|e| e["args"]["labels"] == format!("a \"test\"\n: {note}")));
+    let end = all.iter().filter(|e| e["cat"] == "request").map(|e| ns(e, "ts") + ns(e, "dur")).max().unwrap();
+    assert!(all.iter().filter(|e| e["ph"] == "X").all(|e| ns(e, "ts") <= end));
+}
+
+const NOP: Request = Request { lun: 0, tag: 7, body: RequestBody::NopOut };
+
+#[test]
+fn a_request_without_reply_is_closed_by_the_next_one_and_at_the_end() {
+    let mut out = Vec::new();
+    let mut tap = Tap::new(&mut out, "", Some(2));
+    tap.request(Ns(1_500), &NOP, &[]);
+    tap.request(Ns(4_000), &NOP, &[]);
+    tap.stage(StageOf::Request(7), Resource::Die(3), Ns(5_000), Ns(9_001));
+    tap.stage(StageOf::Request(8), Resource::Die(3), Ns(5_000), Ns(99_000));
+    tap.request(Ns(6_000), &Request { tag: 8, ..NOP }, &[]);
+    tap.reply(Ns(7_000), &Reply { lun: 0, tag: 8, body: ReplyBody::NopIn }, &[]);
+    let events = tap.finish().unwrap();
+    assert_eq!(tap.finish().unwrap(), events, "closing again does nothing");
+    tap.request(Ns(10_000), &NOP, &[]);
+    drop(tap);
+    let text = String::from_utf8(out.clone()).unwrap();
+    assert!(
+        text.contains(r#""ph":"X","ts":1.500,"dur":2.500,"#) && text.contains(r#""ts":5.000,"dur":4.001,"#),
+        "{text}"
+    );
+    let spans: Vec<(u64, u64)> =
+        parse(&out).iter().filter(|e| e["args"]["status"] == "no reply").map(|e| (ns(e, "ts"), ns(e, "dur"))).collect();
+    assert_eq!(spans, [(1_500, 2_500), (4_000, 5_001)]);
+}
+
+/// Takes so many bytes and then fails.
+struct Full(usize);
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failing_writer_stops_the_recording_and_is_reported() {
+    for room in [0, 200_000] {
+        let mut full = Full(room);
+        let (mut stack, mut now) = start(&mut full, None);
+        for block in 0..400 {
+            now = one(&mut stack, now, BlockOp::Read, block).1;
+        }
+        let recorded = stack.device.probe_mut().requests();
+        assert!(recorded < 400, "recording goes on after {recorded} requests");
+        assert!(stack.device.probe_mut().buffer.capacity() < 2 * BUFFER);
+        assert_eq!(stack.device.probe_mut().finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+    let mut full = Full(0);
+    let mut tap = Tap::new(&mut full, "short", None);
+    assert_eq!(tap.finish().unwrap_err().kind(), io::ErrorKind::StorageFull, "what is still in the buffer counts");
+}
+
+#[test]
+fn times_are_exact_and_every_kind_of_request_is_valid_json() {
+    assert_eq!(Us(Ns(u64::MAX - 1)).to_string(), "18446744073709551.614");
+    let mut out = Vec::new();
+    let mut tap = Tap::new(&mut out, "", None);
+    let at = SubRegion { region: 7, index: 1 };
+    let cdbs = [
+        Cdb::TestUnitReady,
+        Cdb::RequestSense { alloc: 18 },
+        Cdb::Inquiry { vpd: None, alloc: 36 },
+        Cdb::Inquiry { vpd: Some(0xB0), alloc: 64 },
+        Cdb::ModeSense10 { dbd: true, page: 8, subpage: 0, alloc: 64 },
+        Cdb::StartStopUnit { immed: false, control: 1 },
+        Cdb::ReadCapacity10,
+        Cdb::ReadCapacity16 { alloc: 32 },
+        Cdb::ReportLuns { select: 0, alloc: 64 },
+        Cdb::Read { form: Form::Six, lba: 1, blocks: 2, flags: 0 },
+        Cdb::Write { form: Form::Sixteen, lba: 1 << 40, blocks: 2, flags: 8 },
+        Cdb::Verify10 { lba: 1, blocks: 2, flags: 0 },
+        Cdb::PreFetch { form: Form::Ten, lba: 1, blocks: 2 },
+        Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false },
+        Cdb::Unmap { list_bytes: 24 },
+        Cdb::HpbRead { lba: 1, blocks: 2, entry: HpbEntry([0xAB; 8]), flags: 0, read_id: 3 },
+        Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 4096 },
+        Cdb::HpbInactivate { region: 7 },
+        Cdb::HpbPreRequest { lba: 1, read_id: 3, list_bytes: 8 },
+        Cdb::HpbInactivateAll,
+        Cdb::Other([0xC0; 16]),
+    ];
+    let query = QueryRequest { opcode: 9, idn: 1, index: 2, selector: 3, length: 4, value: 5 };
+    let task = TaskRequest { function: 1, lun: 0, task_tag: 4 };
+    let bodies = cdbs
+        .map(|cdb| RequestBody::Command(Command { expected_bytes: 4096, cdb }))
+        .into_iter()
+        .chain((0..=8).map(|opcode| RequestBody::Query(QueryRequest { opcode, ..query })))
+        .chain([1, 2, 4, 8, 0x80, 0x81, 9].map(|function| RequestBody::Task(TaskRequest { function, ..task })));
+    let notification =
+        HpbNotification { operation: 9, lun: 0, active_count: 2, inactive_count: 2, active: [at; 2], inactive: [3, 4] };
+    let sense = Sense { key: 5, asc: 0x24, ascq: 0 };
+    let replies = [
+        ReplyBody::Response(Response { hpb: Some(notification), event_alert: true, ..Response::GOOD }),
+        ReplyBody::Response(Response::check(sense, 4096)),
+        ReplyBody::Response(Response { residual: Residual::Over(1), status: Status::Busy, ..Response::GOOD }),
+        ReplyBody::Query(QueryResponse { result: 0xFE, opcode: 1, idn: 1, index: 2, selector: 3, length: 4, value: 5 }),
+        ReplyBody::Task(TaskResponse { service_response: 8 }),
+        ReplyBody::Reject,
+    ];
+    let mut requests = 0;
+    for (i, body) in bodies.enumerate() {
+        let now = Ns(i as u64 * 1_000);
+        tap.request(now, &Request { lun: 0xD0, tag: i as u8, body }, &[]);
+        tap.reply(now + Ns(999), &Reply { lun: 0xD0, tag: i as u8, body: replies[i % replies.len()] }, &[]);
+        requests += 1;
+    }
+    tap.stage(StageOf::Erase, Resource::Die(1), Ns(5), Ns(3_500_005));
+    tap.finish().unwrap();
+    drop(tap);
+    let all = parse(&out);
+    assert_eq!(all.iter().filter(|e| e["cat"] == "request").count(), requests);
+    assert!(all.iter().any(|e| e["name"] == "erase" && e["dur"] == 3_500.0 && e["pid"] == 2));
+    assert!(all.iter().any(|e| e["args"]["sense"] == "5h/24h/00h" && e["args"]["underflow"] == 4096));
+    assert!(all.iter().any(|e| e["args"]["inactivate"] == serde_json::json!([3, 4])));
+}

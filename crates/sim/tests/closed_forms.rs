@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulator against formulas that do not need one: latencies at depth 1 are sums of stages to the nanosecond, one
+//! die under Poisson arrivals is an M/D/1 queue, a saturated firmware core serves one flash operation per service time,
+//! and a least-recently-used cache under uniform reads hits with the share of pages that it holds.
+
+mod common;
+
+use common::{DELAYS, device, job, one, run, start};
+use readpath_device::{DeviceConfig, FirmwareTiming, LinkTiming, Layout};
+use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_kit::{Ns, Prng};
+use readpath_sim::Runner;
+use readpath_stack::{NoData, Stack, Tags, Typed};
+use readpath_workload::{IoKind, Stream};
+
+const BLOCKS: u32 = 8 * 1024;
+
+/// Time from submission to end of one request on an idle stack.
+fn latency<S: DieSched>(stack: &mut Stack<S, Tags, (), Typed>, now: &mut Ns, op: BlockOp, block: u32, n: u32) -> u64 {
+    common::settle(stack, now);
+    let since = *now;
+    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
+    loop {
+        *now = stack.next_deadline();
+        stack.advance(*now);
+        if stack.poll_done().is_some() {
+            return (*now - since).0;
+        }
+    }
+}
+
+/// What every command pays outside the flash and the firmware.
+fn around(c: &DeviceConfig) -> u64 {
+    DELAYS.to_link.0 + c.link.request.0 + c.link.response.0 + DELAYS.from_link.0
+}
+
+fn stages_add_up<S: DieSched>() {
+    let c = device(BLOCKS);
+    let (f, t) = (c.firmware.flash_op.0, c.flash);
+    let host = common::host(Some(HpbOptions::default()));
+    let (mut stack, mut now) = start::<S, Tags, Typed>(&c, host, |s| {
+        s.precondition(0, 0, BLOCKS / 2, Layout::Sequential, 1).expect("room");
+    });
+    let hit = around(&c) + f + t.read.0 + t.transfer_block.0 + c.link.block.0;
+    let miss = hit + f + t.map_read.0 + t.map_transfer.0;
+    let s = &mut stack;
+    // The first read of a map page pays for it. With it the device recommends the sub-region, which the host loads.
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 5, 1), miss);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 70, 1), hit);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 5, 1), hit + c.firmware.hpb_read_extra.0);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, BLOCKS / 2 - 1, 1), miss);
+    assert_eq!(s.device.stats().hpb_hits, 1);
+
+    // Neighbours in one flash page are read together.
+    let page = hit + 3 * (t.transfer_block.0 + c.link.block.0);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 8, 4), page);
+
+    // 128 KiB, written in order, are eight pages of four blocks on dies 0, 1, 2, 3, 0, 1, 2, 3 and channels 0, 1, 0, 1,
+    // 0, 1, 0, 1. Page k leaves the firmware after (k + 1) f; no die is asked for its second page before it has sensed
+    // its first. A channel takes longer for a page (4 transfers, 32 us) than two pages need in the firmware (2 f, 26 us),
+    // so both channels work without a pause once they have begun, channel 0 after f + tR and channel 1 after 2 f + tR.
+    // The link (4 blocks, 15.6 us) takes pages in turn. Page 6 ends on channel 0 after f + tR + 16 transfers, and the link
+    // is free for it; page 7 ends on its channel f later, when the link is still busy with page 6, since f < 4 blocks.
+    let (x, l) = (t.transfer_block.0, c.link.block.0);
+    assert!(4 * f < f + t.read.0 && 2 * f < 4 * x && f < 4 * l && 4 * l < 2 * f, "the argument above holds");
+    let long = around(&c) + f + t.read.0 + 16 * x + 8 * l;
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 64, 32), long);
+    // If its map page is not in SRAM, all of that waits for the page.
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 2048, 32), long + f + t.map_read.0 + t.map_transfer.0);
+
+    // Blocks that were never written need no flash, and neither do those in the write buffer.
+    let from_sram = around(&c) + c.firmware.buffer_read.0 + c.link.block.0;
+    assert_eq!(latency(s, &mut now, BlockOp::Read, BLOCKS - 1, 1), from_sram);
+    let write = around(&c) + c.link.block.0 + c.firmware.write_command.0;
+    assert_eq!(latency(s, &mut now, BlockOp::Write, 40, 1), write);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 40, 1), from_sram);
+    assert_eq!(latency(s, &mut now, BlockOp::Flush, 0, 0), {
+        let program = f + 4 * t.transfer_block.0 + t.program.0;
+        around(&c) + c.firmware.control.0 + program
+    });
+    // A write that has to be in flash first is programmed alone, padded to a whole page.
+    assert_eq!(latency(s, &mut now, BlockOp::WriteFua, 41, 1), write + f + 4 * t.transfer_block.0 + t.program.0);
+    assert_eq!(stack.payload.wrong, 0);
+}
+
+#[test]
+fn latencies_are_sums_of_stages() {
+    stages_add_up::<Lean>();
+    stages_add_up::<Exact>();
+    stages_add_up::<Queued>();
+}
+
+/// A device whose only time is that of one die.
+fn one_die() -> DeviceConfig {
+    let mut c = device(1024);
+    (c.geometry.channels, c.geometry.dies_per_channel) = (1, 1);
+    common::give_room(&mut c);
+    c.firmware = FirmwareTiming {
+        flash_op: Ns::ZERO,
+        hpb_read_extra: Ns::ZERO,
+        write_command: Ns::ZERO,
+        buffer_read: Ns::ZERO,
+        control: Ns::ZERO,
+    };
+    c.link = LinkTiming { request: Ns::ZERO, response: Ns::ZERO, block: Ns::ZERO };
+    c.flash.transfer_block = Ns::ZERO;
+    c.flash.read = Ns(50_000);
+    c
+}
+
+/// Mean waiting time of `n` reads that arrive at exponential gaps and load the die with `rho`.
+fn mean_wait(rho: f64, n: u64) -> f64 {
+    let c = one_die();
+    let service = c.flash.read.0;
+    let host = HostConfig { slots: 64, max_transfer_blocks: 1, hpb: None };
+    let mut stack: Stack<Lean, NoData, (), Typed> =
+        Stack::new(&c, host, Default::default(), NoData, (), Typed).expect("a possible device");
+    stack.precondition(0, 0, 1024, Layout::Sequential, 1).expect("room");
+    let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
+    let mut rng = Prng::new(11);
+    one(&mut stack, &mut now, BlockOp::Read, 0, 1);
+    let (mut arrived, mut ended, mut waited) = (0, 0u64, 0u128);
+    let mut since: Vec<Ns> = Vec::new();
+    let mut free: Vec<u32> = Vec::new();
+    let mut next = now.0 as f64;
+    while ended < n {
+        if arrived < n {
+            next += -(1.0 - rng.unit_f64()).ln() * service as f64 / rho;
+        }
+        let arrival = if arrived < n { Ns(next as u64) } else { Ns::NEVER };
+        while stack.next_deadline() <= arrival && ended < n {
+            now = stack.next_deadline();
+            stack.advance(now);
+            while let Some(done) = stack.poll_done() {
+                waited += u128::from((now - since[done.cookie as usize]).0 - service);
+                free.push(done.cookie);
+                ended += 1;
+            }
+        }
+        if arrived < n {
+            let cookie = free.pop().unwrap_or_else(|| {
+                since.push(Ns::ZERO);
+                since.len() as u32 - 1
+            });
+            since[cookie as usize] = arrival;
+            let block = rng.below(1024) as u32;
+            stack.submit(arrival, &BlockRequest { cookie, lun: 0, op: BlockOp::Read, block, blocks: 1 });
+            arrived += 1;
+        }
+    }
+    waited as f64 / n as f64
+}
+
+#[test]
+fn one_die_is_an_md1_queue() {
+    for (rho, n) in [(0.3, 1_000_000), (0.6, 2_000_000), (0.8, 6_000_000)] {
+        let formula = rho * 50_000.0 / (2.0 * (1.0 - rho));
+        let wait = mean_wait(rho, n);
+        println!("load {rho}: mean wait {wait:.1} ns, formula {formula:.1} ns, {:+.2} %", (wait / formula - 1.0) * 100.0);
+        assert!((wait / formula - 1.0).abs() < 0.01, "load {rho}: {wait} against {formula}");
+    }
+}
+
+#[test]
+fn saturated_firmware_serves_one_operation_per_service_time() {
+    let mut c = device(BLOCKS);
+    c.geometry.dies_per_channel = 8;
+    c.firmware.flash_op = Ns(13_000);
+    c.map_cache_bytes = 8 * 4096;
+    let (mut stack, now) = start::<Lean, NoData, Typed>(&c, common::host(None), |s| {
+        s.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
+    });
+    let mut runner = Runner::new(0, now);
+    let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
+    run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
+    let stats = run(&mut stack, &mut runner, vec![job(stream, 31, 100_000)]);
+    let per_read = (stats.end - stats.start).0 as f64 / stats.ios as f64;
+    assert!((per_read / 13_000.0 - 1.0).abs() < 0.001, "{per_read} ns per read");
+}
+
+fn hit_ratio(map_page_bytes: u32, pages: u32, frames: u32) -> f64 {
+    let blocks = pages * map_page_bytes / 4;
+    let mut c = device(blocks);
+    c.geometry.pages_per_block = 64;
+    c.geometry.blocks_per_plane = blocks / 256;
+    c.map_page_bytes = map_page_bytes;
+    c.map_cache_bytes = frames * map_page_bytes;
+    let (mut stack, now) = start::<Lean, NoData, Typed>(&c, common::host(None), |s| {
+        s.precondition(0, 0, blocks, Layout::Sequential, 1).expect("room");
+    });
+    let mut runner = Runner::new(0, now);
+    let stream = |seed| Stream::uniform_reads(0, blocks, 1, seed).expect("a possible stream");
+    run(&mut stack, &mut runner, vec![job(stream(1), 1, 5_000)]);
+    let before = *stack.device.stats();
+    let stats = run(&mut stack, &mut runner, vec![job(stream(2), 1, 500_000)]);
+    let after = stack.device.stats();
+    assert_eq!(stats.jobs[0].of(IoKind::Read).ios, 500_000);
+    let (hits, misses) = (after.map_hits - before.map_hits, after.map_misses - before.map_misses);
+    assert_eq!(hits + misses, 500_000);
+    assert_eq!(after.map_loads - before.map_loads, misses, "every miss loads a page");
+    hits as f64 / 500_000.0
+}
+
+#[test]
+fn an_lru_cache_under_uniform_reads_hits_with_its_share_of_pages() {
+    for map_page_bytes in [4096, 16384] {
+        for (pages, frames) in [(128, 32), (128, 96), (81, 80)] {
+            let (ratio, share) = (hit_ratio(map_page_bytes, pages, frames), f64::from(frames) / f64::from(pages));
+            println!("{frames} of {pages} pages of {map_page_bytes}: hit ratio {ratio:.4}, share {share:.4}");
+            assert!((ratio / share - 1.0).abs() < 0.01, "{ratio} against {share}");
+        }
+    }
+}

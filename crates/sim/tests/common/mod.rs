@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases, and
+//! a wire on which a test can change what passes.
+#![allow(dead_code)]
+
+use readpath_device::{
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, Probe, UfsDevice, Verification,
+};
+use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_kit::Ns;
+use readpath_proto::typed::{Cdb, Command, QueryRequest, Reply, Request, RequestBody};
+use readpath_sim::{PhaseStats, Runner};
+use readpath_stack::{Encoded, Payload, Stack, Wire, WireError};
+use readpath_workload::{Job, Limits, Phase, Stream, Think};
+
+/// Delays of the host's software that no other delay equals.
+pub const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_013) };
+
+/// The map of one hand-out of HPB, small enough that a few thousand reads see every state of it: 64-block sub-regions,
+/// four to a region.
+pub const HPB: HpbConfig = HpbConfig {
+    region_size: 11,
+    sub_region_size: 9,
+    max_active_regions: 64,
+    activate_after: 1,
+    refresh_after: 8,
+    replace_percent: 200,
+    repeat_after: Ns::from_ms(1),
+    freshness_chunk_entries: 1,
+    verification: Verification::On,
+};
+
+/// One unit of `blocks` blocks with HPB, all of it allowed to be active.
+pub fn lu(blocks: u32) -> LuConfig {
+    LuConfig { blocks, hpb: true, max_active_regions: 64, pinned_start: 0, pinned_regions: 0 }
+}
+
+/// A device of 2 channels with 2 dies each and one unit of `blocks` blocks. It never runs out of erased superblocks
+/// however it is written: there is one for every logical block, which is the most that can hold valid data, and more.
+pub fn device(blocks: u32) -> DeviceConfig {
+    let mut config = DeviceConfig {
+        product_name: "TEST".into(),
+        geometry: Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            planes: 1,
+            blocks_per_plane: 0,
+            pages_per_block: 4,
+            page_bytes: 16384,
+        },
+        flash: FlashTiming {
+            read: Ns(50_021),
+            map_read: Ns(40_009),
+            program: Ns(300_007),
+            erase: Ns(2_000_003),
+            transfer_block: Ns(8_011),
+            map_transfer: Ns(9_001),
+        },
+        suspend: SuspendTiming::OFF,
+        firmware: FirmwareTiming {
+            flash_op: Ns(13_003),
+            hpb_read_extra: Ns(307),
+            write_command: Ns(5_009),
+            buffer_read: Ns(6_011),
+            control: Ns(4_001),
+        },
+        link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
+        map_cache_bytes: 2 * 4096,
+        map_page_bytes: 4096,
+        write_buffer_blocks: 64,
+        queue_depth: 32,
+        lus: vec![lu(blocks)],
+        hpb: Some(HPB),
+        entry_key: [0x5EED, 0xC0FFEE],
+    };
+    give_room(&mut config);
+    config
+}
+
+/// Sets the number of superblocks so that writing never runs out of erased ones (see [`device`]).
+pub fn give_room(config: &mut DeviceConfig) {
+    config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
+    config.geometry.blocks_per_plane += config.map_superblocks();
+}
+
+/// A host with Linux's limits, with HPB if options are given.
+pub fn host(hpb: Option<HpbOptions>) -> HostConfig {
+    HostConfig { hpb, ..HostConfig::LINUX }
+}
+
+/// A stack of host and device that have found each other, and the time when they had.
+pub fn start<S: DieSched, X: Payload + Default, W: Wire + Default>(
+    config: &DeviceConfig,
+    host: HostConfig,
+    prepare: impl FnOnce(&mut Stack<S, X, (), W>),
+) -> (Stack<S, X, (), W>, Ns) {
+    let mut stack = Stack::new(config, host, DELAYS, X::default(), (), W::default()).expect("a possible device");
+    prepare(&mut stack);
+    let now = stack.start(Ns::ZERO).expect("host and device find each other");
+    (stack, now)
+}
+
+/// One request, and everything that follows from it; returns when nothing can happen any more.
+pub fn one<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+    op: BlockOp,
+    block: u32,
+    blocks: u32,
+) {
+    stack.submit(*now, &BlockRequest { cookie: 7, lun: 0, op, block, blocks });
+    settle(stack, now);
+    let done = stack.poll_done().expect("the request ends");
+    assert_eq!((done.cookie, done.error), (7, None));
+    assert!(stack.poll_done().is_none(), "it ends once");
+}
+
+/// Lets everything happen that is under way.
+pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
+    while stack.next_deadline() != Ns::NEVER {
+        *now = stack.next_deadline();
+        stack.advance(*now);
+    }
+}
+
+/// A job that keeps `iodepth` requests of `stream` outstanding until `ios` have been sent.
+pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
+    Job {
+        name: String::new(),
+        group: 0,
+        iodepth,
+        limits: Limits { ios: Some(ios), ..Limits::default() },
+        ramp: Ns::ZERO,
+        start_delay: Ns::ZERO,
+        think: Think::default(),
+        rate_iops: [None; 3],
+        options: [].into(),
+        stream,
+    }
+}
+
+/// Runs jobs to their end.
+pub fn run<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    runner: &mut Runner,
+    jobs: Vec<Job>,
+) -> PhaseStats {
+    let mut phase = Phase { name: String::new(), jobs };
+    runner.phase(stack, &mut phase, &mut ()).expect("the run ends well")
+}
+
+/// Everything that a phase counted, as text that can be compared.
+pub fn everything(stats: &PhaseStats) -> String {
+    use std::fmt::Write;
+    let mut text = format!("{} {} {} {}\n", stats.name, stats.start.0, stats.end.0, stats.ios);
+    for job in &stats.jobs {
+        writeln!(text, "{} {} {} {}", job.name, job.group, job.start.0, job.end.0).unwrap();
+        for kind in &job.kinds {
+            let l = &kind.latency;
+            writeln!(text, "{} {} {} {} {}", kind.ios, kind.blocks, l.sum(), l.min(), l.max()).unwrap();
+            for (top, n) in l.buckets() {
+                write!(text, "{top}:{n} ").unwrap();
+            }
+        }
+    }
+    text
+}
+
+/// What changes requests and replies as they pass.
+pub trait Meddler {
+    /// A request is on its way to the device.
+    fn request(&mut self, request: &mut Request);
+    /// A reply is on its way to the host.
+    fn reply(&mut self, reply: &mut Reply);
+}
+
+/// A wire on which somebody meddles; what comes of it is encoded and parsed again if `bytes` is there.
+pub struct Meddled<T> {
+    pub by: T,
+    pub bytes: Option<Encoded>,
+    request: Option<Request>,
+    reply: Option<Reply>,
+}
+
+impl<T: Meddler> Meddled<T> {
+    pub fn new(by: T, bytes: bool) -> Self {
+        Meddled { by, bytes: bytes.then(Encoded::default), request: None, reply: None }
+    }
+}
+
+impl<T: Meddler> Wire for Meddled<T> {
+    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+        let changed = self.request.insert(*request);
+        self.by.request(changed);
+        match &mut self.bytes {
+            Some(encoded) => encoded.request(changed),
+            None => Ok(changed),
+        }
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        let changed = self.reply.insert(*reply);
+        self.by.reply(changed);
+        match &mut self.bytes {
+            Some(encoded) => encoded.reply(changed),
+            None => Ok(changed),
+        }
+    }
+}
+
+/// A device to which a test speaks itself, without a host driver.
+pub struct Bare {
+    pub device: UfsDevice<Lean, readpath_device::WithMedia, ()>,
+    pub now: Ns,
+    /// Movements of data so far.
+    pub media: Vec<readpath_device::MediaOp>,
+}
+
+impl Bare {
+    pub fn new(config: &DeviceConfig) -> Self {
+        let device = UfsDevice::new(config, Delays::default(), ()).expect("a possible device");
+        Bare { device, now: Ns::ZERO, media: Vec::new() }
+    }
+
+    /// Sends one request and returns its reply and data-in.
+    pub fn ask(&mut self, lun: u8, body: RequestBody, data_out: &[u8]) -> (Reply, Vec<u8>) {
+        self.device.submit(self.now, &Request { lun, tag: 0, body }, data_out);
+        self.media.clear();
+        loop {
+            self.now = self.device.next_deadline();
+            assert_ne!(self.now, Ns::NEVER, "every request has a reply: {body:?}");
+            self.device.advance(self.now);
+            while let Some(op) = self.device.poll_media() {
+                self.media.push(op);
+            }
+            if let Some(reply) = self.device.poll_reply(self.now) {
+                return (reply, self.device.data_in(0).to_vec());
+            }
+        }
+    }
+
+    /// Sends a command for logical unit 0.
+    pub fn command(&mut self, cdb: Cdb, expected_bytes: u32) -> (Reply, Vec<u8>) {
+        self.ask(0, RequestBody::Command(Command { expected_bytes, cdb }), &[])
+    }
+
+    /// Sends a query; returns result, value and descriptor.
+    pub fn query(&mut self, opcode: u8, idn: u8, index: u8, value: u32) -> (u8, u32, Vec<u8>) {
+        let request = QueryRequest { opcode, idn, index, selector: 0, length: 255, value };
+        let (reply, data) = self.ask(0, RequestBody::Query(request), &[]);
+        match reply.body {
+            readpath_proto::typed::ReplyBody::Query(q) => (q.result, q.value, data),
+            other => panic!("a query was answered by {other:?}"),
+        }
+    }
+}

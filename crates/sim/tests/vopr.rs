@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! No read ever returns anything but what was written, whatever the device looks like, whatever is in flight together,
+//! whatever happens to HPB notifications and entries on their way, and whenever host and device are reset. Every request
+//! ends exactly once, and nothing is left behind in host or device.
+//!
+//! Each seed draws a device, a host, a workload and a troublemaker. On failure its options are printed; a seed can be
+//! run alone with `READPATH_SEED=n`.
+
+mod common;
+
+use common::{DELAYS, Meddled, Meddler};
+use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig};
+use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
+use readpath_kit::{Ns, Prng};
+use readpath_proto::typed::{
+    Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Status, SubRegion,
+};
+use readpath_stack::{Stack, Tags};
+
+/// What happens to HPB on the wire, in per mille of the messages that could be meddled with.
+#[derive(Clone, Copy, Default, Debug)]
+struct Trouble {
+    lose: u32,
+    delay: u32,
+    double: u32,
+    invent: u32,
+    stale: u32,
+    random: u32,
+    flip: u32,
+    zero: u32,
+    swap: u32,
+    /// Plain reads turned into HPB READs with an entry that once was right.
+    replay: u32,
+    /// HPB READ BUFFERs that ask for another sub-region, which may not exist.
+    misdirect: u32,
+}
+
+/// Everything drawn from a seed.
+#[derive(Clone, Debug)]
+struct Options {
+    seed: u64,
+    config: DeviceConfig,
+    host: HostConfig,
+    encoded: bool,
+    depth: u32,
+    ops: u32,
+    /// Shares in per mille; what is left is reads.
+    writes: u32,
+    trims: u32,
+    flushes: u32,
+    longest: u32,
+    /// Width in blocks of the window that half of the requests go to.
+    hot: u32,
+    resets_per_million: u64,
+    precondition: Option<Layout>,
+    trouble: Trouble,
+}
+
+fn one_of<T: Copy>(rng: &mut Prng, values: &[T]) -> T {
+    values[rng.below(values.len() as u64) as usize]
+}
+
+impl Options {
+    fn draw(seed: u64, ops: u32) -> Options {
+        let rng = &mut Prng::stream(seed, "options", 0);
+        let mut config = common::device(1);
+        let page_bytes = one_of(rng, &[4096, 8192, 16384]);
+        config.geometry = Geometry {
+            channels: 1 + rng.below(3) as u32,
+            dies_per_channel: 1 + rng.below(3) as u32,
+            planes: 1 + rng.below(2) as u32,
+            blocks_per_plane: 0,
+            pages_per_block: 1 + rng.below(6) as u32,
+            page_bytes,
+        };
+        config.map_page_bytes = if page_bytes == 16384 { one_of(rng, &[4096, 16384]) } else { 4096 };
+        config.map_cache_bytes = config.map_page_bytes * (1 + rng.below(4) as u32);
+        config.write_buffer_blocks = config.geometry.slices_per_unit() * (1 + rng.below(8) as u32);
+        config.suspend = one_of(
+            rng,
+            &[SuspendTiming::OFF, SuspendTiming { suspend: Ns(20_000), resume: Ns(30_000), max_per_op: 3 }],
+        );
+        let sub_region_size = 3 + one_of(rng, &[0, 3, 4, 6, 8, 10]);
+        let region_size = sub_region_size + rng.below(4) as u8;
+        config.hpb = Some(HpbConfig {
+            region_size,
+            sub_region_size,
+            activate_after: 1 + rng.below(4) as u8,
+            refresh_after: 1 + rng.below(16) as u8,
+            repeat_after: Ns(one_of(rng, &[1_000, 100_000, 10_000_000])),
+            freshness_chunk_entries: 1 << rng.below(u64::from(sub_region_size - 2)).min(6),
+            replace_percent: one_of(rng, &[0, 100, 300]),
+            ..common::HPB
+        });
+        // No multiple of anything; a region more than the map cache holds; few enough for reads to meet writes.
+        let region_entries = 1u32 << (region_size - 3);
+        config.lus.clear();
+        for _ in 0..one_of(rng, &[1, 1, 1, 2]) {
+            let more = one_of(rng, &[800, 3_000, 9_000]);
+            let blocks = (200 + rng.below(more) as u32).max(region_entries / 2);
+            let regions = blocks.div_ceil(region_entries);
+            let max_active = (1 + rng.below(12) as u32).max(regions / 4).min(64);
+            let pinned = (rng.below(3) as u32).min(max_active - 1).min(regions);
+            config.lus.push(LuConfig {
+                blocks,
+                hpb: rng.below(8) > 0,
+                max_active_regions: max_active as u16,
+                pinned_start: rng.below(u64::from(regions - pinned) + 1) as u16,
+                pinned_regions: pinned as u16,
+            });
+        }
+        common::give_room(&mut config);
+        let hpb = HpbOptions {
+            order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
+            strict_linux: rng.below(4) == 0,
+            dirty_bitmap: rng.below(8) > 0,
+            max_map_bytes: one_of(rng, &[None, None, Some(1 << 14)]),
+        };
+        let host = HostConfig {
+            slots: one_of(rng, &[2, 3, 8, 32, 64]),
+            max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),
+            hpb: (rng.below(16) > 0).then_some(hpb),
+        };
+        let mut trouble = Trouble::default();
+        if rng.below(4) > 0 {
+            let mut some = || if rng.below(2) == 0 { 0 } else { 1 + rng.below(300) as u32 };
+            trouble = Trouble {
+                lose: some(),
+                delay: some(),
+                double: some(),
+                invent: some() / 8,
+                stale: some(),
+                random: some(),
+                flip: some(),
+                zero: some(),
+                swap: some(),
+                replay: some(),
+                misdirect: some() / 4,
+            };
+        }
+        let kind = rng.below(4);
+        Options {
+            seed,
+            encoded: rng.below(8) == 0,
+            depth: one_of(rng, &[1, 2, 4, 16, 48]),
+            ops,
+            writes: [50, 200, 400, 600][kind as usize],
+            trims: [5, 20, 50, 150][kind as usize],
+            flushes: one_of(rng, &[0, 2, 10]),
+            longest: one_of(rng, &[1, 2, 8, 40]),
+            hot: 1 + rng.below(100) as u32,
+            resets_per_million: one_of(rng, &[0, 100, 2_000]),
+            precondition: one_of(rng, &[None, Some(Layout::Sequential), Some(Layout::Random)]),
+            config,
+            host,
+            trouble,
+        }
+    }
+}
+
+/// Prints the options of a seed that panics.
+struct OnPanic<'a>(&'a Options);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed: {:#?}", self.0);
+        }
+    }
+}
+
+/// Loses, delays, doubles and invents notifications; replaces entries.
+struct Troublemaker {
+    rng: Prng,
+    trouble: Trouble,
+    kept: Vec<HpbNotification>,
+    /// Entries seen, by unit and block: the newest and an older one.
+    seen: Vec<Vec<[HpbEntry; 2]>>,
+}
+
+impl Troublemaker {
+    fn new(o: &Options) -> Self {
+        let seen = o.config.lus.iter().map(|lu| vec![[HpbEntry::ZERO; 2]; lu.blocks as usize]).collect();
+        Troublemaker { rng: Prng::stream(o.seed, "trouble", 0), trouble: o.trouble, kept: Vec::new(), seen }
+    }
+
+    fn happens(&mut self, per_mille: u32) -> bool {
+        per_mille > 0 && self.rng.chance_per_mille(per_mille)
+    }
+
+    fn invented(&mut self) -> HpbNotification {
+        let mut at = || SubRegion { region: self.rng.next_u64() as u16, index: self.rng.below(10) as u16 };
+        let active = [at(), at()];
+        HpbNotification {
+            operation: one_of(&mut self.rng, &[0, 1, 1, 1, 2, 3, 255]),
+            lun: one_of(&mut self.rng, &[0, 0, 1, 7, 0x7F, 0xD0]),
+            active_count: one_of(&mut self.rng, &[0, 1, 2, 3, 255]),
+            inactive_count: one_of(&mut self.rng, &[0, 1, 2, 3, 255]),
+            active: if self.rng.below(2) == 0 {
+                active
+            } else {
+                active.map(|a| SubRegion { region: a.region % 8, ..a })
+            },
+            inactive: [self.rng.below(40) as u16, self.rng.next_u64() as u16],
+        }
+    }
+
+    fn changed(&mut self, lun: usize, lba: u32, entry: HpbEntry) -> HpbEntry {
+        let Trouble { stale, random, flip, zero, swap, .. } = self.trouble;
+        if self.happens(stale) {
+            return self.seen[lun][lba as usize][1];
+        }
+        if self.happens(random) {
+            return HpbEntry(self.rng.next_u64().to_be_bytes());
+        }
+        if self.happens(flip) {
+            let mut flipped = entry;
+            let bit = self.rng.below(64) as usize;
+            flipped.0[bit / 8] ^= 1 << (bit % 8);
+            return flipped;
+        }
+        if self.happens(zero) {
+            return HpbEntry::ZERO;
+        }
+        if self.happens(swap) {
+            let near = (u64::from(lba) + self.rng.below(4)) as usize;
+            return self.seen[lun].get(near).map_or(entry, |seen| seen[0]);
+        }
+        entry
+    }
+}
+
+impl Meddler for Troublemaker {
+    fn request(&mut self, request: &mut Request) {
+        let RequestBody::Command(command) = &mut request.body else { return };
+        let lun = usize::from(request.lun);
+        match command.cdb {
+            Cdb::HpbRead { lba, blocks, entry, flags, read_id } => {
+                let seen = &mut self.seen[lun][lba as usize];
+                if seen[0] != entry {
+                    *seen = [entry, seen[0]];
+                }
+                let entry = self.changed(lun, lba, entry);
+                command.cdb = Cdb::HpbRead { lba, blocks, entry, flags, read_id };
+            }
+            Cdb::Read { lba, blocks, flags, .. } if blocks < 256 && self.happens(self.trouble.replay) => {
+                let [new, old] = self.seen[lun][lba as usize];
+                let entry = if self.rng.below(2) == 0 { new } else { old };
+                if entry != HpbEntry::ZERO {
+                    command.cdb = Cdb::HpbRead { lba: lba as u32, blocks: blocks as u8, entry, flags, read_id: 0 };
+                }
+            }
+            Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.happens(self.trouble.misdirect) => {
+                let region = if self.rng.below(2) == 0 { at.region.wrapping_add(1) } else { self.rng.next_u64() as u16 };
+                let at = SubRegion { region, index: self.rng.below(4) as u16 };
+                command.cdb = Cdb::HpbReadBuffer { buffer_id, at, alloc };
+            }
+            _ => {}
+        }
+    }
+
+    fn reply(&mut self, reply: &mut Reply) {
+        let ReplyBody::Response(response) = &mut reply.body else { return };
+        if response.status != Status::Good {
+            return;
+        }
+        let Trouble { lose, delay, double, invent, .. } = self.trouble;
+        if let Some(n) = response.hpb {
+            if self.happens(lose) {
+                response.hpb = None;
+            } else if self.happens(delay) {
+                self.kept.push(n);
+                response.hpb = None;
+            } else if self.happens(double) {
+                self.kept.push(n);
+            }
+        } else if self.happens(invent) {
+            response.hpb = Some(self.invented());
+        } else if !self.kept.is_empty() && self.rng.below(20) == 0 {
+            let at = self.rng.below(self.kept.len() as u64) as usize;
+            response.hpb = Some(self.kept.swap_remove(at));
+        }
+    }
+}
+
+type Tried<S> = Stack<S, Tags, (), Meddled<Troublemaker>>;
+
+/// Requests in flight by cookie.
+struct InFlight {
+    flights: Vec<Option<BlockRequest>>,
+    free: Vec<u32>,
+    outstanding: u32,
+}
+
+impl InFlight {
+    fn submit<S: DieSched>(&mut self, stack: &mut Tried<S>, now: Ns, lun: u8, op: BlockOp, block: u32, blocks: u32) {
+        let cookie = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            self.flights.len() as u32 - 1
+        });
+        let request = BlockRequest { cookie, lun, op, block, blocks };
+        self.flights[cookie as usize] = Some(request);
+        self.outstanding += 1;
+        stack.submit(now, &request);
+    }
+
+    fn collect<S: DieSched>(&mut self, stack: &mut Tried<S>) {
+        while let Some(done) = stack.poll_done() {
+            let request = self.flights[done.cookie as usize].take().expect("a request ends once");
+            assert_eq!(done.error, None, "{request:?}");
+            self.free.push(done.cookie);
+            self.outstanding -= 1;
+        }
+    }
+
+    fn drain<S: DieSched>(&mut self, stack: &mut Tried<S>, mut now: Ns) -> Ns {
+        while stack.next_deadline() != Ns::NEVER {
+            now = stack.next_deadline();
+            stack.advance(now);
+            self.collect(stack);
+        }
+        assert_eq!(self.outstanding, 0, "every request ends");
+        now
+    }
+}
+
+fn random_request(o: &Options, rng: &mut Prng) -> (u8, BlockOp, u32, u32) {
+    let lun = rng.below(o.config.lus.len() as u64) as usize;
+    let size = o.config.lus[lun].blocks;
+    let kind = rng.below(1000) as u32;
+    let op = match kind {
+        k if k < o.flushes => BlockOp::Flush,
+        k if k < o.flushes + o.trims => BlockOp::Discard,
+        k if k < o.flushes + o.trims + o.writes && k % 8 == 0 => BlockOp::WriteFua,
+        k if k < o.flushes + o.trims + o.writes => BlockOp::Write,
+        _ => BlockOp::Read,
+    };
+    if op == BlockOp::Flush {
+        return (lun as u8, op, 0, 0);
+    }
+    let longest = if op == BlockOp::Discard && rng.below(50) == 0 { 600 } else { o.longest };
+    let blocks = (1 + rng.below(u64::from(longest)) as u32).min(size);
+    let range = if rng.below(2) == 0 { o.hot.min(size) } else { size };
+    let block = rng.below(u64::from(range)) as u32;
+    (lun as u8, op, block.min(size - blocks), blocks)
+}
+
+/// What all seeds of a test met together. A test that met nothing proves nothing.
+#[derive(Default, Debug)]
+struct Met {
+    requests: u64,
+    blocks_checked: u64,
+    resets: u64,
+    hits: u64,
+    stale: u64,
+    forged: u64,
+    zero: u64,
+    inactive: u64,
+    map_misses: u64,
+    buffer_hits: u64,
+    unmapped: u64,
+    padded: u64,
+    erases: u64,
+    recommended: u64,
+    evicted: u64,
+    refused: u64,
+    load_errors: u64,
+}
+
+impl Met {
+    fn add<S: DieSched>(&mut self, stack: &Tried<S>) {
+        let s = stack.device.stats();
+        self.blocks_checked += stack.payload.checked;
+        self.hits += s.hpb_hits;
+        self.stale += s.hpb_stale;
+        self.forged += s.hpb_forged;
+        self.zero += s.hpb_zero;
+        self.inactive += s.hpb_inactive;
+        self.map_misses += s.map_misses;
+        self.buffer_hits += s.buffer_hits;
+        self.unmapped += s.unmapped_reads;
+        self.padded += s.slices_padded;
+        self.erases += s.erases;
+        self.recommended += s.recommended_active;
+        for c in (0..8).filter_map(|lun| stack.host.counters(lun)) {
+            self.evicted += c.evict_cnt;
+            self.refused += c.rejected_noti_cnt;
+            self.load_errors += c.map_error_cnt;
+        }
+    }
+
+    fn everything(&self) -> bool {
+        let Met { resets, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
+        let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
+        let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
+        let host = [resets, recommended, evicted, refused, load_errors];
+        device.iter().chain(&host).all(|&n| n > 50)
+    }
+}
+
+/// Runs one seed.
+fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
+    let _on_panic = OnPanic(o);
+    let wire = Meddled::new(Troublemaker::new(o), o.encoded);
+    let mut stack: Tried<S> = Stack::new(&o.config, o.host, DELAYS, Tags::default(), (), wire).expect("possible");
+    if let Some(layout) = o.precondition {
+        for (lun, lu) in o.config.lus.iter().enumerate() {
+            stack.precondition(lun as u8, 0, lu.blocks * 3 / 4, layout, o.seed).expect("room");
+        }
+    }
+    let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
+    let rng = &mut Prng::stream(o.seed, "requests", 0);
+    let mut flights = InFlight { flights: Vec::new(), free: Vec::new(), outstanding: 0 };
+    let mut sent = 0;
+    while sent < o.ops {
+        // Now and then everything ends before more is sent.
+        if rng.below(2000) == 0 {
+            now = flights.drain(&mut stack, now);
+        }
+        while flights.outstanding < o.depth && sent < o.ops {
+            let (lun, op, block, blocks) = random_request(o, rng);
+            flights.submit(&mut stack, now, lun, op, block, blocks);
+            sent += 1;
+        }
+        let reset = rng.below(1_000_000) < o.resets_per_million;
+        if reset {
+            // In the same instant as a submission, or somewhere in the middle.
+            let later = now + Ns(rng.below(2) * rng.below(400_000));
+            while stack.next_deadline() <= later {
+                now = stack.next_deadline();
+                stack.advance(now);
+            }
+            now = later;
+            stack.reset(now);
+            met.resets += 1;
+        } else if rng.below(2) == 0 {
+            now = stack.next_deadline();
+            stack.advance(now);
+        } else {
+            now = stack.advance_to_reply(Ns::NEVER);
+        }
+        assert_ne!(now, Ns::NEVER, "requests are outstanding, so something must happen");
+        flights.collect(&mut stack);
+    }
+    flights.drain(&mut stack, now);
+    finish(o, &mut stack, &mut flights, now);
+    met.requests += u64::from(sent);
+    met.add(&stack);
+}
+
+/// Reads everything back, and looks at what is left behind.
+fn finish<S: DieSched>(o: &Options, stack: &mut Tried<S>, flights: &mut InFlight, now: Ns) {
+    flights.submit(stack, now, 0, BlockOp::Flush, 0, 0);
+    let mut now = flights.drain(stack, now);
+    let unmapped = stack.device.stats().unmapped_reads;
+    for (lun, lu) in o.config.lus.iter().enumerate() {
+        for block in (0..lu.blocks).step_by(16) {
+            flights.submit(stack, now, lun as u8, BlockOp::Read, block, (lu.blocks - block).min(16));
+            if flights.outstanding == 32 {
+                now = flights.drain(stack, now);
+            }
+        }
+    }
+    flights.drain(stack, now);
+    assert!(stack.wire_error().is_none());
+    assert_eq!(stack.payload.wrong, 0, "first wrong read: {:?}", stack.payload.first_wrong);
+    assert!(stack.payload.checked >= o.config.logical_blocks());
+    let stats = stack.device.stats();
+    assert_eq!(stats.no_space, 0);
+    assert_eq!(stack.device.ops_in_use(), 0, "no operation is left behind");
+    assert!(stack.host.is_idle(), "no tag is left behind");
+    // Everything has been flushed, so a block that did not read as unmapped lies in exactly one valid slice.
+    let mapped = o.config.logical_blocks() - (stats.unmapped_reads - unmapped);
+    assert_eq!(stack.device.valid_slices(), mapped, "a valid slice for every mapped block");
+}
+
+/// Runs `count` seeds of `ops` requests each.
+fn seeds<S: DieSched>(first: u64, count: u64, ops: u32) {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    let mut met = Met::default();
+    for seed in (first..first + count).filter(|&s| only.is_none_or(|only| s == only)) {
+        try_out::<S>(&Options::draw(seed, ops), &mut met);
+    }
+    println!("{met:?}");
+    assert!(only.is_some() || met.everything(), "the seeds are too tame: {met:?}");
+}
+
+#[test]
+fn lean_seeds_a() {
+    seeds::<Lean>(1_000, 60, 60_000);
+}
+
+#[test]
+fn lean_seeds_b() {
+    seeds::<Lean>(2_000, 60, 60_000);
+}
+
+#[test]
+fn exact_seeds() {
+    seeds::<Exact>(3_000, 40, 60_000);
+}
+
+#[test]
+fn queued_seeds() {
+    seeds::<Queued>(4_000, 40, 60_000);
+}
+
+/// The longest reads that a host may send, each block on another page, none of their map pages in SRAM, as many at once
+/// as a controller has slots, among writes.
+#[test]
+fn many_long_scattered_reads() {
+    let mut config = common::device(8192);
+    config.map_cache_bytes = 4096;
+    let o = Options {
+        config,
+        host: HostConfig { slots: 64, max_transfer_blocks: 1024, hpb: None },
+        encoded: false,
+        depth: 63,
+        writes: 100,
+        longest: 1024,
+        precondition: Some(Layout::Random),
+        ..Options::draw(5_000, 1_000)
+    };
+    try_out::<Lean>(&o, &mut Met::default());
+}

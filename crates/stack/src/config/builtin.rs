@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files that come with the program, and the choice between one of them and a file of the user's.
+
+use super::error::{ConfigFileError, nearest};
+use std::io;
+use std::path::Path;
+
+/// A file that is part of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Builtin {
+    /// The name by which it is asked for.
+    pub name: &'static str,
+    /// Where it is in the source tree; errors name it so.
+    pub file: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// Reads a file of the user's: whoever calls decides whether and how.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
+macro_rules! builtin {
+    ($folder:literal, $name:literal) => {
+        Builtin {
+            name: $name,
+            file: concat!($folder, "/", $name, ".toml"),
+            text: include_str!(concat!("../../../../", $folder, "/", $name, ".toml")),
+        }
+    };
+}
+
+/// The device presets.
+pub fn presets() -> &'static [Builtin] {
+    &[
+        builtin!("presets", "ufs21-64g"),
+        builtin!("presets", "ufs31-256g"),
+        builtin!("presets", "ufs40-512g"),
+        builtin!("presets", "mqsim-64g"),
+    ]
+}
+
+/// The experiments with published results.
+pub fn experiments() -> &'static [Builtin] {
+    &[builtin!("experiments", "iozone")]
+}
+
+/// Text and file name of what is meant by a name or a path.
+pub(crate) fn find(
+    kind: &str,
+    all: &[Builtin],
+    name_or_path: &str,
+    read: ReadFile,
+) -> Result<(String, String), ConfigFileError> {
+    let error =
+        |message| ConfigFileError { file: name_or_path.to_owned(), line: 0, column: 0, key: String::new(), message };
+    if let Some(b) = all.iter().find(|b| b.name == name_or_path) {
+        return Ok((b.text.to_owned(), b.file.to_owned()));
+    }
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        let text = read(Path::new(name_or_path)).map_err(|e| error(format!("cannot be read: {e}")))?;
+        return Ok((text, name_or_path.to_owned()));
+    }
+    let names = all.iter().map(|b| b.name);
+    let hint = nearest(name_or_path, names.clone()).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
+    let names: Vec<&str> = names.collect();
+    Err(error(format!(
+        "there is no {kind} of this name{hint} (built in: {}; a file of your own is given as a path that ends in .toml)",
+        names.join(", ")
+    )))
+}

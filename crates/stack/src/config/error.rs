@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error of configuration. It knows where something stood, not what it was for.
+
+use std::fmt;
+
+/// A mistake in a configuration file, or in an override of one of its keys.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct ConfigFileError {
+    /// The file as it was named, or what else the text came from (`--set`).
+    pub file: String,
+    /// Line, from 1; 0 when there is none, because the text came from no file or the file could not be read.
+    pub line: usize,
+    /// Column in characters, from 1; 0 when there is none.
+    pub column: usize,
+    /// Dotted path of the key (`lu[0].blocks`); empty when no key is at fault.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// The known name that is nearest to a mistyped one, if any is near enough to be meant.
+pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed: String = typed.chars().take(64).collect();
+    let length = typed.chars().count();
+    let most = if length < 4 { 1 } else { (length / 3).clamp(2, 4) };
+    known.into_iter().map(|k| (distance(&typed, k), k)).filter(|(d, _)| *d <= most).min_by_key(|(d, _)| *d).map(|x| x.1)
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

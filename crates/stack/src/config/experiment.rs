@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiment files: a device, a workload, the variants that are compared under it, and what others have published about
+//! it. The workload is plain data here; whoever runs the experiment makes requests of it. `docs/formats/experiment.md`
+//! describes the format.
+
+use super::builtin::{self, ReadFile};
+use super::device::{self, DevicePreset};
+use super::error::ConfigFileError;
+use super::overrides::Override;
+use super::section::Section;
+use super::tree::parse_document;
+use readpath_device::Layout;
+use readpath_host::{HostConfig, HpbOptions, ListOrder};
+use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// The format that is read and written here.
+pub const SCHEMA: &str = "readpath-experiment/1";
+
+/// An experiment file that has been read and checked. It serialises in the names and units of the file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Experiment {
+    schema: &'static str,
+    /// Name in snake case.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// What is asked and how.
+    pub description: String,
+    /// Where the published values come from.
+    pub citations: Vec<String>,
+    /// The device as the file names it: a preset, or a path from where the experiment file is.
+    pub device: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// What the device holds before the first request.
+    pub precondition: Precondition,
+    /// What is run.
+    pub workload: Workload,
+    /// What is compared, in order.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// What has been published.
+    pub published: Vec<Published>,
+    /// The file it was read from, as it was named.
+    #[serde(skip)]
+    pub file: String,
+}
+
+/// What the device holds before the first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Precondition {
+    /// In which order it was written.
+    #[serde(serialize_with = "layout_word")]
+    pub layout: Layout,
+    /// How much.
+    pub range: PreconditionRange,
+}
+
+/// How much is written before the first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PreconditionRange {
+    /// The files of the workload.
+    Files,
+    /// The whole logical unit.
+    All,
+    /// Nothing: the device is as new.
+    None,
+}
+
+/// What is run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Workload {
+    /// iozone in throughput mode.
+    Iozone(Iozone),
+    /// A fio job file.
+    Fio(Fio),
+}
+
+/// An iozone run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Iozone {
+    /// A command line as typed, without the program's name.
+    Args {
+        /// What its rows are called.
+        case: String,
+        /// The arguments.
+        args: Vec<String>,
+    },
+    /// Random reads over ranges of several sizes.
+    Cases {
+        /// Threads, each with a file of its own.
+        threads: u32,
+        /// Size of a read.
+        record_kib: u32,
+        /// The ranges.
+        cases: Vec<IozoneCase>,
+    },
+}
+
+/// A range that is read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct IozoneCase {
+    /// What its rows are called.
+    pub name: String,
+    /// Bytes of all files together.
+    #[serde(rename = "total_gib", serialize_with = "as_gib")]
+    pub total_bytes: u64,
+}
+
+/// A fio run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Fio {
+    /// A job file.
+    File {
+        /// What its rows are called.
+        case: String,
+        /// Path from where the experiment file is.
+        job: String,
+    },
+    /// The text of a job file.
+    Text {
+        /// What its rows are called.
+        case: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Variant {
+    /// Name, unique in the experiment.
+    pub name: String,
+    /// HPB of the host, if it is to be used.
+    #[serde(flatten, serialize_with = "hpb_keys")]
+    pub hpb: Option<HpbOptions>,
+    /// Keys of the device that are different in this variant.
+    #[serde(serialize_with = "as_table", skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<Override>,
+}
+
+/// A published value.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Published {
+    /// Case that it belongs to.
+    pub case: String,
+    /// Variant that it belongs to.
+    pub variant: String,
+    /// Name of the metric in snake case.
+    pub metric: String,
+    /// Unit of the value.
+    pub unit: String,
+    /// The value.
+    pub value: f64,
+    /// Whether a parameter was chosen with it in view.
+    pub origin: Origin,
+}
+
+/// Whether a parameter of the model was chosen with a published value in view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// It was, so agreement proves nothing.
+    Fit,
+    /// It was not, so agreement is evidence.
+    Predicted,
+}
+
+/// Reads an experiment file; `file_name` is for errors, and what its paths start from.
+///
+/// # Errors
+/// The first mistake, with its line and key.
+pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
+    let tree = parse_document(text, file_name)?;
+    let keys = [
+        "schema",
+        "name",
+        "title",
+        "description",
+        "citations",
+        "device",
+        "seed",
+        "precondition",
+        "workload",
+        "variant",
+        "published",
+    ];
+    let root = Section::document(&tree, SCHEMA, &keys)?;
+    let precondition = root.section("precondition", &["layout", "range"])?;
+    let workload = workload(&root)?;
+    let variants = variants(&root)?;
+    Ok(Experiment {
+        schema: SCHEMA,
+        name: snake(&root, "name")?,
+        title: root.string("title")?.to_owned(),
+        description: root.string("description")?.to_owned(),
+        citations: root.strings("citations")?,
+        device: non_empty(&root, "device")?,
+        seed: root.integer("seed", 0..=u64::MAX)?,
+        precondition: Precondition {
+            layout: precondition.word("layout", &LAYOUTS)?,
+            range: precondition.word(
+                "range",
+                &[
+                    ("files", PreconditionRange::Files),
+                    ("all", PreconditionRange::All),
+                    ("none", PreconditionRange::None),
+                ],
+            )?,
+        },
+        published: published(&root, &workload.cases(), &variants)?,
+        workload,
+        variants,
+        file: file_name.to_owned(),
+    })
+}
+
+/// A built-in experiment by its name, or the file at a path, which has to contain a `/` or end in `.toml`.
+///
+/// # Errors
+/// When there is no such experiment or file, or as [`parse`].
+pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
+    let (text, file) = builtin::find("experiment", builtin::experiments(), name_or_path, read)?;
+    parse(&text, &file)
+}
+
+impl Experiment {
+    /// A path as it is written in the file, seen from where the program runs.
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        Path::new(&self.file).parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// The device without any variant's overrides.
+    ///
+    /// # Errors
+    /// When it cannot be read, or as [`device::parse`].
+    pub fn load_device(&self, read: ReadFile) -> Result<DevicePreset> {
+        let is_path = self.device.contains('/') || self.device.ends_with(".toml");
+        if !is_path {
+            return device::load(&self.device, read);
+        }
+        let path = self.resolve(&self.device);
+        // A preset's name has no separator; this one keeps a path a path.
+        let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
+        device::load(&path.to_string_lossy(), read)
+    }
+
+    /// The device of each variant, in order: `base` with the variant's overrides.
+    ///
+    /// # Errors
+    /// Names the key in `set` that is at fault.
+    pub fn variant_devices(&self, base: &DevicePreset) -> Result<Vec<DevicePreset>> {
+        self.variants.iter().map(|v| base.with_overrides(&v.set)).collect()
+    }
+
+    /// The experiment file that says all this. [`parse`] reads it back.
+    pub fn to_toml(&self) -> String {
+        // Cannot fail: every field is a number, a text, an array or a table, and none is optional.
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Workload {
+    /// Names of the cases, in order.
+    pub fn cases(&self) -> Vec<&str> {
+        match self {
+            Workload::Iozone(Iozone::Cases { cases, .. }) => cases.iter().map(|c| c.name.as_str()).collect(),
+            Workload::Iozone(Iozone::Args { case, .. })
+            | Workload::Fio(Fio::File { case, .. } | Fio::Text { case, .. }) => vec![case],
+        }
+    }
+}
+
+impl Variant {
+    /// The host of this variant on a device.
+    pub fn host(&self, device: &DevicePreset) -> HostConfig {
+        HostConfig { hpb: self.hpb, ..device.host }
+    }
+}
+
+const LAYOUTS: [(&str, Layout); 2] = [("sequential", Layout::Sequential), ("random", Layout::Random)];
+const ORDERS: [(&str, ListOrder); 2] = [("activation", ListOrder::Activation), ("recency", ListOrder::Recency)];
+
+fn non_empty(s: &Section, key: &str) -> Result<String> {
+    match s.string(key)? {
+        "" => Err(s.error(key, "is empty")),
+        text => Ok(text.to_owned()),
+    }
+}
+
+fn snake(s: &Section, key: &str) -> Result<String> {
+    s.name(key, "lower-case letters, digits and '_'", |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn workload(root: &Section) -> Result<Workload> {
+    let keys = ["kind", "case", "args", "threads", "record_kib", "cases", "job", "text"];
+    let s = root.section("workload", &keys)?;
+    let (kind, foreign): (_, &[&str]) = match s.word("kind", &[("iozone", true), ("fio", false)])? {
+        true => ("iozone", &["job", "text"]),
+        false => ("fio", &["args", "threads", "record_kib", "cases"]),
+    };
+    if let Some(key) = foreign.iter().find(|key| s.has(key)) {
+        return Err(s.error(key, format!("has no meaning for kind = {kind:?}")));
+    }
+    let case = || if s.has("case") { non_empty(&s, "case") } else { Ok(kind.to_owned()) };
+    match (kind, s.has("args"), s.has("cases")) {
+        ("iozone", true, _) => {
+            if let Some(key) = ["threads", "record_kib", "cases"].iter().find(|key| s.has(key)) {
+                return Err(s.error(key, "is said by args too; give either args or threads, record_kib and cases"));
+            }
+            Ok(Workload::Iozone(Iozone::Args { case: case()?, args: s.strings("args")? }))
+        }
+        ("iozone", false, true) => iozone_cases(&s).map(Workload::Iozone),
+        ("iozone", ..) => Err(s.error("cases", "is missing; expected args, or threads, record_kib and cases")),
+        _ => match (s.has("job"), s.has("text")) {
+            (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")? })),
+            (false, true) => Ok(Workload::Fio(Fio::Text { case: case()?, text: non_empty(&s, "text")? })),
+            (true, true) => Err(s.error("job", "and text say the same; keep one of them")),
+            (false, false) => {
+                Err(s.error("job", "is missing; expected the path of a fio job file, or its text in text"))
+            }
+        },
+    }
+}
+
+fn iozone_cases(s: &Section) -> Result<Iozone> {
+    if s.has("case") {
+        return Err(s.error("case", "has no meaning beside cases, which have names of their own"));
+    }
+    let threads: u32 = s.integer("threads", 1..=65_535)?;
+    let record_kib: u32 = s.integer("record_kib", 4..=65_535 * 4)?;
+    if !record_kib.is_multiple_of(4) {
+        return Err(s.error("record_kib", format!("is {record_kib}; it must be a multiple of 4 (blocks of 4 KiB)")));
+    }
+    let mut cases: Vec<IozoneCase> = Vec::new();
+    for c in s.sections("cases", &["name", "total_gib"])? {
+        let name = non_empty(&c, "name")?;
+        if cases.iter().any(|earlier| earlier.name == name) {
+            return Err(c.error("name", format!("is {name:?}, as that of an earlier case; names must differ")));
+        }
+        let millionths = c.decimal("total_gib", 6, 8192 * 1_000_000, "a size in GiB")?;
+        let bytes = u128::from(millionths) << 30;
+        let record_of_all = (u128::from(threads) * u128::from(record_kib)) << 10;
+        if bytes == 0 || bytes % (1_000_000 * record_of_all) != 0 {
+            let message =
+                format!("does not give each of {threads} threads the same number of {record_kib} KiB records");
+            return Err(c.error("total_gib", message));
+        }
+        cases.push(IozoneCase { name, total_bytes: (bytes / 1_000_000) as u64 });
+    }
+    if cases.is_empty() {
+        return Err(s.error("cases", "is empty; at least one case is needed"));
+    }
+    Ok(Iozone::Cases { threads, record_kib, cases })
+}
+
+fn variants(root: &Section) -> Result<Vec<Variant>> {
+    let hpb_keys = ["order", "strict_linux", "dirty_bitmap", "max_map_mib"];
+    let keys = ["name", "hpb", "set", "order", "strict_linux", "dirty_bitmap", "max_map_mib"];
+    let mut variants: Vec<Variant> = Vec::new();
+    for s in root.sections("variant", &keys)? {
+        let name = non_empty(&s, "name")?;
+        if variants.iter().any(|v| v.name == name) {
+            return Err(s.error("name", format!("is {name:?}, as that of an earlier variant; names must differ")));
+        }
+        let hpb = if s.flag("hpb")? {
+            Some(hpb_options(&s)?)
+        } else {
+            if let Some(key) = hpb_keys.iter().find(|key| s.has(key)) {
+                return Err(s.error(key, "has no meaning with hpb = false"));
+            }
+            None
+        };
+        variants.push(Variant { name, hpb, set: overrides(&s)? });
+    }
+    if variants.is_empty() {
+        return Err(root.error("variant", "is empty; at least one variant is needed"));
+    }
+    Ok(variants)
+}
+
+fn hpb_options(s: &Section) -> Result<HpbOptions> {
+    let default = HpbOptions::default();
+    let max_map_bytes = match s.has("max_map_mib") {
+        true => Some(s.integer::<u64>("max_map_mib", 1..=1 << 20)? << 20),
+        false => None,
+    };
+    Ok(HpbOptions {
+        order: if s.has("order") { s.word("order", &ORDERS)? } else { default.order },
+        strict_linux: s.flag_or("strict_linux", default.strict_linux)?,
+        dirty_bitmap: s.flag_or("dirty_bitmap", default.dirty_bitmap)?,
+        max_map_bytes,
+    })
+}
+
+fn overrides(s: &Section) -> Result<Vec<Override>> {
+    if !s.has("set") {
+        return Ok(Vec::new());
+    }
+    let of = |(key, node): (&str, &super::tree::Node)| Override {
+        key: key.to_owned(),
+        value: node.value.clone(),
+        at: node.at.clone(),
+    };
+    Ok(s.open_table("set")?.keys().map(of).collect())
+}
+
+fn published(root: &Section, cases: &[&str], variants: &[Variant]) -> Result<Vec<Published>> {
+    let mut rows: Vec<Published> = Vec::new();
+    if !root.has("published") {
+        return Ok(rows);
+    }
+    let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
+    for s in root.sections("published", &["case", "variant", "metric", "unit", "value", "origin"])? {
+        let row = Published {
+            case: one_of(&s, "case", cases)?,
+            variant: one_of(&s, "variant", &names)?,
+            metric: snake(&s, "metric")?,
+            unit: s.string("unit")?.to_owned(),
+            value: s.number("value")?,
+            origin: s.word("origin", &[("fit", Origin::Fit), ("predicted", Origin::Predicted)])?,
+        };
+        if rows.iter().any(|r| (&r.case, &r.variant, &r.metric) == (&row.case, &row.variant, &row.metric)) {
+            return Err(s.error("case", "has a row of this variant and metric already; rows must differ"));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn one_of(s: &Section, key: &str, names: &[&str]) -> Result<String> {
+    let name = s.string(key)?;
+    if names.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(s.error(key, format!("is {name:?}, which is no {key} of this experiment; there are {}", names.join(", "))))
+}
+
+fn layout_word<S: Serializer>(layout: &Layout, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.serialize_str(LAYOUTS.iter().find(|(_, l)| l == layout).map_or("", |(word, _)| word))
+}
+
+fn as_gib<S: Serializer>(bytes: &u64, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.serialize_f64(*bytes as f64 / f64::from(1u32 << 30))
+}
+
+fn as_table<S: Serializer>(set: &[Override], s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_map(set.iter().map(|o| (&o.key, o)))
+}
+
+/// The keys of a variant that say what the host does.
+#[derive(Serialize)]
+struct HpbKeys {
+    hpb: bool,
+    #[serde(flatten)]
+    options: Option<HpbOptionKeys>,
+}
+
+#[derive(Serialize)]
+struct HpbOptionKeys {
+    order: &'static str,
+    strict_linux: bool,
+    dirty_bitmap: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_map_mib: Option<u64>,
+}
+
+fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Result<S::Ok, S::Error> {
+    let options = hpb.map(|h| HpbOptionKeys {
+        order: ORDERS.iter().find(|(_, o)| *o == h.order).map_or("", |(word, _)| word),
+        strict_linux: h.strict_linux,
+        dirty_bitmap: h.dirty_bitmap,
+        max_map_mib: h.max_map_bytes.map(|b| b >> 20),
+    });
+    HpbKeys { hpb: hpb.is_some(), options }.serialize(s)
+}

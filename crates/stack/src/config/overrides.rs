@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys of a file given from elsewhere: the command line, or a variant of an experiment. It knows no key.
+
+use super::error::ConfigFileError;
+use super::tree::{At, Value, parse_value};
+use serde::{Serialize, Serializer};
+
+/// A value for a dotted key of a device file, and where it was given.
+#[derive(Clone, Debug)]
+pub struct Override {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) at: At,
+}
+
+impl Override {
+    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` names whoever says so, for errors
+    /// (`--set`).
+    ///
+    /// # Errors
+    /// When the text is neither.
+    pub fn new(key: &str, text: &str, origin: &str) -> Result<Self, ConfigFileError> {
+        let at = At { file: origin.into(), line: 0, column: 0 };
+        let value =
+            parse_value(text.trim(), &at).map_err(|e| at.error(key, format!("{text:?} is not a value: {e}")))?;
+        Ok(Override { key: key.to_owned(), value, at })
+    }
+
+    /// From an argument of the form `key=value`.
+    ///
+    /// # Errors
+    /// When there is no `=`, or as [`Override::new`].
+    pub fn from_argument(argument: &str, origin: &str) -> Result<Self, ConfigFileError> {
+        let at = At { file: origin.into(), line: 0, column: 0 };
+        let Some((key, text)) = argument.split_once('=') else {
+            return Err(at.error("", format!("{argument:?} has no '='; expected key=value, map_cache.size_kib=2048")));
+        };
+        Override::new(key.trim(), text, origin)
+    }
+
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Serialize for Override {
+    /// The value alone.
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(s)
+    }
+}

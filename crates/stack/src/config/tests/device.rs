@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of device files.
+
+use super::super::device::{load, parse};
+use super::super::{DeviceEcho, DevicePreset, Override, Scheduler, presets};
+use super::{no_file, points_at, replaced};
+use proptest::prelude::*;
+use readpath_kit::Ns;
+
+fn ufs21() -> &'static str {
+    presets()[0].text
+}
+
+fn preset(name: &str) -> DevicePreset {
+    load(name, &no_file).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn every_preset_is_valid_and_survives_its_echo() {
+    for b in presets() {
+        let p = preset(b.name);
+        assert_eq!(p.name, b.name);
+        p.device.check().unwrap();
+        assert!(b.text.starts_with("# SPDX-License-Identifier: MIT OR Apache-2.0\n"), "{}", b.file);
+        let calibrated = !p.description.contains("Not calibrated");
+        assert_eq!(calibrated, !p.fitted.is_empty(), "{} says which keys are fitted, or that none is", b.name);
+
+        let json = serde_json::to_string(&p.echo()).unwrap();
+        let echo: DeviceEcho = serde_json::from_str(&json).unwrap();
+        let back = DevicePreset::try_from(&echo).unwrap_or_else(|e| panic!("{e}\n{}", echo.to_toml()));
+        assert_eq!(back.device, p.device);
+        assert_eq!((back.delays, back.host, back.scheduler), (p.delays, p.host, p.scheduler));
+        assert_eq!((&back.name, &back.description, &back.sources), (&p.name, &p.description, &p.sources));
+        assert_eq!(back.fitted, p.fitted);
+        assert_eq!(back.echo(), p.echo());
+    }
+}
+
+#[test]
+fn the_echo_has_the_keys_and_units_of_the_file() {
+    let echo = serde_json::to_value(preset("ufs21-64g").echo()).unwrap();
+    for (pointer, value) in [
+        ("/schema", serde_json::json!("readpath-device/1")),
+        ("/flash/erase_us", 3500.0.into()),
+        ("/firmware/hpb_read_extra_us", 0.3.into()),
+        ("/map_cache/size_kib", 1296.into()),
+        ("/write_buffer/size_kib", 768.into()),
+        ("/hpb/region_mib", 16.into()),
+        ("/hpb/repeat_after_ms", 10.0.into()),
+        ("/lu/0/blocks", 16_777_216.into()),
+        ("/host/max_transfer_kib", 512.into()),
+        ("/calibration/fitted/1/key", "map_cache.size_kib".into()),
+    ] {
+        assert_eq!(echo.pointer(pointer), Some(&value), "{pointer}");
+    }
+}
+
+#[test]
+fn sums_of_the_presets() {
+    for (name, blocks, map_pages, spare_permille) in [
+        ("ufs21-64g", 64 << 18, 4096, 70),
+        ("ufs31-256g", 256 << 18, 16384, 70),
+        ("ufs40-512g", 512 << 18, 32768, 70),
+        ("mqsim-64g", 58 << 18, 3712, 102),
+    ] {
+        let d = preset(name).device;
+        let superblock = u64::from(d.geometry.slices_per_superblock());
+        let data = u64::from(d.geometry.superblocks() - d.map_superblocks()) * superblock;
+        assert_eq!((d.logical_blocks(), d.map_pages()), (blocks, map_pages), "{name}");
+        assert_eq!((data - blocks) * 1000 / blocks, spare_permille, "{name}");
+    }
+    let d = preset("ufs21-64g").device;
+    assert_eq!(d.logical_blocks(), 16_777_216);
+    assert_eq!(d.map_superblocks(), 2);
+    let spare = u64::from(d.geometry.slices()) - d.logical_blocks() - 2 * 8192;
+    assert_eq!(spare, 144 * 8192, "144 superblocks of 32 MiB: 4.5 GiB, 7.03 % of 64 GiB");
+}
+
+#[test]
+fn times_are_exact() {
+    let p = preset("ufs21-64g");
+    let (d, delays) = (&p.device, p.delays);
+    assert_eq!((d.firmware.flash_op, d.firmware.hpb_read_extra), (Ns(13_000), Ns(300)));
+    assert_eq!((d.link.request, d.link.block, d.link.response), (Ns(500), Ns(3_900), Ns(100)));
+    assert_eq!((d.flash.erase, d.hpb.unwrap().repeat_after), (Ns(3_500_000), Ns(10_000_000)));
+    assert_eq!((delays.to_link, delays.from_link), (Ns(10_000), Ns(15_000)));
+    assert_eq!(d.hpb.unwrap().region_size, 15);
+    assert_eq!(d.entry_key, [0x5265616470617468, 0x2048504220656e74]);
+    assert_eq!(p.scheduler, Scheduler::Lean);
+}
+
+/// Replaces a line of a valid file and sees where the error points.
+#[track_caller]
+fn mistake(old: &str, new: &str, key: &str, says: &str) {
+    let text = replaced(ufs21(), old, new);
+    let e = parse(&text, "test.toml").expect_err(new);
+    points_at(&e, &text, new, key, says);
+}
+
+#[test]
+fn mistakes_in_the_text() {
+    mistake("size_kib = 1296", "size_kib = = 1", "", "this is not TOML");
+    mistake("queue_depth = 32", "queue_depth = ", "", "this is not TOML");
+    mistake("[host]", "[host", "", "this is not TOML");
+    let text = replaced(ufs21(), "size_kib = 1296", "size_kib = 1296\nsize_kib = 3");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "size_kib = 3", "size_kib", "stands twice");
+    let e = parse("", "test.toml").unwrap_err();
+    assert_eq!(e.to_string(), "test.toml:1:1: schema: is missing; expected a text");
+}
+
+#[test]
+fn unknown_and_missing_keys() {
+    mistake("read_us = 50.0", "raed_us = 50.0", "flash.raed_us", "is not a key; did you mean read_us?");
+    mistake("[firmware]", "[firmwear]", "firmwear", "did you mean firmware?");
+    mistake("pinned_start = 0", "colour = 0", "lu[0].colour", "is not a key; known here: capacity_gib, blocks");
+    mistake("key = \"map_cache.size_kib\"", "kee = \"x\"", "calibration.fitted[1].kee", "did you mean key?");
+    let text = replaced(ufs21(), "program_us = 500.0", "");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "[flash]", "flash.program_us", "is missing; expected a time in microseconds");
+    let text = replaced(ufs21(), "capacity_gib = 64", "");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "[[lu]]", "lu[0].capacity_gib", "is missing; expected a capacity in GiB");
+    let e = parse(&replaced(ufs21(), "scheduler = \"lean\"", ""), "test.toml").unwrap_err();
+    assert_eq!((e.line, e.key.as_str()), (1, "scheduler"));
+    assert!(e.message.contains("\"lean\" or \"queued\" or \"exact\""), "{e}");
+    mistake("readpath-device/1", "readpath-device/2", "schema", "this program reads \"readpath-device/1\" here");
+}
+
+#[test]
+fn wrong_types_and_ranges() {
+    mistake("queue_depth = 32", "queue_depth = \"32\"", "queue_depth", "is the text \"32\"; expected a whole number");
+    mistake("queue_depth = 32", "queue_depth = 32.0", "queue_depth", "is 32.0; expected a whole number");
+    mistake("channels = 2", "channels = -2", "geometry.channels", "is -2; expected a whole number from 0");
+    mistake("channels = 2", "channels = 99999999999999999999999999999999999999999", "geometry.channels", "beyond");
+    mistake("verify = true", "verify = 1", "hpb.verify", "is 1; expected true or false");
+    mistake("read_us = 50.0", "read_us = \"50 us\"", "flash.read_us", "expected a time in microseconds");
+    mistake("read_us = 50.0", "read_us = 50.0001", "flash.read_us", "at most 3 decimals are possible");
+    mistake("read_us = 50.0", "read_us = -50.0", "flash.read_us", "cannot be negative");
+    mistake("read_us = 50.0", "read_us = 0.0", "flash.read_us", "is 0; a flash array takes time");
+    mistake("read_us = 50.0", "read_us = 5e1", "flash.read_us", "write it in plain digits");
+    mistake("read_us = 50.0", "read_us = nan", "flash.read_us", "write it in plain digits");
+    mistake("read_us = 50.0", "read_us = 1e999", "flash.read_us", "write it in plain digits");
+    mistake("read_us = 50.0", "read_us = 99999999999999999999.0", "flash.read_us", "at most");
+    mistake("scheduler = \"lean\"", "scheduler = \"leen\"", "scheduler", "did you mean \"lean\"?");
+    mistake("slots = 32", "slots = 65", "host.slots", "from 2 to 64");
+    mistake("max_transfer_kib = 512", "max_transfer_kib = 510", "host.max_transfer_kib", "a multiple of 4");
+    mistake("max_transfer_kib = 512", "max_transfer_kib = 300000", "host.max_transfer_kib", "from 4 to 262140");
+    mistake("size_kib = 768", "size_kib = 767", "write_buffer.size_kib", "a multiple of 4");
+    mistake("capacity_gib = 64", "capacity_gib = 0.000001", "lu[0].capacity_gib", "no whole number of 4 KiB blocks");
+    mistake("capacity_gib = 64", "blocks = 3\ncapacity_gib = 64", "lu[0].blocks", "keep one of them");
+    mistake("region_mib = 16", "region_mib = 12", "hpb.region_mib", "a power of two, such as 8 or 16");
+    mistake("entry_key = \"52", "entry_key = \"+2", "hpb.entry_key", "32 hexadecimal digits");
+    mistake(
+        "entry_key = \"5265616470617468",
+        "entry_key = \"526561647061746ä",
+        "hpb.entry_key",
+        "32 hexadecimal digits",
+    );
+    mistake("name = \"ufs21-64g\"", "name = \"UFS 2.1\"", "name", "lower-case letters");
+    mistake("\"map_cache.size_kib\"", "\"map_cache.size\"", "calibration.fitted[1].key", "no key of this file");
+    mistake("sources = [", "sources = [ 7,", "sources[0]", "is 7; expected a text");
+}
+
+/// A capacity of 0.000001 GiB is no whole block, but an eighth is.
+#[test]
+fn decimal_capacities() {
+    let p = parse(&replaced(ufs21(), "capacity_gib = 64", "capacity_gib = 0.125"), "test.toml").unwrap();
+    assert_eq!(p.device.lus[0].blocks, 32_768);
+}
+
+#[test]
+fn what_the_device_finds_wrong_points_at_its_key() {
+    mistake("page_bytes = 16384", "page_bytes = 6000", "geometry.page_bytes", "must be a power of two");
+    mistake("planes = 1", "planes = 17", "geometry.planes", "it must be 1 to 16");
+    mistake("blocks_per_plane = 2194", "blocks_per_plane = 2000", "geometry.blocks_per_plane", "two spare superblocks");
+    mistake("\"READPATH-64G\"", "\"READPATH-64G-LONGER\"", "product_name", "1 to 16 ASCII characters");
+    mistake("queue_depth = 32", "queue_depth = 65", "queue_depth", "it must be 1 to 64");
+    for (section, key) in [
+        ("flash", "read_us = 50.0"),
+        ("flash", "map_read_us = 50.0"),
+        ("flash", "program_us = 500.0"),
+        ("flash", "erase_us = 3500.0"),
+        ("flash", "transfer_4k_us = 8.0"),
+        ("flash", "map_transfer_us = 8.0"),
+        ("suspend", "suspend_us = 0.0"),
+        ("suspend", "resume_us = 0.0"),
+        ("firmware", "flash_op_us = 13.0"),
+        ("firmware", "hpb_read_extra_us = 0.30"),
+        ("firmware", "write_command_us = 5.0"),
+        ("firmware", "buffer_read_us = 13.0"),
+        ("firmware", "make_entry_us = 0.02"),
+        ("firmware", "control_us = 5.0"),
+        ("link", "request_us = 0.5"),
+        ("link", "response_us = 0.1"),
+        ("link", "transfer_4k_us = 3.9"),
+    ] {
+        let name = key.split(' ').next().unwrap();
+        let old = format!("\n{key}");
+        let new = format!("\n{name} = 1000000.001");
+        let text = replaced(ufs21(), &old, &new);
+        let e = parse(&text, "test.toml").unwrap_err();
+        points_at(&e, &text, new.trim(), &format!("{section}.{name}"), "at most 1 s");
+    }
+    let map_page = "page_bytes = 16384\n\n[write";
+    mistake(map_page, "page_bytes = 8192\n\n[write", "map_cache.page_bytes", "it must be 4096 or 16384");
+    mistake("size_kib = 1296", "size_kib = 8", "map_cache.size_kib", "is 8192; the map cache must hold at least");
+    mistake("size_kib = 768", "size_kib = 8", "write_buffer.size_kib", "at least one multi-plane page of 4 blocks");
+    mistake("capacity_gib = 64", "blocks = 0", "lu[0].blocks", "1 to 2^31 - 1 blocks");
+    mistake("capacity_gib = 64", "capacity_gib = 0", "lu[0].capacity_gib", "1 to 2^31 - 1 blocks");
+}
+
+#[test]
+fn what_the_device_finds_wrong_with_hpb_points_at_its_key() {
+    let lu = "hpb = true\nmax_active_regions = ";
+    let text = replaced(ufs21(), &format!("{lu}1920"), &format!("{lu}1921"));
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "max_active_regions = 1921", "lu[0].max_active_regions", "more than the device's 1920");
+    mistake(
+        "freshness_chunk_entries = 16",
+        "freshness_chunk_entries = 24",
+        "hpb.freshness_chunk_entries",
+        "power of two",
+    );
+    mistake("pinned_regions = 0", "pinned_regions = 1920", "lu[0].pinned_regions", "below max_active_regions");
+    let pinned = "pinned_start = 4000\npinned_regions = 1000";
+    mistake("pinned_start = 0\npinned_regions = 0", pinned, "lu[0].pinned_start", "beyond the last of 4096 regions");
+    mistake("\nregion_mib = 16", "\nregion_mib = 8", "hpb.region_mib", "is less than sub_region_mib");
+    mistake("sub_region_mib = 16", "sub_region_mib = 512", "hpb.sub_region_mib", "from 1 to 256");
+    mistake("activate_after_reads = 2", "activate_after_reads = 0", "hpb.activate_after_reads", "from 1 to 255");
+    mistake("max_active_regions = 1920\n#", "max_active_regions = 0\n#", "hpb.max_active_regions", "from 1 to 65535");
+    let big =
+        ufs21().replace("capacity_gib = 64", "capacity_gib = 512").replace("_per_plane = 2194", "_per_plane = 20000");
+    let big = big.replace("region_mib = 16", "region_mib = 4");
+    let e = parse(&big, "test.toml").unwrap_err();
+    points_at(&e, &big, "region_mib = 4", "hpb.region_mib", "makes 131072 regions");
+    let start = ufs21().find("[hpb]").unwrap();
+    let end = ufs21().find("[[lu]]").unwrap();
+    let without = format!("{}{}", &ufs21()[..start], &ufs21()[end..]);
+    let e = parse(&without, "test.toml").unwrap_err();
+    points_at(&e, &without, "hpb = true", "lu[0].hpb", "add an [hpb] table");
+    let none =
+        ufs21().split("[calibration]").next().unwrap().replace("[[lu]]", "").replace("capacity_gib = 64", "lu = []");
+    let e = parse(&none, "test.toml").unwrap_err();
+    assert!(e.line > 0, "{e}");
+}
+
+#[test]
+fn a_device_without_hpb_or_suspension() {
+    let text = ufs21().split("[calibration]").next().unwrap();
+    let start = text.find("[hpb]").unwrap();
+    let end = text.find("[[lu]]").unwrap();
+    let text =
+        format!("{}{}", &text[..start], text[end..].replace("hpb = true\nmax_active_regions = 1920", "hpb = false"));
+    let text = replaced(&text, "[suspend]\nsuspend_us = 0.0\nresume_us = 0.0\nmax_per_op = 0", "");
+    let p = parse(&text, "test.toml").unwrap();
+    assert!(p.device.hpb.is_none() && p.fitted.is_empty());
+    assert_eq!(p.device.suspend, readpath_flash::SuspendTiming::OFF);
+    assert_eq!(DevicePreset::try_from(&p.echo()).unwrap().device, p.device);
+}
+
+#[test]
+fn overrides_act_as_if_they_stood_in_the_file() {
+    let p = preset("ufs21-64g");
+    let q = p.with_override("map_cache.size_kib", "2048").unwrap();
+    assert_eq!(q.device.map_cache_bytes, 2 << 20);
+    assert_eq!(q.with_override("map_cache.size_kib", "1296").unwrap().device, p.device);
+    assert_eq!(p.with_override("scheduler", "exact").unwrap().scheduler, Scheduler::Exact);
+    assert_eq!(p.with_override("scheduler", "\"exact\"").unwrap().scheduler, Scheduler::Exact);
+    assert_eq!(p.with_override("firmware.flash_op_us", "0.001").unwrap().device.firmware.flash_op, Ns(1));
+    assert_eq!(p.with_override("lu[0].capacity_gib", "32").unwrap().device.lus[0].blocks, 8 << 20);
+    assert_eq!(p.with_override("lu.0.blocks", "1_024").unwrap().device.lus[0].blocks, 1024);
+    // Each alone would be wrong: together they are checked.
+    let both = ["hpb.region_mib=4", "hpb.sub_region_mib=4"].map(|a| Override::from_argument(a, "--set").unwrap());
+    assert_eq!(p.with_overrides(&both).unwrap().device.hpb.unwrap().region_size, 13);
+    assert!(p.with_overrides(&both[..1]).is_err());
+}
+
+#[test]
+fn wrong_overrides_name_their_key() {
+    let p = preset("ufs21-64g");
+    for (argument, error) in [
+        ("map_cache.sizekib=1", "--set: map_cache.sizekib: is not a key; did you mean size_kib?"),
+        ("map_cash.size_kib=1", "--set: map_cash: is not a key; did you mean map_cache?"),
+        ("queue_depth=65", "--set: queue_depth: is 65; it must be 1 to 64"),
+        ("read=1", "--set: read: is not a key; known here: schema"),
+        ("lu[1].blocks=1", "--set: lu[1].blocks: has no element 1: there are 1, counted from 0"),
+        ("name.x=1", "--set: name.x: has no key \"x\" in what is the text"),
+        ("queue_depth=3 4", "--set: queue_depth: \"3 4\" is not a value"),
+        ("queue_depth=", "--set: queue_depth: \"\" is not a value"),
+        ("queue_depth=many", "--set: queue_depth: is the text \"many\"; expected a whole number"),
+        ("queue_depth", "--set: \"queue_depth\" has no '='"),
+        ("a..b=1", "--set: a..b: is not a path of keys"),
+        ("=1", "--set: is not a path of keys"),
+        ("lu[=1", "--set: lu[: is not a path of keys"),
+        ("lu[0]=1", "--set: lu[0]: is 1; a table is expected"),
+        ("link=1", "--set: link: is 1; a table is expected"),
+    ] {
+        let e = Override::from_argument(argument, "--set").and_then(|o| p.with_overrides(&[o])).expect_err(argument);
+        assert!(e.to_string().starts_with(error), "{argument}\n{e}\n{error}");
+    }
+}
+
+#[test]
+fn presets_and_paths() {
+    let e = load("ufs21-64", &no_file).unwrap_err();
+    assert!(e.to_string().contains("did you mean ufs21-64g?"), "{e}");
+    let e = load("my/device.toml", &no_file).unwrap_err();
+    assert_eq!(e.to_string(), "my/device.toml: cannot be read: no such file");
+    let p = load("mine.toml", &|path| {
+        assert_eq!(path.to_str(), Some("mine.toml"));
+        Ok(ufs21().to_owned())
+    });
+    assert_eq!(p.unwrap().name, "ufs21-64g");
+}
+
+/// Whatever is read, an error comes back, not a panic, and it points into the text.
+fn never_panics(text: &str) {
+    if let Err(e) = parse(text, "test.toml") {
+        assert!(e.line >= 1 && e.line <= text.matches('\n').count() + 1, "{e}");
+        let _ = e.to_string();
+    }
+}
+
+#[test]
+fn truncated_files() {
+    for end in (0..ufs21().len()).filter(|i| ufs21().is_char_boundary(*i)) {
+        if end % 7 == 0 {
+            never_panics(&ufs21()[..end]);
+        }
+    }
+    never_panics(&"[".repeat(100_000));
+    never_panics(&format!("schema = \"readpath-device/1\"\na = {}", "[".repeat(100_000)));
+    never_panics(&format!("schema = \"readpath-device/1\"\n{}x = 1", "a.".repeat(100_000)));
+    never_panics(&replaced(ufs21(), "\n", "\r\n"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn mutated_files(at in 0usize..20_000, length in 0usize..12, new in "[\\[\\]=.\"'#{},\n\r0-9a-zA-Z_\\- äé\u{0}\u{feff}]{0,8}") {
+        let text: Vec<char> = ufs21().chars().collect();
+        let at = at % text.len();
+        let end = (at + length).min(text.len());
+        let mutated: String = text[..at].iter().copied().chain(new.chars()).chain(text[end..].iter().copied()).collect();
+        never_panics(&mutated);
+    }
+
+    #[test]
+    fn values_of_any_kind(line in 0usize..400, value in "(-?[0-9]{1,40}|[0-9]{1,25}\\.[0-9]{1,12}|0x[0-9a-f]{1,40}|true|inf|\\[\\]|\\{\\}|\"\"|1979-05-27|\"[a-zä]{0,70}\")") {
+        let lines: Vec<&str> = ufs21().lines().collect();
+        let line = line % lines.len();
+        let mut mutated = lines.clone();
+        let new = lines[line].split_once(" = ").map(|(key, _)| format!("{key} = {value}"));
+        if let Some(new) = &new {
+            mutated[line] = new;
+        }
+        never_panics(&mutated.join("\n"));
+    }
+
+    #[test]
+    fn overrides_of_any_kind(key in "[a-z_.\\[\\]0-9]{0,20}", value in "\\PC{0,20}") {
+        let p = preset("ufs21-64g");
+        let _ = p.with_override(&key, &value);
+    }
+}

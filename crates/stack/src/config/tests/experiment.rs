@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of experiment files.
+
+use super::super::experiment::{Experiment, Fio, Iozone, Origin, PreconditionRange, Workload, load, parse};
+use super::super::{experiments, presets};
+use super::{no_file, points_at, replaced};
+use readpath_device::Layout;
+use readpath_host::ListOrder;
+use std::path::Path;
+
+fn iozone() -> &'static str {
+    experiments()[0].text
+}
+
+fn good(text: &str) -> Experiment {
+    parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn the_published_table() {
+    let e = load("iozone", &no_file).unwrap();
+    assert_eq!((e.name.as_str(), e.device.as_str(), e.seed), ("iozone", "ufs21-64g", 1));
+    assert_eq!(e.precondition.layout, Layout::Sequential);
+    assert_eq!(e.precondition.range, PreconditionRange::Files);
+    assert_eq!(e.workload.cases(), ["1 GB", "4 GB", "8 GB", "16 GB", "32 GB"]);
+    let Workload::Iozone(Iozone::Cases { threads: 16, record_kib: 4, cases }) = &e.workload else { panic!() };
+    assert_eq!(cases[4].total_bytes, 32 << 30);
+    let off = [300.87, 179.35, 162.52, 156.26, 153.25];
+    let on = [294.80, 293.51, 294.85, 293.45, 277.40];
+    for (variant, values, fitted) in [("HPB off", off, [0, 1]), ("HPB on", on, [0, 4])] {
+        for (i, (case, value)) in e.workload.cases().iter().zip(values).enumerate() {
+            let row = e.published.iter().find(|r| r.case == *case && r.variant == variant).unwrap();
+            assert_eq!((row.value, row.unit.as_str()), (value, "MiB/s"));
+            assert_eq!(row.origin == Origin::Fit, fitted.contains(&i), "{case} {variant}");
+        }
+    }
+    assert_eq!(e.published.len(), 10);
+    let device = e.load_device(&no_file).unwrap();
+    assert_eq!(device.name, "ufs21-64g");
+    assert!(e.variants[0].host(&device).hpb.is_none());
+    assert_eq!(e.variants[1].host(&device).hpb.unwrap().order, ListOrder::Activation);
+    assert_eq!(e.variants[1].host(&device).slots, 32);
+    assert_eq!(e.variant_devices(&device).unwrap()[1].device, device.device);
+    assert!(iozone().starts_with("# SPDX-License-Identifier: MIT OR Apache-2.0\n"));
+}
+
+const VARIANTS: &str = r#"
+schema = "readpath-experiment/1"
+name = "sizes"
+title = "Sizes of the map cache"
+description = "What a larger map cache is worth."
+citations = []
+device = "ufs21-64g"
+seed = 18446744073709551615
+[precondition]
+layout = "random"
+range = "all"
+[workload]
+kind = "fio"
+case = "random read"
+text = """
+[global]
+rw=randread
+"""
+[[variant]]
+name = "small"
+hpb = false
+set = { "map_cache.size_kib" = 512, scheduler = "exact", "flash.read_us" = 40.5 }
+[[variant]]
+name = "large"
+hpb = true
+order = "recency"
+strict_linux = true
+dirty_bitmap = false
+max_map_mib = 8
+[variant.set]
+"map_cache.size_kib" = 2048
+"#;
+
+#[test]
+fn variants_change_the_device_and_the_host() {
+    let e = good(VARIANTS);
+    let base = e.load_device(&no_file).unwrap();
+    let devices = e.variant_devices(&base).unwrap();
+    assert_eq!(devices.iter().map(|d| d.device.map_cache_bytes >> 10).collect::<Vec<_>>(), [512, 2048]);
+    assert_eq!(devices[0].device.flash.read.0, 40_500);
+    let hpb = e.variants[1].hpb.unwrap();
+    assert_eq!((hpb.order, hpb.strict_linux, hpb.dirty_bitmap), (ListOrder::Recency, true, false));
+    assert_eq!(hpb.max_map_bytes, Some(8 << 20));
+    assert_eq!(e.seed, u64::MAX);
+    assert!(matches!(&e.workload, Workload::Fio(Fio::Text { case, .. }) if case == "random read"));
+    assert!(e.published.is_empty());
+}
+
+#[test]
+fn experiments_survive_their_echo() {
+    let seed = replaced(VARIANTS, "18446744073709551615", "9");
+    let args = r#"kind = "iozone"
+args = ["-r", "4k", "-i2"]"#;
+    let fio = "kind = \"fio\"\ncase = \"random read\"\ntext = \"\"\"\n[global]\nrw=randread\n\"\"\"";
+    let texts =
+        [iozone().to_owned(), replaced(&seed, fio, args), replaced(&seed, fio, "kind = \"fio\"\njob = \"a.fio\"")];
+    for text in texts.iter().chain([&seed]) {
+        let e = good(text);
+        let back = parse(&e.to_toml(), "test.toml").unwrap_or_else(|x| panic!("{x}\n{}", e.to_toml()));
+        let json = |e: &Experiment| serde_json::to_value(e).unwrap();
+        assert_eq!(json(&e), json(&back));
+        assert_eq!(e.workload, back.workload);
+        assert_eq!(e.published, back.published);
+        for (a, b) in e.variants.iter().zip(&back.variants) {
+            assert_eq!((&a.name, a.hpb, a.set.len()), (&b.name, b.hpb, b.set.len()));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_override_points_at_its_line_in_the_experiment() {
+    let text = replaced(VARIANTS, "\"map_cache.size_kib\" = 2048", "\"map_cache.size_kb\" = 2048");
+    let e = good(&text);
+    let error = e.variant_devices(&e.load_device(&no_file).unwrap()).unwrap_err();
+    points_at(&error, &text, "\"map_cache.size_kb\" = 2048", "map_cache.size_kb", "did you mean size_kib?");
+    let text = replaced(VARIANTS, "\"map_cache.size_kib\" = 2048", "\"map_cache.size_kib\" = 8");
+    let e = good(&text);
+    let error = e.variant_devices(&e.load_device(&no_file).unwrap()).unwrap_err();
+    points_at(&error, &text, "\"map_cache.size_kib\" = 8", "map_cache.size_kib", "at least one map page");
+}
+
+#[test]
+fn devices_are_found_from_the_experiments_folder() {
+    for (file, device, expected) in [
+        ("a/b.toml", "../d.toml", "a/../d.toml"),
+        ("b.toml", "d.toml", "./d.toml"),
+        ("b.toml", "x/d.toml", "x/d.toml"),
+        ("a/b.toml", "/d.toml", "/d.toml"),
+    ] {
+        let e = parse(&replaced(iozone(), "device = \"ufs21-64g\"", &format!("device = {device:?}")), file).unwrap();
+        let read = |path: &Path| {
+            assert_eq!(path.to_str(), Some(expected));
+            Ok(presets()[1].text.to_owned())
+        };
+        assert_eq!(e.load_device(&read).unwrap().name, "ufs31-256g");
+    }
+}
+
+#[track_caller]
+fn mistake(old: &str, new: &str, key: &str, says: &str) {
+    let text = replaced(iozone(), old, new);
+    let e = parse(&text, "test.toml").expect_err(new);
+    points_at(&e, &text, new, key, says);
+}
+
+#[test]
+fn mistakes_point_at_their_line() {
+    mistake("title = ", "titel = ", "titel", "did you mean title?");
+    mistake("name = \"iozone\"", "name = \"IO zone\"", "name", "lower-case letters");
+    mistake("seed = 1", "seed = -1", "seed", "expected a whole number");
+    mistake("layout = \"sequential\"", "layout = \"linear\"", "precondition.layout", "\"sequential\" or \"random\"");
+    mistake("range = \"files\"", "range = \"file\"", "precondition.range", "did you mean \"files\"?");
+    mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\" or \"fio\"");
+    mistake("threads = 16", "job = \"a.fio\"", "workload.job", "has no meaning for kind = \"iozone\"");
+    mistake("threads = 16", "case = \"x\"\nthreads = 16", "workload.case", "names of their own");
+    mistake("threads = 16", "threads = 0", "workload.threads", "from 1 to 65535");
+    mistake("record_kib = 4", "record_kib = 6", "workload.record_kib", "a multiple of 4");
+    mistake("total_gib = 4 }", "total_gib = 0 }", "workload.cases[1].total_gib", "the same number of 4 KiB records");
+    mistake("\"4 GB\", total", "\"1 GB\",  total", "workload.cases[1].name", "names must differ");
+    mistake("name = \"HPB on\"", "name = \"HPB off\" #", "variant[1].name", "names must differ");
+    mistake("hpb = false", "hpb = \"off\"", "variant[0].hpb", "expected true or false");
+    mistake("hpb = false", "order = \"recency\"\nhpb = false", "variant[0].order", "no meaning with hpb = false");
+    mistake("order = \"activation\"", "order = \"lru\"", "variant[1].order", "\"activation\" or \"recency\"");
+    mistake("order = \"activation\"", "max_map_mib = 0", "variant[1].max_map_mib", "from 1 to");
+    mistake("order = \"activation\"", "set = 7", "variant[1].set", "is 7; expected a table");
+    mistake("case = \"8 GB\"", "case = \"9 GB\"", "published[2].case", "there are 1 GB, 4 GB, 8 GB");
+    mistake("variant = \"HPB off\"", "variant = \"none\"", "published[0].variant", "HPB off, HPB on");
+    mistake("metric = \"random", "metric = \"Random", "published[0].metric", "lower-case letters");
+    mistake("origin = \"fit\"", "origin = \"fitted\"", "published[0].origin", "\"fit\" or \"predicted\"");
+    mistake("value = 300.87", "value = inf", "published[0].value", "a finite number");
+    mistake("case = \"4 GB\"", "case = \"1 GB\" #", "published[1].case", "rows must differ");
+}
+
+#[test]
+fn what_is_missing() {
+    let without = |from: &str, to: &str| {
+        let (a, b) = (iozone().find(from).unwrap(), iozone().rfind(to).unwrap());
+        format!("{}{}", &iozone()[..a], &iozone()[b..])
+    };
+    let e = parse(&without("[[variant]]", "[[published]]"), "test.toml").unwrap_err();
+    assert_eq!((e.line, e.key.as_str()), (1, "variant"), "{e}");
+    let e = parse(&replaced(iozone(), "threads = 16", ""), "test.toml").unwrap_err();
+    points_at(&e, iozone(), "[workload]", "workload.threads", "is missing");
+    let start = iozone().find("threads = 16").unwrap();
+    let end = iozone().find("[[variant]]").unwrap();
+    let text = format!("{}\n{}", &iozone()[..start], &iozone()[end..]);
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "[workload]", "workload.cases", "expected args, or threads");
+    let text = replaced(VARIANTS, "text = \"\"\"", "jab = \"\"\"");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "jab = ", "workload.jab", "did you mean job?");
+    let both = replaced(iozone(), "threads = 16", "args = []\nthreads = 16");
+    let e = parse(&both, "test.toml").unwrap_err();
+    points_at(&e, &both, "threads = 16", "workload.threads", "is said by args too");
+}
+
+#[test]
+fn truncated_files_are_errors() {
+    for end in (0..iozone().len()).step_by(5) {
+        if let Some(text) = iozone().get(..end) {
+            let _ = parse(text, "test.toml").map_err(|e| e.to_string());
+        }
+    }
+    assert!(load("iozon", &no_file).unwrap_err().to_string().contains("did you mean iozone?"));
+}
