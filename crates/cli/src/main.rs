@@ -1,1 +1,53 @@
-fn main() {}
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program `readpath`: what was typed, turned into calls of the libraries, and their results shown.
+//!
+//! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong.
+
+mod args;
+mod bench;
+mod device;
+mod files;
+mod output;
+mod simulate;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// A mistake of the user, as opposed to a failure of the run.
+#[derive(Debug)]
+pub struct Usage(pub anyhow::Error);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Marks an error as the user's.
+pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    anyhow::Error::new(Usage(error.into()))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Reproduce(args) => simulate::reproduce(&args),
+        Command::Run(args) => simulate::run_file(&args),
+        Command::Iozone(args) => simulate::iozone(&args),
+        Command::Fio(args) => simulate::fio(&args),
+        Command::Device(command) => device::main(&command),
+        Command::Report(args) => simulate::report(&args),
+        Command::Bench(args) => bench::main(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("readpath: {error:#}");
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}

@@ -162,8 +162,13 @@ impl WriteBuffer {
     }
 
     /// Takes out who waits and cannot be served, because there is no space.
-    pub fn take_syncs(&mut self) -> Vec<(u8, u32)> {
-        self.syncs.drain(..).map(|s| (s.tag, s.life)).collect()
+    pub fn take_waiters(&mut self) -> Vec<(u8, u32)> {
+        let mut waiters: Vec<(u8, u32)> = self.syncs.drain(..).map(|s| (s.tag, s.life)).collect();
+        for &slot in &self.filled {
+            waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, (NO_TAG, 0)));
+        }
+        waiters.retain(|w| w.0 != NO_TAG);
+        waiters
     }
 
     /// Slots in all.

@@ -322,11 +322,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &self.slots[usize::from(tag)];
         if slot.left == 0 {
             let life = slot.life;
-            let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { alloc, .. }, .. }) = slot.body else {
+            let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
                 unreachable!("only HPB READ BUFFER loads map pages so")
             };
+            let unit = self.hpb[usize::from(slot.lun)].as_ref().expect("an HPB unit");
+            let entries = unit.blocks_of(at).map_or(0, |b| b.len()).min(alloc as usize / HpbEntry::BYTES);
             let firmware = &self.config.firmware;
-            let cost = Ns(firmware.control.0 + firmware.make_entry.0 * u64::from(alloc / HpbEntry::BYTES as u32));
+            let cost = Ns(firmware.control.0 + firmware.make_entry.0 * entries as u64);
             self.work(now, cost, Work::HandOut { tag, life });
         }
     }

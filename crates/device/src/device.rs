@@ -400,6 +400,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         &mut self.probe
     }
 
+    /// Ends the device and gives its observer back.
+    pub fn into_probe(self) -> P {
+        self.probe
+    }
+
     /// SRAM of the modelled device, by table: what it is and its bytes.
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
         vec![

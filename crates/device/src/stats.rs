@@ -49,3 +49,33 @@ pub struct DeviceStats {
     /// HPB resets announced (operation 02h).
     pub resets_announced: u64,
 }
+
+impl DeviceStats {
+    /// What was counted since `earlier`, an older copy of the same counters.
+    pub fn since(&self, earlier: &DeviceStats) -> DeviceStats {
+        DeviceStats {
+            map_hits: self.map_hits - earlier.map_hits,
+            map_misses: self.map_misses - earlier.map_misses,
+            map_loads: self.map_loads - earlier.map_loads,
+            buffer_map_loads: self.buffer_map_loads - earlier.buffer_map_loads,
+            data_reads: self.data_reads - earlier.data_reads,
+            programs: self.programs - earlier.programs,
+            slices_programmed: self.slices_programmed - earlier.slices_programmed,
+            slices_padded: self.slices_padded - earlier.slices_padded,
+            erases: self.erases - earlier.erases,
+            buffer_hits: self.buffer_hits - earlier.buffer_hits,
+            unmapped_reads: self.unmapped_reads - earlier.unmapped_reads,
+            no_space: self.no_space - earlier.no_space,
+            hpb_reads: self.hpb_reads - earlier.hpb_reads,
+            hpb_hits: self.hpb_hits - earlier.hpb_hits,
+            hpb_zero: self.hpb_zero - earlier.hpb_zero,
+            hpb_inactive: self.hpb_inactive - earlier.hpb_inactive,
+            hpb_stale: self.hpb_stale - earlier.hpb_stale,
+            hpb_forged: self.hpb_forged - earlier.hpb_forged,
+            read_buffers: self.read_buffers - earlier.read_buffers,
+            recommended_active: self.recommended_active - earlier.recommended_active,
+            recommended_inactive: self.recommended_inactive - earlier.recommended_inactive,
+            resets_announced: self.resets_announced - earlier.resets_announced,
+        }
+    }
+}

@@ -126,15 +126,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// No erased superblock is left: whoever waits for one is told.
+    /// No erased superblock is left: whoever waits for one is told, once.
     fn refuse_writes(&mut self, now: Ns) {
-        while let Some((tag, life)) = self.waiting_writes.pop_front() {
-            if self.is_alive(tag, life) {
-                self.stats.no_space += 1;
-                self.check(now, tag, Sense::NO_SPACE);
-            }
-        }
-        for (tag, life) in self.buffer.take_syncs() {
+        let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();
+        waiters.extend(self.buffer.take_waiters());
+        waiters.sort_unstable();
+        waiters.dedup();
+        for (tag, life) in waiters {
             if self.is_alive(tag, life) {
                 self.stats.no_space += 1;
                 self.check(now, tag, Sense::NO_SPACE);

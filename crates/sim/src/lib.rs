@@ -2,11 +2,16 @@
 //! Virtual time: runs a workload on a stack as fast as the processor allows, and measures what a user of the modelled
 //! system would have seen. The same inputs and seed give the same bits.
 
+pub mod bench;
+pub mod document;
+mod execute;
+pub mod experiment;
 mod fio_json;
 mod measure;
 mod run;
 mod tap;
 
+pub use execute::{ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
 pub use fio_json::fio_json;
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
 pub use run::{Observer, RunError, Runner};

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{DELAYS, device, job, one, run, start};
-use readpath_device::{DeviceConfig, FirmwareTiming, LinkTiming, Layout};
+use readpath_device::{DeviceConfig, FirmwareTiming, Layout, LinkTiming};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
@@ -101,6 +101,7 @@ fn one_die() -> DeviceConfig {
         hpb_read_extra: Ns::ZERO,
         write_command: Ns::ZERO,
         buffer_read: Ns::ZERO,
+        make_entry: Ns::ZERO,
         control: Ns::ZERO,
     };
     c.link = LinkTiming { request: Ns::ZERO, response: Ns::ZERO, block: Ns::ZERO };
@@ -157,7 +158,10 @@ fn one_die_is_an_md1_queue() {
     for (rho, n) in [(0.3, 1_000_000), (0.6, 2_000_000), (0.8, 6_000_000)] {
         let formula = rho * 50_000.0 / (2.0 * (1.0 - rho));
         let wait = mean_wait(rho, n);
-        println!("load {rho}: mean wait {wait:.1} ns, formula {formula:.1} ns, {:+.2} %", (wait / formula - 1.0) * 100.0);
+        println!(
+            "load {rho}: mean wait {wait:.1} ns, formula {formula:.1} ns, {:+.2} %",
+            (wait / formula - 1.0) * 100.0
+        );
         assert!((wait / formula - 1.0).abs() < 0.01, "load {rho}: {wait} against {formula}");
     }
 }

@@ -9,14 +9,14 @@
 mod common;
 
 use common::{DELAYS, Meddled, Meddler};
-use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig};
+use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig, Verification};
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{
-    Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Status, SubRegion,
+    Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Sense, Status, SubRegion,
 };
-use readpath_stack::{Stack, Tags};
+use readpath_stack::{Stack, Tags, Typed};
 
 /// What happens to HPB on the wire, in per mille of the messages that could be meddled with.
 #[derive(Clone, Copy, Default, Debug)]
@@ -90,7 +90,7 @@ impl Options {
             refresh_after: 1 + rng.below(16) as u8,
             repeat_after: Ns(one_of(rng, &[1_000, 100_000, 10_000_000])),
             freshness_chunk_entries: 1 << rng.below(u64::from(sub_region_size - 2)).min(6),
-            replace_percent: one_of(rng, &[0, 100, 300]),
+            replace_after: 1 + rng.below(16) as u8,
             ..common::HPB
         });
         // No multiple of anything; a region more than the map cache holds; few enough for reads to meet writes.
@@ -252,7 +252,8 @@ impl Meddler for Troublemaker {
                 }
             }
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.happens(self.trouble.misdirect) => {
-                let region = if self.rng.below(2) == 0 { at.region.wrapping_add(1) } else { self.rng.next_u64() as u16 };
+                let region =
+                    if self.rng.below(2) == 0 { at.region.wrapping_add(1) } else { self.rng.next_u64() as u16 };
                 let at = SubRegion { region, index: self.rng.below(4) as u16 };
                 command.cdb = Cdb::HpbReadBuffer { buffer_id, at, alloc };
             }
@@ -506,6 +507,22 @@ fn queued_seeds() {
     seeds::<Queued>(4_000, 40, 60_000);
 }
 
+/// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
+/// notifications and whenever there is a reset: nothing but writes moves a block yet.
+#[test]
+fn an_honest_host_needs_no_verification() {
+    let mut met = Met::default();
+    for seed in 6_000..6_040 {
+        let mut o = Options::draw(seed, 50_000);
+        let Trouble { lose, delay, double, invent, .. } = o.trouble;
+        o.trouble = Trouble { lose, delay, double, invent, ..Trouble::default() };
+        o.host.hpb = Some(HpbOptions { strict_linux: false, dirty_bitmap: true, ..o.host.hpb.unwrap_or_default() });
+        o.config.hpb.as_mut().expect("it has HPB").verification = Verification::Off;
+        try_out::<Lean>(&o, &mut met);
+    }
+    assert!(met.hits > 100_000 && met.resets > 1_000, "{met:?}");
+}
+
 /// The longest reads that a host may send, each block on another page, none of their map pages in SRAM, as many at once
 /// as a controller has slots, among writes.
 #[test]
@@ -523,4 +540,35 @@ fn many_long_scattered_reads() {
         ..Options::draw(5_000, 1_000)
     };
     try_out::<Lean>(&o, &mut Met::default());
+}
+
+/// A device without erased superblocks refuses what needs one; nothing waits for ever, and nothing is lost.
+#[test]
+fn a_full_device_refuses_and_does_not_hang() {
+    let mut config = common::device(512);
+    let slices = config.geometry.slices_per_superblock();
+    config.geometry.blocks_per_plane = config.map_superblocks() + 512 / slices + 2;
+    let (mut stack, mut now) = common::start::<Lean, Tags, Typed>(&config, common::host(None), |_| ());
+    let mut rng = Prng::new(1);
+    let (mut ended, mut refused) = (0, 0);
+    for cookie in 0..4_000 {
+        let op = one_of(&mut rng, &[BlockOp::WriteFua, BlockOp::Write, BlockOp::Flush, BlockOp::Read]);
+        let blocks = if op == BlockOp::Flush { 0 } else { 1 + rng.below(6) as u32 };
+        stack.submit(now, &BlockRequest { cookie, lun: 0, op, block: rng.below(500) as u32, blocks });
+        if cookie % 8 == 7 {
+            common::settle(&mut stack, &mut now);
+        }
+        while let Some(done) = stack.poll_done() {
+            ended += 1;
+            assert!(done.error.is_none_or(|sense| sense == Sense::NO_SPACE), "{done:?}");
+            refused += u64::from(done.error.is_some());
+        }
+    }
+    assert_eq!((ended, stack.host.is_idle(), stack.device.ops_in_use()), (4_000, true, 0));
+    assert!(refused > 1_000 && refused == stack.device.stats().no_space, "{refused}");
+    assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
+    // Once the host has discarded everything, there is room again.
+    common::one(&mut stack, &mut now, BlockOp::Discard, 0, 512);
+    common::one(&mut stack, &mut now, BlockOp::WriteFua, 7, 6);
+    assert_eq!(stack.device.valid_slices(), 6);
 }

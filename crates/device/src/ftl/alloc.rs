@@ -134,13 +134,7 @@ impl Allocator {
         first.ok_or(NoSpace)
     }
 
-    /// Slices that can still be written before an erase is needed.
-    pub fn free_slices(&self) -> u64 {
-        let open = self.open.map_or(0, |(_, unit)| self.units_per_superblock - unit);
-        self.erased.len() as u64 * u64::from(self.slices_per_superblock) + u64::from(open * self.slices_per_unit)
-    }
-
-    /// Superblocks that are not erased, not open and not being erased, with their valid slices.
+    /// Slices that hold current data.
     pub fn valid_slices(&self) -> u64 {
         self.valid.iter().map(|&v| u64::from(v)).sum()
     }

@@ -78,6 +78,24 @@ pub struct HpbCounters {
     pub map_error_cnt: u64,
 }
 
+impl HpbCounters {
+    /// What was counted since `earlier`, an older copy of the same counters.
+    pub fn since(&self, earlier: &HpbCounters) -> HpbCounters {
+        HpbCounters {
+            hit_cnt: self.hit_cnt - earlier.hit_cnt,
+            miss_cnt: self.miss_cnt - earlier.miss_cnt,
+            rcmd_noti_cnt: self.rcmd_noti_cnt - earlier.rcmd_noti_cnt,
+            rcmd_active_cnt: self.rcmd_active_cnt - earlier.rcmd_active_cnt,
+            rcmd_inactive_cnt: self.rcmd_inactive_cnt - earlier.rcmd_inactive_cnt,
+            map_req_cnt: self.map_req_cnt - earlier.map_req_cnt,
+            umap_req_cnt: self.umap_req_cnt - earlier.umap_req_cnt,
+            rejected_noti_cnt: self.rejected_noti_cnt - earlier.rejected_noti_cnt,
+            evict_cnt: self.evict_cnt - earlier.evict_cnt,
+            map_error_cnt: self.map_error_cnt - earlier.map_error_cnt,
+        }
+    }
+}
+
 /// Memory that HPB takes on the host, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostMemory {

@@ -9,7 +9,7 @@ use super::error::ConfigFileError;
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::parse_document;
-use readpath_device::Layout;
+pub use readpath_device::Layout;
 use readpath_host::{HostConfig, HpbOptions, ListOrder};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
@@ -171,6 +171,38 @@ pub enum Origin {
     Fit,
     /// It was not, so agreement is evidence.
     Predicted,
+}
+
+impl Experiment {
+    /// An experiment without published values, of a workload that runs on `device`.
+    pub fn new(
+        name: &str,
+        title: &str,
+        device: &str,
+        seed: u64,
+        precondition: Precondition,
+        workload: Workload,
+    ) -> Self {
+        Experiment {
+            schema: SCHEMA,
+            name: name.to_owned(),
+            title: title.to_owned(),
+            description: String::new(),
+            citations: Vec::new(),
+            device: device.to_owned(),
+            seed,
+            precondition,
+            workload,
+            variants: Vec::new(),
+            published: Vec::new(),
+            file: String::new(),
+        }
+    }
+}
+
+/// HPB of a variant that says no more than `hpb = true`.
+pub fn default_hpb() -> HpbOptions {
+    HpbOptions::default()
 }
 
 /// Reads an experiment file; `file_name` is for errors, and what its paths start from.

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line, as data: what can be typed and what `--help` says of it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// UFS Host Performance Booster in virtual time: device, host driver and experiments.
+#[derive(Parser, Debug)]
+#[command(name = "readpath", version, about, long_about = None)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Reproduce a published experiment and show it beside its published values
+    Reproduce(Reproduce),
+    /// Run an experiment file: device x host x workload x variants
+    Run(RunFile),
+    /// Run an iozone command line, typed as it is, on a modelled device
+    Iozone(Iozone),
+    /// Run a fio job file on a modelled device
+    Fio(Fio),
+    /// List, show, check and fit device presets
+    #[command(subcommand)]
+    Device(DeviceCommand),
+    /// Make an HTML report from a result document
+    Report(Report),
+    /// Measure how fast the simulator itself is
+    Bench(Bench),
+}
+
+/// Options of every command that simulates.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Print the result document as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Folder for result.json and report.html
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a key of the device, as if it stood in its file; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Threads for runs side by side [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Record stages and UPIUs of every request of one run (choose it with --case and --variant) to FILE, in the trace
+    /// event format that Perfetto opens
+    #[arg(long, value_name = "FILE")]
+    pub trace_io: Option<PathBuf>,
+    /// Requests to record at most
+    #[arg(long, value_name = "N", default_value_t = readpath_sim::TRACE_IO_LIMIT)]
+    pub trace_io_limit: u64,
+    /// Run only this case
+    #[arg(long, value_name = "NAME")]
+    pub case: Option<String>,
+    /// Run only this variant
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+}
+
+/// Arguments of `reproduce`.
+#[derive(Args, Debug)]
+pub struct Reproduce {
+    /// Name of the experiment: iozone
+    pub name: String,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Debug)]
+pub struct RunFile {
+    /// The experiment file (TOML)
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Whether the host uses HPB.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hpb {
+    /// Never
+    Off,
+    /// In device control mode, as Linux does
+    Dcm,
+    /// Both, side by side
+    Both,
+}
+
+/// State of the device before the first request.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// The files of the workload, written in ascending order
+    Sequential,
+    /// The files of the workload, written in random order
+    Random,
+    /// Nothing was ever written
+    None,
+}
+
+/// What a workload of the user's runs on.
+#[derive(Args, Debug)]
+pub struct Target {
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Whether the host uses HPB
+    #[arg(long, value_enum, default_value = "both")]
+    pub hpb: Hpb,
+    /// What is on the device before the run
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub precondition: Fill,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `iozone`.
+#[derive(Args, Debug)]
+pub struct Iozone {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub common: Common,
+    /// The iozone command line after `--`, for example: -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 64m
+    #[arg(last = true, required = true, value_name = "IOZONE ARGUMENTS")]
+    pub args: Vec<String>,
+}
+
+/// How `fio` prints.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FioFormat {
+    /// Tables
+    Normal,
+    /// fio's own JSON, for its plotting tools; needs --hpb off or dcm
+    Json,
+    /// The same with latency bins
+    #[value(name = "json+")]
+    JsonPlus,
+}
+
+/// Arguments of `fio`.
+#[derive(Args, Debug)]
+pub struct Fio {
+    /// The job file
+    pub job: PathBuf,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub common: Common,
+    /// How to print
+    #[arg(long, value_enum, default_value = "normal")]
+    pub output_format: FioFormat,
+    /// Print to FILE instead of the terminal
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Commands about device presets.
+#[derive(Subcommand, Debug)]
+pub enum DeviceCommand {
+    /// List the presets that come with the program
+    List,
+    /// Print a preset or device file, its sources and what follows from it
+    Show {
+        /// Preset or file
+        name: String,
+        /// Change a key first
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// Check device files
+    Check {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Arguments of `report`.
+#[derive(Args, Debug)]
+pub struct Report {
+    /// The result document
+    pub result: PathBuf,
+    /// The page to write
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    pub html: PathBuf,
+}
+
+/// Arguments of `bench`.
+#[derive(Args, Debug)]
+pub struct Bench {
+    /// Only benches whose name contains this
+    pub filter: Option<String>,
+    /// Requests of each bench
+    #[arg(long, default_value_t = 4_000_000)]
+    pub ios: u64,
+    /// Repetitions; the fastest counts
+    #[arg(long, default_value_t = 5)]
+    pub repeat: u32,
+    /// Print a result document
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath bench`: how many requests a second one core simulates, in the program that users have.
+
+use crate::args::Bench;
+use crate::output;
+use anyhow::Result;
+use readpath_results::{Document, Origin};
+use readpath_sim::bench::{BENCHES, run};
+use std::io::{self, Write};
+
+/// `readpath bench`.
+pub fn main(args: &Bench) -> Result<()> {
+    let mut doc = Document::new("bench", "Simulated requests per second of CPU time, one core");
+    let mut out = io::stdout().lock();
+    for bench in BENCHES.iter().filter(|b| args.filter.as_ref().is_none_or(|f| b.name.contains(f))) {
+        let mut best: Option<(f64, u64)> = None;
+        for _ in 0..args.repeat.max(1) {
+            let (ios, seconds) = run(bench, args.ios, thread_cpu_seconds)?;
+            doc.simulated_ios += ios;
+            if best.is_none_or(|(s, n)| seconds / (ios as f64) < s / n as f64) {
+                best = Some((seconds, ios));
+            }
+        }
+        let Some((seconds, ios)) = best else { continue };
+        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
+        doc.row(bench.name, "", "simulated_ios_per_cpu_second", "1/s", rate, Origin::Measured)?;
+        doc.row(bench.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
+        if !args.json {
+            writeln!(out, "{:<16} {:>7.2} M/s {:>7.1} ns   {}", bench.name, rate / 1e6, ns, bench.what)?;
+        }
+    }
+    doc.process = output::process();
+    if args.json {
+        out.write_all(doc.to_json_pretty()?.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn thread_cpu_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}

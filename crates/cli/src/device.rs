@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath device`: what presets there are, what they say, and whether a file is one.
+
+use crate::args::DeviceCommand;
+use crate::files::read_text;
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
+use readpath_stack::config::{self, DevicePreset, Override};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// `readpath device`.
+pub fn main(command: &DeviceCommand) -> Result<()> {
+    match command {
+        DeviceCommand::List => list(),
+        DeviceCommand::Show { name, set } => show(name, set),
+        DeviceCommand::Check { files } => check(files),
+    }
+}
+
+fn list() -> Result<()> {
+    let mut out = io::stdout().lock();
+    for builtin in config::presets() {
+        let preset = config::device::parse(builtin.text, builtin.file)?;
+        writeln!(out, "{:<12} {}", preset.name, preset.description.trim())?;
+    }
+    Ok(())
+}
+
+fn show(name: &str, set: &[String]) -> Result<()> {
+    let overrides: Vec<Override> =
+        set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
+    let preset = config::device::load(name, &read_text).and_then(|p| p.with_overrides(&overrides)).map_err(usage)?;
+    let mut out = io::stdout().lock();
+    write!(out, "{}", preset.echo().to_toml())?;
+    for line in facts(&preset)? {
+        writeln!(out, "# {line}")?;
+    }
+    Ok(())
+}
+
+/// What follows from a preset, in sentences.
+fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
+    let (d, g) = (&preset.device, &preset.device.geometry);
+    let gib = |blocks: u64| blocks as f64 * 4096.0 / (1u64 << 30) as f64;
+    let us = |ns: u64| ns as f64 / 1e3;
+    let spare = u64::from(g.slices()) - d.logical_blocks();
+    let hit = preset.delays.to_link.0
+        + d.link.request.0
+        + d.firmware.flash_op.0
+        + d.flash.read.0
+        + d.flash.transfer_block.0
+        + d.link.block.0
+        + d.link.response.0
+        + preset.delays.from_link.0;
+    let miss = hit + d.firmware.flash_op.0 + d.flash.map_read.0 + d.flash.map_transfer.0;
+    let sram = readpath_sim::sram(preset)?;
+    let mut lines = vec![
+        format!(
+            "flash {:.2} GiB, logical {:.2} GiB, beyond it {:.2} GiB",
+            gib(g.slices().into()),
+            gib(d.logical_blocks()),
+            gib(spare)
+        ),
+        format!(
+            "4 KiB read at queue depth 1: {:.1} us with its map entry in SRAM, {:.1} us without",
+            us(hit),
+            us(miss)
+        ),
+        format!(
+            "map cache: {} pages of {} bytes cover {:.2} GiB",
+            d.map_cache_bytes / d.map_page_bytes,
+            d.map_page_bytes,
+            gib(u64::from(d.map_cache_bytes / d.map_page_bytes) * u64::from(d.map_page_entries()))
+        ),
+    ];
+    let tables: Vec<String> = sram.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+    lines.push(format!("device SRAM in bytes: {}", tables.join(", ")));
+    Ok(lines)
+}
+
+fn check(files: &[std::path::PathBuf]) -> Result<()> {
+    let mut wrong = 0;
+    for file in files {
+        match check_one(file) {
+            Ok(name) => println!("{}: {name} is a device", file.display()),
+            Err(e) => {
+                eprintln!("readpath: {e:#}");
+                wrong += 1;
+            }
+        }
+    }
+    if wrong > 0 {
+        return Err(usage(anyhow!("{wrong} of {} files are not devices", files.len())));
+    }
+    Ok(())
+}
+
+fn check_one(file: &Path) -> Result<String> {
+    let name = file.to_string_lossy();
+    let text = read_text(file).with_context(|| format!("{name}: cannot read"))?;
+    Ok(config::device::parse(&text, &name)?.name)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
+
+use crate::files::write_whole;
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use readpath_report::{TableSpec, html, terminal};
+use readpath_results::{Document, Process};
+use readpath_sim::experiment::Shared;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// CPU time and peak memory of this process so far.
+pub fn process() -> Process {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let cpu_seconds = t.tv_sec as f64 + t.tv_nsec as f64 / 1e9;
+    // VmHWM of proc(5) is in KiB; where there is no such file the peak is unknown and given as 0.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .unwrap_or(0);
+    Process { cpu_seconds, peak_rss_bytes: kib * 1024 }
+}
+
+/// Columns of the terminal, if standard output is one.
+fn terminal_width() -> Option<u16> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
+}
+
+/// Columns that tables of experiments show, in order, where a document has them.
+const COLUMNS: [(&str, &str); 15] = [
+    ("random_read_throughput", "random read"),
+    ("read_throughput", "read"),
+    ("read_iops", "read IOPS"),
+    ("map_hit_ratio", "map hits"),
+    ("map_loads", "map loads"),
+    ("random_read_latency_p50", "read p50"),
+    ("random_read_latency_p99", "read p99"),
+    ("read_latency_mean", "read mean"),
+    ("read_latency_p50", "read p50"),
+    ("read_latency_p99", "read p99"),
+    ("host_memory", "host memory"),
+    ("random_write_throughput", "random write"),
+    ("write_throughput", "write"),
+    ("write_iops", "write IOPS"),
+    ("write_latency_p99", "write p99"),
+];
+
+/// Prints the table of a document.
+pub fn print_table(doc: &Document, out: &mut impl Write) -> Result<()> {
+    let mut spec = TableSpec::new();
+    for (metric, label) in COLUMNS {
+        if doc.rows.iter().any(|r| r.metric == metric) {
+            spec = spec.column(metric, label);
+        }
+    }
+    if let Some(width) = terminal_width() {
+        spec = spec.width(width);
+    }
+    writeln!(out, "{}", terminal::table(doc, &spec))?;
+    Ok(())
+}
+
+/// Writes `result.json` and `report.html` into a folder, which is made if need be.
+pub fn write_folder(doc: &Document, folder: &Path) -> Result<()> {
+    // Both are made before either is written.
+    let json = doc.to_json_pretty()?;
+    let page = html::page(doc)?;
+    fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    write_whole(&folder.join("result.json"), json.as_bytes())?;
+    write_whole(&folder.join("report.html"), page.as_bytes())
+}
+
+/// Whether an error only says that nobody reads our output any more.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+/// Progress on standard error, if that is a terminal; ends when dropped.
+pub struct Progress {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Shows how far `shared` has come on the way to `expected` requests.
+    pub fn start(shared: Arc<Shared>, expected: Option<u64>) -> Self {
+        if !io::stderr().is_terminal() {
+            return Progress { stop: None, thread: None };
+        }
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let bar = ProgressBar::with_draw_target(expected, ProgressDrawTarget::stderr());
+            let template = match expected {
+                Some(_) => "{bar:30} {percent:>3} %  {human_pos} of {human_len} requests  {per_sec}  {eta} left",
+                None => "{spinner} {human_pos} requests  {per_sec}  {elapsed}",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_millis(200)) {
+                bar.set_position(shared.ios.load(Ordering::Relaxed));
+            }
+            bar.finish_and_clear();
+        });
+        Progress { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

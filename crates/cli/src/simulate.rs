@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands that simulate: all of them make an experiment, run it and show its document.
+
+use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile, Target};
+use crate::files::{PartFile, read_text, write_whole};
+use crate::{output, usage};
+use anyhow::{Context, Result, anyhow, bail};
+use readpath_report::html;
+use readpath_results::Document;
+use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
+use readpath_sim::{Tap, document, execute, fio_json};
+use readpath_stack::config::experiment::{
+    Experiment, Fio as FioSource, Iozone as IozoneSource, Precondition, PreconditionRange, Variant, Workload,
+};
+use readpath_stack::config::{self, Override};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `readpath reproduce`.
+pub fn reproduce(args: &Reproduce) -> Result<()> {
+    let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
+    let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
+    run_and_show(&experiment, &args.common, Some(folder)).map(drop)
+}
+
+/// `readpath run`.
+pub fn run_file(args: &RunFile) -> Result<()> {
+    let file = args.file.to_string_lossy();
+    let text = read_text(&args.file).with_context(|| format!("{file}: cannot read")).map_err(usage)?;
+    let experiment = config::experiment::parse(&text, &file).map_err(usage)?;
+    let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
+    run_and_show(&experiment, &args.common, Some(folder)).map(drop)
+}
+
+/// `readpath iozone`.
+pub fn iozone(args: &Iozone) -> Result<()> {
+    let source = IozoneSource::Args { case: "iozone".into(), args: args.args.clone() };
+    let title = format!("iozone {}", args.args.join(" "));
+    let experiment = of_user("iozone-command", title, &args.target, Workload::Iozone(source));
+    run_and_show(&experiment, &args.common, args.common.out.clone()).map(drop)
+}
+
+/// `readpath fio`.
+pub fn fio(args: &Fio) -> Result<()> {
+    let job = args.job.to_string_lossy().into_owned();
+    let case = args.job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
+    let source = FioSource::File { case, job: job.clone() };
+    let experiment = of_user("fio-job", format!("fio {job}"), &args.target, Workload::Fio(source));
+    let format = args.output_format;
+    if format == FioFormat::Normal {
+        if args.output.is_some() {
+            return Err(usage(anyhow!("--output goes with --output-format json or json+")));
+        }
+        return run_and_show(&experiment, &args.common, args.common.out.clone()).map(drop);
+    }
+    if args.common.json {
+        return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
+    }
+    let runs = run(&experiment, &args.common)?;
+    let [only] = &runs[..] else {
+        return Err(usage(anyhow!("fio's JSON holds one run: choose --hpb off or --hpb dcm")));
+    };
+    let text = fio_json(&only.plan.workload, &only.output.phase_stats(), format == FioFormat::JsonPlus);
+    if let Some(folder) = &args.common.out {
+        output::write_folder(&finish(&experiment, &runs)?, folder)?;
+    }
+    match &args.output {
+        Some(path) => write_whole(path, text.as_bytes()),
+        None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
+    }
+}
+
+/// `readpath report`.
+pub fn report(args: &Report) -> Result<()> {
+    let name = args.result.display();
+    let text = std::fs::read_to_string(&args.result).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
+    let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
+    write_whole(&args.html, html::page(&doc)?.as_bytes())?;
+    println!("{}", args.html.display());
+    Ok(())
+}
+
+/// The experiment that a workload of the user's amounts to.
+fn of_user(name: &str, title: String, target: &Target, workload: Workload) -> Experiment {
+    let hpb = config::experiment::default_hpb();
+    let variant = |name: &str, hpb| Variant { name: name.into(), hpb, set: Vec::new() };
+    let (off, on) = (variant("HPB off", None), variant("HPB on", Some(hpb)));
+    let variants = match target.hpb {
+        Hpb::Off => vec![off],
+        Hpb::Dcm => vec![on],
+        Hpb::Both => vec![off, on],
+    };
+    let layout = |l| Precondition { layout: l, range: PreconditionRange::Files };
+    let precondition = match target.precondition {
+        Fill::Sequential => layout(config::experiment::Layout::Sequential),
+        Fill::Random => layout(config::experiment::Layout::Random),
+        Fill::None => Precondition { range: PreconditionRange::None, ..layout(config::experiment::Layout::Sequential) },
+    };
+    let mut experiment = Experiment::new(name, &title, &target.device, target.seed, precondition, workload);
+    experiment.description = format!("Simulated on the device '{}'.", target.device);
+    experiment.variants = variants;
+    experiment
+}
+
+/// Runs an experiment, prints its table or document and writes its folder.
+fn run_and_show(experiment: &Experiment, common: &Common, folder: Option<PathBuf>) -> Result<Vec<CaseRun>> {
+    let runs = run(experiment, common)?;
+    let doc = finish(experiment, &runs)?;
+    if let Some(folder) = &folder {
+        output::write_folder(&doc, folder)?;
+    }
+    let mut out = io::stdout().lock();
+    if common.json {
+        out.write_all(doc.to_json_pretty()?.as_bytes())?;
+    } else {
+        writeln!(out, "{}\n", doc.title)?;
+        output::print_table(&doc, &mut out)?;
+        for note in &doc.notes {
+            writeln!(out, "Note: {note}")?;
+        }
+        let process = doc.process;
+        writeln!(
+            out,
+            "{} requests simulated in {:.1} s of CPU time, {:.0} MiB at most",
+            doc.simulated_ios,
+            process.cpu_seconds,
+            process.peak_rss_bytes as f64 / (1u64 << 20) as f64
+        )?;
+        if let Some(folder) = &folder {
+            writeln!(out, "Results: {0}/result.json and {0}/report.html", folder.display())?;
+        }
+    }
+    Ok(runs)
+}
+
+fn finish(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document> {
+    let mut doc = document::document(experiment, runs)?;
+    doc.process = output::process();
+    doc.validate()?;
+    Ok(doc)
+}
+
+fn run(experiment: &Experiment, common: &Common) -> Result<Vec<CaseRun>> {
+    let overrides: Vec<Override> =
+        common.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
+    let mut plans = plan(experiment, &overrides, &read_text).map_err(classify)?;
+    choose(&mut plans, common)?;
+    if let Some(path) = &common.trace_io {
+        return Ok(vec![traced(plans, path, common.trace_io_limit)?]);
+    }
+    let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
+    let shared = Arc::new(Shared::default());
+    let progress = output::Progress::start(shared.clone(), expected);
+    let mut pool = rayon::ThreadPoolBuilder::new();
+    if let Some(n) = common.threads {
+        if n == 0 {
+            return Err(usage(anyhow!("--threads must be at least 1")));
+        }
+        pool = pool.num_threads(n);
+    }
+    let result = pool.build()?.install(|| run_all(plans, &shared));
+    drop(progress);
+    result.map_err(classify)
+}
+
+/// Keeps the runs that were asked for.
+fn choose(plans: &mut Vec<Plan>, common: &Common) -> Result<()> {
+    for (wanted, what, of) in [
+        (&common.case, "--case", (|p: &Plan| p.case.clone()) as fn(&Plan) -> String),
+        (&common.variant, "--variant", |p: &Plan| p.variant.clone()),
+    ] {
+        let Some(wanted) = wanted else { continue };
+        let mut known: Vec<String> = plans.iter().map(of).collect();
+        known.dedup();
+        plans.retain(|p| of(p) == *wanted);
+        if plans.is_empty() {
+            known.sort();
+            known.dedup();
+            return Err(usage(anyhow!("{what} '{wanted}' is not one of: {}", known.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// One run with every stage of its requests recorded.
+fn traced(mut plans: Vec<Plan>, path: &Path, limit: u64) -> Result<CaseRun> {
+    let (Some(mut plan), 0) = (plans.pop(), plans.len()) else {
+        return Err(usage(anyhow!(
+            "--trace-io records one run, but this makes several: choose one with --case, --variant or --hpb"
+        )));
+    };
+    let part = PartFile::create(path).map_err(usage)?;
+    let title = format!("{}, {}", plan.case, plan.variant);
+    let tap = Tap::new(&part.file, &title, Some(limit));
+    let shared = Shared::default();
+    let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(&shared));
+    let events = match tap {
+        Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
+        None => 0,
+    };
+    match result {
+        Ok(output) => {
+            part.finish()?;
+            eprintln!("{}: {events} events", path.display());
+            Ok(CaseRun { plan, output })
+        }
+        Err(error) => {
+            let Plan { case, variant, .. } = plan;
+            bail!(ExperimentError::Run { case, variant, error })
+        }
+    }
+}
+
+fn classify(error: ExperimentError) -> anyhow::Error {
+    if error.is_usage() { usage(error) } else { error.into() }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Benches of the simulator itself: fixed runs, timed by a clock that the caller brings. They check nothing.
+
+use crate::execute::{ExecuteError, LUN};
+use crate::run::Runner;
+use readpath_device::Layout;
+use readpath_flash::Lean;
+use readpath_host::{HostConfig, HpbOptions};
+use readpath_kit::Ns;
+use readpath_stack::config::{DevicePreset, device, presets};
+use readpath_stack::{NoData, Stack, Typed};
+use readpath_workload::{Job, Limits, Phase, Stream, Think};
+
+/// A fixed run.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchCase {
+    /// Name.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    preset: &'static str,
+    gib: u32,
+    depth: u32,
+    hpb: bool,
+    lu_gib: Option<u32>,
+}
+
+const fn case(name: &'static str, what: &'static str, gib: u32, depth: u32, hpb: bool) -> BenchCase {
+    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None }
+}
+
+/// All benches.
+pub const BENCHES: &[BenchCase] = &[
+    case("qd1-sram-hit", "1 GiB at queue depth 1, map in SRAM", 1, 1, false),
+    case("qd1-hpb-hit", "16 GiB at queue depth 1, HPB", 16, 1, true),
+    case("qd16-hpb-hit", "16 GiB at queue depth 16, HPB", 16, 16, true),
+    case("qd31-hpb-hit", "16 GiB at queue depth 31, HPB", 16, 31, true),
+    case("qd16-miss", "29 GiB at queue depth 16, nearly every read misses the map cache", 29, 16, false),
+    BenchCase {
+        preset: "mqsim-64g",
+        ..case("mqsim-qd1", "29 GiB at queue depth 1 on the device of the MQSim comparison", 29, 1, false)
+    },
+    BenchCase {
+        preset: "mqsim-64g",
+        ..case("mqsim-qd16", "29 GiB at queue depth 16 on the device of the MQSim comparison", 29, 16, false)
+    },
+    BenchCase {
+        preset: "ufs40-512g",
+        ..case("512g-miss", "480 GiB of a 512 GiB device at queue depth 16", 480, 16, false)
+    },
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("1t-miss", "960 GiB of a 1 TiB device at queue depth 16, nearly every read misses", 960, 16, false)
+    },
+];
+
+/// Runs a bench of `ios` uniform reads of 4 KiB after a warm-up of a quarter of them; returns how many ended and the
+/// seconds that `clock` counted.
+pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
+    let preset = bench_preset(bench);
+    let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), ..preset.host };
+    let mut stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, host, preset.delays, NoData, (), Typed)?;
+    let blocks = bench.gib << 18;
+    stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    let ready = stack.start(Ns::ZERO)?;
+    let mut runner = Runner::new(LUN, ready);
+    runner.phase(&mut stack, &mut phase(bench, blocks, ios / 4, 1), &mut ())?;
+    let mut measured = phase(bench, blocks, ios, 2);
+    let start = clock();
+    let stats = runner.phase(&mut stack, &mut measured, &mut ())?;
+    Ok((stats.ios, clock() - start))
+}
+
+fn bench_preset(bench: &BenchCase) -> DevicePreset {
+    let builtin = presets().iter().find(|p| p.name == bench.preset).expect("a built-in preset");
+    let mut preset = device::parse(builtin.text, builtin.file).expect("built-in presets are valid");
+    if let Some(gib) = bench.lu_gib {
+        let old = preset.device.lus[0].blocks >> 18;
+        preset.device.lus[0].blocks = gib << 18;
+        // Seven percent more than in proportion, for the map and the spare superblocks that do not grow in proportion.
+        preset.device.geometry.blocks_per_plane = preset.device.geometry.blocks_per_plane / old * gib * 107 / 100;
+    }
+    preset
+}
+
+fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
+    let jobs = (0..u64::from(bench.depth))
+        .map(|i| Job {
+            name: format!("reader.{i}"),
+            group: 0,
+            iodepth: 1,
+            limits: Limits { ios: Some(ios / u64::from(bench.depth)), ..Limits::default() },
+            ramp: Ns::ZERO,
+            start_delay: Ns::ZERO,
+            think: Think::default(),
+            rate_iops: [None; 3],
+            stream: Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"),
+            options: Default::default(),
+        })
+        .collect();
+    Phase { name: "read".into(), jobs }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From runs to the result document: rows, charts, configuration. It adds no figure that a run did not give.
+
+use crate::execute::PhaseOutput;
+use crate::experiment::CaseRun;
+use crate::measure::{GroupStats, KindStats};
+use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_stack::config::experiment::{Experiment, Origin as Published};
+use readpath_workload::IoKind;
+use serde_json::{Value, json};
+
+const MIB: f64 = (1u64 << 20) as f64;
+/// Points of a latency distribution in a chart.
+const CDF_POINTS: usize = 300;
+
+/// The document of an experiment's runs, without what depends on the machine.
+pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, Error> {
+    let mut doc = Document::new(&experiment.name, &experiment.title);
+    doc.description = experiment.description.clone();
+    doc.citations = experiment.citations.clone();
+    doc.seed = experiment.seed;
+    doc.simulated_ios = runs.iter().map(|r| r.output.ios).sum();
+    doc.configuration = configuration(experiment, runs);
+    for run in runs {
+        for note in &run.plan.workload.notes {
+            if !doc.notes.contains(note) {
+                doc.notes.push(note.clone());
+            }
+        }
+        for phase in &run.output.phases {
+            rows(&mut doc, experiment, run, phase)?;
+        }
+    }
+    if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
+        doc.notes.push(
+            "Writes pay for firmware, write buffer, channels and programs. Writing changed map pages back and garbage \
+             collection are not modelled yet, so figures of writes are upper bounds."
+                .to_owned(),
+        );
+    }
+    charts(&mut doc, experiment, runs)?;
+    Ok(doc)
+}
+
+/// Name of a metric's subject: what iozone calls the phase, or the kind of request.
+fn subject(phase: &str, kind: IoKind) -> String {
+    match (phase, kind) {
+        ("random read", IoKind::Read) => "random_read".into(),
+        ("random write", IoKind::Write) => "random_write".into(),
+        _ => kind_name(kind).into(),
+    }
+}
+
+fn kind_name(kind: IoKind) -> &'static str {
+    match kind {
+        IoKind::Read => "read",
+        IoKind::Write => "write",
+        IoKind::Trim => "trim",
+        IoKind::Flush => "flush",
+    }
+}
+
+/// What rows of a group are called: the case, and what tells its groups apart.
+fn case_name(run: &CaseRun, phase: &PhaseOutput, group: &GroupStats) -> String {
+    let plan = &run.plan;
+    let several = plan.workload.groups.len() > 1;
+    match plan.workload.groups.get(group.group) {
+        Some(name) if several => format!("{}: {name}", plan.case),
+        _ if plan.workload.phases.len() > 1 && !phase.stats.name.starts_with("random ") => {
+            format!("{}: {}", plan.case, phase.stats.name)
+        }
+        _ => plan.case.clone(),
+    }
+}
+
+fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &PhaseOutput) -> Result<(), Error> {
+    let variant = &run.plan.variant;
+    let mut add = |case: &str, metric: String, unit: &str, value: f64| -> Result<(), Error> {
+        let published = experiment
+            .published
+            .iter()
+            .find(|p| p.case == case && p.variant == *variant && p.metric == metric && p.unit == unit);
+        let origin = match published.map(|p| p.origin) {
+            Some(Published::Fit) => Origin::Fit,
+            _ => Origin::Predicted,
+        };
+        let row = doc.row(case, variant, metric, unit, value, origin)?;
+        if let Some(p) = published {
+            row.published(p.value)?;
+        }
+        Ok(())
+    };
+    let groups = phase.stats.groups();
+    for group in &groups {
+        let case = case_name(run, phase, group);
+        for kind in [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush] {
+            let stats = group.of(kind);
+            if stats.ios == 0 {
+                continue;
+            }
+            let name = subject(&phase.stats.name, kind);
+            let seconds = group.end.saturating_sub(group.start).as_secs_f64();
+            if matches!(kind, IoKind::Read | IoKind::Write) {
+                add(&case, format!("{name}_throughput"), "MiB/s", group.rates[kind as usize] / MIB)?;
+            }
+            if seconds > 0.0 {
+                add(&case, format!("{name}_iops"), "1/s", stats.ios as f64 / seconds)?;
+            }
+            for (suffix, ns) in latencies(stats) {
+                add(&case, format!("{name}_latency_{suffix}"), "us", ns / 1e3)?;
+            }
+        }
+    }
+    // Device and host count for the whole phase.
+    let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
+    let case = if groups.len() == 1 {
+        case_name(run, phase, first)
+    } else {
+        format!("{}: {}", run.plan.case, phase.stats.name)
+    };
+    let device = &phase.device;
+    let translated = device.map_hits + device.map_misses + device.hpb_hits;
+    if translated > 0 {
+        let share = |n: u64| 100.0 * n as f64 / translated as f64;
+        add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;
+        add(&case, "hpb_hit_ratio".into(), "%", share(device.hpb_hits))?;
+    }
+    add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
+    add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
+    let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
+    add(&case, "host_memory".into(), "bytes", memory as f64)
+}
+
+fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {
+    let l = &stats.latency;
+    [
+        ("mean", l.mean()),
+        ("p50", l.quantile(0.5) as f64),
+        ("p99", l.quantile(0.99) as f64),
+        ("p99_9", l.quantile(0.999) as f64),
+    ]
+}
+
+fn configuration(experiment: &Experiment, runs: &[CaseRun]) -> Value {
+    let mut devices = serde_json::Map::new();
+    for run in runs {
+        let preset = &run.plan.setup.preset;
+        let echo = serde_json::to_value(preset.echo()).unwrap_or(Value::Null);
+        devices.entry(run.plan.variant.clone()).or_insert(echo);
+    }
+    let sram: serde_json::Map<String, Value> = runs
+        .first()
+        .map(|r| r.output.sram.iter().map(|(name, bytes)| ((*name).to_owned(), json!(bytes))).collect())
+        .unwrap_or_default();
+    json!({
+        "experiment": serde_json::to_value(experiment).unwrap_or(Value::Null),
+        "device_by_variant": devices,
+        "device_sram_bytes": sram,
+    })
+}
+
+fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Result<(), Error> {
+    let cases: Vec<&str> = experiment.workload.cases();
+    let metric = if doc.rows.iter().any(|r| r.metric == "random_read_throughput") {
+        "random_read_throughput"
+    } else {
+        "read_throughput"
+    };
+    let value = |case: &str, variant: &str, metric: &str| {
+        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
+    };
+    let mut charts = Vec::new();
+    if cases.len() > 1 {
+        let mut bars = Chart::new("throughput", "Random read throughput by range", ChartKind::Bars)
+            .axes("range", "MiB/s")
+            .caption(
+                "Published beside simulated values. Which of them were used to choose parameters is in the table.",
+            );
+        let mut hits = Chart::new("map_hits", "Reads that did not wait for a map page", ChartKind::Lines)
+            .axes("range", "% of reads")
+            .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
+        for variant in &experiment.variants {
+            let points = |published: bool, metric: &str| -> Vec<(String, f64)> {
+                cases
+                    .iter()
+                    .filter_map(|&case| {
+                        let row = value(case, &variant.name, metric)?;
+                        Some((case.to_owned(), if published { row.published? } else { row.simulated }))
+                    })
+                    .collect()
+            };
+            let published = points(true, metric);
+            if !published.is_empty() {
+                bars.series(format!("{}, published", variant.name), SeriesStyle::Published, published)?;
+            }
+            bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, metric))?;
+            hits.series(&variant.name, SeriesStyle::Simulated, points(false, "map_hit_ratio"))?;
+        }
+        charts.push(bars);
+        if let [base, other, ..] = &experiment.variants[..] {
+            charts.push(gain(&cases, &base.name, &other.name, |c, v| value(c, v, metric))?);
+        }
+        charts.push(hits);
+    }
+    if let Some(last) = cases.last() {
+        charts.extend(latency_chart(last, runs)?);
+    }
+    doc.charts = charts;
+    Ok(())
+}
+
+fn gain<'a>(
+    cases: &[&str],
+    base: &str,
+    other: &str,
+    row: impl Fn(&str, &str) -> Option<&'a readpath_results::Row>,
+) -> Result<Chart, Error> {
+    let mut chart = Chart::new("gain", format!("{other} against {base}"), ChartKind::Lines)
+        .axes("range", "times as fast")
+        .caption("Ratio of the two throughputs; 1 = no difference.");
+    for (published, name) in [(true, "published"), (false, "simulated")] {
+        let points: Vec<(String, f64)> = cases
+            .iter()
+            .filter_map(|&case| {
+                let (a, b) = (row(case, other)?, row(case, base)?);
+                let (a, b) = if published { (a.published?, b.published?) } else { (a.simulated, b.simulated) };
+                (b > 0.0).then(|| (case.to_owned(), a / b))
+            })
+            .collect();
+        if !points.is_empty() {
+            let style = if published { SeriesStyle::Published } else { SeriesStyle::Simulated };
+            chart.series(name, style, points)?;
+        }
+    }
+    Ok(chart)
+}
+
+/// Distribution of read latency in a case, one line a variant.
+fn latency_chart(case: &str, runs: &[CaseRun]) -> Result<Option<Chart>, Error> {
+    let mut chart = Chart::new("latency", format!("Read latency, {case}"), ChartKind::Step)
+        .axes("us", "% of reads")
+        .x_log()
+        .caption("Share of reads that took no longer, from submission to completion at the host.");
+    let mut any = false;
+    for run in runs.iter().filter(|r| r.plan.case == case) {
+        let mut all = readpath_kit::Histogram::default();
+        for phase in &run.output.phases {
+            for job in &phase.stats.jobs {
+                all.merge(&job.of(IoKind::Read).latency);
+            }
+        }
+        if all.count() == 0 {
+            continue;
+        }
+        any = true;
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut seen = 0;
+        let step = 100.0 / CDF_POINTS as f64;
+        let mut next = 0.0;
+        for (ns, n) in all.buckets() {
+            seen += n;
+            let share = 100.0 * seen as f64 / all.count() as f64;
+            if share >= next || seen == all.count() {
+                points.push((ns as f64 / 1e3, share));
+                next = share + step;
+            }
+        }
+        chart.series(&run.plan.variant, SeriesStyle::Plain, points)?;
+    }
+    Ok(any.then_some(chart))
+}

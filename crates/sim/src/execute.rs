@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run from a preset to its figures: builds the stack that a preset describes, fills the device, lets the host find
+//! it, runs the phases of a workload and takes what every layer counted. It knows nothing of files, tables or cases.
+
+use crate::measure::PhaseStats;
+use crate::run::{Observer, RunError, Runner};
+use readpath_device::{DeviceStats, NoSpace, Probe};
+use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_host::{HostConfig, HostMemory, HpbCounters};
+use readpath_kit::Ns;
+use readpath_stack::config::experiment::{Precondition, PreconditionRange};
+use readpath_stack::config::{DevicePreset, Scheduler};
+use readpath_stack::{NoData, Stack, StackError, Typed};
+use readpath_workload::Workload;
+use thiserror::Error;
+
+/// Why a run gave no result.
+#[derive(Debug, Error)]
+pub enum ExecuteError {
+    /// The stack could not be made or the host could not use the device.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// The run itself failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The workload reaches beyond the logical unit.
+    #[error("the workload needs {needed} blocks of 4 KiB, but the logical unit of '{device}' has {available}")]
+    TooLarge {
+        /// Blocks that the workload reaches to.
+        needed: u64,
+        /// Blocks of the unit.
+        available: u32,
+        /// Name of the preset.
+        device: String,
+    },
+    /// What is to be there at the start does not fit into flash.
+    #[error("the device has no room for the {blocks} blocks of 4 KiB that are to be written before the run")]
+    Precondition {
+        /// Blocks.
+        blocks: u32,
+    },
+}
+
+/// What a run is made of, besides its workload.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Device, delays and scheduler.
+    pub preset: DevicePreset,
+    /// Host driver.
+    pub host: HostConfig,
+    /// What the device holds at the start.
+    pub precondition: Precondition,
+    /// Seed of the order in which it was written, if that is random.
+    pub seed: u64,
+}
+
+/// What one phase of a run showed.
+#[derive(Clone, Debug)]
+pub struct PhaseOutput {
+    /// Requests and times.
+    pub stats: PhaseStats,
+    /// What the device did in this phase.
+    pub device: DeviceStats,
+    /// What the host's HPB did in this phase.
+    pub hpb: Option<HpbCounters>,
+    /// Host memory for HPB at the end of the phase.
+    pub memory: Option<HostMemory>,
+}
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct RunOutput {
+    /// Its phases.
+    pub phases: Vec<PhaseOutput>,
+    /// Virtual time that the host took to find the device.
+    pub probe_time: Ns,
+    /// SRAM of the modelled device by table, in bytes.
+    pub sram: Vec<(&'static str, u64)>,
+    /// Requests that ended, in all phases.
+    pub ios: u64,
+}
+
+impl RunOutput {
+    /// Requests and times of all phases.
+    pub fn phase_stats(&self) -> Vec<PhaseStats> {
+        self.phases.iter().map(|p| p.stats.clone()).collect()
+    }
+}
+
+/// The logical unit that workloads run on.
+pub const LUN: u8 = 0;
+
+/// Runs `workload` on what `setup` describes. `probe` sees every stage, and comes back in any case.
+pub fn execute<P: Probe>(
+    setup: &Setup,
+    workload: &mut Workload,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<RunOutput, ExecuteError>, Option<P>) {
+    match setup.preset.scheduler {
+        Scheduler::Lean => on::<Lean, P>(setup, workload, probe, observer),
+        Scheduler::Queued => on::<Queued, P>(setup, workload, probe, observer),
+        Scheduler::Exact => on::<Exact, P>(setup, workload, probe, observer),
+    }
+}
+
+fn on<S: DieSched, P: Probe>(
+    setup: &Setup,
+    workload: &mut Workload,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<RunOutput, ExecuteError>, Option<P>) {
+    let preset = &setup.preset;
+    let stack = Stack::<S, NoData, P, Typed>::new(&preset.device, setup.host, preset.delays, NoData, probe, Typed);
+    let mut stack = match stack {
+        Ok(stack) => stack,
+        Err(e) => return (Err(e.into()), None),
+    };
+    let result = in_stack(setup, &mut stack, workload, observer);
+    (result, Some(stack.device.into_probe()))
+}
+
+fn in_stack<S: DieSched, P: Probe>(
+    setup: &Setup,
+    stack: &mut Stack<S, NoData, P, Typed>,
+    workload: &mut Workload,
+    observer: &mut impl Observer,
+) -> Result<RunOutput, ExecuteError> {
+    let available = setup.preset.device.lus[usize::from(LUN)].blocks;
+    let needed = workload.files.iter().map(|f| u64::from(f.block) + u64::from(f.blocks)).max().unwrap_or(0);
+    if needed > u64::from(available) {
+        return Err(ExecuteError::TooLarge { needed, available, device: setup.preset.name.clone() });
+    }
+    for (first, blocks) in ranges(setup.precondition.range, workload, available) {
+        stack
+            .precondition(LUN, first, blocks, setup.precondition.layout, setup.seed)
+            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
+    }
+    let ready = stack.start(Ns::ZERO)?;
+    let mut runner = Runner::new(LUN, ready);
+    let mut phases = Vec::with_capacity(workload.phases.len());
+    let mut ios = 0;
+    for phase in &mut workload.phases {
+        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let stats = runner.phase(stack, phase, observer)?;
+        ios += stats.ios;
+        phases.push(PhaseOutput {
+            stats,
+            device: stack.device.stats().since(&device),
+            hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
+            memory: stack.host.memory(LUN),
+        });
+    }
+    Ok(RunOutput { phases, probe_time: ready, sram: stack.device.sram(), ios })
+}
+
+/// Disjoint ranges of blocks to be there at the start: files may overlap.
+fn ranges(range: PreconditionRange, workload: &Workload, available: u32) -> Vec<(u32, u32)> {
+    match range {
+        PreconditionRange::None => Vec::new(),
+        PreconditionRange::All => vec![(0, available)],
+        PreconditionRange::Files => {
+            let mut files: Vec<(u32, u32)> =
+                workload.files.iter().map(|f| (f.block, f.block + f.blocks)).filter(|(a, b)| a < b).collect();
+            files.sort_unstable();
+            let mut merged: Vec<(u32, u32)> = Vec::new();
+            for (first, end) in files {
+                match merged.last_mut() {
+                    Some((_, last)) if first <= *last => *last = (*last).max(end),
+                    _ => merged.push((first, end)),
+                }
+            }
+            merged.into_iter().map(|(first, end)| (first, end - first)).collect()
+        }
+    }
+}
+
+/// SRAM of the device of a preset by table, in bytes.
+pub fn sram(preset: &DevicePreset) -> Result<Vec<(&'static str, u64)>, StackError> {
+    let stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
+    Ok(stack.device.sram())
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An experiment is cases times variants: this module plans the runs, runs them side by side, and knows nothing of how
+//! their results are shown. Every run is deterministic by itself, so neither order nor number of threads matters.
+
+use crate::execute::{ExecuteError, RunOutput, Setup, execute};
+use crate::run::Observer;
+use rayon::prelude::*;
+use readpath_kit::Ns;
+use readpath_stack::config::experiment::{Experiment, Fio, Iozone, Workload as Source};
+use readpath_stack::config::{ConfigFileError, Override};
+use readpath_workload::{Workload, fio, iozone};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use thiserror::Error;
+
+/// Why an experiment gave no result.
+#[derive(Debug, Error)]
+pub enum ExperimentError {
+    /// A configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigFileError),
+    /// A job file is wrong.
+    #[error(transparent)]
+    Job(#[from] fio::JobError),
+    /// An iozone command line is wrong.
+    #[error("iozone: {0}")]
+    Args(#[from] iozone::ArgError),
+    /// A run failed.
+    #[error("{case}, {variant}: {error}")]
+    Run {
+        /// Case of the run.
+        case: String,
+        /// Variant of the run.
+        variant: String,
+        /// Why.
+        error: ExecuteError,
+    },
+}
+
+impl ExperimentError {
+    /// Whether what the user wrote is at fault, rather than what the device did.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, ExperimentError::Run { error: ExecuteError::Run(_) | ExecuteError::Precondition { .. }, .. })
+    }
+}
+
+/// A run to be made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Case.
+    pub case: String,
+    /// Variant.
+    pub variant: String,
+    /// Device, host and state at the start.
+    pub setup: Setup,
+    /// What is run.
+    pub workload: Workload,
+}
+
+/// A run that was made.
+#[derive(Clone, Debug)]
+pub struct CaseRun {
+    /// What was run, as it was at the end.
+    pub plan: Plan,
+    /// What it showed.
+    pub output: RunOutput,
+}
+
+/// How files are read.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
+
+/// All runs of an experiment, case by case. `overrides` change the device of every variant.
+pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> Result<Vec<Plan>, ExperimentError> {
+    let base = experiment.load_device(read)?.with_overrides(overrides)?;
+    let devices = experiment.variant_devices(&base)?;
+    let mut plans = Vec::new();
+    for case in experiment.workload.cases() {
+        for (variant, preset) in experiment.variants.iter().zip(&devices) {
+            let workload = workload(experiment, case, preset.device.lus[0].blocks, read)?;
+            let setup = Setup {
+                preset: preset.clone(),
+                host: variant.host(preset),
+                precondition: experiment.precondition,
+                seed: experiment.seed,
+            };
+            plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload });
+        }
+    }
+    Ok(plans)
+}
+
+fn workload(
+    experiment: &Experiment,
+    case: &str,
+    device_blocks: u32,
+    read: ReadFile,
+) -> Result<Workload, ExperimentError> {
+    let seed = experiment.seed;
+    let context = fio::Context { device_blocks, seed };
+    Ok(match &experiment.workload {
+        Source::Iozone(Iozone::Args { args, .. }) => iozone::parse(args, seed)?,
+        Source::Iozone(Iozone::Cases { threads, record_kib, cases }) => {
+            let total = cases.iter().find(|c| c.name == case).map_or(0, |c| c.total_bytes);
+            iozone::random(total, *threads, record_kib * 1024, seed)?
+        }
+        Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, &context)?,
+        Source::Fio(Fio::Text { text, .. }) => fio::parse(&experiment.file, text, read, &context)?,
+    })
+}
+
+/// Requests that a workload will make, if it says so itself.
+pub fn expected_ios(workload: &Workload) -> Option<u64> {
+    let mut sum = 0;
+    for job in workload.phases.iter().flat_map(|p| &p.jobs) {
+        if job.limits.runtime.is_some() {
+            return None;
+        }
+        // Streams count blocks; requests of one block are the common case and the others only make the estimate high.
+        sum += job.limits.ios.or(job.stream.total_blocks())?;
+    }
+    Some(sum)
+}
+
+/// What a run in progress is told and tells.
+#[derive(Default)]
+pub struct Shared {
+    /// Requests that ended so far, in all runs.
+    pub ios: AtomicU64,
+    /// Set to stop all runs.
+    pub stop: AtomicBool,
+}
+
+struct Watch<'a> {
+    shared: &'a Shared,
+    seen: u64,
+}
+
+impl Observer for Watch<'_> {
+    fn progress(&mut self, ios: u64, _: Ns) -> bool {
+        // The count begins anew with each phase.
+        let more = if ios >= self.seen { ios - self.seen } else { ios };
+        self.seen = ios;
+        self.shared.ios.fetch_add(more, Ordering::Relaxed);
+        !self.shared.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// An observer that reports to `shared`.
+pub fn watch(shared: &Shared) -> impl Observer + '_ {
+    Watch { shared, seen: 0 }
+}
+
+/// Makes all runs, on as many threads as the pool has, and returns them in order.
+///
+/// # Errors
+/// The error of the first run in order that failed.
+pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, ExperimentError> {
+    let results: Vec<Result<CaseRun, ExperimentError>> = plans
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|plan| {
+            let result = run_one(plan, shared);
+            if result.is_err() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            result
+        })
+        .collect();
+    // A failure stops the others, which then report that they were interrupted: the cause is what matters.
+    let interrupted = |e: &ExperimentError| {
+        matches!(e, ExperimentError::Run { error: ExecuteError::Run(crate::RunError::Interrupted), .. })
+    };
+    let mut runs = Vec::new();
+    let mut failure: Option<ExperimentError> = None;
+    for result in results {
+        match result {
+            Ok(run) => runs.push(run),
+            Err(e) if failure.as_ref().is_none_or(interrupted) => failure = Some(e),
+            Err(_) => {}
+        }
+    }
+    failure.map_or(Ok(runs), Err)
+}
+
+fn run_one(mut plan: Plan, shared: &Shared) -> Result<CaseRun, ExperimentError> {
+    let (result, _) = execute(&plan.setup, &mut plan.workload, (), &mut watch(shared));
+    match result {
+        Ok(output) => Ok(CaseRun { plan, output }),
+        Err(error) => Err(ExperimentError::Run { case: plan.case, variant: plan.variant, error }),
+    }
+}
