@@ -63,7 +63,8 @@ fn kind_name(kind: IoKind) -> &'static str {
 /// What rows of a group are called: the case, and what tells its groups apart.
 fn case_name(run: &CaseRun, phase: &PhaseOutput, group: &GroupStats) -> String {
     let plan = &run.plan;
-    let several = plan.workload.groups.len() > 1;
+    // iozone's phases are told apart by the metrics' names; fio's groups are not.
+    let several = plan.workload.groups.len() > 1 && !phase.stats.name.starts_with("random ");
     match plan.workload.groups.get(group.group) {
         Some(name) if several => format!("{}: {name}", plan.case),
         _ if plan.workload.phases.len() > 1 && !phase.stats.name.starts_with("random ") => {

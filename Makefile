@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# make run    build the release binary and reproduce the published iozone table
+# make test   every test (a C compiler and a Rust toolchain are all that is needed)
+# make bench  how fast the simulator is on this machine
+# make docs   the API documentation, and a check of links in the Markdown files
+# make check  format and lint
+# make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
+CARGO ?= cargo
+OUT ?= out
+
+.PHONY: run test bench docs check fuzz build clean
+
+build:
+	$(CARGO) build --release --locked -p readpath
+
+run: build
+	./target/release/readpath reproduce iozone --out $(OUT)/iozone
+
+test:
+	$(CARGO) test --workspace --locked
+
+bench: build
+	./target/release/readpath bench
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps
+	sh docs/check-links.sh
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
+
+fuzz:
+	cd fuzz && CARGO_TARGET_DIR=../target/fuzz $(CARGO) test --locked
+
+clean:
+	$(CARGO) clean
+	rm -rf $(OUT)
