@@ -36,7 +36,7 @@ impl Target {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         Target {
             attention: 0,
-            query: QueryState::new(config),
+            query: QueryState::new(),
             hpb_in_use: false,
             active: true,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
@@ -77,7 +77,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             RequestBody::NopOut => {
                 self.slots[usize::from(tag)].outcome = Some(ReplyBody::NopIn);
-                self.reply(now, tag);
+                self.send_reply(now, tag);
             }
             RequestBody::Query(request) => self.query(now, tag, &request),
             RequestBody::Task(task) => self.manage(now, tag, lun, task),
@@ -109,10 +109,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match cdb {
             Cdb::StartStopUnit { control, .. } if lun == scsi::WLUN_DEVICE => {
                 self.target.active = control >> 4 <= 1;
-                return self.reply(now, tag);
+                return self.send_reply(now, tag);
             }
             _ if !self.target.active => return self.check(now, tag, Sense::NOT_READY),
-            Cdb::TestUnitReady => return self.reply(now, tag),
+            Cdb::TestUnitReady => return self.send_reply(now, tag),
             _ if !general => return self.check(now, tag, Sense::INVALID_OPCODE),
             _ => {}
         }
@@ -133,7 +133,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     Err(sense) => self.check(now, tag, sense),
                 }
             }
-            Cdb::StartStopUnit { .. } => self.reply(now, tag),
+            Cdb::StartStopUnit { .. } => self.send_reply(now, tag),
             Cdb::Verify10 { lba, blocks: n, .. } => self.within(now, tag, u64::from(lba) + u64::from(n), blocks),
             Cdb::PreFetch { lba, blocks: n, .. } => self.within(now, tag, lba.saturating_add(u64::from(n)), blocks),
             Cdb::SynchronizeCache { lba, blocks: n, immed, .. } => {
@@ -148,12 +148,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::HpbInactivate { region } if hpb => {
                 let regions = self.hpb[usize::from(lun)].as_ref().map_or(0, |u| u.regions());
                 if u32::from(region) < regions {
-                    self.reply(now, tag);
+                    self.send_reply(now, tag);
                 } else {
                     self.check(now, tag, Sense::INVALID_FIELD);
                 }
             }
-            Cdb::HpbInactivateAll if hpb => self.reply(now, tag),
+            Cdb::HpbInactivateAll if hpb => self.send_reply(now, tag),
             // Pre-requests came with HPB 2.0; this is HPB 1.0.
             Cdb::HpbPreRequest { .. } if hpb => self.check(now, tag, Sense::INVALID_FIELD),
             Cdb::Other(bytes) if hpb && bytes[0] == 0xFA => self.check(now, tag, Sense::INVALID_FIELD),
@@ -166,7 +166,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if end > blocks {
             self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
         } else {
-            self.reply(now, tag);
+            self.send_reply(now, tag);
         }
     }
 
@@ -192,7 +192,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.outcome = Some(ReplyBody::Response(Response { status: Status::Good, residual, ..Response::GOOD }));
         let block = self.config.link.block.0;
         self.link_up(now, tag, Ns((block * moved).div_ceil(u64::from(BLOCK_BYTES))));
-        self.reply(now, tag);
+        self.send_reply(now, tag);
     }
 
     fn inquiry(&mut self, now: Ns, tag: u8, lun: u8, vpd: Option<u8>, alloc: u32) {
@@ -239,9 +239,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let life = self.slots[usize::from(tag)].life;
         if immed {
             self.buffer.flush();
-            self.reply(now, tag);
+            self.send_reply(now, tag);
         } else if self.buffer.sync(tag, life) {
-            self.reply(now, tag);
+            self.send_reply(now, tag);
         }
         self.program_full_pages(now);
     }
@@ -262,7 +262,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.slots[usize::from(tag)].data_out = list;
         match sense {
             Some(sense) => self.check(now, tag, sense),
-            None => self.reply(now, tag),
+            None => self.send_reply(now, tag),
         }
         self.drain_writes(now);
     }

@@ -87,6 +87,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) target: Target,
     pub(crate) media: VecDeque<MediaOp>,
     pub(crate) stats: DeviceStats,
+    reply: Reply,
+    /// `reply` says GOOD and nothing else.
+    reply_is_plain: bool,
     pub(crate) probe: P,
     array_slices: u32,
     mode: std::marker::PhantomData<M>,
@@ -136,6 +139,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             target: Target::new(config),
             media: VecDeque::new(),
             stats: DeviceStats::default(),
+            reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
+            reply_is_plain: true,
             probe,
             array_slices: g.slices(),
             bases,
@@ -309,15 +314,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if M::ACTIVE { self.media.pop_front() } else { None }
     }
 
-    /// The next reply that has reached the host by `now`. Its data-in can be read with [`UfsDevice::data_in`] until the
-    /// tag is used again.
+    /// Takes the next reply that has reached the host by `now`; [`UfsDevice::reply`] then is that reply, and
+    /// [`UfsDevice::data_in`] its data until the tag is used again. Call until false.
     #[inline(always)]
     #[must_use]
-    pub fn poll_reply(&mut self, now: Ns) -> Option<Reply> {
+    pub fn take_reply(&mut self, now: Ns) -> bool {
         loop {
-            let &(at, tag, life) = self.replies.front()?;
+            let Some(&(at, tag, life)) = self.replies.front() else { return false };
             if at > now {
-                return None;
+                return false;
             }
             self.replies.pop_front();
             if !self.is_alive(tag, life) {
@@ -326,21 +331,34 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let event_alert = self.target.event_alert();
             let slot = &mut self.slots[usize::from(tag)];
             slot.active = false;
-            let body = if slot.outcome.is_none() && self.recommendations.is_empty() {
-                ReplyBody::Response(Response { event_alert, ..Response::GOOD })
-            } else {
-                self.special_reply(tag, event_alert)
-            };
-            let slot = &self.slots[usize::from(tag)];
-            let reply = Reply { lun: slot.lun, tag, body };
-            if P::ACTIVE {
-                self.probe.reply(at, &reply, &slot.data_in);
+            self.reply.lun = slot.lun;
+            self.reply.tag = tag;
+            // Most replies are the same; rewriting only what differs is what makes them cheap.
+            let plain = slot.outcome.is_none() && self.recommendations.is_empty() && !event_alert;
+            if !plain || !self.reply_is_plain {
+                self.reply.body = self.special_reply(tag, event_alert);
+                self.reply_is_plain = plain;
             }
-            return Some(reply);
+            if P::ACTIVE {
+                self.probe.reply(at, &self.reply, &self.slots[usize::from(tag)].data_in);
+            }
+            return true;
         }
     }
 
-    /// A reply that is not GOOD, or carries an HPB notification.
+    /// The reply that was taken last.
+    #[inline]
+    pub fn reply(&self) -> &Reply {
+        &self.reply
+    }
+
+    /// [`UfsDevice::take_reply`] and a copy of the reply.
+    #[must_use]
+    pub fn poll_reply(&mut self, now: Ns) -> Option<Reply> {
+        self.take_reply(now).then_some(self.reply)
+    }
+
+    /// The reply of `tag`, with what it has to tell.
     #[inline(never)]
     fn special_reply(&mut self, tag: u8, event_alert: bool) -> ReplyBody {
         let outcome = self.slots[usize::from(tag)].outcome.take();
@@ -471,7 +489,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if let Work::Flash(id) = work {
             // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
             if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.programs_in_flight == 0 && self.erasing.is_none() {
-                return self.to_flash(self.firmware_free, id);
+                return self.start_on_die(self.firmware_free, id);
             }
             self.flash_work += 1;
         }
@@ -491,7 +509,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The reply of `tag` is ready for the link at `at`.
     #[inline]
-    pub(crate) fn reply(&mut self, at: Ns, tag: u8) {
+    pub(crate) fn send_reply(&mut self, at: Ns, tag: u8) {
         let end = self.link_up(at, tag, self.config.link.response);
         let life = self.slots[usize::from(tag)].life;
         self.replies.push_back((end + self.delays.from_link, tag, life));
@@ -502,7 +520,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.outcome = Some(ReplyBody::Response(Response::check(sense, slot.expected_bytes)));
         slot.data_in.clear();
-        self.reply(at, tag);
+        self.send_reply(at, tag);
     }
 
     #[inline]
@@ -525,7 +543,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match work {
             Work::Flash(id) => {
                 self.flash_work -= 1;
-                self.to_flash(now, id);
+                self.start_on_die(now, id);
             }
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
@@ -537,7 +555,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Hands an operation to its die.
     #[inline]
-    fn to_flash(&mut self, arrival: Ns, id: OpId) {
+    fn start_on_die(&mut self, arrival: Ns, id: OpId) {
         let op = self.ops.get(id);
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
@@ -613,7 +631,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.left -= u32::from(count);
         if slot.left == 0 {
-            self.reply(at, tag);
+            self.send_reply(at, tag);
         }
     }
 
@@ -666,7 +684,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
         };
         self.slots[usize::from(tag)].outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
-        self.reply(now, tag);
+        self.send_reply(now, tag);
     }
 
     fn drop_request(&mut self, tag: u8) {

@@ -2,7 +2,6 @@
 //! The query manager: descriptors, attributes and flags (JESD220 §14), answered from the configuration and a little
 //! state. It knows nothing of time.
 
-use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::media::MediaMode;
 use crate::probe::Probe;
@@ -27,17 +26,13 @@ pub(crate) struct QueryState {
 }
 
 impl QueryState {
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new() -> Self {
         let mut attributes = [0; 0x20];
         attributes[usize::from(attribute::CURRENT_POWER_MODE)] = 0x11;
         attributes[usize::from(attribute::MAX_DATA_IN_SIZE)] = 8;
         attributes[usize::from(attribute::MAX_DATA_OUT_SIZE)] = 8;
         attributes[usize::from(attribute::MAX_NUM_OF_RTT)] = 2;
-        let mut flags = 0;
-        if config.hpb.is_some() {
-            flags |= 1 << flag::HPB_EN;
-        }
-        QueryState { flags, attributes }
+        QueryState { flags: 0, attributes }
     }
 
     /// Bit 0 of the device information in responses.
@@ -88,7 +83,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.data_in = data;
         slot.outcome = Some(ReplyBody::Query(response));
-        self.reply(now, tag);
+        self.send_reply(now, tag);
     }
 
     fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
@@ -135,7 +130,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let hpb = self.config.hpb.is_some();
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
-            flag::HPB_RESET | flag::HPB_EN if hpb => Ok(()),
+            // fHPBEn came with HPB 2.0.
+            flag::HPB_RESET if hpb => Ok(()),
             _ => Err(result::INVALID_IDN),
         }
     }
@@ -149,7 +145,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.reset_hpb();
                 Ok(0)
             }
-            (flag::BACKGROUND_OPS_EN | flag::LIFE_SPAN_MODE_EN | flag::HPB_EN, op) => {
+            (flag::BACKGROUND_OPS_EN | flag::LIFE_SPAN_MODE_EN, op) => {
                 let bit = 1 << q.idn;
                 let flags = &mut self.target.query.flags;
                 match op {

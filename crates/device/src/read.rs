@@ -7,10 +7,10 @@ use crate::hpb::Verdict;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
-use crate::request::Kind;
+use crate::request::{Kind, Slot};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
-use readpath_kit::Ns;
-use readpath_proto::typed::{HpbEntry, Sense};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::typed::{HpbEntry, ReplyBody, Residual, Response, Sense};
 
 /// Operations that one request may have in progress; the rest of a long read follows as they end.
 pub(crate) const OPS_PER_REQUEST: u32 = 16;
@@ -32,6 +32,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = blocks;
         slot.in_flight = 0;
+        if u64::from(slot.expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
+            slot.outcome = Some(ReplyBody::Response(Response { residual: residual(slot), ..Response::GOOD }));
+        }
         if blocks == 0 {
             let life = slot.life;
             return self.work(now, self.config.firmware.control, Work::Served { tag, life, count: 0 });
@@ -280,5 +283,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         *counter += u64::from(n);
         self.work(now, self.config.firmware.buffer_read + extra, Work::Served { tag, life, count: n as u16 });
         n as u16
+    }
+}
+
+/// What the host expects against what a read has for it (JESD220 §10.7.2).
+#[cold]
+fn residual(slot: &Slot) -> Residual {
+    let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;
+    match slot.expected_bytes.checked_sub(have) {
+        Some(0) => Residual::None,
+        Some(more) => Residual::Under(more),
+        None => Residual::Over(have - slot.expected_bytes),
     }
 }

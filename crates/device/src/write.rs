@@ -37,7 +37,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn accept(&mut self, now: Ns, tag: u8) {
         let slot = &self.slots[usize::from(tag)];
         if slot.blocks == 0 {
-            return self.reply(now, tag);
+            return self.send_reply(now, tag);
         }
         let life = slot.life;
         self.waiting_writes.push_back((tag, life));
@@ -62,7 +62,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let (index, fua, life) = (slot.issued, slot.fua, slot.life);
             if index == slot.blocks {
                 if !fua {
-                    self.reply(now, tag);
+                    self.send_reply(now, tag);
                 }
                 return true;
             }
@@ -166,7 +166,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let waiting = &mut self.slots[usize::from(tag)];
                 waiting.left -= 1;
                 if waiting.left == 0 {
-                    self.reply(now, tag);
+                    self.send_reply(now, tag);
                 }
             }
             ppn = Ppn(ppn.0 + 1);
@@ -174,7 +174,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.alloc.programmed(op.ppn, valid);
         for (tag, life) in ended {
             if self.is_alive(tag, life) {
-                self.reply(now, tag);
+                self.send_reply(now, tag);
             }
         }
         self.drain_writes(now);

@@ -312,6 +312,10 @@ impl Driver {
     /// The controller and the device are being reset: commands in flight are sent again, map loads are forgotten.
     pub fn reset(&mut self) {
         self.out.clear();
+        if self.probe.is_some() {
+            // What was asked will not be answered: from the beginning.
+            return self.start();
+        }
         for unit in self.units.iter_mut().flatten() {
             if let Some(hpb) = &mut unit.hpb {
                 hpb.reset();

@@ -7,6 +7,7 @@ pub mod document;
 mod execute;
 pub mod experiment;
 mod fio_json;
+pub mod fit;
 mod measure;
 mod run;
 mod tap;

@@ -123,8 +123,8 @@ impl Runner {
         let mut jobs: Vec<Running> = phase.jobs.iter_mut().map(|job| Running::new(job, start)).collect();
         let mut ios = 0;
         self.timers.clear();
-        for i in 0..jobs.len() {
-            self.fill(stack, &mut jobs[i], i as u32, start);
+        for (i, job) in jobs.iter_mut().enumerate() {
+            self.fill(stack, job, i as u32, start);
         }
         loop {
             while let Some(done) = stack.poll_done() {
@@ -312,7 +312,7 @@ impl<'a> Running<'a> {
     }
 }
 
-fn io_error(io: Io, sense: readpath_host::SenseData, at: Ns) -> RunError {
+pub(crate) fn io_error(io: Io, sense: readpath_host::SenseData, at: Ns) -> RunError {
     let meaning = match (sense.key, sense.asc, sense.ascq) {
         (5, 0x21, _) => "beyond the logical unit",
         (7, 0x27, 7) => {

@@ -512,7 +512,7 @@ fn flags_and_attributes() {
     assert_eq!(ask(opcode::READ_FLAG, flag::HPB_RESET, 0), ok(0), "done at once");
     assert_eq!(ask(opcode::CLEAR_FLAG, flag::HPB_RESET, 0).0, result::NOT_WRITABLE);
     assert_eq!(ask(opcode::TOGGLE_FLAG, flag::HPB_RESET, 0).0, result::NOT_WRITABLE);
-    assert_eq!(ask(opcode::READ_FLAG, flag::HPB_EN, 0), ok(1));
+    assert_eq!(ask(opcode::READ_FLAG, flag::HPB_EN, 0).0, result::INVALID_IDN, "fHPBEn came with HPB 2.0");
     assert_eq!(ask(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0), ok(0));
     assert_eq!(ask(opcode::WRITE_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 7).0, result::NOT_WRITABLE);
     assert_eq!(ask(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0), ok(0));

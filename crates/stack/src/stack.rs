@@ -119,8 +119,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         while let Some(op) = self.device.poll_media() {
             self.payload.execute(op);
         }
-        while let Some(reply) = self.device.poll_reply(now) {
-            let reply = match self.wire.reply(&reply) {
+        while self.device.take_reply(now) {
+            let reply = match self.wire.reply(self.device.reply()) {
                 Ok(reply) => reply,
                 Err(e) => {
                     self.wire_error = Some(e);

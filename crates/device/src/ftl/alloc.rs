@@ -64,7 +64,8 @@ impl Allocator {
                     self.states[sb as usize] = State::Open;
                     (sb, 0)
                 }
-                None if self.states.iter().any(|s| matches!(s, State::Erasing(_))) => return Ok(None),
+                // A superblock that is being erased will do, and so may one whose last programs turn out to be of no use.
+                None if self.may_free_a_superblock() => return Ok(None),
                 None => return Err(NoSpace),
             },
         };
@@ -74,6 +75,11 @@ impl Allocator {
             self.states[sb as usize] = State::Closed;
         }
         Ok(Some(Ppn(sb * self.slices_per_superblock + unit * self.slices_per_unit)))
+    }
+
+    fn may_free_a_superblock(&self) -> bool {
+        let empty_soon = |sb: usize| self.valid[sb] == 0 && self.in_flight[sb] > 0;
+        (0..self.states.len()).any(|sb| matches!(self.states[sb], State::Erasing(_)) || empty_soon(sb))
     }
 
     /// The program of the unit at `first` is done, and so many of its slices hold current data.
@@ -162,8 +168,10 @@ mod tests {
         let mut a = Allocator::new(&G, 1);
         let units: Vec<Ppn> = (0..4).map(|_| a.next_unit().unwrap().unwrap()).collect();
         assert_eq!(units, [Ppn(2), Ppn(3), Ppn(4), Ppn(5)]);
-        assert_eq!(a.next_unit(), Err(NoSpace));
+        assert_eq!(a.next_unit(), Ok(None), "a program in flight may turn out to be of no use");
+        a.programmed(Ppn(4), 1);
         a.programmed(Ppn(2), 1);
+        assert_eq!(a.next_unit(), Err(NoSpace));
         a.invalidate(Ppn(2));
         assert_eq!(a.take_erase(), None, "the other unit is still in flight");
         a.programmed(Ppn(3), 0);

@@ -210,7 +210,14 @@ impl HpbLu {
         if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
             return None;
         }
-        if !self.all_clean(block, blocks) {
+        let map = self.valid_map[self.geometry.index_of_lba(block) as usize];
+        let slot = self.slot_of(block);
+        let usable = if blocks == 1 {
+            map != NO_MAP && !self.store.any_dirty(map, slot, 1)
+        } else {
+            self.all_clean(block, blocks)
+        };
+        if !usable {
             self.counters.miss_cnt += 1;
             return None;
         }
@@ -221,11 +228,9 @@ impl HpbLu {
                 self.list.touch(region);
             }
         }
-        let map = self.valid_map[self.geometry.index_of_lba(block) as usize];
-        Some(self.store.entry(map, self.slot_of(block)))
+        Some(self.store.entry(map, slot))
     }
 
-    #[inline]
     fn all_clean(&self, block: u32, blocks: u32) -> bool {
         let mut at = block;
         let end = block + blocks;
@@ -355,30 +360,30 @@ impl HpbLu {
             return None;
         }
         self.drop_regions();
-        while may_send {
-            let srgn = self.work.next_activation()?;
-            if self.sub_regions[srgn as usize] == SubRegionState::Issued {
-                // A newer map is wanted than the one under way: again when that has come.
-                return None;
-            }
-            let at = self.geometry.sub_region_at(srgn);
-            if !self.ensure_active(u32::from(at.region)) {
-                return None;
-            }
-            self.work.forget_activation(srgn);
-            if self.map_of[srgn as usize] == NO_MAP {
-                self.give_memory(srgn);
-            }
-            self.valid_map[srgn as usize] = NO_MAP;
-            self.sub_regions[srgn as usize] = SubRegionState::Issued;
-            if !self.options.strict_linux {
-                // From here on writes are recorded; Linux clears the bitmap when the load is done.
-                self.store.clean(self.map_of[srgn as usize]);
-            }
-            self.counters.map_req_cnt += 1;
-            return Some(MapRequest { at, bytes: self.geometry.map_bytes_of(at) });
+        if !may_send {
+            return None;
         }
-        None
+        let srgn = self.work.next_activation()?;
+        if self.sub_regions[srgn as usize] == SubRegionState::Issued {
+            // A newer map is wanted than the one under way: again when that has come.
+            return None;
+        }
+        let at = self.geometry.sub_region_at(srgn);
+        if !self.ensure_active(u32::from(at.region)) {
+            return None;
+        }
+        self.work.forget_activation(srgn);
+        if self.map_of[srgn as usize] == NO_MAP {
+            self.give_memory(srgn);
+        }
+        self.valid_map[srgn as usize] = NO_MAP;
+        self.sub_regions[srgn as usize] = SubRegionState::Issued;
+        if !self.options.strict_linux {
+            // From here on writes are recorded; Linux clears the bitmap when the load is done.
+            self.store.clean(self.map_of[srgn as usize]);
+        }
+        self.counters.map_req_cnt += 1;
+        Some(MapRequest { at, bytes: self.geometry.map_bytes_of(at) })
     }
 
     /// Whether the worker has something to do.

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes the seeds that are bytes, not text, into `seeds/`: one well-formed input of each kind.
+
+use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, HealthDescriptor, UnitDescriptor, encode_string};
+use readpath_proto::scsi::encode_unmap;
+use readpath_proto::typed::{
+    Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, QueryResponse, Reply, ReplyBody, Request, RequestBody,
+    Residual, Response, Sense, SubRegion, TaskRequest, TaskResponse,
+};
+use readpath_proto::upiu::{encode_reply, encode_request};
+use readpath_proto::{cdb, query};
+use std::path::Path;
+use std::{fs, io};
+
+fn cdbs() -> Vec<(&'static str, u32, Cdb)> {
+    let at = SubRegion { region: 1, index: 2 };
+    vec![
+        ("inquiry", 36, Cdb::Inquiry { vpd: None, alloc: 36 }),
+        ("vpd", 64, Cdb::Inquiry { vpd: Some(0xB0), alloc: 64 }),
+        ("mode-sense", 64, Cdb::ModeSense10 { dbd: false, page: 0x3F, subpage: 0, alloc: 64 }),
+        ("start-stop", 0, Cdb::StartStopUnit { immed: false, control: 0x20 }),
+        ("capacity", 32, Cdb::ReadCapacity16 { alloc: 32 }),
+        ("luns", 4096, Cdb::ReportLuns { select: 0, alloc: 4096 }),
+        ("read-6", 4096, Cdb::Read { form: Form::Six, lba: 7, blocks: 1, flags: 0 }),
+        ("read-10", 8192, Cdb::Read { form: Form::Ten, lba: 100, blocks: 2, flags: 0 }),
+        ("read-16", 4096 * 300, Cdb::Read { form: Form::Sixteen, lba: 1400, blocks: 300, flags: 0 }),
+        ("write-10", 8192, Cdb::Write { form: Form::Ten, lba: 100, blocks: 2, flags: 8 }),
+        ("verify", 0, Cdb::Verify10 { lba: 1, blocks: 4, flags: 0 }),
+        ("pre-fetch", 0, Cdb::PreFetch { form: Form::Ten, lba: 0, blocks: 8 }),
+        ("sync", 0, Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false }),
+        ("unmap", 40, Cdb::Unmap { list_bytes: 40 }),
+        ("hpb-read", 4096, Cdb::HpbRead { lba: 99, blocks: 1, entry: HpbEntry([7; 8]), flags: 0, read_id: 0 }),
+        ("hpb-buffer", 512, Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 512 }),
+        ("hpb-inactivate", 0, Cdb::HpbInactivate { region: 3 }),
+        ("hpb-pre-request", 8, Cdb::HpbPreRequest { lba: 64, read_id: 1, list_bytes: 8 }),
+        ("hpb-inactivate-all", 0, Cdb::HpbInactivateAll),
+    ]
+}
+
+fn main() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    let write = |target: &str, name: &str, bytes: &[u8]| {
+        fs::create_dir_all(root.join(target))?;
+        fs::write(root.join(target).join(name), bytes)
+    };
+    let (mut bytes, mut list) = (Vec::new(), Vec::new());
+    encode_unmap(&[(8, 8), (4000, 32)], &mut list);
+    // Everything in a row to one device: commands, a wait after every third, a reset at the end.
+    let mut all = Vec::new();
+    let mut requests = vec![
+        ("nop", Request { lun: 0, tag: 60, body: RequestBody::NopOut }, Vec::new()),
+        (
+            "task",
+            Request { lun: 0, tag: 61, body: RequestBody::Task(TaskRequest { function: 1, lun: 0, task_tag: 1 }) },
+            Vec::new(),
+        ),
+    ];
+    for (tag, (name, expected_bytes, cdb)) in (0u8..).zip(cdbs()) {
+        write("cdb", name, &cdb::encode(&cdb))?;
+        let data = if name == "unmap" { list.clone() } else { vec![0x11; usize::from(name == "hpb-pre-request") * 8] };
+        let body = RequestBody::Command(Command { expected_bytes, cdb });
+        requests.push((name, Request { lun: 0, tag, body }, data));
+    }
+    for (i, (name, opcode, idn)) in [
+        ("descriptor", query::opcode::READ_DESCRIPTOR, query::descriptor::GEOMETRY),
+        ("attribute", query::opcode::READ_ATTRIBUTE, query::attribute::MAX_HPB_SINGLE_CMD),
+        ("flag", query::opcode::SET_FLAG, query::flag::HPB_RESET),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = RequestBody::Query(QueryRequest { opcode, idn, index: 0, selector: 0, length: 255, value: 0 });
+        requests.push((name, Request { lun: 0, tag: 40 + i as u8, body }, Vec::new()));
+    }
+    for (i, (name, request, data)) in requests.iter().enumerate() {
+        encode_request(request, &[], &mut bytes);
+        write("upiu", name, &bytes)?;
+        let mut one = vec![0];
+        one.extend_from_slice(&bytes);
+        one.push(data.len() as u8);
+        one.extend_from_slice(data);
+        write("device_requests", name, &one)?;
+        all.extend_from_slice(&one);
+        if i % 3 == 2 {
+            all.extend_from_slice(&[5, 1, 0]);
+        }
+    }
+    all.extend_from_slice(&[6, 7]);
+    write("device_requests", "all", &all)?;
+
+    let notification = HpbNotification {
+        operation: HpbNotification::REGION_UPDATE,
+        lun: 0,
+        active_count: 2,
+        inactive_count: 1,
+        active: [SubRegion { region: 1, index: 2 }, SubRegion { region: 4, index: 0 }],
+        inactive: [2, 0],
+    };
+    let query = QueryResponse { result: 0, opcode: 3, idn: 1, index: 0, selector: 0, length: 0, value: 31 };
+    for (name, body) in [
+        ("nop-in", ReplyBody::NopIn),
+        ("good", ReplyBody::Response(Response::GOOD)),
+        ("check", ReplyBody::Response(Response::check(Sense::LBA_OUT_OF_RANGE, 4096))),
+        ("under", ReplyBody::Response(Response { residual: Residual::Under(8), ..Response::GOOD })),
+        ("notification", ReplyBody::Response(Response { hpb: Some(notification), ..Response::GOOD })),
+        ("query-response", ReplyBody::Query(query)),
+        ("task-response", ReplyBody::Task(TaskResponse { service_response: 8 })),
+        ("reject", ReplyBody::Reject),
+    ] {
+        encode_reply(&Reply { lun: 0, tag: 5, body }, &[], &mut bytes);
+        write("upiu", name, &bytes)?;
+        // A read of block 9, then this reply for its tag, then everything ends.
+        let mut input = vec![0, 0, 0, 0, 0, 9, 0, 1, 6];
+        bytes[3] = 0;
+        input.extend_from_slice(&bytes);
+        input.resize(9 + 52, 0);
+        input.extend_from_slice(&[0, 7, 0, 0, 9]);
+        write("host_replies", name, &input)?;
+    }
+    // Loads, a write during a load, a reset, and a probe that is answered at random.
+    write(
+        "host_replies",
+        "load",
+        &[0, 7, 1, 0, 10, 0, 1, 2, 0, 4, 0, 0, 2, 0, 2, 7, 0, 0, 1, 1, 0, 0, 1, 66, 0, 1, 3],
+    )?;
+    write("host_replies", "probe", &[64, 4, 31, 0, 0, 0, 4, 31, 3, 0, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0])?;
+
+    write("descriptors", "device", &DeviceDescriptor::default().to_bytes())?;
+    write("descriptors", "geometry", &GeometryDescriptor::default().to_bytes())?;
+    write("descriptors", "unit", &UnitDescriptor::default().to_bytes())?;
+    write("descriptors", "health", &HealthDescriptor::default().to_bytes())?;
+    encode_string("READPATH-64G", &mut bytes).map_err(io::Error::other)?;
+    write("descriptors", "string", &bytes)?;
+    write("descriptors", "unmap", &list)?;
+    Ok(())
+}

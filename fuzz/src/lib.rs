@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each fuzz target does with its input, as plain functions, so that tests on a stable compiler run them too.
+//!
+//! A function returns when all is well and panics when a parser, the host driver or the device does, or when something
+//! that was read does not survive being written.
+
+mod machines;
+mod text;
+mod wire;
+
+pub use machines::{device_requests, host_replies};
+pub use text::{device_toml, experiment_toml, fio_job, iozone_args, result_json};
+pub use wire::{cdb, descriptors, upiu};
+
+/// A fuzz target: its name and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("upiu", upiu),
+    ("cdb", cdb),
+    ("descriptors", descriptors),
+    ("fio_job", fio_job),
+    ("iozone_args", iozone_args),
+    ("device_toml", device_toml),
+    ("experiment_toml", experiment_toml),
+    ("result_json", result_json),
+    ("host_replies", host_replies),
+    ("device_requests", device_requests),
+];
+
+/// Input read piece by piece; where it ends, zeros follow.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// At most `n` bytes.
+    fn take(&mut self, n: usize) -> &'a [u8] {
+        let (head, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        head
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let mut a = [0; N];
+        let head = self.take(N);
+        a[..head.len()].copy_from_slice(head);
+        a
+    }
+
+    fn u8(&mut self) -> u8 {
+        self.array::<1>()[0]
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_be_bytes(self.array())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.array())
+    }
+}

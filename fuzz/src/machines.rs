@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two state machines against a partner that does anything at all.
+
+use crate::Bytes;
+use readpath_device::{
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, UfsDevice,
+    Verification,
+};
+use readpath_flash::{Geometry, Lean, SuspendTiming};
+use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, ListOrder};
+use readpath_kit::Ns;
+use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
+use readpath_proto::query::{attribute, descriptor, flag, opcode};
+use readpath_proto::typed::{
+    HpbNotification, QueryResponse, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status,
+    SubRegion, TaskResponse,
+};
+use readpath_proto::{hpb, upiu};
+
+/// Blocks of the fuzzed unit: 16 regions of 4 sub-regions of 64 blocks.
+const BLOCKS: u32 = 4096;
+
+/// Replies that no device would give, in any order, to a host driver that has found a device (or is about to).
+pub fn host_replies(data: &[u8]) {
+    let mut input = Bytes(data);
+    let options = input.u8();
+    let hpb = HpbOptions {
+        order: if options & 1 == 0 { ListOrder::Activation } else { ListOrder::Recency },
+        strict_linux: options & 2 != 0,
+        dirty_bitmap: options & 4 == 0,
+        max_map_bytes: (options & 8 != 0).then_some(4 * 512),
+    };
+    let slots = [32, 2, 3, 64][usize::from(options >> 4 & 3)];
+    let mut driver = Driver::new(HostConfig { slots, max_transfer_blocks: 128, hpb: Some(hpb) });
+    driver.start();
+    // Bit 6: even the answers to the probe are made up.
+    if options & 64 == 0 {
+        while let Some(request) = driver.poll_request() {
+            let (body, data) = probe_answer(&request);
+            driver.on_reply(&Reply { lun: request.lun, tag: request.tag, body }, &data);
+        }
+        assert!(driver.is_ready(), "{:?}", driver.failure());
+    }
+    let mut cookie = 0;
+    while !input.is_empty() {
+        match input.u8() % 8 {
+            0..=2 => {
+                let op = [BlockOp::Read, BlockOp::Write, BlockOp::WriteFua, BlockOp::Discard, BlockOp::Flush];
+                let op = op[usize::from(input.u8()) % op.len()];
+                let (lun, block) = (input.u8() & 3, u32::from(input.u16()));
+                let blocks = u32::from(input.u16() % 600);
+                driver.submit(&BlockRequest { cookie, lun, op, block, blocks });
+                cookie += 1;
+            }
+            3 => driver.reset(),
+            4 | 5 => {
+                let tag = input.u8() & 63;
+                let body = any_reply(&mut input);
+                let n = usize::from(input.u8()) * 8;
+                let filled = [0x5A; 255 * 8];
+                driver.on_reply(&Reply { lun: input.u8(), tag, body }, &filled[..n]);
+            }
+            6 => {
+                // As it comes over the wire.
+                let (bytes, n) = (input.take(upiu::RESPONSE_BYTES), usize::from(input.u8()));
+                if let Ok((reply, _)) = upiu::parse_reply(bytes) {
+                    driver.on_reply(&reply, input.take(n));
+                }
+            }
+            _ => {
+                // What is in flight ends well, and what is loaded comes.
+                let lun = input.u8() & 1;
+                let hpb = Some(notification(&mut input));
+                for tag in 0..slots {
+                    let body = ReplyBody::Response(Response { hpb, ..Response::GOOD });
+                    driver.on_reply(&Reply { lun, tag, body }, &[1; 512]);
+                }
+            }
+        }
+        while let Some(request) = driver.poll_request() {
+            assert!(request.tag < slots);
+            let _ = (driver.data_out(request.tag), driver.carried(request.tag));
+        }
+        while driver.poll_done().is_some() {}
+        for lun in 0..4 {
+            let _ = (driver.counters(lun), driver.memory(lun), driver.prefetch(lun, 77));
+        }
+    }
+    // Every tag that is still in flight ends; then nothing may be left, whatever was answered before.
+    if driver.is_ready() {
+        for _ in 0..10_000 {
+            while driver.poll_request().is_some() {}
+            if driver.is_idle() {
+                return;
+            }
+            for tag in 0..slots {
+                driver.on_reply(&Reply { lun: 0, tag, body: ReplyBody::Response(Response::GOOD) }, &[1; 512]);
+            }
+        }
+        panic!("the driver never comes to rest");
+    }
+}
+
+/// The answers of a device with two units, both with HPB.
+fn probe_answer(request: &Request) -> (ReplyBody, Vec<u8>) {
+    let good = |value| {
+        let RequestBody::Query(q) = &request.body else { unreachable!("asked of queries only") };
+        let (opcode, idn, index, selector, length) = (q.opcode, q.idn, q.index, q.selector, q.length);
+        ReplyBody::Query(QueryResponse { result: 0, opcode, idn, index, selector, length, value })
+    };
+    match &request.body {
+        RequestBody::NopOut => (ReplyBody::NopIn, Vec::new()),
+        RequestBody::Command(_) => {
+            let mut list = vec![0, 0, 0, 16, 0, 0, 0, 0];
+            list.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+            (ReplyBody::Response(Response::GOOD), list)
+        }
+        RequestBody::Query(q) => match (q.opcode, q.idn) {
+            (opcode::READ_DESCRIPTOR, descriptor::GEOMETRY) => {
+                let (hpb_region_size, hpb_sub_region_size) = (11, 9);
+                let (hpb_number_lu, hpb_max_active_regions) = (2, 8);
+                let g = GeometryDescriptor {
+                    hpb_region_size,
+                    hpb_sub_region_size,
+                    hpb_number_lu,
+                    hpb_max_active_regions,
+                    ..GeometryDescriptor::default()
+                };
+                (good(0), g.to_bytes().to_vec())
+            }
+            (opcode::READ_DESCRIPTOR, descriptor::DEVICE) => {
+                let d = DeviceDescriptor {
+                    ufs_features: hpb::FEATURE_HPB,
+                    hpb_version: hpb::VERSION_2_0,
+                    hpb_control: hpb::CONTROL_DEVICE,
+                    ..DeviceDescriptor::default()
+                };
+                (good(0), d.to_bytes().to_vec())
+            }
+            (opcode::READ_DESCRIPTOR, descriptor::UNIT) => {
+                let u = UnitDescriptor {
+                    unit_index: q.index,
+                    lu_enable: hpb::LU_ENABLED_HPB,
+                    logical_block_count: u64::from(BLOCKS) - 5 * u64::from(q.index),
+                    hpb_max_active_regions: 4,
+                    hpb_pinned_start: 2,
+                    hpb_pinned_count: u16::from(q.index),
+                    ..UnitDescriptor::default()
+                };
+                (good(0), u.to_bytes().to_vec())
+            }
+            (opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD) => (good(31), Vec::new()),
+            (opcode::READ_FLAG, flag::HPB_EN) => (good(1), Vec::new()),
+            _ => (good(0), Vec::new()),
+        },
+        RequestBody::Task(_) => (ReplyBody::Reject, Vec::new()),
+    }
+}
+
+fn notification(input: &mut Bytes) -> HpbNotification {
+    let [operation, lun, counts, ..] = input.array::<4>();
+    let mut at = || SubRegion { region: input.u16() & 0x8FFF, index: u16::from(input.u8()) };
+    let active = [at(), at()];
+    let inactive = [input.u16() & 0x8FFF, input.u16() & 0x8FFF];
+    // Half of all notifications are well-formed, so that the fuzzer need not find out first.
+    let (active_count, inactive_count) = if counts & 128 == 0 { (counts & 3, counts >> 2 & 3) } else { (counts, 3) };
+    let operation = if operation & 128 == 0 { 1 + u8::from(operation & 15 == 15) } else { operation };
+    HpbNotification { operation, lun: lun & 3, active_count, inactive_count, active, inactive }
+}
+
+fn any_reply(input: &mut Bytes) -> ReplyBody {
+    match input.u8() % 8 {
+        0 => ReplyBody::NopIn,
+        1 => ReplyBody::Reject,
+        2 => ReplyBody::Task(TaskResponse { service_response: input.u8() }),
+        3 => {
+            let [result, opcode, idn, index, selector] = input.array();
+            let (length, value) = (input.u16(), input.u32());
+            ReplyBody::Query(QueryResponse { result, opcode, idn, index, selector, length, value })
+        }
+        kind => {
+            let status = [
+                Status::Good,
+                Status::CheckCondition,
+                Status::Busy,
+                Status::ReservationConflict,
+                Status::TaskSetFull,
+                Status::TaskAborted,
+            ];
+            let status = if kind < 6 { Status::Good } else { status[usize::from(input.u8()) % status.len()] };
+            let [key, asc, ascq, has] = input.array();
+            ReplyBody::Response(Response {
+                status,
+                sense: (has & 1 != 0).then_some(Sense { key, asc, ascq }),
+                residual: if has & 2 != 0 { Residual::Under(input.u32()) } else { Residual::None },
+                hpb: (has & 4 != 0).then(|| notification(input)),
+                event_alert: has & 8 != 0,
+            })
+        }
+    }
+}
+
+/// A device with two units, small enough that a few requests reach every part of it, and with an erased superblock for
+/// every block that could be valid, so that it never runs out of them.
+fn device() -> DeviceConfig {
+    let mut config = DeviceConfig {
+        product_name: "FUZZ".into(),
+        geometry: Geometry {
+            channels: 2,
+            dies_per_channel: 1,
+            planes: 1,
+            blocks_per_plane: 0,
+            pages_per_block: 4,
+            page_bytes: 8192,
+        },
+        flash: FlashTiming {
+            read: Ns(50_021),
+            map_read: Ns(40_009),
+            program: Ns(300_007),
+            erase: Ns(2_000_003),
+            transfer_block: Ns(8_011),
+            map_transfer: Ns(9_001),
+        },
+        suspend: SuspendTiming::OFF,
+        firmware: FirmwareTiming {
+            flash_op: Ns(13_003),
+            hpb_read_extra: Ns(307),
+            write_command: Ns(5_009),
+            buffer_read: Ns(6_011),
+            make_entry: Ns(11),
+            control: Ns(4_001),
+        },
+        link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
+        map_cache_bytes: 2 * 4096,
+        map_page_bytes: 4096,
+        write_buffer_blocks: 64,
+        queue_depth: 32,
+        lus: vec![
+            LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 8, pinned_start: 2, pinned_regions: 1 },
+            LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 },
+        ],
+        hpb: Some(HpbConfig {
+            region_size: 11,
+            sub_region_size: 9,
+            max_active_regions: 8,
+            activate_after: 1,
+            refresh_after: 3,
+            replace_after: 2,
+            repeat_after: Ns::from_ms(1),
+            freshness_chunk_entries: 1,
+            verification: Verification::On,
+        }),
+        entry_key: [0x5EED, 0xC0FFEE],
+    };
+    config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
+    config.geometry.blocks_per_plane += config.map_superblocks();
+    config
+}
+
+/// Requests as UPIUs, with any data, at any time, between resets; every command ends and nothing is left behind.
+pub fn device_requests(data: &[u8]) {
+    let mut input = Bytes(data);
+    let mut device: UfsDevice<Lean, NoMedia, ()> =
+        UfsDevice::new(&device(), Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ()).expect("a device");
+    device.precondition(0, 0, 1500, Layout::Random, 7, |_, _| {}).expect("there is room");
+    let mut now = Ns::ZERO;
+    // Tags in use; and whether a task management request may have ended commands without a reply.
+    let (mut busy, mut tasks) = ([false; 64], false);
+    while !input.is_empty() {
+        match input.u8() % 8 {
+            0..=4 => {
+                let mut bytes: Vec<u8> = input.array::<{ upiu::UPIU_BYTES }>().to_vec();
+                let n = usize::from(input.u8());
+                bytes.extend_from_slice(input.take(n));
+                let Ok((mut request, _)) = upiu::parse_request(&bytes) else { continue };
+                request.tag &= 63;
+                if !std::mem::replace(&mut busy[usize::from(request.tag)], true) {
+                    tasks |= matches!(request.body, RequestBody::Task(_));
+                    device.submit(now, &request, &bytes[upiu::UPIU_BYTES..]);
+                }
+            }
+            5 => {
+                let until = now + Ns::from_us(u64::from(input.u16()));
+                advance(&mut device, &mut now, until, &mut busy);
+            }
+            6 => {
+                advance(&mut device, &mut now, Ns::NEVER, &mut busy);
+                assert!(tasks || busy == [false; 64], "commands without a reply");
+                (busy, tasks) = ([false; 64], false);
+            }
+            _ => {
+                device.hardware_reset();
+                (busy, tasks) = ([false; 64], false);
+            }
+        }
+    }
+    advance(&mut device, &mut now, Ns::NEVER, &mut busy);
+    assert!(tasks || busy == [false; 64], "commands without a reply");
+    assert_eq!(device.ops_in_use(), 0, "operations are left behind");
+}
+
+/// Lets everything happen that is due by `until`; with [`Ns::NEVER`], everything that is under way.
+fn advance(device: &mut UfsDevice<Lean, NoMedia, ()>, now: &mut Ns, until: Ns, busy: &mut [bool; 64]) {
+    let mut steps = 0u32;
+    loop {
+        let at = device.next_deadline();
+        if at == Ns::NEVER || at > until {
+            break;
+        }
+        *now = at.max(*now);
+        device.advance(*now);
+        while let Some(reply) = device.poll_reply(*now) {
+            assert!(std::mem::take(&mut busy[usize::from(reply.tag)]), "a reply to nothing");
+            let mut bytes = Vec::new();
+            upiu::encode_reply(&reply, &[], &mut bytes);
+            assert_eq!(upiu::parse_reply(&bytes).expect("our own reply").0, reply);
+            let _ = device.data_in(reply.tag);
+        }
+        steps += 1;
+        assert!(steps < 10_000_000, "the device never comes to rest");
+    }
+    if until != Ns::NEVER {
+        *now = until.max(*now);
+    }
+}
