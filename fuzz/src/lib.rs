@@ -9,7 +9,7 @@ mod text;
 mod wire;
 
 pub use machines::{device_requests, host_replies};
-pub use text::{device_toml, experiment_toml, fio_job, iozone_args, result_json};
+pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use wire::{cdb, descriptors, upiu};
 
 /// A fuzz target: its name and what it does.
@@ -27,6 +27,7 @@ pub const TARGETS: &[Target] = &[
     ("result_json", result_json),
     ("host_replies", host_replies),
     ("device_requests", device_requests),
+    ("measurements_csv", measurements_csv),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

@@ -4,6 +4,7 @@
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::Document;
 use readpath_sim::experiment::plan;
+use readpath_sim::fit;
 use readpath_stack::config::{self, DevicePreset, Override};
 use readpath_workload::{Io, IoKind, Workload, fio, iozone};
 use std::io;
@@ -97,4 +98,18 @@ pub fn result_json(data: &[u8]) {
     let _ = html::page(&doc);
     let spec = doc.rows.iter().take(4).fold(TableSpec::new(), |s, r| s.column(&r.metric, "label"));
     let _ = terminal::table(&doc, &spec.width(80));
+}
+
+/// A table of measurements, as `device fit` reads it.
+pub fn measurements_csv(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match fit::parse(text, "fuzz.csv") {
+        Ok(rows) => {
+            assert!(!rows.is_empty() && rows.len() <= fit::MOST_ROWS);
+            assert!(rows.iter().all(|r| r.value.is_finite() && r.value > 0.0 && r.error > 0.0));
+            let preset = config::device::load("ufs21-64g", &|_| Err(io::Error::other("not asked for")));
+            let _ = fit::check(&rows, &preset.expect("a preset"), "fuzz.csv");
+        }
+        Err(e) => assert!(!e.message.is_empty()),
+    }
 }

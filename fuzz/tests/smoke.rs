@@ -8,7 +8,7 @@ use std::panic;
 use std::path::{Path, PathBuf};
 
 /// Inputs for each target, beside its seeds.
-const INPUTS: u64 = 3000;
+const INPUTS: u64 = 10_000;
 /// Longest input.
 const LONGEST: usize = 16 << 10;
 /// What numbers are replaced by.
@@ -134,4 +134,5 @@ macro_rules! smoke {
 
 smoke! {
     upiu cdb descriptors fio_job iozone_args device_toml experiment_toml result_json host_replies device_requests
+    measurements_csv
 }

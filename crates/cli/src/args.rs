@@ -55,6 +55,9 @@ pub struct Common {
     /// Requests to record at most
     #[arg(long, value_name = "N", default_value_t = readpath_sim::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
+    /// Encode every request and reply to a UPIU and parse it again; slower, and the results are the same
+    #[arg(long)]
+    pub wire: bool,
     /// Run only this case
     #[arg(long, value_name = "NAME")]
     pub case: Option<String>,
@@ -180,6 +183,34 @@ pub enum DeviceCommand {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Fit a device to measurements of throughput or latency, and say which of its parameters they identify
+    Fit(Fit),
+}
+
+/// Arguments of `device fit`.
+#[derive(Args, Debug)]
+pub struct Fit {
+    /// The measurements (CSV): range, queue depth, HPB, metric and value
+    #[arg(value_name = "MEASUREMENTS.csv")]
+    pub measurements: PathBuf,
+    /// Preset or file of the device to start from
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Keys of the parameters to fit, with commas between them
+    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
+    pub params: Vec<String>,
+    /// Write the fitted device to FILE
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Requests to simulate for each measurement, after the warm-up
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    pub ios: u32,
+    /// Print a result document instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Threads for runs side by side [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
 }
 
 /// Arguments of `report`.

@@ -3,16 +3,25 @@
 
 use crate::args::Bench;
 use crate::output;
-use anyhow::Result;
+use crate::usage;
+use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
-use readpath_sim::bench::{BENCHES, run};
+use readpath_sim::bench::{BENCHES, STARTS, run, start};
 use std::io::{self, Write};
 
 /// `readpath bench`.
 pub fn main(args: &Bench) -> Result<()> {
     let mut doc = Document::new("bench", "Simulated requests per second of CPU time, one core");
     let mut out = io::stdout().lock();
-    for bench in BENCHES.iter().filter(|b| args.filter.as_ref().is_none_or(|f| b.name.contains(f))) {
+    let is_wanted = |name: &str| args.filter.as_ref().is_none_or(|f| name.contains(f));
+    let wanted: Vec<_> = BENCHES.iter().filter(|b| is_wanted(b.name)).collect();
+    let starts: Vec<_> = STARTS.iter().filter(|s| is_wanted(s.name)).collect();
+    if wanted.is_empty() && starts.is_empty() {
+        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(STARTS.iter().map(|s| s.name)).collect();
+        let filter = args.filter.as_deref().unwrap_or_default();
+        return Err(usage(anyhow!("no bench has '{filter}' in its name; there are: {}", names.join(", "))));
+    }
+    for bench in wanted {
         let mut best: Option<(f64, u64)> = None;
         for _ in 0..args.repeat.max(1) {
             let (ios, seconds) = run(bench, args.ios, thread_cpu_seconds)?;
@@ -27,6 +36,25 @@ pub fn main(args: &Bench) -> Result<()> {
         doc.row(bench.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
         if !args.json {
             writeln!(out, "{:<16} {:>7.2} M/s {:>7.1} ns   {}", bench.name, rate / 1e6, ns, bench.what)?;
+        }
+    }
+    for case in starts {
+        let mut best: Option<(f64, f64)> = None;
+        for _ in 0..args.repeat.max(1) {
+            let (seconds, bytes) = start(case, thread_cpu_seconds)?;
+            if best.is_none_or(|(s, _)| seconds < s) {
+                best = Some((seconds, bytes));
+            }
+        }
+        let Some((seconds, bytes)) = best else { continue };
+        doc.row(case.name, "", "start_cpu_time", "s", seconds, Origin::Measured)?;
+        doc.row(case.name, "", "process_bytes_per_block", "bytes", bytes, Origin::Measured)?;
+        if !args.json {
+            writeln!(
+                out,
+                "{:<16} {seconds:>7.3} s  {bytes:>6.2} B   {} (CPU time, bytes per 4 KiB)",
+                case.name, case.what
+            )?;
         }
     }
     doc.process = output::process();

@@ -3,7 +3,7 @@
 
 use crate::args::DeviceCommand;
 use crate::files::read_text;
-use crate::usage;
+use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_stack::config::{self, DevicePreset, Override};
 use std::io::{self, Write};
@@ -15,6 +15,7 @@ pub fn main(command: &DeviceCommand) -> Result<()> {
         DeviceCommand::List => list(),
         DeviceCommand::Show { name, set } => show(name, set),
         DeviceCommand::Check { files } => check(files),
+        DeviceCommand::Fit(args) => crate::fit::main(args),
     }
 }
 
@@ -83,15 +84,15 @@ fn check(files: &[std::path::PathBuf]) -> Result<()> {
     let mut wrong = 0;
     for file in files {
         match check_one(file) {
-            Ok(name) => println!("{}: {name} is a device", file.display()),
+            Ok(name) => writeln!(io::stdout(), "{}: {name} is a device", file.display())?,
             Err(e) => {
-                eprintln!("readpath: {e:#}");
+                writeln!(io::stderr(), "readpath: {}", output::describe(&e)).ok();
                 wrong += 1;
             }
         }
     }
     if wrong > 0 {
-        return Err(usage(anyhow!("{wrong} of {} files are not devices", files.len())));
+        return Err(usage(anyhow!("{wrong} of {} files checked: not a device", files.len())));
     }
     Ok(())
 }

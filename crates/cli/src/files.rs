@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: read with a bound on their size, written whole or not at all.
 
-use anyhow::{Context, Result};
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,35 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
     part.finish()
 }
 
+/// Whether a file can be written, for those who will write it only after a long time. Leaves nothing behind.
+pub fn check_writable(path: &Path) -> Result<()> {
+    PartFile::create(path).map(drop)
+}
+
+/// A folder that was made, with those above it that were missing; they vanish again if nothing is put into them.
+pub struct NewFolder(Vec<PathBuf>);
+
+impl NewFolder {
+    /// Makes the folder if need be. A path that cannot be one is the user's mistake.
+    pub fn create(path: &Path) -> Result<Self> {
+        let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
+        let made = NewFolder(missing.map(Path::to_owned).collect());
+        fs::create_dir_all(path)
+            .with_context(|| format!("{}: cannot make the folder", path.display()))
+            .map_err(usage)?;
+        Ok(made)
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // From the innermost on; one that holds something stays.
+        for folder in &self.0 {
+            fs::remove_dir(folder).ok();
+        }
+    }
+}
+
 /// A file that is being written; it takes its name when it is whole, and vanishes if that never comes.
 pub struct PartFile {
     /// The open file.
@@ -37,12 +67,17 @@ pub struct PartFile {
 }
 
 impl PartFile {
-    /// Begins to write the file at `path`.
+    /// Begins to write the file at `path`. A path that cannot be written is the user's mistake.
     pub fn create(path: &Path) -> Result<Self> {
-        let mut name = path.file_name().with_context(|| format!("{}: names no file", path.display()))?.to_owned();
+        let wrong = |what: String| usage(anyhow!("{}: {what}", path.display()));
+        let mut name = path.file_name().ok_or_else(|| wrong("names no file".into()))?.to_owned();
+        // Found out now, not when it is to take its name.
+        if path.is_dir() {
+            return Err(wrong("cannot be written: it is a folder".into()));
+        }
         name.push(format!(".part{}", std::process::id()));
         let part = path.with_file_name(name);
-        let file = File::create(&part).with_context(|| format!("{}: cannot create", part.display()))?;
+        let file = File::create(&part).map_err(|e| wrong(format!("cannot be written: {e}")))?;
         Ok(PartFile { file, part, path: path.to_owned(), finished: false })
     }
 

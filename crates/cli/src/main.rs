@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program `readpath`: what was typed, turned into calls of the libraries, and their results shown.
 //!
-//! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong.
+//! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong; 130 interrupted.
 
 mod args;
 mod bench;
 mod device;
 mod files;
+mod fit;
 mod output;
 mod simulate;
 
 use args::{Cli, Command};
 use clap::Parser;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A mistake of the user, as opposed to a failure of the run.
@@ -20,11 +22,26 @@ pub struct Usage(pub anyhow::Error);
 
 impl std::fmt::Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.0)
+        f.write_str(&output::describe(&self.0))
     }
 }
 
 impl std::error::Error for Usage {}
+
+/// Exit status of a program that Ctrl-C ended.
+pub const INTERRUPTED: u8 = 130;
+
+/// The user asked to stop.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted; nothing was written")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Marks an error as the user's.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
@@ -46,8 +63,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("readpath: {error:#}");
-            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+            // Nobody may be listening; that is no reason to panic.
+            writeln!(io::stderr(), "readpath: {}", output::describe(&error)).ok();
+            ExitCode::from(match () {
+                () if error.is::<Usage>() => 2,
+                () if error.is::<Interrupted>() => INTERRUPTED,
+                () => 1,
+            })
         }
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
 
-use crate::files::write_whole;
-use anyhow::{Context, Result};
+use crate::files::{NewFolder, check_writable, write_whole};
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::{Document, Process};
 use readpath_sim::experiment::Shared;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -71,14 +71,46 @@ pub fn print_table(doc: &Document, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// Writes `result.json` and `report.html` into a folder, which is made if need be.
-pub fn write_folder(doc: &Document, folder: &Path) -> Result<()> {
-    // Both are made before either is written.
-    let json = doc.to_json_pretty()?;
-    let page = html::page(doc)?;
-    fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
-    write_whole(&folder.join("result.json"), json.as_bytes())?;
-    write_whole(&folder.join("report.html"), page.as_bytes())
+/// The folder that `result.json` and `report.html` will be written into. If they never are, a folder that was made for
+/// them is removed.
+pub struct Folder {
+    json: PathBuf,
+    page: PathBuf,
+    _made: NewFolder,
+}
+
+impl Folder {
+    /// Makes the folder if need be, and sees to it that both files can be written. Whoever simulates for an hour wants to
+    /// know that before.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let made = NewFolder::create(folder)?;
+        let (json, page) = (folder.join("result.json"), folder.join("report.html"));
+        check_writable(&json)?;
+        check_writable(&page)?;
+        Ok(Folder { json, page, _made: made })
+    }
+
+    /// Writes both.
+    pub fn write(self, doc: &Document) -> Result<()> {
+        // Both are made before either is written.
+        let (json, page) = (doc.to_json_pretty()?, html::page(doc)?);
+        write_whole(&self.json, json.as_bytes())?;
+        write_whole(&self.page, page.as_bytes())
+    }
+}
+
+/// An error with its causes, each of which is told once: some repeat what caused them.
+pub fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|c| !c.is_empty()) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// Whether an error only says that nobody reads our output any more.

@@ -2,9 +2,10 @@
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
 use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile, Target};
-use crate::files::{PartFile, read_text, write_whole};
+use crate::files::{PartFile, check_writable, read_text, write_whole};
+use crate::output::Folder;
 use crate::{output, usage};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
 use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
@@ -37,7 +38,7 @@ pub fn run_file(args: &RunFile) -> Result<()> {
 pub fn iozone(args: &Iozone) -> Result<()> {
     let source = IozoneSource::Args { case: "iozone".into(), args: args.args.clone() };
     let title = format!("iozone {}", args.args.join(" "));
-    let experiment = of_user("iozone-command", title, &args.target, Workload::Iozone(source));
+    let experiment = of_user("iozone_command", title, &args.target, Workload::Iozone(source));
     run_and_show(&experiment, &args.common, args.common.out.clone()).map(drop)
 }
 
@@ -46,7 +47,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     let job = args.job.to_string_lossy().into_owned();
     let case = args.job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
     let source = FioSource::File { case, job: job.clone() };
-    let experiment = of_user("fio-job", format!("fio {job}"), &args.target, Workload::Fio(source));
+    let experiment = of_user("fio_job", format!("fio {job}"), &args.target, Workload::Fio(source));
     let format = args.output_format;
     if format == FioFormat::Normal {
         if args.output.is_some() {
@@ -57,13 +58,17 @@ pub fn fio(args: &Fio) -> Result<()> {
     if args.common.json {
         return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
     }
-    let runs = run(&experiment, &args.common)?;
-    let [only] = &runs[..] else {
+    let plans = plans(&experiment, &args.common)?;
+    if plans.len() != 1 {
         return Err(usage(anyhow!("fio's JSON holds one run: choose --hpb off or --hpb dcm")));
-    };
+    }
+    let folder = args.common.out.as_deref().map(Folder::create).transpose()?;
+    args.output.as_deref().map(check_writable).transpose()?;
+    let runs = run(plans, &args.common)?;
+    let only = &runs[0];
     let text = fio_json(&only.plan.workload, &only.output.phase_stats(), format == FioFormat::JsonPlus);
-    if let Some(folder) = &args.common.out {
-        output::write_folder(&finish(&experiment, &runs)?, folder)?;
+    if let Some(folder) = folder {
+        folder.write(&finish(&experiment, &runs)?)?;
     }
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes()),
@@ -77,8 +82,7 @@ pub fn report(args: &Report) -> Result<()> {
     let text = std::fs::read_to_string(&args.result).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
     let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
     write_whole(&args.html, html::page(&doc)?.as_bytes())?;
-    println!("{}", args.html.display());
-    Ok(())
+    Ok(writeln!(io::stdout(), "{}", args.html.display())?)
 }
 
 /// The experiment that a workload of the user's amounts to.
@@ -105,10 +109,12 @@ fn of_user(name: &str, title: String, target: &Target, workload: Workload) -> Ex
 
 /// Runs an experiment, prints its table or document and writes its folder.
 fn run_and_show(experiment: &Experiment, common: &Common, folder: Option<PathBuf>) -> Result<Vec<CaseRun>> {
-    let runs = run(experiment, common)?;
+    let plans = plans(experiment, common)?;
+    let files = folder.as_deref().map(Folder::create).transpose()?;
+    let runs = run(plans, common)?;
     let doc = finish(experiment, &runs)?;
-    if let Some(folder) = &folder {
-        output::write_folder(&doc, folder)?;
+    if let Some(files) = files {
+        files.write(&doc)?;
     }
     let mut out = io::stdout().lock();
     if common.json {
@@ -128,7 +134,8 @@ fn run_and_show(experiment: &Experiment, common: &Common, folder: Option<PathBuf
             process.peak_rss_bytes as f64 / (1u64 << 20) as f64
         )?;
         if let Some(folder) = &folder {
-            writeln!(out, "Results: {0}/result.json and {0}/report.html", folder.display())?;
+            let (json, page) = (folder.join("result.json"), folder.join("report.html"));
+            writeln!(out, "Results: {} and {}", json.display(), page.display())?;
         }
     }
     Ok(runs)
@@ -141,23 +148,37 @@ fn finish(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document> {
     Ok(doc)
 }
 
-fn run(experiment: &Experiment, common: &Common) -> Result<Vec<CaseRun>> {
+/// The runs that were asked for, with everything checked that can be checked without running them.
+fn plans(experiment: &Experiment, common: &Common) -> Result<Vec<Plan>> {
+    if common.threads == Some(0) {
+        return Err(usage(anyhow!("--threads must be at least 1")));
+    }
     let overrides: Vec<Override> =
         common.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
     let mut plans = plan(experiment, &overrides, &read_text).map_err(classify)?;
     choose(&mut plans, common)?;
-    if let Some(path) = &common.trace_io {
-        return Ok(vec![traced(plans, path, common.trace_io_limit)?]);
+    plans.iter_mut().for_each(|p| p.setup.encoded = common.wire);
+    if common.trace_io.is_some() && plans.len() != 1 {
+        return Err(usage(anyhow!(
+            "--trace-io records one run, but this makes {}: choose one with --case, --variant or --hpb",
+            plans.len()
+        )));
+    }
+    Ok(plans)
+}
+
+fn run(mut plans: Vec<Plan>, common: &Common) -> Result<Vec<CaseRun>> {
+    if let (Some(path), [_]) = (&common.trace_io, &plans[..]) {
+        return Ok(vec![traced(plans.remove(0), path, common.trace_io_limit)?]);
     }
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let shared = Arc::new(Shared::default());
+    stop_on_signal(&shared)?;
     let progress = output::Progress::start(shared.clone(), expected);
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(n) = common.threads {
-        if n == 0 {
-            return Err(usage(anyhow!("--threads must be at least 1")));
-        }
-        pool = pool.num_threads(n);
+        // More threads than runs have nothing to do.
+        pool = pool.num_threads(n.min(plans.len()));
     }
     let result = pool.build()?.install(|| run_all(plans, &shared));
     drop(progress);
@@ -184,16 +205,12 @@ fn choose(plans: &mut Vec<Plan>, common: &Common) -> Result<()> {
 }
 
 /// One run with every stage of its requests recorded.
-fn traced(mut plans: Vec<Plan>, path: &Path, limit: u64) -> Result<CaseRun> {
-    let (Some(mut plan), 0) = (plans.pop(), plans.len()) else {
-        return Err(usage(anyhow!(
-            "--trace-io records one run, but this makes several: choose one with --case, --variant or --hpb"
-        )));
-    };
-    let part = PartFile::create(path).map_err(usage)?;
+fn traced(mut plan: Plan, path: &Path, limit: u64) -> Result<CaseRun> {
+    let part = PartFile::create(path)?;
     let title = format!("{}, {}", plan.case, plan.variant);
     let tap = Tap::new(&part.file, &title, Some(limit));
     let shared = Shared::default();
+    stop_on_signal(&shared)?;
     let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(&shared));
     let events = match tap {
         Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
@@ -202,16 +219,33 @@ fn traced(mut plans: Vec<Plan>, path: &Path, limit: u64) -> Result<CaseRun> {
     match result {
         Ok(output) => {
             part.finish()?;
-            eprintln!("{}: {events} events", path.display());
+            writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
             Ok(CaseRun { plan, output })
         }
         Err(error) => {
             let Plan { case, variant, .. } = plan;
-            bail!(ExperimentError::Run { case, variant, error })
+            Err(classify(ExperimentError::Run { case, variant, error }))
         }
     }
 }
 
+/// Lets Ctrl-C and a request to terminate stop the runs in order, so that no file is left half written. A second one ends
+/// the program at once.
+fn stop_on_signal(shared: &Shared) -> Result<()> {
+    use signal_hook::{consts, flag};
+    for signal in [consts::SIGINT, consts::SIGTERM] {
+        flag::register_conditional_shutdown(signal, crate::INTERRUPTED.into(), shared.stop.clone())?;
+        flag::register(signal, shared.stop.clone())?;
+    }
+    Ok(())
+}
+
 fn classify(error: ExperimentError) -> anyhow::Error {
-    if error.is_usage() { usage(error) } else { error.into() }
+    if error.is_interruption() {
+        anyhow::Error::new(crate::Interrupted)
+    } else if error.is_usage() {
+        usage(error)
+    } else {
+        error.into()
+    }
 }

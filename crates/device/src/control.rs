@@ -4,6 +4,7 @@
 
 use crate::config::DeviceConfig;
 use crate::device::{UfsDevice, Work};
+use crate::hpb::EntryCodec;
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -353,10 +354,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
         let lun = usize::from(slot.lun);
+        self.next_generation();
+        let generation = self.generation;
         let unit = self.hpb[lun].as_mut().expect("an HPB unit");
         let blocks = unit.blocks_of(at).expect("checked on arrival");
-        self.generation += 1;
-        let generation = self.generation;
         let granted = unit.hand_out(at, generation);
         self.recommendations.reset_seen();
         let (map, codec, base) = (&self.map, &self.codec, self.bases[lun]);
@@ -370,6 +371,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             out.resize(wanted.len() * HpbEntry::BYTES, 0);
         }
         self.send_data(now, tag);
+    }
+
+    /// Counts hand-outs. No number is used twice under one key: after the last the key is changed, and the host, whose
+    /// entries are then worth nothing, is told.
+    fn next_generation(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            self.generation = 1;
+            let [first, second] = &mut self.config.entry_key;
+            *first = first.wrapping_add(1);
+            self.codec = EntryCodec::new([*first, *second]);
+            self.reset_hpb();
+            self.recommendations.announce_reset();
+        }
     }
 
     /// Forgets everything about what the host holds.

@@ -190,7 +190,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// whoever executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
         let tag = request.tag;
         let Some(slot) = self.slots.get_mut(usize::from(tag)).filter(|s| !s.active) else {
@@ -427,7 +427,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
+            // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
+            ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
             ("map directory", self.map.directory_bytes()),
+            // Logical page and state of each slot.
+            ("write buffer index", self.buffer.capacity() as u64 * 8),
+            // State, valid slices and programs in flight of each superblock.
+            ("superblocks", u64::from(self.config.geometry.superblocks()) * 8),
             ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
             ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
             ("recommendations", Recommendations::CAPACITY as u64 * 4),

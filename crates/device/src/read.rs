@@ -24,7 +24,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let (lba, blocks) = (slot.lba, slot.blocks);
         let is_hpb = slot.kind == Kind::HpbRead;
         let entry = slot.entry;
-        if lba + u64::from(blocks) > u64::from(self.config.lus[lun].blocks) {
+        if lba.saturating_add(u64::from(blocks)) > u64::from(self.config.lus[lun].blocks) {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
         }
         let block = lba as u32;

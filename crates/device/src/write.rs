@@ -22,7 +22,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         let (lba, blocks, flags) = (slot.lba, slot.blocks, slot.flags);
         let lun = usize::from(slot.lun);
-        if lba + u64::from(blocks) > u64::from(self.config.lus[lun].blocks) {
+        if lba.saturating_add(u64::from(blocks)) > u64::from(self.config.lus[lun].blocks) {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
         }
         slot.lpn = self.bases[lun] + lba as u32;

@@ -164,5 +164,5 @@ pub fn mark(row: &Row) -> &'static str {
 pub const LEGEND: [(&str, &str); 3] = [
     ("fit", "this published value was used to choose a parameter of the model, so agreement proves nothing"),
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),
-    ("measured", "read off the simulation; there is nothing published to hold it against"),
+    ("measured", "timed on the machine that ran the program"),
 ];

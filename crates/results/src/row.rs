@@ -15,7 +15,7 @@ pub enum Origin {
     Fit,
     /// No parameter was chosen with the published value in view: agreement is evidence.
     Predicted,
-    /// Read off the simulation; there is nothing published to hold it against.
+    /// Timed on the machine that ran the program.
     Measured,
 }
 

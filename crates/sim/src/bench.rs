@@ -8,7 +8,7 @@ use readpath_flash::Lean;
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::Ns;
 use readpath_stack::config::{DevicePreset, device, presets};
-use readpath_stack::{NoData, Stack, Typed};
+use readpath_stack::{AnyWire, NoData, Stack, Typed};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 /// A fixed run.
@@ -54,12 +54,50 @@ pub const BENCHES: &[BenchCase] = &[
     },
 ];
 
+/// A device that is made and filled.
+#[derive(Clone, Copy, Debug)]
+pub struct StartCase {
+    /// Name.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    layout: Layout,
+    device: BenchCase,
+}
+
+const fn start_case(name: &'static str, what: &'static str, layout: Layout, lu_gib: Option<u32>) -> StartCase {
+    StartCase { name, what, layout, device: BenchCase { lu_gib, ..case("", "", 0, 1, false) } }
+}
+
+/// All starts.
+pub const STARTS: &[StartCase] = &[
+    start_case("start-64g-seq", "64 GiB device, written in ascending order", Layout::Sequential, None),
+    start_case("start-64g-rand", "64 GiB device, written in random order", Layout::Random, None),
+    start_case("start-1t-seq", "1 TiB device, written in ascending order", Layout::Sequential, Some(1024)),
+    start_case("start-1t-rand", "1 TiB device, written in random order", Layout::Random, Some(1024)),
+];
+
+/// Makes a device, fills its whole logical unit and lets the host find it; returns the seconds that `clock` counted and
+/// the bytes of this process that the device takes for each logical block of 4 KiB.
+pub fn start(case: &StartCase, clock: impl Fn() -> f64) -> Result<(f64, f64), ExecuteError> {
+    let preset = bench_preset(&case.device);
+    let blocks = preset.device.lus[usize::from(LUN)].blocks;
+    let begin = clock();
+    let mut stack =
+        Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
+    stack.precondition(LUN, 0, blocks, case.layout, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    stack.start(Ns::ZERO)?;
+    let seconds = clock() - begin;
+    Ok((seconds, stack.device.process_bytes() as f64 / f64::from(blocks)))
+}
+
 /// Runs a bench of `ios` uniform reads of 4 KiB after a warm-up of a quarter of them; returns how many ended and the
 /// seconds that `clock` counted.
 pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
     let preset = bench_preset(bench);
     let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), ..preset.host };
-    let mut stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, host, preset.delays, NoData, (), Typed)?;
+    let mut stack =
+        Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, host, preset.delays, NoData, (), AnyWire::new(false))?;
     let blocks = bench.gib << 18;
     stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
     let ready = stack.start(Ns::ZERO)?;

@@ -128,6 +128,11 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     }
     add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
+    if let Some(hpb) = &phase.hpb {
+        for (name, count) in hpb.by_name() {
+            add(&case, name.into(), "", count as f64)?;
+        }
+    }
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
     add(&case, "host_memory".into(), "bytes", memory as f64)
 }

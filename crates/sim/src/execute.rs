@@ -10,7 +10,7 @@ use readpath_host::{HostConfig, HostMemory, HpbCounters};
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Precondition, PreconditionRange};
 use readpath_stack::config::{DevicePreset, Scheduler};
-use readpath_stack::{NoData, Stack, StackError, Typed};
+use readpath_stack::{AnyWire, NoData, Stack, StackError, Typed};
 use readpath_workload::Workload;
 use thiserror::Error;
 
@@ -52,6 +52,8 @@ pub struct Setup {
     pub precondition: Precondition,
     /// Seed of the order in which it was written, if that is random.
     pub seed: u64,
+    /// Every request and reply is encoded to a UPIU and parsed again, which makes no difference to results.
+    pub encoded: bool,
 }
 
 /// What one phase of a run showed.
@@ -111,7 +113,14 @@ fn on<S: DieSched, P: Probe>(
     observer: &mut impl Observer,
 ) -> (Result<RunOutput, ExecuteError>, Option<P>) {
     let preset = &setup.preset;
-    let stack = Stack::<S, NoData, P, Typed>::new(&preset.device, setup.host, preset.delays, NoData, probe, Typed);
+    let stack = Stack::<S, NoData, P, AnyWire>::new(
+        &preset.device,
+        setup.host,
+        preset.delays,
+        NoData,
+        probe,
+        AnyWire::new(setup.encoded),
+    );
     let mut stack = match stack {
         Ok(stack) => stack,
         Err(e) => return (Err(e.into()), None),
@@ -122,7 +131,7 @@ fn on<S: DieSched, P: Probe>(
 
 fn in_stack<S: DieSched, P: Probe>(
     setup: &Setup,
-    stack: &mut Stack<S, NoData, P, Typed>,
+    stack: &mut Stack<S, NoData, P, AnyWire>,
     workload: &mut Workload,
     observer: &mut impl Observer,
 ) -> Result<RunOutput, ExecuteError> {

@@ -10,6 +10,7 @@ use readpath_stack::config::experiment::{Experiment, Fio, Iozone, Workload as So
 use readpath_stack::config::{ConfigFileError, Override};
 use readpath_workload::{Workload, fio, iozone};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
@@ -23,7 +24,7 @@ pub enum ExperimentError {
     #[error(transparent)]
     Job(#[from] fio::JobError),
     /// An iozone command line is wrong.
-    #[error("iozone: {0}")]
+    #[error("iozone command line")]
     Args(#[from] iozone::ArgError),
     /// A run failed.
     #[error("{case}, {variant}: {error}")]
@@ -38,6 +39,11 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
+    /// Whether the run was stopped on request.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, ExperimentError::Run { error: ExecuteError::Run(crate::RunError::Interrupted), .. })
+    }
+
     /// Whether what the user wrote is at fault, rather than what the device did.
     pub fn is_usage(&self) -> bool {
         !matches!(self, ExperimentError::Run { error: ExecuteError::Run(_) | ExecuteError::Precondition { .. }, .. })
@@ -82,6 +88,7 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
                 host: variant.host(preset),
                 precondition: experiment.precondition,
                 seed: experiment.seed,
+                encoded: false,
             };
             plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload });
         }
@@ -126,8 +133,8 @@ pub fn expected_ios(workload: &Workload) -> Option<u64> {
 pub struct Shared {
     /// Requests that ended so far, in all runs.
     pub ios: AtomicU64,
-    /// Set to stop all runs.
-    pub stop: AtomicBool,
+    /// Set to stop all runs, here or by a signal handler.
+    pub stop: Arc<AtomicBool>,
 }
 
 struct Watch<'a> {
@@ -167,15 +174,12 @@ pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, Experi
         })
         .collect();
     // A failure stops the others, which then report that they were interrupted: the cause is what matters.
-    let interrupted = |e: &ExperimentError| {
-        matches!(e, ExperimentError::Run { error: ExecuteError::Run(crate::RunError::Interrupted), .. })
-    };
     let mut runs = Vec::new();
     let mut failure: Option<ExperimentError> = None;
     for result in results {
         match result {
             Ok(run) => runs.push(run),
-            Err(e) if failure.as_ref().is_none_or(interrupted) => failure = Some(e),
+            Err(e) if failure.as_ref().is_none_or(ExperimentError::is_interruption) => failure = Some(e),
             Err(_) => {}
         }
     }

@@ -17,7 +17,7 @@ pub enum StackError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The host could not make sense of the device.
-    #[error("the host cannot use the device: {0}")]
+    #[error("the host cannot use the device")]
     Probe(#[from] ProbeError),
     /// Host and device stopped talking before the probe was over.
     #[error("the probe did not end")]
@@ -171,7 +171,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn exchange(&mut self, now: Ns) {
         while let Some(request) = self.host.poll_request() {
             let request = match self.wire.request(&request) {

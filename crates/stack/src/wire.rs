@@ -52,3 +52,36 @@ impl Wire for Encoded {
         Ok(self.reply.insert(upiu::parse_reply(&self.bytes)?.0))
     }
 }
+
+/// Either, chosen when a run begins.
+pub enum AnyWire {
+    /// As values.
+    Typed(Typed),
+    /// Through bytes.
+    Encoded(Encoded),
+}
+
+impl AnyWire {
+    /// Through bytes if `encoded`, else as values.
+    pub fn new(encoded: bool) -> Self {
+        if encoded { AnyWire::Encoded(Encoded::default()) } else { AnyWire::Typed(Typed) }
+    }
+}
+
+impl Wire for AnyWire {
+    #[inline(always)]
+    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+        match self {
+            AnyWire::Typed(wire) => wire.request(request),
+            AnyWire::Encoded(wire) => wire.request(request),
+        }
+    }
+
+    #[inline(always)]
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        match self {
+            AnyWire::Typed(wire) => wire.reply(reply),
+            AnyWire::Encoded(wire) => wire.reply(reply),
+        }
+    }
+}

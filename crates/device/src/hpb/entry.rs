@@ -82,10 +82,10 @@ fn message(lpn: u32, ppn: Ppn, generation: u32) -> Block {
     Array(word.to_le_bytes())
 }
 
-/// Never zero, so that no valid entry is all zeros.
+/// A tag may be zero; an entry is not, because slice 0 belongs to the map and is nobody's address.
 #[inline]
 fn tag_of(block: &Block) -> u32 {
-    (u128::from_le_bytes(block.0) as u32).max(1)
+    u128::from_le_bytes(block.0) as u32
 }
 
 #[inline]

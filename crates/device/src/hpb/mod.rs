@@ -69,14 +69,18 @@ pub struct HpbUnit {
 }
 
 /// What is known of a sub-region that the host may hold.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct HandOut {
     /// Generation of the entries given out last; 0 = none.
     generation: u32,
     /// The generation before, only to tell a stale entry from a forged one.
     previous: u32,
-    /// When it was last recommended.
-    recommended: Option<Ns>,
+    /// Until when a recommendation of it is not repeated.
+    quiet_until: Ns,
+}
+
+impl HandOut {
+    const NONE: HandOut = HandOut { generation: 0, previous: 0, quiet_until: Ns::ZERO };
 }
 
 impl HpbUnit {
@@ -103,7 +107,7 @@ impl HpbUnit {
             slot_of_region: vec![NO_SLOT; regions as usize],
             region_of_slot: vec![0; slots as usize],
             free_slots: Vec::with_capacity(slots as usize),
-            handed: vec![HandOut::default(); (slots * per_region) as usize],
+            handed: vec![HandOut::NONE; (slots * per_region) as usize],
             changed: FixedBitSet::with_capacity((slots * per_region * chunks) as usize),
             reads: vec![0; regions as usize],
             misses: vec![0; (regions * per_region) as usize],
@@ -117,7 +121,7 @@ impl HpbUnit {
     /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer verify.
     pub fn reset(&mut self) {
         self.slot_of_region.fill(NO_SLOT);
-        self.handed.fill(HandOut::default());
+        self.handed.fill(HandOut::NONE);
         self.misses.fill(0);
         let slots = self.region_of_slot.len() as u16;
         self.free_slots.clear();
@@ -132,7 +136,8 @@ impl HpbUnit {
     pub fn sram_bytes(&self) -> u64 {
         let slots = self.region_of_slot.len() as u64;
         let sub_regions = slots * u64::from(self.sub_regions_per_region);
-        let slot_tables = slots * 2 + self.slot_of_region.len() as u64 * 2;
+        // Region of each slot, the free slots, slot of each region: 2 bytes each.
+        let slot_tables = slots * 4 + self.slot_of_region.len() as u64 * 2;
         // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
         let hand_outs = sub_regions * 12;
         let freshness = (sub_regions * u64::from(self.chunks_per_sub_region)).div_ceil(8);
@@ -203,7 +208,7 @@ impl HpbUnit {
         let chunks = self.chunks_per_sub_region as usize;
         self.changed.remove_range(index * chunks..(index + 1) * chunks);
         let handed = &mut self.handed[index];
-        *handed = HandOut { generation, previous: handed.generation, recommended: None };
+        *handed = HandOut { generation, previous: handed.generation, quiet_until: Ns::ZERO };
         self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
         true
     }
@@ -233,11 +238,10 @@ impl HpbUnit {
             let index = self.index(region, u32::from(at.index));
             let handed = &mut self.handed[index];
             let after = if handed.generation == 0 { self.config.activate_after } else { self.config.refresh_after };
-            let waits = handed.recommended.is_some_and(|t| now < t + self.config.repeat_after);
-            if count < after || waits {
+            if count < after || now < handed.quiet_until {
                 return None;
             }
-            handed.recommended = Some(now);
+            handed.quiet_until = now + self.config.repeat_after;
             self.misses[sub as usize] = 0;
             return Some(Recommended { activate: at, inactivate: None });
         }
@@ -254,7 +258,7 @@ impl HpbUnit {
         }
         self.assign_slot(region);
         let index = self.index(region, u32::from(at.index));
-        self.handed[index].recommended = Some(now);
+        self.handed[index].quiet_until = now + self.config.repeat_after;
         Some(Recommended { activate: at, inactivate })
     }
 
@@ -262,7 +266,7 @@ impl HpbUnit {
     pub fn not_recommended(&mut self, at: SubRegion) {
         if self.slot_of_region[usize::from(at.region)] != NO_SLOT {
             let index = self.index(u32::from(at.region), u32::from(at.index));
-            self.handed[index].recommended = None;
+            self.handed[index].quiet_until = Ns::ZERO;
         }
     }
 
@@ -296,7 +300,7 @@ impl HpbUnit {
         self.slot_of_region[region as usize] = slot;
         self.region_of_slot[usize::from(slot)] = region as u16;
         let first = usize::from(slot) * self.sub_regions_per_region as usize;
-        self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::default());
+        self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::NONE);
         true
     }
 
@@ -305,12 +309,13 @@ impl HpbUnit {
         self.free_slots.push(slot);
     }
 
-    /// The region that is read least among a few active ones, which are looked at in turn; `None` if they are pinned.
+    /// The region that is read least among a few active ones, which are looked at in turn; `None` if all are pinned.
     fn coldest(&mut self) -> Option<u32> {
         const CANDIDATES: u32 = 8;
         let slots = self.region_of_slot.len() as u32;
         let mut coldest: Option<(u16, u32)> = None;
-        for _ in 0..CANDIDATES.min(slots) {
+        let mut seen = 0;
+        for _ in 0..slots {
             self.hand = (self.hand + 1) % slots;
             let candidate = u32::from(self.region_of_slot[self.hand as usize]);
             if self.pinned.contains(&candidate) {
@@ -319,6 +324,10 @@ impl HpbUnit {
             let reads = self.reads[candidate as usize];
             if coldest.is_none_or(|(r, _)| reads < r) {
                 coldest = Some((reads, candidate));
+            }
+            seen += 1;
+            if seen == CANDIDATES {
+                break;
             }
         }
         coldest.map(|(_, region)| region)

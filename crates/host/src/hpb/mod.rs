@@ -79,6 +79,19 @@ pub struct HpbCounters {
 }
 
 impl HpbCounters {
+    /// The counters that Linux has, by their names in `hpb_stats`.
+    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+        [
+            ("hit_cnt", self.hit_cnt),
+            ("miss_cnt", self.miss_cnt),
+            ("rcmd_noti_cnt", self.rcmd_noti_cnt),
+            ("rcmd_active_cnt", self.rcmd_active_cnt),
+            ("rcmd_inactive_cnt", self.rcmd_inactive_cnt),
+            ("map_req_cnt", self.map_req_cnt),
+            ("umap_req_cnt", self.umap_req_cnt),
+        ]
+    }
+
     /// What was counted since `earlier`, an older copy of the same counters.
     pub fn since(&self, earlier: &HpbCounters) -> HpbCounters {
         HpbCounters {

@@ -78,19 +78,20 @@ const SMALL_PART: f64 = 0.15;
 /// Eigenvalues below this share of the largest are rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// The covariance of `i` and `j`; infinite (with `i == j`) if a direction that is not determined has a part in it.
-fn covariance(e: &Eigen, i: usize, j: usize) -> f64 {
-    let largest = e.values.first().copied().unwrap_or(0.0);
-    let mut sum = 0.0;
-    for (value, v) in e.values.iter().zip(&e.vectors) {
-        let part = v[i] * v[j];
-        if *value > ROUNDING * largest && *value > 0.0 {
-            sum += part / value;
-        } else if i == j && part > 1e-9 {
-            return f64::INFINITY;
-        }
+/// Without any measurement a parameter is taken to be known to within a factor of e: a standard error of 1 in its
+/// logarithm. Otherwise one about which nothing is known would be allowed to be anything, and would take with it what the
+/// others are; derivatives do not reach that far.
+fn with_prior(information: &[Vec<f64>]) -> Eigen {
+    let mut sum = information.to_vec();
+    for (i, row) in sum.iter_mut().enumerate() {
+        row[i] += 1.0;
     }
-    sum
+    eigen(&sum)
+}
+
+fn covariance(e: &Eigen, i: usize, j: usize) -> f64 {
+    // Eigenvalues are at least 1 but for rounding.
+    e.values.iter().zip(&e.vectors).map(|(value, v)| v[i] * v[j] / value.max(1.0)).sum()
 }
 
 fn standard_errors(e: &Eigen, n: usize) -> Vec<f64> {
@@ -101,32 +102,26 @@ fn standard_errors(e: &Eigen, n: usize) -> Vec<f64> {
 pub(super) fn identify(params: &[Param], values: &Values, weighted: &Jacobian) -> Known {
     let n = params.len();
     let information = gram(weighted, n);
-    let e = eigen(&information);
+    let e = with_prior(&information);
     let standard_errors = standard_errors(&e, n);
     let verdicts: Vec<Verdict> = standard_errors.iter().map(|s| Verdict::of(*s)).collect();
     let mut correlations = Vec::new();
     for i in 0..n {
         for j in i + 1..n {
             let value = covariance(&e, i, j) / (standard_errors[i] * standard_errors[j]);
-            // Between parameters of which nothing is known at all it is noise.
-            if value.abs() >= STRONG_CORRELATION && standard_errors[i].max(standard_errors[j]) < 100.0 {
+            if value.abs() >= STRONG_CORRELATION {
                 correlations.push(Correlation { a: params[i], b: params[j], value: value.clamp(-1.0, 1.0) });
             }
         }
     }
     let combinations = combinations(params, values, &information, &verdicts);
-    let determined = e.values.iter().filter(|v| **v > 1.0).count();
+    let determined = e.values.iter().filter(|v| **v > 2.0).count();
     Known { standard_errors, verdicts, combinations, correlations, determined }
 }
 
 /// What is known of the parameters that are not identified once those that are may be anything: directions in their
 /// space that are well determined.
-fn combinations(
-    params: &[Param],
-    values: &Values,
-    information: &[Vec<f64>],
-    verdicts: &[Verdict],
-) -> Vec<Combination> {
+fn combinations(params: &[Param], values: &Values, information: &[Vec<f64>], verdicts: &[Verdict]) -> Vec<Combination> {
     let of = |known: bool| -> Vec<usize> {
         (0..params.len()).filter(|&i| (verdicts[i] == Verdict::Identified) == known).collect()
     };
@@ -190,22 +185,23 @@ pub(super) fn advise(search: &mut Search, values: &Values) -> Result<Option<Advi
     let jacobian = search.jacobian(rows, values)?;
     let weighted = search.weighted(&jacobian);
     let mut information = gram(&weighted, n);
-    let before = standard_errors(&eigen(&information), n);
+    let before = standard_errors(&with_prior(&information), n);
     let candidates = candidates(search, values);
     let mut gains = search.jacobian(&candidates, values)?;
     for derivatives in &mut gains {
         derivatives.iter_mut().for_each(|d| *d *= 100.0 / DEFAULT_ERROR_PERCENT);
     }
-    // Beyond its own size an uncertainty is not worse, within the verdict not better.
-    let score = |errors: &[f64]| -> f64 { errors.iter().map(|e| e.clamp(0.05, 1.0)).sum() };
+    // Within the verdict less is not better.
+    let score = |errors: &[f64]| -> f64 { errors.iter().map(|e| e.max(0.05)).sum() };
     let with = |information: &[Vec<f64>], d: &[f64]| -> Vec<Vec<f64>> {
         (0..n).map(|i| (0..n).map(|j| information[i][j] + d[i] * d[j]).collect()).collect()
     };
-    let mut measurements = Vec::new();
+    let mut measurements: Vec<(Setting, Metric)> = Vec::new();
     let mut errors = before.clone();
     while measurements.len() < MOST_PROPOSED {
-        let tried = gains.iter().enumerate().map(|(k, d)| {
-            let errors = standard_errors(&eigen(&with(&information, d)), n);
+        let chosen = |k: &usize| measurements.iter().any(|(setting, _)| *setting == candidates[*k].setting);
+        let tried = gains.iter().enumerate().filter(|(k, _)| !chosen(k)).map(|(k, d)| {
+            let errors = standard_errors(&with_prior(&with(&information, d)), n);
             (score(&errors), k, errors)
         });
         let Some((best, k, then)) = tried.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };

@@ -49,8 +49,9 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     for row in a.iter_mut() {
         (row[p], row[q]) = turn(row[p], row[q]);
     }
-    for k in 0..a.len() {
-        (a[p][k], a[q][k]) = turn(a[p][k], a[q][k]);
+    let (above, below) = a.split_at_mut(q);
+    for (x, y) in above[p].iter_mut().zip(below[0].iter_mut()) {
+        (*x, *y) = turn(*x, *y);
     }
     for row in v.iter_mut() {
         (row[p], row[q]) = turn(row[p], row[q]);
@@ -86,10 +87,10 @@ mod tests {
             let a = gram(&rows, n);
             let e = eigen(&a);
             let scale = e.values[0].max(1e-300);
-            for i in 0..n {
-                for j in 0..n {
+            for (i, row) in a.iter().enumerate() {
+                for (j, x) in row.iter().enumerate() {
                     let again: f64 = (0..n).map(|k| e.values[k] * e.vectors[k][i] * e.vectors[k][j]).sum();
-                    prop_assert!((again - a[i][j]).abs() <= 1e-10 * scale);
+                    prop_assert!((again - x).abs() <= 1e-10 * scale);
                     let one = f64::from(u8::from(i == j));
                     prop_assert!((dot(&e.vectors[i], &e.vectors[j]) - one).abs() <= 1e-10);
                 }

@@ -87,7 +87,7 @@ pub struct Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.range_blocks % 256 == 0 && self.range_blocks < 1 << 18 {
+        if self.range_blocks.is_multiple_of(256) && self.range_blocks < 1 << 18 {
             write!(f, "{} MiB", self.range_blocks / 256)?;
         } else {
             write!(f, "{} GiB", f64::from(self.range_blocks) / f64::from(1 << 18))?;
@@ -202,9 +202,7 @@ fn read_header(reader: &Reader, fields: &[&str]) -> Result<Vec<&'static str>, Me
     let mut header: Vec<&'static str> = Vec::new();
     for field in fields {
         let Some(column) = COLUMNS.iter().find(|c| *c == field) else {
-            return Err(
-                reader.error(format!("{} is not a column; known here: {}", shown(field), COLUMNS.join(", ")))
-            );
+            return Err(reader.error(format!("{} is not a column; known here: {}", shown(field), COLUMNS.join(", "))));
         };
         if header.contains(column) {
             return Err(reader.error(format!("has the column {column} twice")));
@@ -311,7 +309,9 @@ pub fn check(rows: &[Measurement], preset: &DevicePreset, file: &str) -> Result<
         }
         if setting.queue_depth > slots {
             let depth = setting.queue_depth;
-            return Err(reader.error(format!("queue_depth is {depth}, but host and '{name}' have {slots} slots for it")));
+            return Err(
+                reader.error(format!("queue_depth is {depth}, but host and '{name}' have {slots} slots for it"))
+            );
         }
         if setting.hpb && (preset.device.hpb.is_none() || !lu.hpb) {
             return Err(reader.error(format!("hpb is on, but '{name}' has no HPB on its first logical unit")));

@@ -19,7 +19,7 @@ pub use measurements::{
     DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, Setting, check, parse,
 };
 pub use model::ModelError;
-pub use params::{DEFAULT_PARAMS, Param};
+pub use params::{DEFAULT_PARAMS, Param, default_params};
 
 use crate::experiment::Shared;
 use linalg::{dot, eigen, gram};
@@ -56,7 +56,8 @@ pub struct FittedParam {
     pub start: u64,
     /// Where it ended.
     pub fitted: u64,
-    /// Standard error as a share of the value, if measurements are as good as they say; infinite if they say nothing.
+    /// Standard error as a share of the value, if measurements are as good as they say. 1 if they say nothing,
+    /// infinite if none can.
     pub standard_error: f64,
     /// What the measurements say of it.
     pub verdict: Verdict,
@@ -115,9 +116,13 @@ pub struct Fit {
     pub options: FitOptions,
 }
 
-/// Directions in which the measurements leave a parameter uncertain by more than its own size (e-fold) are not followed:
-/// in units of the logarithm a direction's eigenvalue is one over its variance.
-const SAYS_SOMETHING: f64 = 1.0;
+/// Directions that the measurements know worse than to 50 % are not followed unless that promises a gain beyond chance:
+/// derivatives do not reach that far. In units of the logarithm an eigenvalue is one over the variance.
+const SAYS_SOMETHING: f64 = 4.0;
+/// What is known less than this is not followed at all.
+const SAYS_NOTHING: f64 = 0.05;
+/// A gain of two standard errors.
+const BEYOND_CHANCE: f64 = 4.0;
 /// Least damping. It holds back directions that are known little better than that.
 const LEAST_DAMPING: f64 = 1.0;
 /// Longest step of a logarithm.
@@ -287,6 +292,19 @@ impl<'a> Search<'a> {
         self.rows.iter().zip(jacobian).map(scale).collect()
     }
 
+    /// The same with sizes taken as fixed.
+    fn without_sizes(&self, jacobian: &Jacobian) -> Jacobian {
+        let mut weighted = self.weighted(jacobian);
+        for derivatives in &mut weighted {
+            for (d, param) in derivatives.iter_mut().zip(&self.params) {
+                if param.is_size() {
+                    *d = 0.0;
+                }
+            }
+        }
+        weighted
+    }
+
     /// Central differences at `values`.
     fn jacobian(&mut self, rows: &[Measurement], values: &Values) -> Result<Jacobian, ModelError> {
         let sides: Vec<(Values, Values)> = (0..values.len())
@@ -326,7 +344,7 @@ impl<'a> Search<'a> {
     fn capacities(&mut self, values: &mut Values) -> Result<(), ModelError> {
         for i in 0..self.params.len() {
             let param = self.params[i];
-            if !matches!(param, Param::MapCache | Param::ActiveRegions) {
+            if !param.is_size() {
                 continue;
             }
             let mut best = (self.simulated(values).map(|s| self.shape_misfit(&s))?, values[i]);
@@ -358,7 +376,7 @@ impl<'a> Search<'a> {
             let residuals = self.residuals(&simulated);
             let step = Step::new(&self.weighted(&jacobian), &residuals, values.len());
             if iterations == most {
-                let converged = step.small(&values, self.preset, &self.params);
+                let converged = step.small(&values, self.preset, &self.params, self.misfit(&simulated));
                 return Ok(Found { values, jacobian, iterations, converged });
             }
             iterations += 1;
@@ -375,14 +393,23 @@ impl<'a> Search<'a> {
                 }
                 damping *= 6.0;
             }
+            // Whole pages and regions may be in the way: times alone may still find something.
+            let times = Step::new(&self.without_sizes(&jacobian), &residuals, values.len());
+            if better.is_none() {
+                let next = self.moved(&values, &times.with(LEAST_DAMPING));
+                let s = self.simulated(&next)?;
+                better = (self.misfit(&s) < misfit).then_some((next, s));
+            }
             let Some((next, s)) = better else {
                 // Nothing better can be reached. That is the end if little was promised.
-                let converged = step.small(&values, self.preset, &self.params);
+                let near = |s: &Step| s.small(&values, self.preset, &self.params, misfit);
+                let converged = near(&step) || (near(&times) && step.within_units(&values, self.preset, &self.params));
                 return Ok(Found { values, jacobian, iterations, converged });
             };
             damping = (damping / 10.0).max(LEAST_DAMPING);
             let gained = misfit - self.misfit(&s);
-            let moved = next.iter().zip(&values).map(|(a, b)| (ln(*a as f64) - ln(*b as f64)).abs()).fold(0.0, f64::max);
+            let moved =
+                next.iter().zip(&values).map(|(a, b)| (ln(*a as f64) - ln(*b as f64)).abs()).fold(0.0, f64::max);
             (values, simulated) = (next, s);
             if moved < SMALL && gained < 1e-3 * misfit.max(1e-3) {
                 let jacobian = self.jacobian(self.rows, &values)?;
@@ -418,7 +445,7 @@ impl Step {
     fn with(&self, damping: f64) -> Vec<f64> {
         let mut step = vec![0.0; self.slopes.len()];
         for ((value, vector), slope) in self.eigen.values.iter().zip(&self.eigen.vectors).zip(&self.slopes) {
-            if *value > SAYS_SOMETHING {
+            if follows(*value, *slope) {
                 for (s, v) in step.iter_mut().zip(vector) {
                     *s -= slope / (value + damping) * v;
                 }
@@ -427,15 +454,28 @@ impl Step {
         step
     }
 
-    /// Whether the step is within what whole units and the noise of a difference quotient allow to be told.
-    fn small(&self, values: &Values, preset: &DevicePreset, params: &[Param]) -> bool {
+    /// Whether the step is within the noise of a difference quotient, or promises next to nothing.
+    fn small(&self, values: &Values, preset: &DevicePreset, params: &[Param], misfit: f64) -> bool {
         let gain: f64 = (self.eigen.values.iter().zip(&self.slopes))
-            .map(|(value, slope)| if *value > SAYS_SOMETHING { slope * slope / value } else { 0.0 })
+            .map(|(value, slope)| if follows(*value, *slope) { slope * slope / value } else { 0.0 })
             .sum();
-        gain < 0.1
-            || (self.with(LEAST_DAMPING).iter().zip(values).zip(params))
-                .all(|((s, v), p)| s.abs() <= (1.5 * p.unit(preset) as f64 / *v as f64).max(0.005))
+        let step = self.with(LEAST_DAMPING);
+        let near = |((s, v), p): ((&f64, &u64), &Param)| s.abs() <= (p.unit(preset) as f64 / *v as f64).max(0.005);
+        gain < 0.1_f64.max(0.02 * misfit) || step.iter().zip(values).zip(params).all(near)
     }
+
+    /// Whether the step changes sizes by hardly more than whole units allow.
+    fn within_units(&self, values: &Values, preset: &DevicePreset, params: &[Param]) -> bool {
+        let step = self.with(LEAST_DAMPING);
+        let within =
+            |((s, v), p): ((&f64, &u64), &Param)| !p.is_size() || s.abs() <= 2.0 * p.unit(preset) as f64 / *v as f64;
+        step.iter().zip(values).zip(params).all(within)
+    }
+}
+
+/// Whether a direction with this eigenvalue and slope is worth following.
+fn follows(value: f64, slope: f64) -> bool {
+    value > SAYS_SOMETHING || (value > SAYS_NOTHING && slope * slope / value > BEYOND_CHANCE)
 }
 
 /// The natural logarithm, the same on every machine.

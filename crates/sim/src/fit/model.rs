@@ -99,8 +99,7 @@ impl<'a> Model<'a> {
         let new: BTreeSet<Key> =
             wanted.iter().map(|(s, v)| self.key(*s, v)).filter(|k| !self.known.contains_key(k)).collect();
         let new: Vec<Key> = new.into_iter().collect();
-        let runs: Vec<Result<Outcome, ModelError>> =
-            new.par_iter().with_max_len(1).map(|key| self.run(key)).collect();
+        let runs: Vec<Result<Outcome, ModelError>> = new.par_iter().with_max_len(1).map(|key| self.run(key)).collect();
         for (key, run) in new.into_iter().zip(runs) {
             self.known.insert(key, run?);
         }
@@ -169,13 +168,12 @@ fn simulate<S: DieSched>(
     let host = HostConfig { hpb, ..preset.host };
     let mut stack = Stack::<S, NoData, (), Typed>::new(&preset.device, host, preset.delays, NoData, (), Typed)?;
     let blocks = setting.range_blocks;
-    stack
-        .precondition(LUN, 0, blocks, Layout::Sequential, seed)
-        .map_err(|_| ExecuteError::Precondition { blocks })?;
+    stack.precondition(LUN, 0, blocks, Layout::Sequential, seed).map_err(|_| ExecuteError::Precondition { blocks })?;
     let mut now = stack.start(Ns::ZERO)?;
     // Cannot fail: the range was checked to hold a request and to be within the unit.
     let stream = Stream::uniform_reads(0, blocks, setting.block_count, seed);
-    let mut reader = Reader { stream: stream.map_err(|_| ExecuteError::Precondition { blocks })?, batch: [READ; BATCH], at: BATCH };
+    let mut reader =
+        Reader { stream: stream.map_err(|_| ExecuteError::Precondition { blocks })?, batch: [READ; BATCH], at: BATCH };
     let mut flights = vec![(now, READ); setting.queue_depth as usize];
     for (cookie, flight) in flights.iter_mut().enumerate() {
         flight.1 = reader.submit(&mut stack, cookie as u32, now);

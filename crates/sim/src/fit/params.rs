@@ -56,6 +56,13 @@ pub const DEFAULT_PARAMS: [Param; 7] = [
     Param::HostDelay,
 ];
 
+/// Those of [`DEFAULT_PARAMS`] that a device has: what it does not do, or does in no time, stays so unless asked for.
+pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
+    let has_hpb = preset.device.hpb.is_some();
+    let needs_hpb = |p: &Param| *p == Param::ActiveRegions || matches!(p, Param::Time(i) if TIMES[*i].hpb_only);
+    DEFAULT_PARAMS.into_iter().filter(|p| p.value(preset) > 0 && (has_hpb || !needs_hpb(p))).collect()
+}
+
 impl Param {
     /// The parameter of a key.
     pub fn of_key(key: &str) -> Option<Param> {
@@ -140,6 +147,11 @@ impl Param {
             }
             Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
         }
+    }
+
+    /// Whether it is the size of something, counted in pieces, rather than a time.
+    pub fn is_size(self) -> bool {
+        matches!(self, Param::MapCache | Param::ActiveRegions)
     }
 
     /// Where a search begins: the preset's value, or where that is 0 and has no logarithm, a small one.
@@ -266,7 +278,7 @@ mod tests {
                     let made = made.unwrap_or_else(|e| panic!("{key} = {value} on {}: {e}", builtin.name));
                     assert_eq!(param.value(&made), value);
                 }
-                let start = param.value(&preset);
+                let start = param.start(&preset);
                 assert_eq!(param.realize(start as f64, &preset), start, "{key} of {}", builtin.name);
             }
         }

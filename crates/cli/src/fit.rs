@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath device fit`: reads measurements, has a device fitted to them and shows the result. It knows nothing of how
+//! fits are made.
+
+use crate::args::Fit as FitArgs;
+use crate::files::{read_text, write_whole};
+use crate::{output, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_sim::experiment::Shared;
+use readpath_sim::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
+use readpath_stack::config::{self, DevicePreset};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// `readpath device fit`.
+pub fn main(args: &FitArgs) -> Result<()> {
+    let preset = config::device::load(&args.device, &read_text).map_err(usage)?;
+    let rows = measurements(&args.measurements, &preset)?;
+    let params = if args.params.is_empty() { default_params(&preset) } else { params(&args.params)? };
+    let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
+
+    let shared = Arc::new(Shared::default());
+    let progress = output::Progress::start(shared.clone(), None);
+    let mut pool = rayon::ThreadPoolBuilder::new();
+    if let Some(n) = args.threads {
+        pool = pool.num_threads(usize::from(n));
+    }
+    let result = pool.build()?.install(|| fit(&preset, &rows, &options, &shared));
+    drop(progress);
+    let fit = result.map_err(|e| match e {
+        ModelError::Config(e) => usage(e),
+        e @ ModelError::Run { .. } => e.into(),
+    })?;
+
+    let source = args.measurements.display().to_string();
+    let mut doc = fit.document(&source)?;
+    doc.process = output::process();
+    let json = doc.to_json_pretty()?;
+    if let Some(path) = &args.out {
+        write_whole(path, device_file(&fit, &source)?.as_bytes())?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        out.write_all(json.as_bytes())?;
+    } else {
+        write!(out, "{}", tables(&fit, &doc.title))?;
+        if let Some(path) = &args.out {
+            writeln!(out, "\nFitted device: {}", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+fn measurements(path: &Path, preset: &DevicePreset) -> Result<Vec<Measurement>> {
+    let name = path.to_string_lossy();
+    let text = read_text(path).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
+    let rows = parse(&text, &name).map_err(usage)?;
+    check(&rows, preset, &name).map_err(usage)?;
+    Ok(rows)
+}
+
+fn params(keys: &[String]) -> Result<Vec<Param>> {
+    let of = |key: &String| {
+        let unknown = || anyhow!("--params: {key:?} cannot be fitted; known here: {}", Param::keys().join(", "));
+        Param::of_key(key.trim()).ok_or_else(|| usage(unknown()))
+    };
+    keys.iter().map(of).collect()
+}
+
+/// The fitted device as a file. What is written is read first.
+fn device_file(fit: &Fit, source: &str) -> Result<String> {
+    let mut text = String::from("# A device fitted to measurements with readpath device fit.\n");
+    // A name may hold anything; a comment is one line.
+    let one_line: String = source.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.push_str(&format!("# Measurements: {one_line}\n"));
+    for p in fit.params.iter().filter(|p| p.concerned) {
+        let (key, value) = (p.param.key(), p.param.show(p.fitted));
+        text.push_str(&format!("# {key}: {value}, {} (± {})\n", p.verdict.as_str(), p.error()));
+    }
+    text.push_str(&fit.preset.echo().to_toml());
+    config::device::parse(&text, "the fitted device")?;
+    Ok(text)
+}
+
+/// Right-aligned columns after a first one.
+fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |i: usize| {
+        let cells = rows.iter().map(|r| r[i].chars().count());
+        cells.chain([head[i].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let mut line = format!("{:<1$}", cells[0], widths[0]);
+        for (cell, width) in cells.iter().zip(&widths).skip(1) {
+            line.push_str(&format!("  {cell:>width$}"));
+        }
+        line + "\n"
+    };
+    let mut text = line(&head.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
+    for row in rows {
+        text.push_str(&line(row));
+    }
+    text
+}
+
+fn tables(fit: &Fit, title: &str) -> String {
+    let params: Vec<Vec<String>> = fit
+        .params
+        .iter()
+        .map(|p| {
+            let error = if p.concerned { p.error() } else { "-".to_owned() };
+            let verdict = p.verdict.as_str().to_owned();
+            vec![p.param.key().to_owned(), p.param.show(p.start), p.param.show(p.fitted), error, verdict]
+        })
+        .collect();
+    let rows: Vec<Vec<String>> = fit
+        .rows
+        .iter()
+        .map(|r| {
+            let m = &r.measurement;
+            let hpb = if m.setting.hpb { "on" } else { "off" };
+            let figure = |x: f64| if x < 1000.0 { format!("{x:.2}") } else { format!("{x:.0}") };
+            vec![
+                m.setting.to_string(),
+                hpb.to_owned(),
+                m.metric.name().to_owned(),
+                figure(m.value),
+                figure(r.before),
+                figure(r.simulated),
+                format!("{:+.2}", r.error_percent()),
+            ]
+        })
+        .collect();
+    let mut text = format!("{title}\n\n");
+    text.push_str(&table(&["parameter", "start", "fitted", "± error", "verdict"], &params));
+    text.push('\n');
+    text.push_str(&table(&["measurement", "HPB", "metric", "measured", "start", "fitted", "error %"], &rows));
+    text.push_str(&format!(
+        "\nrms error {:.2} %; {} steps, {} requests simulated\n",
+        fit.rms_percent(),
+        fit.iterations,
+        fit.simulated_ios
+    ));
+    for note in fit.notes() {
+        text.push_str(&format!("Note: {note}\n"));
+    }
+    text
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands where all is well: what they print, what they write, and that it is the same every time.
+
+mod common;
+
+use assert_cmd::cargo::cargo_bin;
+use common::{EXPERIMENT, JOB, Room};
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn without_process(mut document: Value) -> Value {
+    assert!(document["process"]["cpu_seconds"].is_number() && document["process"]["peak_rss_bytes"].is_u64());
+    document.as_object_mut().expect("an object").remove("process");
+    document
+}
+
+/// The document of an experiment has the fields of docs/formats/results.md.
+#[test]
+fn run_writes_document_and_page() {
+    let room = Room::new();
+    room.write("small.toml", EXPERIMENT);
+    let shown = room.good(&["run", "small.toml"]);
+    for part in ["A small experiment", "HPB off", "HPB on", "random read", "out/small/result.json"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let document = json(&room.read("out/small/result.json"));
+    let keys: Vec<&String> = document.as_object().expect("an object").keys().collect();
+    for key in [
+        "schema",
+        "experiment",
+        "title",
+        "description",
+        "rows",
+        "charts",
+        "simulated_ios",
+        "seed",
+        "configuration",
+        "notes",
+        "citations",
+        "process",
+    ] {
+        assert!(keys.iter().any(|k| *k == key), "{key} in {keys:?}");
+    }
+    assert_eq!(document["schema"], "readpath-results/1");
+    assert_eq!((&document["experiment"], &document["seed"]), (&Value::from("small"), &Value::from(7)));
+    assert_eq!(document["citations"][0], "nobody");
+    assert!(document["simulated_ios"].as_u64() >= Some(2 * 4 * 1024), "every record of every variant is read");
+    assert_eq!(document["configuration"]["experiment"]["workload"]["args"][0], "-r");
+    let rows = document["rows"].as_array().expect("rows");
+    for row in rows {
+        assert_eq!(row["case"], "reads");
+        assert!(row["variant"] == "HPB off" || row["variant"] == "HPB on", "{row}");
+        assert!(row["metric"].is_string() && row["unit"].is_string() && row["simulated"].is_number(), "{row}");
+        assert!(["fit", "predicted", "measured"].contains(&row["origin"].as_str().unwrap_or("")), "{row}");
+    }
+    let published: Vec<&Value> = rows.iter().filter(|r| !r["published"].is_null()).collect();
+    assert_eq!(published.len(), 1);
+    let value = |row: &Value, key: &str| row[key].as_f64().expect("a number");
+    let error = 100.0 * (value(published[0], "simulated") - 294.8) / 294.8;
+    assert!((value(published[0], "error_percent") - error).abs() < 1e-6);
+    // A page that loads nothing from anywhere.
+    let page = room.read("out/small/report.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    for outside in ["src=\"http", "href=\"http", "<script src", "<link", "@import", "url(http"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert_eq!(room.files().iter().filter(|f| f.to_string_lossy().contains(".part")).count(), 0);
+    // The same page from the document.
+    assert_eq!(room.good(&["report", "out/small/result.json", "--html", "again.html"]), "again.html\n");
+    assert_eq!(room.read("again.html"), page);
+}
+
+#[test]
+fn the_same_every_time() {
+    let room = Room::new();
+    room.write("small.toml", EXPERIMENT);
+    let run = |more: &[&str], out: &str| {
+        let printed = room.good(&[&["run", "small.toml", "--json", "--out", out], more].concat());
+        assert_eq!(json(&printed), json(&room.read(&format!("{out}/result.json"))), "printed as written");
+        // All the text but for the process, not only the values.
+        let (rest, process) = printed.split_once("\"process\"").expect("a process");
+        assert!(!process.contains("rows"), "the process comes last");
+        rest.to_owned()
+    };
+    let one = run(&["--threads", "1"], "one");
+    assert_eq!(run(&["--threads", "1"], "again"), one);
+    assert_eq!(run(&["--threads", "2"], "two"), one);
+    assert_eq!(run(&["--threads", "4000000000"], "many"), one);
+    assert_eq!(run(&[], "all"), one);
+    let page = |out| room.read(&format!("{out}/report.html")).lines().filter(|l| !l.contains("CPU")).count();
+    assert_eq!(page("one"), page("two"));
+    assert_ne!(run(&["--set", "flash.read_us=60"], "other"), one, "an override changes results");
+    let rows = |text: &str| json(&format!("{}}}", text.trim_end().trim_end_matches(',')))["rows"].clone();
+    assert_eq!(rows(&run(&["--wire"], "wire")), rows(&one), "through UPIUs as bytes, nothing is different");
+    let chosen = json(&room.good(&["run", "small.toml", "--json", "--variant", "HPB on"]));
+    assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB on"));
+}
+
+/// The published line, typed as it is but for the size.
+#[test]
+fn iozone_as_published() {
+    let room = Room::new();
+    let names: Vec<String> = (1..=16).map(|i| format!("mnt/tmp_{i}")).collect();
+    let line = "iozone --hpb dcm --json -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 1m -F";
+    let args: Vec<&str> = line.split(' ').chain(names.iter().map(String::as_str)).collect();
+    let document = without_process(json(&room.good(&args)));
+    let rows = document["rows"].as_array().expect("rows");
+    let read = rows.iter().find(|r| r["metric"] == "random_read_throughput").expect("the row");
+    assert_eq!((&read["unit"], &read["variant"]), (&Value::from("MiB/s"), &Value::from("HPB on")));
+    assert!(read["simulated"].as_f64() > Some(10.0));
+    assert!(rows.iter().any(|r| r["metric"] == "random_write_throughput"), "-i2 writes too");
+    assert!(room.files().is_empty(), "nothing is written without --out");
+    // Both sides by default, and the table.
+    let shown = room.good(&["iozone", "--precondition", "random", "--seed", "3", "--", "-i2", "-s", "1m"]);
+    assert!(shown.contains("HPB off") && shown.contains("HPB on") && shown.contains("requests simulated"), "{shown}");
+}
+
+#[test]
+fn fio_in_both_shapes() {
+    let room = Room::new();
+    room.write("job.fio", JOB);
+    let shown = room.good(&["fio", "job.fio", "--precondition", "none"]);
+    assert!(shown.contains("read IOPS") && shown.contains("HPB on"), "{shown}");
+    let args = ["fio", "job.fio", "--hpb", "dcm", "--output-format"];
+    let plain = room.good(&[&args[..], &["json"]].concat());
+    let document = json(&plain);
+    assert!(document["fio version"].as_str().is_some_and(|v| v.starts_with("fio-")));
+    let job = &document["jobs"][0];
+    assert_eq!((&job["jobname"], &job["job options"]["iodepth"]), (&Value::from("reader"), &Value::from("8")));
+    assert_eq!(job["read"]["total_ios"], 1024);
+    for key in ["io_bytes", "bw_bytes", "bw", "iops", "runtime", "slat_ns", "clat_ns", "lat_ns", "iops_mean"] {
+        assert!(!job["read"][key].is_null(), "{key}");
+    }
+    assert!(job["read"]["clat_ns"]["percentile"]["99.000000"].is_u64());
+    for key in ["write", "trim", "sync", "iodepth_level", "latency_us", "usr_cpu", "error", "groupid"] {
+        assert!(!job[key].is_null(), "{key}");
+    }
+    assert!(job["read"]["clat_ns"]["bins"].is_null());
+    let plus = json(&room.good(&[&args[..], &["json+"]].concat()));
+    assert!(plus["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
+    // Into a file, beside our own document.
+    assert_eq!(room.good(&[&args[..], &["json", "--output", "fio.json", "--out", "out"]].concat()), "");
+    assert_eq!(room.read("fio.json"), plain);
+    assert_eq!(json(&room.read("out/result.json"))["schema"], "readpath-results/1");
+}
+
+#[test]
+fn trace() {
+    let room = Room::new();
+    room.write("job.fio", JOB);
+    let trace = |more: &[&str]| {
+        let output = room.output(&[&["fio", "job.fio", "--hpb", "dcm", "--trace-io", "t.json"], more].concat());
+        assert!(output.status.success());
+        let said = common::text(&output.stderr).to_owned();
+        (json(&room.read("t.json")).as_array().expect("an array").len(), said)
+    };
+    let (events, said) = trace(&[]);
+    assert!(events > 4 * 1024, "{events} events of 1024 requests");
+    assert_eq!(said, format!("t.json: {events} events\n"));
+    let first = room.read("t.json");
+    trace(&[]);
+    assert_eq!(room.read("t.json"), first, "the same bytes every time");
+    let (few, _) = trace(&["--trace-io-limit", "10"]);
+    assert!(few < 400, "{few} events of ten requests");
+    // Of one run of an experiment.
+    room.write("small.toml", EXPERIMENT);
+    let output = room.output(&["run", "small.toml", "--variant", "HPB on", "--out", "out", "--trace-io", "u.json"]);
+    assert!(output.status.success() && json(&room.read("u.json")).is_array());
+}
+
+#[test]
+fn devices() {
+    let room = Room::new();
+    let list = room.good(&["device", "list"]);
+    let names: Vec<&str> = list.lines().filter_map(|l| l.split(' ').next()).collect();
+    for name in ["ufs21-64g", "ufs31-256g", "ufs40-512g", "mqsim-64g"] {
+        assert!(names.contains(&name), "{name} in {list}");
+    }
+    let files: Vec<String> = names.iter().map(|n| format!("{n}.toml")).collect();
+    for (name, file) in names.iter().zip(&files) {
+        // What is shown is a device file, which shows as itself and runs as itself.
+        let shown = room.good(&["device", "show", name]);
+        assert!(shown.lines().any(|l| l.starts_with("# ")), "facts follow as comments");
+        room.write(file, &shown);
+        assert_eq!(room.good(&["device", "show", file]), shown);
+    }
+    let mut check = vec!["device", "check"];
+    check.extend(files.iter().map(String::as_str));
+    let checked = room.good(&check);
+    assert_eq!(checked.lines().count(), names.len());
+    assert!(checked.starts_with("ufs21-64g.toml: ufs21-64g is a device\n"), "{checked}");
+    let changed =
+        room.good(&["device", "show", "ufs21-64g", "--set", "map_cache.size_kib=512", "--set", "lu[0].blocks=4096"]);
+    assert!(changed.contains("size_kib = 512") && changed.contains("blocks = 4096"), "{changed}");
+    room.write("job.fio", JOB);
+    let run =
+        |device| without_process(json(&room.good(&["fio", "job.fio", "--json", "--device", device])))["rows"].clone();
+    assert_eq!(run("ufs21-64g.toml"), run("ufs21-64g"));
+}
+
+#[test]
+fn help_and_version() {
+    let room = Room::new();
+    for command in [
+        &[][..],
+        &["reproduce"],
+        &["run"],
+        &["iozone"],
+        &["fio"],
+        &["device"],
+        &["device", "list"],
+        &["device", "show"],
+        &["device", "check"],
+        &["report"],
+        &["bench"],
+    ] {
+        let help = room.good(&[command, &["--help"]].concat());
+        assert!(help.contains("Usage: readpath") && help.len() > 100, "{command:?}: {help}");
+    }
+    assert_eq!(room.good(&["--version"]), concat!("readpath ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn bench_prints_what_was_asked_for() {
+    let room = Room::new();
+    let args = ["bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"];
+    assert!(room.good(&args).starts_with("qd1-sram-hit "));
+    let document = json(&room.good(&[&args[..], &["--json"]].concat()));
+    assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
+}
+
+/// Ctrl-C in a run that would take long.
+#[test]
+fn interrupted() {
+    let room = Room::new();
+    room.write("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
+    for more in [&["--out", "out"][..], &["--hpb", "off", "--trace-io", "t.json"]] {
+        let before = room.files();
+        let mut command = Command::new(cargo_bin("readpath"));
+        command.current_dir(room.path("")).args(["fio", "job.fio"]).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+        // Once its output is there, it listens to signals or will in a moment.
+        let begun = std::time::Instant::now();
+        while room.files() == before && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+        assert!(kill.success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{more:?}");
+        let mut said = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
+        assert_eq!(said, "readpath: interrupted; nothing was written\n");
+        assert_eq!(room.files(), before, "{more:?}");
+    }
+}
+
+/// Whoever reads our output may stop at any time.
+#[test]
+fn closed_pipes() {
+    let room = Room::new();
+    room.write("small.toml", EXPERIMENT);
+    room.write("job.fio", JOB);
+    room.write("device.toml", &room.good(&["device", "show", "ufs21-64g"]));
+    room.good(&["run", "small.toml", "--out", "out"]);
+    for args in [
+        &["run", "small.toml"][..],
+        &["run", "small.toml", "--json"],
+        &["fio", "job.fio", "--hpb", "off", "--output-format", "json"],
+        &["device", "list"],
+        &["device", "show", "ufs21-64g"],
+        &["device", "check", "device.toml", "device.toml"],
+        &["report", "out/result.json"],
+        &["--help"],
+        &["bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"],
+    ] {
+        let mut command = Command::new(cargo_bin("readpath"));
+        command.current_dir(room.path("")).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
+        let status = child.wait().expect("it ends");
+        assert!(status.success(), "{args:?}: {status} {said}");
+        assert_eq!(said, "", "{args:?}");
+    }
+    // And of what it complains about.
+    let mut command = Command::new(cargo_bin("readpath"));
+    command.args(["device", "show", "none"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    drop(child.stderr.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath device fit` as a user meets it: tables, documents, files and mistakes.
+
+use assert_cmd::Command;
+use std::fs;
+use tempfile::TempDir;
+
+const MEASURED: &str = "range_gib,queue_depth,hpb,metric,value\n\
+                        0.5,31,off,throughput_mib_s,260\n\
+                        4,31,off,throughput_mib_s,160\n\
+                        8,31,off,throughput_mib_s,143\n";
+
+/// Runs a fit of `csv` in a folder of its own.
+fn fit(csv: &str, more: &[&str]) -> (TempDir, std::process::Output) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("m.csv"), csv).unwrap();
+    let mut command = Command::cargo_bin("readpath").unwrap();
+    command.current_dir(folder.path()).args(["device", "fit", "m.csv", "--ios", "3000"]).args(more);
+    let output = command.output().unwrap();
+    (folder, output)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_fit_shows_tables_and_writes_a_device_that_can_be_used() {
+    let params = "firmware.flash_op_us,map_cache.size_kib,flash.read_us";
+    let (folder, output) = fit(MEASURED, &["--params", params, "--out", "fitted.toml"]);
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let line = |key: &str| shown.lines().find(|l| l.starts_with(key)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert!(line("firmware.flash_op_us").ends_with("  identified"), "{shown}");
+    assert!(line("flash.read_us").ends_with("not identified"), "{shown}");
+    assert!(shown.contains("To learn more, measure"), "{shown}");
+    let file = folder.path().join("fitted.toml");
+    Command::cargo_bin("readpath").unwrap().args(["device", "check"]).arg(&file).assert().success();
+    let device = fs::read_to_string(&file).unwrap();
+    assert!(device.contains("to = \"measurements\""), "{device}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_document_holds_measured_and_fitted_values() {
+    let (_folder, output) = fit(MEASURED, &["--params", "firmware.flash_op_us", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let doc = readpath_results::Document::from_json(&text(&output.stdout)).unwrap();
+    assert_eq!(doc.rows.len(), 3);
+    assert_eq!(doc.rows[0].published, Some(260.0));
+    assert_eq!(doc.rows[0].case, "512 MiB, queue depth 31");
+    assert_eq!(doc.configuration["fit"]["parameters"][0]["verdict"], "identified");
+}
+
+#[test]
+fn mistakes_end_with_status_2_and_say_where() {
+    for (csv, more, wanted) in [
+        ("", &[][..], "m.csv: is empty"),
+        ("range,value\n", &[], "m.csv:1: \"range\" is not a column"),
+        (&MEASURED.replace("160", "-1"), &[], "m.csv:3: value is \"-1\""),
+        (&MEASURED.replace("\n8,", "\n80,"), &[], "m.csv:4: range is 80 GiB"),
+        (MEASURED, &["--params", "flash.red_us"], "\"flash.red_us\" cannot be fitted; known here: firmware"),
+        (MEASURED, &["--device", "nothing"], "nothing"),
+        (MEASURED, &["--threads", "0"], "1..=1024"),
+    ] {
+        let (_folder, output) = fit(csv, more);
+        assert_eq!(output.status.code(), Some(2), "{wanted}");
+        assert!(text(&output.stderr).contains(wanted), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+}
