@@ -42,8 +42,8 @@ fn the_echo_has_the_keys_and_units_of_the_file() {
     for (pointer, value) in [
         ("/schema", serde_json::json!("readpath-device/1")),
         ("/flash/erase_us", 3500.0.into()),
-        ("/firmware/hpb_read_extra_us", 0.3.into()),
-        ("/map_cache/size_kib", 1296.into()),
+        ("/firmware/hpb_read_extra_us", 0.25.into()),
+        ("/map_cache/size_kib", 1440.into()),
         ("/write_buffer/size_kib", 768.into()),
         ("/hpb/region_mib", 16.into()),
         ("/hpb/repeat_after_ms", 10.0.into()),
@@ -80,7 +80,7 @@ fn sums_of_the_presets() {
 fn times_are_exact() {
     let p = preset("ufs21-64g");
     let (d, delays) = (&p.device, p.delays);
-    assert_eq!((d.firmware.flash_op, d.firmware.hpb_read_extra), (Ns(13_000), Ns(300)));
+    assert_eq!((d.firmware.flash_op, d.firmware.hpb_read_extra), (Ns(13_000), Ns(250)));
     assert_eq!((d.link.request, d.link.block, d.link.response), (Ns(500), Ns(3_900), Ns(100)));
     assert_eq!((d.flash.erase, d.hpb.unwrap().repeat_after), (Ns(3_500_000), Ns(10_000_000)));
     assert_eq!((delays.to_link, delays.from_link), (Ns(10_000), Ns(15_000)));
@@ -99,10 +99,10 @@ fn mistake(old: &str, new: &str, key: &str, says: &str) {
 
 #[test]
 fn mistakes_in_the_text() {
-    mistake("size_kib = 1296", "size_kib = = 1", "", "this is not TOML");
+    mistake("size_kib = 1440", "size_kib = = 1", "", "this is not TOML");
     mistake("queue_depth = 32", "queue_depth = ", "", "this is not TOML");
     mistake("[host]", "[host", "", "this is not TOML");
-    let text = replaced(ufs21(), "size_kib = 1296", "size_kib = 1296\nsize_kib = 3");
+    let text = replaced(ufs21(), "size_kib = 1440", "size_kib = 1440\nsize_kib = 3");
     let e = parse(&text, "test.toml").unwrap_err();
     points_at(&e, &text, "size_kib = 3", "size_kib", "stands twice");
     let e = parse("", "test.toml").unwrap_err();
@@ -186,7 +186,7 @@ fn what_the_device_finds_wrong_points_at_its_key() {
         ("suspend", "suspend_us = 0.0"),
         ("suspend", "resume_us = 0.0"),
         ("firmware", "flash_op_us = 13.0"),
-        ("firmware", "hpb_read_extra_us = 0.30"),
+        ("firmware", "hpb_read_extra_us = 0.25"),
         ("firmware", "write_command_us = 5.0"),
         ("firmware", "buffer_read_us = 13.0"),
         ("firmware", "make_entry_us = 0.02"),
@@ -204,7 +204,7 @@ fn what_the_device_finds_wrong_points_at_its_key() {
     }
     let map_page = "page_bytes = 16384\n\n[write";
     mistake(map_page, "page_bytes = 8192\n\n[write", "map_cache.page_bytes", "it must be 4096 or 16384");
-    mistake("size_kib = 1296", "size_kib = 8", "map_cache.size_kib", "is 8192; the map cache must hold at least");
+    mistake("size_kib = 1440", "size_kib = 8", "map_cache.size_kib", "is 8192; the map cache must hold at least");
     mistake("size_kib = 768", "size_kib = 8", "write_buffer.size_kib", "at least one multi-plane page of 4 blocks");
     mistake("capacity_gib = 64", "blocks = 0", "lu[0].blocks", "1 to 2^31 - 1 blocks");
     mistake("capacity_gib = 64", "capacity_gib = 0", "lu[0].capacity_gib", "1 to 2^31 - 1 blocks");
@@ -264,7 +264,7 @@ fn overrides_act_as_if_they_stood_in_the_file() {
     let p = preset("ufs21-64g");
     let q = p.with_override("map_cache.size_kib", "2048").unwrap();
     assert_eq!(q.device.map_cache_bytes, 2 << 20);
-    assert_eq!(q.with_override("map_cache.size_kib", "1296").unwrap().device, p.device);
+    assert_eq!(q.with_override("map_cache.size_kib", "1440").unwrap().device, p.device);
     assert_eq!(p.with_override("scheduler", "exact").unwrap().scheduler, Scheduler::Exact);
     assert_eq!(p.with_override("scheduler", "\"exact\"").unwrap().scheduler, Scheduler::Exact);
     assert_eq!(p.with_override("firmware.flash_op_us", "0.001").unwrap().device.firmware.flash_op, Ns(1));
