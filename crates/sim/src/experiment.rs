@@ -111,7 +111,10 @@ fn workload(
             iozone::random(total, *threads, record_kib * 1024, seed)?
         }
         Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, &context)?,
-        Source::Fio(Fio::Text { text, .. }) => fio::parse(&experiment.file, text, read, &context)?,
+        Source::Fio(Fio::Text { text, .. }) => {
+            // Lines are counted from the start of the text, so the name says so.
+            fio::parse(&format!("{}: workload.text", experiment.file), text, read, &context)?
+        }
     })
 }
 
