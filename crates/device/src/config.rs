@@ -133,7 +133,7 @@ pub struct DeviceConfig {
 /// Why a device cannot exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field at fault, as a path of [`DeviceConfig`] ("hpb.sub_region_size", "lus[0].blocks").
+    /// The field at fault, as a path of [`DeviceConfig`] (`hpb.sub_region_size`, `lus[0].blocks`).
     pub field: String,
     /// What is wrong and what would be right.
     pub message: String,

@@ -9,7 +9,7 @@ use readpath_stack::config::{ConfigFileError, DevicePreset, Override};
 /// A parameter. All count in whole units: nanoseconds, KiB or regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Param {
-    /// A time with a key of its own; index into [`TIMES`].
+    /// A time with a key of its own; index into the table of them.
     Time(usize),
     /// Delay of the host's software, there and back.
     HostDelay,
