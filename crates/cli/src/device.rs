@@ -99,6 +99,9 @@ fn check(files: &[std::path::PathBuf]) -> Result<()> {
 
 fn check_one(file: &Path) -> Result<String> {
     let name = file.to_string_lossy();
+    if !file.exists() && file.extension().is_none() {
+        return Ok(config::device::load(&name, &read_text)?.name);
+    }
     let text = read_text(file).with_context(|| format!("{name}: cannot read"))?;
     Ok(config::device::parse(&text, &name)?.name)
 }

@@ -502,6 +502,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.firmware.push_back((self.firmware_free, work));
     }
 
+    /// The firmware core is busy for `cost` from `now` on, with nothing that anybody waits for.
+    pub(crate) fn occupy_firmware(&mut self, now: Ns, cost: Ns) {
+        if cost > Ns::ZERO {
+            self.firmware_free = now.max(self.firmware_free) + cost;
+        }
+    }
+
     /// Reserves the link to the host from `at` on for `span`; returns the end.
     #[inline]
     pub(crate) fn link_up(&mut self, at: Ns, tag: u8, span: Ns) -> Ns {

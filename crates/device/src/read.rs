@@ -118,6 +118,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 n
             }
             state => {
+                // The entry, if one came, has been checked in vain.
+                self.occupy_firmware(now, extra);
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
                 let most = most.min(OPS_PER_REQUEST - self.slots[usize::from(tag)].in_flight);
                 // Buffered blocks further on are found when the run is translated.

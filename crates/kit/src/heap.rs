@@ -32,11 +32,12 @@ impl DeadlineHeap {
     /// Adds a deadline for `slot`.
     ///
     /// # Panics
-    /// When `at` is beyond [`DeadlineHeap::LATEST`]: a wrapped time would silently reorder the run.
+    /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would silently
+    /// reorder the run. Whoever takes times or counts from a user bounds them first.
     #[inline]
     pub fn push(&mut self, at: Ns, slot: u32) {
         assert!(at <= Self::LATEST, "virtual time exceeds 52 days");
-        debug_assert!(slot < Self::SLOTS);
+        assert!(slot < Self::SLOTS, "slot {slot} of {}", Self::SLOTS);
         self.heap.push(Reverse(at.0 << SLOT_BITS | u64::from(slot)));
     }
 

@@ -8,6 +8,8 @@ use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{DeadlineHeap, Ns};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind, Job, Phase};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use thiserror::Error;
 
 /// Why a run stopped.
@@ -34,6 +36,12 @@ pub enum RunError {
         meaning: &'static str,
         /// Virtual time.
         at: Ns,
+    },
+    /// Virtual time has gone further than the model can count.
+    #[error("the run goes beyond {limit} of virtual time; shorten its pauses, delays or rates")]
+    TooLong {
+        /// The limit.
+        limit: Ns,
     },
     /// Nothing can happen any more though requests are outstanding.
     #[error("the run stands still at {0} with requests outstanding")]
@@ -75,6 +83,8 @@ struct Running<'a> {
     submitted: u64,
     bytes: u64,
     since_think: u32,
+    /// A pause begins when everything in flight has ended.
+    thinking: bool,
     /// Before this time nothing is submitted (start delay, pause, rate).
     not_before: Ns,
     /// Whether a timer for `not_before` is pending.
@@ -98,13 +108,17 @@ pub struct Runner {
     lun: u8,
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
-    timers: DeadlineHeap,
+    /// Jobs that wait for a time. Jobs may be more than a [`DeadlineHeap`] can tell apart, and timers are rare.
+    timers: BinaryHeap<Reverse<(Ns, u32)>>,
 }
+
+/// Runs stop a day before the deadlines of the device run out of bits.
+const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
 
 impl Runner {
     /// A runner for logical unit `lun`, from virtual time `now` on.
     pub fn new(lun: u8, now: Ns) -> Self {
-        Runner { now, lun, in_flight: Vec::new(), free: Vec::new(), timers: DeadlineHeap::default() }
+        Runner { now, lun, in_flight: Vec::new(), free: Vec::new(), timers: BinaryHeap::new() }
     }
 
     /// Virtual time.
@@ -141,12 +155,19 @@ impl Runner {
                     return Err(RunError::Interrupted);
                 }
             }
-            let next = stack.advance_to_reply(self.timers.next());
+            let timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
+            let next = stack.advance_to_reply(timer);
             if next == Ns::NEVER {
                 break;
             }
+            if next > LATEST {
+                return Err(RunError::TooLong { limit: LATEST });
+            }
             self.now = next;
-            while let Some((_, i)) = self.timers.pop_due(next) {
+            while let Some(&Reverse((at, i))) = self.timers.peek()
+                && at <= next
+            {
+                self.timers.pop();
                 jobs[i as usize].timer = false;
                 self.fill(stack, &mut jobs[i as usize], i, next);
             }
@@ -172,10 +193,13 @@ impl Runner {
         now: Ns,
     ) {
         while job.outstanding < job.job.iodepth && !job.ended {
+            if job.thinking {
+                return;
+            }
             if job.not_before > now {
                 if !job.timer {
                     job.timer = true;
-                    self.timers.push(job.not_before, index);
+                    self.timers.push(Reverse((job.not_before, index)));
                 }
                 return;
             }
@@ -201,7 +225,7 @@ impl Runner {
             };
             let (lun, block, blocks) = (self.lun, io.block, u32::from(io.blocks));
             stack.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
-            job.pace(io, now);
+            job.pace(io);
         }
     }
 }
@@ -226,6 +250,7 @@ impl<'a> Running<'a> {
             submitted: 0,
             bytes: 0,
             since_think: 0,
+            thinking: false,
             not_before: started,
             timer: false,
             started,
@@ -282,6 +307,11 @@ impl<'a> Running<'a> {
     #[inline]
     fn completed(&mut self, flight: InFlight, now: Ns) {
         self.outstanding -= 1;
+        if self.thinking && self.outstanding == 0 {
+            // fio pauses after completion, with nothing in flight.
+            self.thinking = false;
+            self.not_before = self.not_before.max(now + self.job.think.time);
+        }
         if now >= self.stats.start {
             // A request that began before the end of the ramp is not measured, but its end is work of the measured time.
             if flight.since >= self.stats.start {
@@ -293,13 +323,13 @@ impl<'a> Running<'a> {
 
     /// Pauses and rates after a submission.
     #[inline]
-    fn pace(&mut self, io: Io, now: Ns) {
+    fn pace(&mut self, io: Io) {
         let think = self.job.think;
         if think.time > Ns::ZERO {
             self.since_think += 1;
             if self.since_think >= think.every.max(1) {
                 self.since_think = 0;
-                self.not_before = self.not_before.max(now + think.time);
+                self.thinking = true;
             }
         }
         if let Some(Some(rate)) = self.job.rate_iops.get(io.kind as usize) {
