@@ -290,11 +290,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_map_loads(now, tag);
     }
 
-    fn issue_map_loads(&mut self, now: Ns, tag: u8) {
+    pub(crate) fn issue_map_loads(&mut self, now: Ns, tag: u8) {
         loop {
             let slot = &mut self.slots[usize::from(tag)];
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 break;
+            }
+            if !self.ops.has_room() {
+                // Its own operations, if it has any, will bring it back here.
+                if slot.in_flight == 0 {
+                    self.starved.push_back((tag, slot.life));
+                }
+                return;
             }
             let page = self.map.page_of(slot.lpn) + slot.issued;
             slot.issued += 1;

@@ -75,6 +75,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) waiters: Vec<OpId>,
     /// Reads whose map page found every frame taken by a load.
     pub(crate) stalled: VecDeque<OpId>,
+    /// Requests that go on when enough operations are free again.
+    pub(crate) starved: VecDeque<(u8, u32)>,
     pub(crate) buffer: WriteBuffer,
     pub(crate) waiting_writes: VecDeque<(u8, u32)>,
     pub(crate) alloc: Allocator,
@@ -127,6 +129,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             waiters: vec![NO_OP; cache.frames() as usize],
             cache,
             stalled: VecDeque::new(),
+            starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
             alloc: Allocator::new(g, config.map_superblocks()),
@@ -598,6 +601,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::Program => self.programmed(now, done.op),
             Job::Erase => self.erased(now, done.op),
             Job::Free => unreachable!("a freed operation is not scheduled"),
+        }
+        while !self.starved.is_empty() && self.ops.has_room() {
+            let Some((tag, life)) = self.starved.pop_front() else { return };
+            if self.is_alive(tag, life) {
+                match self.slots[usize::from(tag)].kind {
+                    Kind::Other => self.issue_map_loads(now, tag),
+                    _ => self.issue_reads(now, tag, false),
+                }
+            }
         }
     }
 

@@ -90,6 +90,14 @@ impl OpPool {
         &mut self.ops[usize::from(id)]
     }
 
+    /// Whether new work may begin. What has begun may still need operations of its own, and so may programs and erases;
+    /// resets and aborts leave operations in flight that nobody waits for, on top of what the limits per request allow.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        const RESERVE: usize = 2000;
+        self.free.len() >= RESERVE
+    }
+
     /// Operations in use.
     pub fn in_use(&self) -> usize {
         self.ops.len() - self.free.len()

@@ -77,11 +77,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Begins work for as much of the request as its limit allows.
-    fn issue_reads(&mut self, now: Ns, tag: u8, first_is_hpb: bool) {
+    pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, first_is_hpb: bool) {
         let mut extra = if first_is_hpb { self.config.firmware.hpb_read_extra } else { Ns::ZERO };
         loop {
             let slot = &self.slots[usize::from(tag)];
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
+                return;
+            }
+            if !self.ops.has_room() {
+                // Its own operations, if it has any, will bring it back here.
+                if slot.in_flight == 0 {
+                    self.starved.push_back((tag, slot.life));
+                }
                 return;
             }
             let (index, lpn, life) = (slot.issued, slot.lpn + slot.issued, slot.life);

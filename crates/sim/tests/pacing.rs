@@ -6,7 +6,7 @@ mod common;
 
 use readpath_flash::Lean;
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, Form, HpbEntry};
+use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Status};
 use readpath_sim::{RunError, Runner};
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_workload::{Job, Phase, Stream, Think};
@@ -59,6 +59,33 @@ fn a_run_of_months_is_an_error() {
     let mut phase = Phase { name: String::new(), jobs: vec![job] };
     let result = runner.phase(&mut stack, &mut phase, &mut ());
     assert!(matches!(result, Err(RunError::TooLong { .. })), "{result:?}");
+}
+
+#[test]
+fn resets_one_upon_another_leave_no_operation_behind() {
+    let mut config = common::device(BLOCKS);
+    config.queue_depth = 64;
+    let mut bare = common::Bare::new(&config);
+    bare.device.precondition(0, 0, BLOCKS, readpath_device::Layout::Random, 1, |_, _| ()).expect("room");
+    let now = bare.now;
+    for _ in 0..12 {
+        for tag in 0..64 {
+            let cdb = Cdb::Read { form: Form::Ten, lba: u64::from(tag) * 8, blocks: 64, flags: 0 };
+            let body = RequestBody::Command(Command { expected_bytes: 64 * 4096, cdb });
+            bare.device.submit(now, &Request { lun: 0, tag, body }, &[]);
+        }
+        // Long enough for the requests to arrive, far too short for flash to serve them.
+        bare.now += Ns::from_us(40);
+        bare.device.advance(bare.now);
+        bare.device.hardware_reset();
+    }
+    while bare.device.next_deadline() != Ns::NEVER {
+        bare.device.advance(bare.device.next_deadline());
+    }
+    assert_eq!(bare.device.ops_in_use(), 0);
+    bare.command(Cdb::TestUnitReady, 0);
+    let (reply, _) = bare.command(Cdb::Read { form: Form::Ten, lba: 1, blocks: 64, flags: 0 }, 64 * 4096);
+    assert!(matches!(reply.body, ReplyBody::Response(r) if r.status == Status::Good), "{reply:?}");
 }
 
 #[test]
