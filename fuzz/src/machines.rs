@@ -3,7 +3,7 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, UfsDevice,
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, UfsDevice,
     Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
@@ -251,9 +251,10 @@ fn device() -> DeviceConfig {
             verification: Verification::On,
         }),
         entry_key: [0x5EED, 0xC0FFEE],
+        ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },
     };
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
-    config.geometry.blocks_per_plane += config.map_superblocks();
+    config.geometry.blocks_per_plane += config.meta_superblocks();
     config
 }
 

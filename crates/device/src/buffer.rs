@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The write buffer: blocks that were accepted and are not in flash yet. It knows slots, their order and who waits for
-//! them; not where they will go.
+//! them, and for each what flash holds of the same block meanwhile; not where they will go.
 
+use crate::ftl::Entry;
+use crate::journal::Mark;
 use std::collections::VecDeque;
 
 /// Ends a chain of slots.
@@ -19,20 +21,42 @@ enum State {
 #[derive(Clone, Copy)]
 struct Slot {
     state: State,
+    hot: bool,
     /// Request that waits until this block is in flash, and its life.
     fua: (u8, u32),
     lpn: u32,
     /// Next slot of the same program.
     next: u16,
-    seq: u64,
+    /// Order of acceptance, to know what a flush waits for.
+    order: u64,
+    sequence: u32,
+    /// What flash holds of the block, while this slot is the newest of it.
+    under: Entry,
+    /// The slot that held the block before, if it was still in use then.
+    older: u16,
+    /// Trimmed, or overtaken by newer data: when it reaches flash it means nothing.
+    dead: bool,
+    /// The record of the journal that trimmed it; 0 if newer data in flash overtook it.
+    killed_by: Mark,
+    /// What killed it was in flash already when its program began, so the spare area names no block.
+    void: bool,
+}
+
+impl Slot {
+    /// What comes first kills.
+    fn kill(&mut self, by: Mark) {
+        self.killed_by = if self.dead { self.killed_by.min(by) } else { by };
+        self.dead = true;
+    }
 }
 
 /// See the module.
 pub struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    filled: VecDeque<u16>,
-    seq: u64,
+    /// Filled slots: not hot, hot.
+    filled: [VecDeque<u16>; 2],
+    order: u64,
     /// Filled slots up to this number must not wait for a full page.
     flush_below: u64,
     syncs: Vec<Sync>,
@@ -45,11 +69,36 @@ struct Sync {
     left: u32,
 }
 
+/// A block to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    /// Logical page.
+    pub lpn: u32,
+    /// Orders it among writes.
+    pub sequence: u32,
+    /// What flash holds of the block.
+    pub under: Entry,
+    /// The slot that held the block until now, if any.
+    pub older: Option<u16>,
+    /// Whether it was overwritten not long ago.
+    pub hot: bool,
+    /// Who waits for it to reach flash, and its life.
+    pub fua: Option<(u8, u32)>,
+}
+
 /// A slot that has left the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Freed {
     /// The logical page it held.
     pub lpn: u32,
+    /// Its sequence number.
+    pub sequence: u32,
+    /// What flash held of the block, if the slot was the newest of it.
+    pub under: Entry,
+    /// Trimmed, or overtaken by newer data: it means nothing any more.
+    pub dead: bool,
+    /// It was so already when its program began, so the spare area names no block.
+    pub void: bool,
     /// Next slot of the same program, or [`NO_SLOT`].
     pub next: u16,
     /// The request that waited for it, if any, and its life.
@@ -59,28 +108,54 @@ pub struct Freed {
 impl WriteBuffer {
     /// An empty buffer of `blocks` slots.
     pub fn new(blocks: u32) -> Self {
-        let free = Slot { state: State::Free, fua: (NO_TAG, 0), lpn: 0, next: NO_SLOT, seq: 0 };
+        let free = Slot {
+            state: State::Free,
+            hot: false,
+            fua: (NO_TAG, 0),
+            lpn: 0,
+            next: NO_SLOT,
+            order: 0,
+            sequence: 0,
+            under: Entry::UNMAPPED,
+            older: NO_SLOT,
+            dead: false,
+            killed_by: 0,
+            void: false,
+        };
         let blocks = blocks.min(u32::from(NO_SLOT)) as u16;
+        let queue = || VecDeque::with_capacity(usize::from(blocks));
         WriteBuffer {
             slots: vec![free; usize::from(blocks)],
             free: (0..blocks).rev().collect(),
-            filled: VecDeque::with_capacity(usize::from(blocks)),
-            seq: 0,
+            filled: [queue(), queue()],
+            order: 0,
             flush_below: 0,
             syncs: Vec::new(),
         }
     }
 
-    /// Takes a slot for `lpn`; `fua` names the request that waits for it to reach flash.
-    pub fn put(&mut self, lpn: u32, fua: Option<(u8, u32)>) -> Option<u16> {
+    /// Takes a slot for a block.
+    pub fn put(&mut self, block: Accepted) -> Option<u16> {
         let slot = self.free.pop()?;
-        let seq = self.seq;
-        self.seq += 1;
-        self.slots[usize::from(slot)] =
-            Slot { state: State::Filled, fua: fua.unwrap_or((NO_TAG, 0)), lpn, next: NO_SLOT, seq };
-        self.filled.push_back(slot);
-        if fua.is_some() {
-            self.flush_below = self.seq;
+        let order = self.order;
+        self.order += 1;
+        self.slots[usize::from(slot)] = Slot {
+            state: State::Filled,
+            hot: block.hot,
+            fua: block.fua.unwrap_or((NO_TAG, 0)),
+            lpn: block.lpn,
+            next: NO_SLOT,
+            order,
+            sequence: block.sequence,
+            under: block.under,
+            older: block.older.unwrap_or(NO_SLOT),
+            dead: false,
+            killed_by: 0,
+            void: false,
+        };
+        self.filled[usize::from(block.hot)].push_back(slot);
+        if block.fua.is_some() {
+            self.flush_below = self.order;
         }
         Some(slot)
     }
@@ -92,23 +167,85 @@ impl WriteBuffer {
         s.state == State::Filled && s.fua.0 == NO_TAG
     }
 
-    /// Blocks that wait to be programmed.
-    pub fn filled(&self) -> usize {
-        self.filled.len()
+    /// Newer data has replaced what `slot` holds.
+    pub fn overwrite(&mut self, slot: u16, sequence: u32) {
+        self.slots[usize::from(slot)].sequence = sequence;
+    }
+
+    /// What flash holds of the block of `slot`.
+    #[inline]
+    pub fn under(&self, slot: u16) -> Entry {
+        self.slots[usize::from(slot)].under
+    }
+
+    /// Flash now holds something else of the block of `slot`.
+    #[inline]
+    pub fn set_under(&mut self, slot: u16, under: Entry) {
+        self.slots[usize::from(slot)].under = under;
+    }
+
+    /// What `slot` and older slots hold of the block means nothing any more: it was trimmed by the record `by`.
+    pub fn kill(&mut self, slot: u16, by: Mark) {
+        self.slots[usize::from(slot)].kill(by);
+        self.kill_chain(slot, by);
+    }
+
+    /// What older slots hold of the block of `slot` means nothing any more: newer data is in flash.
+    pub fn kill_older(&mut self, slot: u16) {
+        self.kill_chain(slot, 0);
+    }
+
+    fn kill_chain(&mut self, slot: u16, by: Mark) {
+        let mut newer = self.slots[usize::from(slot)];
+        while newer.older != NO_SLOT {
+            let older = &mut self.slots[usize::from(newer.older)];
+            // The slot may have been given to another block since.
+            if older.state == State::Free || older.lpn != newer.lpn || older.order >= newer.order {
+                return;
+            }
+            older.kill(by);
+            newer = *older;
+        }
+    }
+
+    /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and the
+    /// next slot of the same program.
+    pub fn spare(&self, slot: u16) -> (Option<u32>, u32, u16) {
+        let s = &self.slots[usize::from(slot)];
+        ((!s.void).then_some(s.lpn), s.sequence, s.next)
+    }
+
+    /// Logical pages that have slots, and those slots.
+    pub fn held(&self) -> impl Iterator<Item = (u32, u16)> {
+        self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
+    }
+
+    /// Blocks that wait to be programmed, hot or not.
+    pub fn filled(&self, hot: bool) -> usize {
+        self.filled[usize::from(hot)].len()
     }
 
     /// Whether some filled slot must be programmed even if its page does not fill.
-    pub fn must_flush(&self) -> bool {
-        self.filled.front().is_some_and(|&s| self.slots[usize::from(s)].seq < self.flush_below)
+    pub fn must_flush(&self, hot: bool) -> bool {
+        self.filled[usize::from(hot)].front().is_some_and(|&s| self.slots[usize::from(s)].order < self.flush_below)
     }
 
-    /// Takes up to `count` of the oldest filled slots for a program; returns the first of the chain and how many.
-    pub fn take_for_program(&mut self, count: u32) -> (u16, u32) {
+    /// Whether no slot is free.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Takes up to `count` of the oldest filled slots for a program; returns the first of the chain and how many. The
+    /// journal is in flash up to `durable`: a block that was trimmed by a later record still has to get there.
+    pub fn take_for_program(&mut self, hot: bool, count: u32, durable: Mark) -> (u16, u32) {
         let (mut first, mut last, mut n) = (NO_SLOT, NO_SLOT, 0);
         while n < count
-            && let Some(slot) = self.filled.pop_front()
+            && let Some(slot) = self.filled[usize::from(hot)].pop_front()
         {
-            self.slots[usize::from(slot)].state = State::Programming;
+            let taken = &mut self.slots[usize::from(slot)];
+            taken.state = State::Programming;
+            taken.next = NO_SLOT;
+            taken.void = taken.dead && taken.killed_by <= durable;
             match last {
                 NO_SLOT => first = slot,
                 l => self.slots[usize::from(l)].next = slot,
@@ -119,17 +256,41 @@ impl WriteBuffer {
         (first, n)
     }
 
+    /// A program failed: its slots, from `first` on, have to be programmed again, before all others.
+    pub fn program_failed(&mut self, first: u16) {
+        let mut chain = Vec::new();
+        let mut slot = first;
+        while slot != NO_SLOT {
+            chain.push(slot);
+            slot = self.slots[usize::from(slot)].next;
+        }
+        for &slot in chain.iter().rev() {
+            let failed = &mut self.slots[usize::from(slot)];
+            failed.state = State::Filled;
+            self.flush_below = self.flush_below.max(failed.order + 1);
+            self.filled[usize::from(failed.hot)].push_front(slot);
+        }
+    }
+
     /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more are
     /// handed to `synced` with their life.
     pub fn release(&mut self, slot: u16, mut synced: impl FnMut(u8, u32)) -> Freed {
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;
-        let freed = Freed { lpn: s.lpn, next: s.next, fua: (s.fua.0 != NO_TAG).then_some(s.fua) };
-        let seq = s.seq;
+        let freed = Freed {
+            lpn: s.lpn,
+            sequence: s.sequence,
+            under: s.under,
+            dead: s.dead,
+            void: s.void,
+            next: s.next,
+            fua: (s.fua.0 != NO_TAG).then_some(s.fua),
+        };
+        let order = s.order;
         self.free.push(slot);
         self.syncs.retain_mut(|sync| {
-            if seq < sync.below {
+            if order < sync.below {
                 sync.left -= 1;
             }
             if sync.left == 0 {
@@ -143,16 +304,16 @@ impl WriteBuffer {
     /// Request `tag` waits until everything accepted so far is in flash; true when it already is.
     pub fn sync(&mut self, tag: u8, life: u32) -> bool {
         let left = (self.slots.len() - self.free.len()) as u32;
-        self.flush_below = self.seq;
+        self.flush_below = self.order;
         if left > 0 {
-            self.syncs.push(Sync { tag, life, below: self.seq, left });
+            self.syncs.push(Sync { tag, life, below: self.order, left });
         }
         left == 0
     }
 
     /// Everything accepted so far is to be programmed, though nobody waits.
     pub fn flush(&mut self) {
-        self.flush_below = self.seq;
+        self.flush_below = self.order;
     }
 
     /// Nobody waits for anything any more; what was accepted stays.
@@ -164,11 +325,26 @@ impl WriteBuffer {
     /// Takes out who waits and cannot be served, because there is no space.
     pub fn take_waiters(&mut self) -> Vec<(u8, u32)> {
         let mut waiters: Vec<(u8, u32)> = self.syncs.drain(..).map(|s| (s.tag, s.life)).collect();
-        for &slot in &self.filled {
+        for &slot in self.filled.iter().flatten() {
             waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, (NO_TAG, 0)));
         }
         waiters.retain(|w| w.0 != NO_TAG);
         waiters
+    }
+
+    /// The power is gone.
+    pub fn clear(&mut self) {
+        *self = WriteBuffer::new(self.slots.len() as u32);
+    }
+
+    /// The smallest sequence number of what has not reached flash.
+    pub fn oldest_sequence(&self) -> Option<u32> {
+        self.slots.iter().filter(|s| s.state != State::Free).map(|s| s.sequence).min()
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        self.slots.iter_mut().for_each(|s| s.sequence = s.sequence.saturating_sub(base));
     }
 
     /// Slots in all.

@@ -2,6 +2,8 @@
 //! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
 //! errors name the field, and whoever read the file knows its line.
 
+use crate::ftl::{ANCHORS, Superblock};
+use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
@@ -123,6 +125,8 @@ pub struct DeviceConfig {
     pub queue_depth: u32,
     /// Logical units, at most 8.
     pub lus: Vec<LuConfig>,
+    /// How flash translation does its work.
+    pub ftl: FtlConfig,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
     /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
@@ -151,6 +155,10 @@ fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, Con
     Err(ConfigError { field: field.into(), message: message.into() })
 }
 
+/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data, and one to
+/// move data to.
+pub(crate) const KEPT_ERASED: u32 = 4;
+
 /// Bytes of one map entry in flash and in the map cache.
 pub const MAP_ENTRY_BYTES: u32 = 4;
 
@@ -170,10 +178,31 @@ impl DeviceConfig {
         (self.logical_blocks() as u32).div_ceil(self.map_page_entries())
     }
 
-    /// Superblocks that hold the map at the start of the array.
+    /// Superblocks that the map fills.
     pub fn map_superblocks(&self) -> u32 {
         let slices = u64::from(self.map_pages()) * u64::from(self.map_page_bytes / BLOCK_BYTES);
         slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
+    }
+
+    /// Superblocks that map pages, journal and checkpoints may take.
+    pub fn meta_superblocks(&self) -> u32 {
+        self.map_superblocks() + self.ftl.spare_map_superblocks
+    }
+
+    /// Slices of data beyond the logical capacity that garbage collection has to work with, with the superblocks that
+    /// are kept erased taken off.
+    pub fn spare_slices(&self) -> u64 {
+        let superblocks = self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED);
+        (u64::from(superblocks) * u64::from(self.geometry.slices_per_superblock()))
+            .saturating_sub(self.logical_blocks())
+    }
+
+    /// Parts, each as long as a map page, that the largest checkpoint takes.
+    pub fn checkpoint_parts(&self) -> u32 {
+        let bytes = u64::from(self.map_pages()) * 4
+            + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES
+            + u64::from(self.ftl.map_changes) * 8;
+        bytes.div_ceil(u64::from(self.map_page_bytes)) as u32
     }
 
     /// Checks that the device can exist; the first thing found wrong is returned.
@@ -279,18 +308,65 @@ impl DeviceConfig {
                 ),
             );
         }
+        self.check_ftl()
+    }
+
+    fn check_ftl(&self) -> Result<(), ConfigError> {
+        let ftl = &self.ftl;
+        let unit = self.geometry.slices_per_unit();
+        for (field, value, least, most) in [
+            ("ftl.collect_below", ftl.collect_below, 2, 1 << 16),
+            ("ftl.move_buffer_blocks", ftl.move_buffer_blocks, 2 * unit, 1 << 15),
+            ("ftl.map_changes", ftl.map_changes, 16 * unit, 1 << 24),
+            ("ftl.map_write_pages", ftl.map_write_pages, 1, 256),
+            ("ftl.spare_map_superblocks", ftl.spare_map_superblocks, 5, 1 << 16),
+            ("ftl.checkpoint_after_units", ftl.checkpoint_after_units, 16, 1 << 24),
+            ("ftl.wear_threshold_percent", ftl.wear_threshold_percent, 0, 100),
+            ("ftl.faults.program_failures_ppm", ftl.faults.program_failures_ppm, 0, 100_000),
+            ("ftl.faults.erase_failures_ppm", ftl.faults.erase_failures_ppm, 0, 100_000),
+            ("ftl.faults.read_retries_ppm", ftl.faults.read_retries_ppm, 0, 900_000),
+        ] {
+            if value < least || value > most {
+                return bad(field, format!("is {value}; it must be {least} to {most}"));
+            }
+        }
+        if ftl.hot_table_entries != 0 && (!ftl.hot_table_entries.is_power_of_two() || ftl.hot_table_entries > 1 << 24) {
+            return bad(
+                "ftl.hot_table_entries",
+                format!("is {}; it must be 0 or a power of two up to 16,777,216", ftl.hot_table_entries),
+            );
+        }
+        let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
+        if self.checkpoint_parts() > parts {
+            return bad(
+                "ftl.map_changes",
+                format!(
+                    "makes checkpoints of {} map pages; a superblock has room for {parts}, so make it smaller or                      superblocks larger",
+                    self.checkpoint_parts()
+                ),
+            );
+        }
+        // The newest checkpoint and the one being written, the open superblock, one to go on with, one being emptied.
+        let least_meta = 3 + 2 * self.checkpoint_parts().div_ceil(parts);
+        if ftl.spare_map_superblocks < least_meta {
+            return bad(
+                "ftl.spare_map_superblocks",
+                format!("is {}; checkpoints of this size need at least {least_meta}", ftl.spare_map_superblocks),
+            );
+        }
         let logical = self.logical_blocks();
-        let map_superblocks = self.map_superblocks();
-        let data = u64::from(self.geometry.superblocks().saturating_sub(map_superblocks))
-            * u64::from(self.geometry.slices_per_superblock());
-        // Two superblocks beyond the logical capacity: one open for writing, one erased.
-        let need = logical + 2 * u64::from(self.geometry.slices_per_superblock());
-        if data < need {
+        let per_superblock = u64::from(self.geometry.slices_per_superblock());
+        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
+        let data = u64::from(self.geometry.superblocks().saturating_sub(others)) * per_superblock;
+        // A superblock that is collected has to free a unit at least, or nothing is gained.
+        let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
+        if data < logical + least_spare {
             return bad(
                 "geometry.blocks_per_plane",
                 format!(
-                    "gives {data} slices for data after {map_superblocks} superblocks for the map; {logical} logical \
-                     blocks and two spare superblocks need {need}"
+                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and {KEPT_ERASED}                      that stay free; {logical} logical blocks and room to collect garbage need {}",
+                    self.meta_superblocks(),
+                    logical + least_spare
                 ),
             );
         }

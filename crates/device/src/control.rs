@@ -3,7 +3,8 @@
 //! supported is answered as SPC and SBC demand.
 
 use crate::config::DeviceConfig;
-use crate::device::{UfsDevice, Work};
+use crate::device::{FIRST_GENERATIONS, UfsDevice, Work};
+use crate::ftl::Record;
 use crate::hpb::EntryCodec;
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
@@ -240,11 +241,34 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let life = self.slots[usize::from(tag)].life;
         if immed {
             self.buffer.flush();
+            self.journal.want(self.journal.trims);
             self.send_reply(now, tag);
-        } else if self.buffer.sync(tag, life) {
+            return self.pump(now);
+        }
+        // What was accepted, and what was trimmed.
+        let mut parts = u32::from(!self.buffer.sync(tag, life));
+        let trims = self.journal.trims;
+        if !self.journal.want(trims) {
+            self.journal_waiters.push((tag, life, trims));
+            parts += 1;
+        }
+        self.slots[usize::from(tag)].left = parts;
+        if parts == 0 {
+            return self.send_reply(now, tag);
+        }
+        self.pump(now);
+    }
+
+    /// One thing that a SYNCHRONIZE CACHE waits for is in flash.
+    pub(crate) fn sync_part_done(&mut self, now: Ns, tag: u8, life: u32) {
+        if !self.is_alive(tag, life) {
+            return;
+        }
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.left -= 1;
+        if slot.left == 0 {
             self.send_reply(now, tag);
         }
-        self.program_full_pages(now);
     }
 
     fn unmap(&mut self, now: Ns, tag: u8, lun: u8, blocks: u64) {
@@ -265,7 +289,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(sense) => self.check(now, tag, sense),
             None => self.send_reply(now, tag),
         }
-        self.drain_writes(now);
+        self.pump(now);
     }
 
     /// HPB READ BUFFER: the map pages of the sub-region are brought in first, each paid for unless SRAM holds it.
@@ -361,11 +385,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
         let lun = usize::from(slot.lun);
-        self.next_generation();
-        let generation = self.generation;
+        let generation = self.next_generation();
         let unit = self.hpb[lun].as_mut().expect("an HPB unit");
         let blocks = unit.blocks_of(at).expect("checked on arrival");
-        let granted = unit.hand_out(at, generation);
+        let granted = generation != 0 && unit.hand_out(at, generation);
         self.recommendations.reset_seen();
         let (map, codec, base) = (&self.map, &self.codec, self.bases[lun]);
         let out = &mut self.slots[usize::from(tag)].data_in;
@@ -380,18 +403,35 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_data(now, tag);
     }
 
-    /// Counts hand-outs. No number is used twice under one key: after the last the key is changed, and the host, whose
-    /// entries are then worth nothing, is told.
-    fn next_generation(&mut self) {
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            self.generation = 1;
-            let [first, second] = &mut self.config.entry_key;
-            *first = first.wrapping_add(1);
-            self.codec = EntryCodec::new([*first, *second]);
+    /// Counts hand-outs. No number is used twice under one key, not even after a power cut: the journal names numbers
+    /// before they are used, long ahead, and 0 says that it has not been able to. After the last the key is changed, and
+    /// the host, whose entries are then worth nothing, is told.
+    fn next_generation(&mut self) -> u32 {
+        let next = self.generations_used + 1;
+        if next + FIRST_GENERATIONS / 2 > self.generations_named {
+            self.generations_named += FIRST_GENERATIONS;
+            self.generations_mark = self.journal.push(Record::Generations { up_to: self.generations_named });
+            self.journal.want(self.generations_mark);
+        }
+        if next > self.generations_durable {
+            return 0;
+        }
+        let rotates = next >> 32 != self.generations_used >> 32;
+        self.set_generation(if rotates { next + 1 } else { next });
+        if rotates {
             self.reset_hpb();
             self.recommendations.announce_reset();
         }
+        self.generations_used as u32
+    }
+
+    /// Generations up to `used` may have been given out. The high half counts keys.
+    pub(crate) fn set_generation(&mut self, used: u64) {
+        if used >> 32 != self.generations_used >> 32 {
+            let [first, second] = self.config.entry_key;
+            self.codec = EntryCodec::new([first.wrapping_add(used >> 32), second]);
+        }
+        self.generations_used = used;
     }
 
     /// Forgets everything about what the host holds.

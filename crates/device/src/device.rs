@@ -3,15 +3,21 @@
 //! everything else are in the modules beside this one.
 
 use crate::buffer::WriteBuffer;
+use crate::collect::Collector;
 use crate::config::{ConfigError, DeviceConfig};
 use crate::control::Target;
-use crate::ftl::{Allocator, MapCache, NoSpace, PageMap};
+use crate::faults::Faults;
+use crate::ftl::{
+    Changes, Checkpoint, Durable, MapCache, Mapping, NoSpace, PageMap, Spares, Stream, Superblock, Superblocks,
+};
 use crate::hpb::{EntryCodec, HpbUnit, Recommendations};
+use crate::journal::{Journal, Mark};
 use crate::media::{MediaMode, MediaOp};
+use crate::meta::{Checkpoints, Meta};
 use crate::ops::{Job, NO_OP, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, TAGS};
-use crate::stats::DeviceStats;
+use crate::stats::{DeviceStats, StallClock};
 use readpath_flash::{DieSched, Done, FlashOp, OpId, OpKind, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns, Permutation};
 use readpath_proto::typed::{
@@ -19,6 +25,9 @@ use readpath_proto::typed::{
     TaskResponse,
 };
 use std::collections::VecDeque;
+
+/// HPB generations that may be given out before the journal has to name more.
+pub(crate) const FIRST_GENERATIONS: u64 = 1 << 20;
 
 /// Constant delays between the host's software and the link: they hold nobody else up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -79,16 +88,46 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) starved: VecDeque<(u8, u32)>,
     pub(crate) buffer: WriteBuffer,
     pub(crate) waiting_writes: VecDeque<(u8, u32)>,
-    pub(crate) alloc: Allocator,
-    pub(crate) programs_in_flight: u32,
+    pub(crate) superblocks: Superblocks,
+    pub(crate) spares: Spares,
+    pub(crate) changes: Changes,
+    /// Places of the table of changes that programs in progress will take.
+    pub(crate) changes_reserved: u32,
+    pub(crate) journal: Journal,
+    /// The record that has to be in flash before the open superblock of each stream is written.
+    pub(crate) announced: [Mark; Stream::COUNT],
+    /// Who waits for a record of the journal.
+    pub(crate) journal_waiters: Vec<(u8, u32, Mark)>,
+    pub(crate) meta: Meta,
+    pub(crate) checkpoint: Checkpoints,
+    pub(crate) collector: Collector,
+    pub(crate) durable: Durable,
+    pub(crate) faults: Faults,
+    /// Number of the newest write or trim.
+    pub(crate) sequence: u32,
+    /// Openings of superblocks and map pages put together.
+    pub(crate) ticks: u32,
+    /// Logical pages written lately, plus one, by hash.
+    pub(crate) lately: Vec<u32>,
+    /// When to see whether the host is idle.
+    pub(crate) background: Ns,
+    /// Programs of data in progress.
+    pub(crate) data_programs: u32,
+    /// Programs and erases of any kind that have begun.
+    pub(crate) array_writes: u32,
     pub(crate) erasing: Option<u32>,
     pub(crate) codec: EntryCodec,
-    pub(crate) generation: u32,
+    pub(crate) generations_used: u64,
+    /// Generations up to these have been named in the journal, and are in flash there.
+    pub(crate) generations_named: u64,
+    pub(crate) generations_durable: u64,
+    pub(crate) generations_mark: Mark,
     pub(crate) hpb: Vec<Option<HpbUnit>>,
     pub(crate) recommendations: Recommendations,
     pub(crate) target: Target,
     pub(crate) media: VecDeque<MediaOp>,
     pub(crate) stats: DeviceStats,
+    pub(crate) stalls: StallClock,
     reply: Reply,
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
@@ -108,11 +147,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             bases.push(next);
             next += lu.blocks;
         }
-        let map = PageMap::new(config.logical_blocks(), config.map_page_entries(), config.map_page_bytes / BLOCK_BYTES);
+        let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
         let cache = MapCache::new(config.map_pages(), config.map_cache_bytes / config.map_page_bytes);
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.hpb.as_ref().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
+        };
+        let ftl = &config.ftl;
+        let mut superblocks = Superblocks::new(g);
+        superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
+        let factory = Checkpoint {
+            sequence: 0,
+            ticks: 0,
+            generations: FIRST_GENERATIONS,
+            journal: 0,
+            directory: vec![None; map.pages() as usize],
+            superblocks: superblocks.snapshot(),
+            changes: Vec::new(),
+            slots: 1,
         };
         Ok(UfsDevice {
             delays,
@@ -132,16 +184,36 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
-            alloc: Allocator::new(g, config.map_superblocks()),
-            programs_in_flight: 0,
+            superblocks,
+            spares: Spares::new(g.slices()),
+            changes: Changes::new(map.pages(), ftl.map_changes),
+            changes_reserved: 0,
+            journal: Journal::default(),
+            announced: [0; Stream::COUNT],
+            journal_waiters: Vec::new(),
+            meta: Meta::new(map.pages(), g.superblocks()),
+            checkpoint: Checkpoints::new(),
+            collector: Collector::new(map.pages(), ftl.move_buffer_blocks),
+            durable: Durable::new(factory),
+            faults: Faults::new(&ftl.faults),
+            sequence: 0,
+            ticks: 0,
+            lately: vec![0; ftl.hot_table_entries as usize],
+            background: Ns::NEVER,
+            data_programs: 0,
+            array_writes: 0,
             erasing: None,
             codec: EntryCodec::new(config.entry_key),
-            generation: 0,
+            generations_used: 0,
+            generations_named: FIRST_GENERATIONS,
+            generations_durable: FIRST_GENERATIONS,
+            generations_mark: 0,
             hpb: config.lus.iter().enumerate().map(unit).collect(),
             recommendations: Recommendations::new(),
             target: Target::new(config),
             media: VecDeque::new(),
             stats: DeviceStats::default(),
+            stalls: StallClock::default(),
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
             probe,
@@ -170,21 +242,61 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if blocks == 0 {
             return Ok(());
         }
+        assert!(self.sequence == 0, "a device that has been written to cannot be preconditioned");
         let base = self.bases[usize::from(lun)] + first;
-        let start = self.alloc.preset(blocks)?;
+        for lpn in base..base + blocks {
+            if let Mapping::Flash(ppn) = self.map.get(lpn) {
+                self.superblocks.drop_ref(ppn);
+            }
+        }
+        // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
+        let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
+        let mut at = 0;
+        self.superblocks.preset(blocks, Stream::Host, |ppn, n| {
+            match runs.last_mut() {
+                Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
+                _ => runs.push((at, ppn, n)),
+            }
+            at += n;
+        })?;
+        let mut run = 0;
+        let mut slice_of = |i: u32| {
+            if !(runs[run].0..runs[run].0 + runs[run].2).contains(&i) {
+                run = runs.partition_point(|r| r.0 <= i) - 1;
+            }
+            Ppn(runs[run].1.0 + (i - runs[run].0))
+        };
+        let spares = &mut self.spares;
         let mut assign = |i: u32, ppn: Ppn| {
+            spares.preset(ppn, base + i);
             if M::ACTIVE {
                 place(base + i, ppn);
             }
             ppn
         };
         match layout {
-            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, Ppn(start.0 + i))),
+            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, slice_of(i))),
             Layout::Random => {
                 let order = Permutation::new(u64::from(blocks), seed);
-                self.map.preset(base, blocks, |i| assign(i, Ppn(start.0 + order.get(u64::from(i)) as u32)));
+                self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
             }
         }
+        let per_superblock = self.superblocks.slices();
+        for &(_, start, length) in &runs {
+            let (mut from, end) = (start.0, start.0 + length);
+            while from < end {
+                let sb = from / per_superblock;
+                let n = (end - from).min((sb + 1) * per_superblock - from);
+                self.superblocks.add_refs(sb, n);
+                from += n;
+            }
+        }
+        self.preset_map_pages(self.map.page_of(base)..=self.map.page_of(base + blocks - 1))?;
+        if self.superblocks.open_of(Stream::Meta).is_none() {
+            self.ticks += 1;
+            self.superblocks.open(Stream::Meta, self.ticks)?;
+        }
+        self.durable.checkpoint = self.put_checkpoint_together();
         Ok(())
     }
 
@@ -265,7 +377,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn next_event(&self) -> Ns {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        arrival.min(firmware).min(self.nand.next_deadline())
+        arrival.min(firmware).min(self.nand.next_deadline()).min(self.background)
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -290,9 +402,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let flash = self.nand.next_deadline();
             let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
             let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-            let at = flash.min(firmware).min(arrival);
+            let at = flash.min(firmware).min(arrival).min(self.background);
             if at > now {
                 return;
+            }
+            if self.background == at {
+                self.background_due(at);
+                continue;
             }
             if flash == at {
                 while let Some(done) = self.nand.poll(at) {
@@ -395,6 +511,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.life = slot.life.wrapping_add(1);
         }
         self.waiting_writes.clear();
+        self.journal_waiters.clear();
         self.buffer.forget_waiters();
         let used = self.target.hpb_in_use;
         self.reset_hpb();
@@ -404,6 +521,37 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if used {
             self.recommendations.announce_reset();
         }
+    }
+
+    /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
+    pub(crate) fn lose_sram(&mut self) {
+        self.arrivals.clear();
+        self.firmware.clear();
+        self.replies.clear();
+        for slot in &mut self.slots {
+            slot.active = false;
+            slot.life = slot.life.wrapping_add(1);
+        }
+        self.nand = S::new(self.config.geometry.channels, self.config.geometry.dies(), self.config.suspend);
+        self.ops = OpPool::new();
+        self.flash_work = 0;
+        self.array_writes = 0;
+        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_bytes / self.config.map_page_bytes);
+        self.waiters.fill(NO_OP);
+        self.stalled.clear();
+        self.starved.clear();
+        self.waiting_writes.clear();
+        self.reset_hpb();
+        self.link_down_free = Ns::ZERO;
+        self.link_up_free = Ns::ZERO;
+        self.firmware_free = Ns::ZERO;
+    }
+
+    /// Nothing begins before `ready`.
+    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
+        self.link_down_free = ready;
+        self.link_up_free = ready;
+        self.firmware_free = ready;
     }
 
     /// Counters so far.
@@ -428,6 +576,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// SRAM of the modelled device, by table: what it is and its bytes.
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
+        let ftl = &self.config.ftl;
         vec![
             ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
             // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
@@ -435,9 +584,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ("map directory", self.map.directory_bytes()),
             // Logical page and state of each slot.
             ("write buffer index", self.buffer.capacity() as u64 * 8),
-            // State, valid slices and programs in flight of each superblock.
-            ("superblocks", u64::from(self.config.geometry.superblocks()) * 8),
+            ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
             ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
+            ("table of changes", self.changes.sram_bytes()),
+            ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
+            ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
+            // Logical page of each slice of the superblock that is emptied, and whether it is current.
+            ("list of slices to move", u64::from(self.config.geometry.slices_per_superblock()) * 4),
+            ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
             ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
             ("recommendations", Recommendations::CAPACITY as u64 * 4),
         ]
@@ -445,7 +599,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub fn process_bytes(&self) -> u64 {
-        self.map.process_bytes() + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+        self.map.process_bytes()
+            + self.spares.process_bytes()
+            + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
     }
 
     /// Slices of the flash array, for whoever keeps data per slice.
@@ -460,7 +616,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Valid slices by the count of the superblocks, for tests of conservation.
     pub fn valid_slices(&self) -> u64 {
-        self.alloc.valid_slices()
+        (0..self.config.logical_blocks() as u32)
+            .filter(|&lpn| self.flash_entry(lpn).mapping().flash().is_some())
+            .count() as u64
     }
 
     /// Operations in progress, for tests that nothing is left behind.
@@ -497,7 +655,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         if let Work::Flash(id) = work {
             // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
-            if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.programs_in_flight == 0 && self.erasing.is_none() {
+            if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.array_writes == 0 {
                 return self.start_on_die(self.firmware_free, id);
             }
             self.flash_work += 1;
@@ -575,15 +733,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let op = self.ops.get(id);
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-            Job::MapLoad | Job::BufferLoad => (OpKind::Read, t.map_read, t.map_transfer),
-            Job::Program => {
+            Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
+                (OpKind::Read, t.map_read, t.map_transfer)
+            }
+            Job::SpareRead => (OpKind::Read, t.read, self.spare_transfer()),
+            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
             Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
+        let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let die = self.config.geometry.die_of(op.ppn);
         let report_at_end = op.job != Job::HostRead;
         self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
@@ -598,8 +760,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::HostRead => self.read_done(now, done),
             Job::MapLoad => self.map_loaded(now, done.op),
             Job::BufferLoad => self.buffer_map_loaded(now, done.op),
-            Job::Program => self.programmed(now, done.op),
-            Job::Erase => self.erased(now, done.op),
+            Job::SpareRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
+            Job::MoveRead => self.move_read_done(now, done.op),
+            Job::WriteBackLoad => self.write_back_loaded(now, done.op),
+            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram | Job::Erase => {
+                self.array_writes -= 1;
+                match op.job {
+                    Job::Program => self.programmed(now, done.op),
+                    Job::MoveProgram => self.move_programmed(now, done.op),
+                    Job::MetaProgram => self.meta_programmed(now, done.op),
+                    Job::AnchorProgram => self.anchor_programmed(now, done.op),
+                    _ => self.erased(now, done.op),
+                }
+            }
             Job::Free => unreachable!("a freed operation is not scheduled"),
         }
         while !self.starved.is_empty() && self.ops.has_room() {
@@ -619,6 +792,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::MapLoad => StageOf::MapLoad(op.lpn),
             Job::Program => StageOf::Program,
             Job::Erase => StageOf::Erase,
+            Job::SpareRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => StageOf::Collect,
+            Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
             _ => StageOf::Request(op.tag),
         }
     }
@@ -632,20 +807,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
         let from = |end: Ns, span: Ns| end.saturating_sub(span);
         match op.job {
-            Job::HostRead | Job::MapLoad | Job::BufferLoad => {
-                let (array, transfer) = match op.job {
-                    Job::HostRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::Erase => self.probe.stage(of, die, from(done.at, t.erase), done.at),
+            job if job.writes() => {
+                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
+                self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
+                self.probe.stage(of, die, from(done.at, t.program), done.at);
+            }
+            job => {
+                let (array, transfer) = match job {
+                    Job::HostRead | Job::MoveRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::SpareRead => (t.read, self.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);
                 self.probe.stage(of, channel, from(done.at, transfer), done.at);
             }
-            Job::Program => {
-                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
-                self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
-                self.probe.stage(of, die, from(done.at, t.program), done.at);
-            }
-            _ => self.probe.stage(of, die, from(done.at, t.erase), done.at),
         }
     }
 
@@ -665,6 +841,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if M::ACTIVE {
             self.media.push_back(op);
         }
+    }
+
+    /// Channel time of the spare areas of a unit: 128 bytes for each slice.
+    pub(crate) fn spare_transfer(&self) -> Ns {
+        Ns(self.config.flash.transfer_block.0 * u64::from(self.config.geometry.slices_per_unit()) / 32)
     }
 
     pub(crate) fn array_has(&self) -> u32 {

@@ -11,18 +11,26 @@
 //! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages whose
 //! reading it has paid for in time.
 
+mod audit;
 mod buffer;
+mod collect;
 mod config;
 mod control;
 mod device;
+mod faults;
 mod ftl;
+mod ftl_config;
 mod hpb;
+mod journal;
 mod media;
+mod meta;
 mod ops;
+mod power;
 mod probe;
 mod query;
 mod read;
 mod request;
+mod space;
 mod stats;
 mod write;
 
@@ -31,8 +39,11 @@ pub use config::{
     Verification,
 };
 pub use device::{Delays, Layout, UfsDevice};
-pub use ftl::NoSpace;
+pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy};
+pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
+pub use power::Recovery;
 pub use probe::{Probe, Resource, StageOf};
+pub use space::Stall;
 pub use stats::DeviceStats;

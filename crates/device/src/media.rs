@@ -23,6 +23,20 @@ pub enum MediaOp {
         /// The slice.
         ppn: Ppn,
     },
+    /// What slice `from` holds has been programmed into slice `to` as well.
+    Move {
+        /// Slice that was read.
+        from: Ppn,
+        /// Slice that was written.
+        to: Ppn,
+    },
+    /// The power went while these slices were being programmed: what they hold is undefined.
+    Torn {
+        /// First slice.
+        first: Ppn,
+        /// Slices.
+        slices: u32,
+    },
     /// Slice `ppn` is the data of block `index` of read request `tag`.
     ReadFlash {
         /// Request.

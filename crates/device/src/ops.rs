@@ -23,6 +23,34 @@ pub enum Job {
     Program,
     /// One die of a superblock being erased.
     Erase,
+    /// Spare areas of a unit being read, to find out what is in it.
+    SpareRead,
+    /// Map page read to find out what is current in a superblock.
+    CollectMapLoad,
+    /// Page of data that moves being read.
+    MoveRead,
+    /// Moved data being programmed.
+    MoveProgram,
+    /// Map page read to be written back with its changes.
+    WriteBackLoad,
+    /// Map pages, journal or parts of a checkpoint being programmed.
+    MetaProgram,
+    /// Anchor of a checkpoint being programmed.
+    AnchorProgram,
+}
+
+impl Job {
+    /// Whether it programs.
+    #[inline]
+    pub fn is_program(self) -> bool {
+        matches!(self, Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram)
+    }
+
+    /// Whether it programs or erases.
+    #[inline]
+    pub fn writes(self) -> bool {
+        self.is_program() || self == Job::Erase
+    }
 }
 
 /// One operation.
@@ -96,6 +124,11 @@ impl OpPool {
     pub fn has_room(&self) -> bool {
         const RESERVE: usize = 2000;
         self.free.len() >= RESERVE
+    }
+
+    /// Operations in progress, in no particular but repeatable order.
+    pub fn in_progress(&self) -> impl Iterator<Item = &Op> {
+        self.ops.iter().filter(|op| op.job != Job::Free)
     }
 
     /// Operations in use.

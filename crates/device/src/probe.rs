@@ -30,6 +30,10 @@ pub enum StageOf {
     Program,
     /// The erase of a block.
     Erase,
+    /// Garbage collection, wear levelling or the repair of disturbed data.
+    Collect,
+    /// The write-back of map pages, the journal, or a checkpoint.
+    WriteBack,
 }
 
 /// Receives every stage of every request; implementations choose what to keep.

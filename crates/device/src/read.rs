@@ -2,7 +2,7 @@
 //! The way of a read: entry or map cache or map page, then the data page, then the link.
 
 use crate::device::{UfsDevice, Work};
-use crate::ftl::{FrameState, Mapping};
+use crate::ftl::{Entry, FrameState, Mapping};
 use crate::hpb::Verdict;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, NO_OP, Op};
@@ -108,9 +108,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
     #[allow(clippy::too_many_arguments)]
     fn issue_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
-        // The write buffer's index is SRAM; the rest of the map has to be paid for.
-        if let Mapping::Buffered(_) = self.map.get(lpn) {
-            return self.serve_from_sram(now, tag, life, index, lpn, left, extra);
+        // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for.
+        let entry = self.map.entry(lpn);
+        match entry.mapping() {
+            Mapping::Buffered(_) => return self.serve_from_sram(now, tag, life, index, lpn, left, extra),
+            _ if entry.is_recent() => return self.serve_recent(now, tag, life, index, lpn, left, extra),
+            _ => {}
         }
         let page = self.map.page_of(lpn);
         let to_page_end = (page + 1) * self.map.page_entries() - lpn;
@@ -147,6 +150,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 most as u16
             }
         }
+    }
+
+    /// Serves the first run of blocks that the table of changes places together; returns its length.
+    #[allow(clippy::too_many_arguments)]
+    fn serve_recent(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
+        let entry = self.map.entry(lpn);
+        let Mapping::Flash(ppn) = entry.mapping() else {
+            // Trimmed; what follows may be clean, and then has to be looked up.
+            let trimmed = (1..left).take_while(|&i| self.map.entry(lpn + i) == entry).count() as u32 + 1;
+            return self.serve_from_sram(now, tag, life, index, lpn, trimmed, extra);
+        };
+        let per_page = self.config.geometry.slices_per_page();
+        let most = left.min(per_page - ppn.0 % per_page);
+        let next = |i: u32| self.map.entry(lpn + i) == Entry::at(Ppn(ppn.0 + i)).recent();
+        let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
+        self.stats.recent_hits += u64::from(n);
+        self.begin_flash_read(now, tag, life, index, lpn, ppn, n, extra);
+        n
     }
 
     fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState) {
@@ -249,6 +270,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let id = self.ops.take(op);
         self.slots[usize::from(tag)].in_flight += 1;
         self.stats.data_reads += 1;
+        if self.config.ftl.read_disturb_limit > 0 && self.superblocks.note_read(ppn, self.config.ftl.read_disturb_limit)
+        {
+            self.collector.disturbed(self.superblocks.of(ppn));
+            self.pump(now);
+        }
         self.work(now, self.config.firmware.flash_op + extra, Work::Flash(id));
     }
 

@@ -1,81 +1,151 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of the device. Plain numbers; nothing here influences a decision.
 
-/// What the device has done since it was made or since the counters were taken.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct DeviceStats {
+use crate::space::Stall;
+use readpath_kit::Ns;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What the device has done since it was made or since the counters were taken.
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+        pub struct DeviceStats {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl DeviceStats {
+            /// What was counted since `earlier`, an older copy of the same counters.
+            pub fn since(&self, earlier: &DeviceStats) -> DeviceStats {
+                DeviceStats { $($name: self.$name - earlier.$name,)* }
+            }
+
+            /// Names and values, in the order of their declaration.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
     /// Blocks translated from the map cache.
-    pub map_hits: u64,
+    map_hits,
+    /// Blocks translated from the table of changes.
+    recent_hits,
     /// Blocks that had to wait for a map page.
-    pub map_misses: u64,
+    map_misses,
     /// Map pages read from flash for translation.
-    pub map_loads: u64,
+    map_loads,
     /// Map pages read from flash for HPB READ BUFFER.
-    pub buffer_map_loads: u64,
+    buffer_map_loads,
     /// Pages of data read from flash.
-    pub data_reads: u64,
-    /// Multi-plane pages programmed.
-    pub programs: u64,
-    /// Slices programmed with data.
-    pub slices_programmed: u64,
+    data_reads,
+    /// Blocks accepted from the host.
+    slices_written,
+    /// Multi-plane pages programmed, for whatever purpose.
+    programs,
+    /// Slices programmed with data from the host.
+    slices_programmed,
+    /// Slices programmed with data that was moved.
+    slices_moved,
     /// Slices programmed as padding of a page that could not wait.
-    pub slices_padded: u64,
+    slices_padded,
+    /// Map pages programmed.
+    map_writes,
+    /// Parts of the journal programmed, each as long as a map page.
+    journal_writes,
+    /// Parts of checkpoints programmed, each as long as a map page.
+    checkpoint_writes,
+    /// Checkpoints put together.
+    checkpoints,
     /// Blocks erased (one per die and superblock).
-    pub erases: u64,
+    erases,
+    /// Units whose spare areas were read to find out what is in a superblock.
+    spare_reads,
+    /// Map pages read to find out what is current in a superblock.
+    collect_map_loads,
+    /// Pages of data read to be moved.
+    moved_reads,
+    /// Map pages read to be written back with changes.
+    write_back_loads,
+    /// Superblocks emptied because space was short.
+    collected,
+    /// Superblocks emptied while the host was idle.
+    collected_idle,
+    /// Superblocks emptied to level wear.
+    levelled,
+    /// Superblocks emptied because they were read very often.
+    refreshed,
+    /// Programs that failed.
+    program_failures,
+    /// Erases that failed.
+    erase_failures,
+    /// Recoveries after a power cut.
+    recoveries,
+    /// Time for which writes waited for a checkpoint to be put together, in nanoseconds.
+    stall_checkpoint_ns,
+    /// Time for which writes waited for map pages to be written back, in nanoseconds.
+    stall_map_ns,
+    /// Time for which writes waited for space, in nanoseconds.
+    stall_space_ns,
+    /// Time for which writes waited for the journal, in nanoseconds.
+    stall_journal_ns,
+    /// Time for which writes waited for programs in progress, in nanoseconds.
+    stall_flash_ns,
     /// Blocks read that were served by the write buffer.
-    pub buffer_hits: u64,
+    buffer_hits,
     /// Blocks read that are not mapped.
-    pub unmapped_reads: u64,
-    /// Writes refused because no erased superblock was left.
-    pub no_space: u64,
+    unmapped_reads,
+    /// Writes refused because no erased superblock was left and none could be had.
+    no_space,
     /// HPB READ commands.
-    pub hpb_reads: u64,
+    hpb_reads,
     /// HPB entries found authentic and fresh.
-    pub hpb_hits: u64,
+    hpb_hits,
     /// HPB entries of all zeros.
-    pub hpb_zero: u64,
+    hpb_zero,
     /// HPB entries for a sub-region that the device has not given out (any more).
-    pub hpb_inactive: u64,
+    hpb_inactive,
     /// Authentic entries that are no longer current.
-    pub hpb_stale: u64,
+    hpb_stale,
     /// Entries that this device did not make for this block.
-    pub hpb_forged: u64,
+    hpb_forged,
     /// HPB READ BUFFER commands.
-    pub read_buffers: u64,
+    read_buffers,
     /// Recommendations sent, sub-regions to activate.
-    pub recommended_active: u64,
+    recommended_active,
     /// Recommendations sent, regions to inactivate.
-    pub recommended_inactive: u64,
+    recommended_inactive,
     /// HPB resets announced (operation 02h).
-    pub resets_announced: u64,
+    resets_announced,
 }
 
 impl DeviceStats {
-    /// What was counted since `earlier`, an older copy of the same counters.
-    pub fn since(&self, earlier: &DeviceStats) -> DeviceStats {
-        DeviceStats {
-            map_hits: self.map_hits - earlier.map_hits,
-            map_misses: self.map_misses - earlier.map_misses,
-            map_loads: self.map_loads - earlier.map_loads,
-            buffer_map_loads: self.buffer_map_loads - earlier.buffer_map_loads,
-            data_reads: self.data_reads - earlier.data_reads,
-            programs: self.programs - earlier.programs,
-            slices_programmed: self.slices_programmed - earlier.slices_programmed,
-            slices_padded: self.slices_padded - earlier.slices_padded,
-            erases: self.erases - earlier.erases,
-            buffer_hits: self.buffer_hits - earlier.buffer_hits,
-            unmapped_reads: self.unmapped_reads - earlier.unmapped_reads,
-            no_space: self.no_space - earlier.no_space,
-            hpb_reads: self.hpb_reads - earlier.hpb_reads,
-            hpb_hits: self.hpb_hits - earlier.hpb_hits,
-            hpb_zero: self.hpb_zero - earlier.hpb_zero,
-            hpb_inactive: self.hpb_inactive - earlier.hpb_inactive,
-            hpb_stale: self.hpb_stale - earlier.hpb_stale,
-            hpb_forged: self.hpb_forged - earlier.hpb_forged,
-            read_buffers: self.read_buffers - earlier.read_buffers,
-            recommended_active: self.recommended_active - earlier.recommended_active,
-            recommended_inactive: self.recommended_inactive - earlier.recommended_inactive,
-            resets_announced: self.resets_announced - earlier.resets_announced,
+    /// Slices programmed for each that the host wrote: data, moved data and padding. `None` if the host wrote nothing.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let programmed = self.slices_programmed + self.slices_moved + self.slices_padded;
+        (self.slices_programmed > 0).then(|| programmed as f64 / self.slices_programmed as f64)
+    }
+}
+
+/// Measures how long writes wait, and for what.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct StallClock {
+    since: Option<(Ns, Option<Stall>)>,
+}
+
+impl StallClock {
+    /// From `now` on writes wait for `cause` (`Some(None)`: for programs in progress), or do not wait.
+    pub fn set(&mut self, now: Ns, cause: Option<Option<Stall>>, stats: &mut DeviceStats) {
+        if let Some((since, cause)) = self.since.take() {
+            let counter = match cause {
+                Some(Stall::Checkpoint) => &mut stats.stall_checkpoint_ns,
+                Some(Stall::MapChanges) => &mut stats.stall_map_ns,
+                Some(Stall::Space) => &mut stats.stall_space_ns,
+                Some(Stall::Journal) => &mut stats.stall_journal_ns,
+                Some(Stall::Programs) | None => &mut stats.stall_flash_ns,
+            };
+            *counter += now.saturating_sub(since).0;
         }
+        self.since = cause.map(|cause| (now, cause));
     }
 }

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a write: firmware, write buffer (where it is acknowledged, unless FUA), then a multi-plane page of an open
-//! superblock. Also TRIM, SYNCHRONIZE CACHE and the erase of superblocks without valid data.
-//!
-//! Changed map entries stay in SRAM; what it costs to write map pages back is not modelled yet.
+//! superblock. Also TRIM.
 
-use crate::buffer::NO_SLOT;
+use crate::buffer::{Accepted, NO_SLOT};
 use crate::device::{UfsDevice, Work};
-use crate::ftl::{Mapping, NoSpace};
+use crate::ftl::{Entry, Logged, Mapping, Record, Stream};
 use crate::media::{MediaMode, MediaOp};
-use crate::ops::{Job, NO_OP, Op};
+use crate::ops::{Job, Op};
 use crate::probe::Probe;
+use crate::space::{Purpose, Stall};
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{FLAG_FUA, Sense};
-
-/// Programs that may be in progress at once, far more than there are dies to serve them.
-const PROGRAMS_IN_FLIGHT: u32 = 512;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn write(&mut self, now: Ns, tag: u8) {
@@ -41,18 +37,29 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let life = slot.life;
         self.waiting_writes.push_back((tag, life));
-        self.drain_writes(now);
+        self.collector.set_idle(false);
+        self.arm_background(now);
+        self.pump(now);
     }
 
     /// Moves waiting writes into free buffer slots, and full pages of the buffer to flash.
     pub(crate) fn drain_writes(&mut self, now: Ns) {
+        let mut stall = None;
         while let Some(&(tag, life)) = self.waiting_writes.front() {
             if self.is_alive(tag, life) && !self.fill_from(now, tag) {
-                break;
+                stall = self.program_buffer(now);
+                if self.buffer.is_full() {
+                    break;
+                }
+                continue;
             }
             self.waiting_writes.pop_front();
         }
-        self.program_full_pages(now);
+        if self.waiting_writes.is_empty() {
+            stall = self.program_buffer(now);
+        }
+        let waits = !self.waiting_writes.is_empty();
+        self.stalls.set(now, waits.then_some(stall), &mut self.stats);
     }
 
     /// Fills buffer slots with the rest of a write; false when the buffer is full before the write is in.
@@ -68,66 +75,101 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let lpn = slot.lpn + index;
             let lun = usize::from(slot.lun);
-            let old = self.map.get(lpn);
-            let reuse = match old {
-                Mapping::Buffered(s) if !fua && self.buffer.may_overwrite(s) => Some(s),
+            let old = match self.map.get(lpn) {
+                Mapping::Buffered(slot) => Some(slot),
                 _ => None,
             };
-            let Some(target) = reuse.or_else(|| self.buffer.put(lpn, fua.then_some((tag, life)))) else {
-                self.program_full_pages(now);
-                return false;
+            let target = match old {
+                Some(slot) if !fua && self.buffer.may_overwrite(slot) => {
+                    self.buffer.overwrite(slot, self.sequence + 1);
+                    slot
+                }
+                older => {
+                    let block = Accepted {
+                        lpn,
+                        sequence: self.sequence + 1,
+                        under: self.flash_entry(lpn),
+                        older,
+                        hot: self.was_written_lately(lpn),
+                        fua: fua.then_some((tag, life)),
+                    };
+                    let Some(slot) = self.buffer.put(block) else { return false };
+                    slot
+                }
             };
+            self.sequence += 1;
+            self.stats.slices_written += 1;
             self.emit(MediaOp::Fill { tag, index, slot: target });
-            self.remap(lun, lpn, Mapping::Buffered(target));
+            self.map.set(lpn, Entry::buffered(target));
+            self.block_changed(lun, lpn);
             self.slots[usize::from(tag)].issued += 1;
         }
     }
 
-    /// The mapping of a logical page changes: its old slice, if any, becomes invalid, and entries for it stale.
-    fn remap(&mut self, lun: usize, lpn: u32, mapping: Mapping) {
-        if let Mapping::Flash(ppn) = self.map.set(lpn, mapping) {
-            self.alloc.invalidate(ppn);
-        }
+    /// Entries that the host holds for a block are stale.
+    pub(crate) fn block_changed(&mut self, lun: usize, lpn: u32) {
         if let Some(unit) = &mut self.hpb[lun] {
             unit.block_changed(lpn - self.bases[lun]);
         }
     }
 
-    /// Programs what fills a multi-plane page, and what somebody waits for even if it does not.
-    pub(crate) fn program_full_pages(&mut self, now: Ns) {
-        self.begin_erase(now);
-        let unit = self.config.geometry.slices_per_unit();
-        while (self.buffer.filled() >= unit as usize || self.buffer.must_flush())
-            && self.programs_in_flight < PROGRAMS_IN_FLIGHT
-        {
-            let ppn = match self.alloc.next_unit() {
-                Ok(Some(ppn)) => ppn,
-                Ok(None) => return,
-                Err(NoSpace) => return self.refuse_writes(now),
-            };
-            let (first, count) = self.buffer.take_for_program(unit);
-            let op = Op {
-                job: Job::Program,
-                tag: 0,
-                count: count as u16,
-                next: NO_OP,
-                life: 0,
-                index: u32::from(first),
-                lpn: 0,
-                ppn,
-                frame: 0,
-            };
-            let id = self.ops.take(op);
-            self.programs_in_flight += 1;
-            self.stats.programs += 1;
-            self.stats.slices_programmed += u64::from(count);
-            self.stats.slices_padded += u64::from(unit - count);
-            self.work(now, self.config.firmware.flash_op, Work::Flash(id));
-        }
+    /// [`UfsDevice::block_changed`] for a block of whatever unit.
+    pub(crate) fn block_moved(&mut self, lpn: u32) {
+        let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
+        self.block_changed(lun, lpn);
     }
 
-    /// No erased superblock is left: whoever waits for one is told, once.
-    fn refuse_writes(&mut self, now: Ns) {
+    /// Whether `lpn` is among those written lately, as far as the table remembers; from now on it is.
+    fn was_written_lately(&mut self, lpn: u32) -> bool {
+        if self.lately.is_empty() {
+            return false;
+        }
+        let hash = lpn.wrapping_mul(0x9E37_79B1) >> (32 - self.lately.len().trailing_zeros());
+        std::mem::replace(&mut self.lately[hash as usize], lpn + 1) == lpn + 1
+    }
+
+    /// Programs what fills a multi-plane page, and what somebody waits for even if it does not. Returns what it waits for.
+    pub(crate) fn program_buffer(&mut self, now: Ns) -> Option<Stall> {
+        let unit = self.config.geometry.slices_per_unit();
+        let mut stall = None;
+        for (hot, stream) in [(false, Stream::Host), (true, Stream::Hot)] {
+            // With few slots neither kind may fill a page: then whatever there is must go.
+            while self.buffer.filled(hot) >= unit as usize
+                || self.buffer.must_flush(hot)
+                || (self.buffer.is_full() && self.buffer.filled(hot) > 0 && self.data_programs == 0)
+            {
+                let ppn = match self.unit_for(stream, Purpose::Host) {
+                    Ok(ppn) => ppn,
+                    Err(cause) => {
+                        stall = Some(cause);
+                        if cause == Stall::Space {
+                            self.refuse_writes_if_hopeless(now);
+                        }
+                        break;
+                    }
+                };
+                let (first, count) = self.buffer.take_for_program(hot, unit, self.journal.durable());
+                self.stats.programs += 1;
+                self.stats.slices_programmed += u64::from(count);
+                self.stats.slices_padded += u64::from(unit - count);
+                let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
+                self.begin_flash(now, op);
+            }
+        }
+        stall
+    }
+
+    /// No erased superblock is left and none can be had: whoever waits for one is told, once. So many blocks have gone
+    /// bad that what is left does not hold the logical capacity.
+    fn refuse_writes_if_hopeless(&mut self, now: Ns) {
+        if self.collector.is_busy()
+            || self.data_programs > 0
+            || self.superblocks.erasing()
+            || self.meta.is_busy()
+            || self.superblocks.victim(self.config.ftl.victim, self.sequence).is_some()
+        {
+            return;
+        }
         let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();
         waiters.extend(self.buffer.take_waiters());
         waiters.sort_unstable();
@@ -144,21 +186,31 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn programmed(&mut self, now: Ns, id: OpId) {
         let op = *self.ops.get(id);
         self.ops.free(id);
-        self.programs_in_flight -= 1;
-        let mut valid = 0;
+        self.data_program_ended(op.ppn);
+        if self.faults.fails(self.config.ftl.faults.program_failures_ppm) {
+            self.program_went_wrong(op.ppn);
+            self.buffer.program_failed(op.index as u16);
+            return self.pump(now);
+        }
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
         let mut ended: Vec<(u8, u32)> = Vec::new();
         while next != NO_SLOT {
             let slot = next;
+            self.buffer.kill_older(slot);
             let freed = self.buffer.release(slot, |tag, life| ended.push((tag, life)));
             next = freed.next;
             self.emit(MediaOp::Program { slot, ppn });
-            // Newer data or a TRIM may have come meanwhile; then this copy is born invalid.
-            if self.map.get(freed.lpn) == Mapping::Buffered(slot) {
-                self.map.set(freed.lpn, Mapping::Flash(ppn));
-                valid += 1;
+            if !freed.void {
+                self.spares.program(ppn, freed.lpn, freed.sequence);
+            }
+            // Newer data in flash or a TRIM may have come meanwhile; then this copy is born invalid.
+            if !freed.dead {
+                if self.map.get(freed.lpn) == Mapping::Buffered(slot) {
+                    self.map.set(freed.lpn, freed.under);
+                }
+                self.relocate(freed.lpn, Entry::at(ppn));
             }
             if let Some((tag, life)) = freed.fua
                 && self.is_alive(tag, life)
@@ -171,61 +223,40 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             ppn = Ppn(ppn.0 + 1);
         }
-        self.alloc.programmed(op.ppn, valid);
+        self.durable.log.push(Logged::Data { first: op.ppn });
+        self.discard_if_empty(self.superblocks.of(op.ppn));
         for (tag, life) in ended {
-            if self.is_alive(tag, life) {
-                self.send_reply(now, tag);
-            }
+            self.sync_part_done(now, tag, life);
         }
-        self.drain_writes(now);
+        self.pump(now);
     }
 
     /// UNMAP of one range of the unit `lun`, within its bounds.
     pub(crate) fn trim(&mut self, lun: usize, block: u32, blocks: u32) {
-        let base = self.bases[lun];
-        for lpn in base + block..base + block + blocks {
-            if self.map.get(lpn) != Mapping::Unmapped {
-                self.remap(lun, lpn, Mapping::Unmapped);
-            }
-        }
-    }
-
-    /// Begins to erase a superblock without valid data, one at a time.
-    pub(crate) fn begin_erase(&mut self, now: Ns) {
-        if self.erasing.is_some() {
+        if blocks == 0 {
             return;
         }
-        let Some(superblock) = self.alloc.take_erase() else { return };
-        self.erasing = Some(superblock);
-        let g = self.config.geometry;
-        for die in 0..g.dies() {
-            let ppn = Ppn(superblock * g.slices_per_superblock() + die * g.slices_per_unit());
-            let op = Op {
-                job: Job::Erase,
-                tag: 0,
-                count: 0,
-                next: NO_OP,
-                life: 0,
-                index: 0,
-                lpn: superblock,
-                ppn,
-                frame: 0,
-            };
-            let id = self.ops.take(op);
-            self.stats.erases += 1;
-            self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+        let first = self.bases[lun] + block;
+        self.sequence += 1;
+        let record = self.journal.newest() + 1;
+        let mut page = None;
+        for lpn in first..first + blocks {
+            if let Mapping::Buffered(slot) = self.map.get(lpn) {
+                self.buffer.kill(slot, record);
+                self.map.set(lpn, self.buffer.under(slot));
+            } else if self.map.get(lpn) == Mapping::Unmapped {
+                continue;
+            }
+            if self.map.get(lpn) != Mapping::Unmapped {
+                self.relocate(lpn, Entry::UNMAPPED);
+                if page != Some(self.map.page_of(lpn)) {
+                    page = Some(self.map.page_of(lpn));
+                    self.changes.add_trim(self.map.page_of(lpn));
+                }
+            }
+            self.block_changed(lun, lpn);
         }
-    }
-
-    /// One die of a superblock is erased.
-    pub(crate) fn erased(&mut self, now: Ns, id: OpId) {
-        let superblock = self.ops.get(id).lpn;
-        self.ops.free(id);
-        if self.alloc.die_erased(superblock) {
-            self.erasing = None;
-            let slices = self.config.geometry.slices_per_superblock();
-            self.emit(MediaOp::Erase { first: Ppn(superblock * slices), slices });
-            self.drain_writes(now);
-        }
+        let record = Record::Trim { lpn: first, count: blocks, sequence: self.sequence };
+        self.journal.trims = self.journal.push(record);
     }
 }

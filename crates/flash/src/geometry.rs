@@ -75,7 +75,7 @@ impl Geometry {
             * u64::from(self.page_bytes / BLOCK_BYTES);
         if slices > u64::from(Geometry::MAX_SLICES) {
             let message = format!(
-                "makes {slices} slices of 4 KiB; physical addresses have room for {} (15 TiB)",
+                "makes {slices} slices of 4 KiB; physical addresses have room for {} (just below 8 TiB)",
                 Geometry::MAX_SLICES
             );
             return Err(GeometryError { field: "blocks_per_plane", message });
@@ -83,8 +83,8 @@ impl Geometry {
         Ok(())
     }
 
-    /// The largest array that 32-bit physical addresses reach, less the values kept for other meanings.
-    pub const MAX_SLICES: u32 = 0xf000_0000;
+    /// The largest array that 31-bit physical addresses reach, less the values kept for other meanings.
+    pub const MAX_SLICES: u32 = 0x7fff_0000 - 1;
 
     /// Dies of the array.
     pub fn dies(&self) -> u32 {

@@ -342,6 +342,11 @@ impl Driver {
         self.send_waiting();
     }
 
+    /// The host has lost its power as well: everything it knew is gone, block requests included.
+    pub fn power_cut(&mut self) {
+        *self = Driver::new(self.config);
+    }
+
     /// HPB counters of a unit.
     pub fn counters(&self, lun: u8) -> Option<&HpbCounters> {
         self.unit(lun)?.hpb.as_ref().map(HpbLu::counters)

@@ -9,7 +9,9 @@
 mod common;
 
 use common::{DELAYS, Meddled, Meddler};
-use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig, Verification};
+use readpath_device::{
+    DeviceConfig, FaultConfig, FtlConfig, HpbConfig, Layout, LuConfig, Verification, VictimPolicy, Without,
+};
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
 use readpath_kit::{Ns, Prng};
@@ -71,8 +73,31 @@ impl Options {
             dies_per_channel: 1 + rng.below(3) as u32,
             planes: 1 + rng.below(2) as u32,
             blocks_per_plane: 0,
-            pages_per_block: 1 + rng.below(6) as u32,
+            pages_per_block: 6 + rng.below(10) as u32,
             page_bytes,
+        };
+        let unit = config.geometry.slices_per_unit();
+        config.ftl = FtlConfig {
+            victim: one_of(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
+            collect_below: 2 + rng.below(4) as u32,
+            collect_idle_below: one_of(rng, &[0, 6]),
+            idle_after: Ns::from_ms(1),
+            move_buffer_blocks: unit * (2 + rng.below(4) as u32),
+            separate_moved: rng.below(2) == 0,
+            hot_table_entries: one_of(rng, &[0, 64]),
+            wear_threshold_percent: one_of(rng, &[0, 5, 20]),
+            map_changes: unit * (16 + rng.below(40) as u32),
+            map_write_pages: 1 + rng.below(4) as u32,
+            spare_map_superblocks: 5 + rng.below(3) as u32,
+            checkpoint_after_units: 16 + rng.below(200) as u32,
+            read_disturb_limit: one_of(rng, &[0, 0, 40]),
+            faults: FaultConfig {
+                program_failures_ppm: 0,
+                erase_failures_ppm: 0,
+                read_retries_ppm: one_of(rng, &[0, 20_000]),
+                seed,
+            },
+            without: Without::NOTHING,
         };
         config.map_page_bytes = if page_bytes == 16384 { one_of(rng, &[4096, 16384]) } else { 4096 };
         config.map_cache_bytes = config.map_page_bytes * (1 + rng.below(4) as u32);
@@ -110,7 +135,8 @@ impl Options {
                 pinned_regions: pinned as u16,
             });
         }
-        common::give_room(&mut config);
+        let more = 1 + rng.below(8) as u32;
+        common::give_little_room(&mut config, more);
         let hpb = HpbOptions {
             order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
             strict_linux: rng.below(4) == 0,
@@ -316,10 +342,14 @@ impl InFlight {
     }
 
     fn drain<S: DieSched>(&mut self, stack: &mut Tried<S>, mut now: Ns) -> Ns {
-        while stack.next_deadline() != Ns::NEVER {
+        for step in 0.. {
+            if stack.next_deadline() == Ns::NEVER {
+                break;
+            }
             now = stack.next_deadline();
             stack.advance(now);
             self.collect(stack);
+            assert!(step < 1_500_000, "everything ends some time: {} requests outstanding", self.outstanding);
         }
         assert_eq!(self.outstanding, 0, "every request ends");
         now
@@ -363,6 +393,10 @@ struct Met {
     unmapped: u64,
     padded: u64,
     erases: u64,
+    collected: u64,
+    levelled: u64,
+    map_writes: u64,
+    checkpoints: u64,
     recommended: u64,
     evicted: u64,
     refused: u64,
@@ -383,6 +417,10 @@ impl Met {
         self.unmapped += s.unmapped_reads;
         self.padded += s.slices_padded;
         self.erases += s.erases;
+        self.collected += s.collected;
+        self.levelled += s.levelled;
+        self.map_writes += s.map_writes;
+        self.checkpoints += s.checkpoints;
         self.recommended += s.recommended_active;
         for c in (0..8).filter_map(|lun| stack.host.counters(lun)) {
             self.evicted += c.evict_cnt;
@@ -394,9 +432,11 @@ impl Met {
     fn everything(&self) -> bool {
         let Met { resets, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
         let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
+        let Met { collected, levelled, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
         let host = [resets, recommended, evicted, refused, load_errors];
-        device.iter().chain(&host).all(|&n| n > 50)
+        let translation = [collected, levelled, map_writes, checkpoints];
+        device.iter().chain(&host).chain(&translation).all(|&n| n > 50)
     }
 }
 
@@ -413,7 +453,7 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
     let rng = &mut Prng::stream(o.seed, "requests", 0);
     let mut flights = InFlight { flights: Vec::new(), free: Vec::new(), outstanding: 0 };
-    let mut sent = 0;
+    let (mut sent, mut steps) = (0, 0u64);
     while sent < o.ops {
         // Now and then everything ends before more is sent.
         if rng.below(2000) == 0 {
@@ -441,6 +481,8 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
         } else {
             now = stack.advance_to_reply(Ns::NEVER);
         }
+        steps += 1;
+        assert!(steps < 20_000_000, "requests end some time: {} outstanding, {sent} sent", flights.outstanding);
         assert_ne!(now, Ns::NEVER, "requests are outstanding, so something must happen");
         flights.collect(&mut stack);
     }
@@ -471,6 +513,9 @@ fn finish<S: DieSched>(o: &Options, stack: &mut Tried<S>, flights: &mut InFlight
     assert_eq!(stats.no_space, 0);
     assert_eq!(stack.device.ops_in_use(), 0, "no operation is left behind");
     assert!(stack.host.is_idle(), "no tag is left behind");
+    if let Err(e) = stack.device.audit() {
+        panic!("{e}");
+    }
     // Everything has been flushed, so a block that did not read as unmapped lies in exactly one valid slice.
     let mapped = o.config.logical_blocks() - (stats.unmapped_reads - unmapped);
     assert_eq!(stack.device.valid_slices(), mapped, "a valid slice for every mapped block");
@@ -508,7 +553,8 @@ fn queued_seeds() {
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
-/// notifications and whenever there is a reset: nothing but writes moves a block yet.
+/// notifications and whenever there is a reset, as long as nothing but writes moves a block: so there is room enough that
+/// no garbage is collected.
 #[test]
 fn an_honest_host_needs_no_verification() {
     let mut met = Met::default();
@@ -518,6 +564,9 @@ fn an_honest_host_needs_no_verification() {
         o.trouble = Trouble { lose, delay, double, invent, ..Trouble::default() };
         o.host.hpb = Some(HpbOptions { strict_linux: false, dirty_bitmap: true, ..o.host.hpb.unwrap_or_default() });
         o.config.hpb.as_mut().expect("it has HPB").verification = Verification::Off;
+        common::give_room(&mut o.config);
+        (o.config.ftl.wear_threshold_percent, o.config.ftl.read_disturb_limit) = (0, 0);
+        o.config.ftl.collect_idle_below = 0;
         try_out::<Lean>(&o, &mut met);
     }
     assert!(met.hits > 100_000 && met.resets > 1_000, "{met:?}");

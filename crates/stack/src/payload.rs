@@ -28,6 +28,9 @@ pub trait Payload {
     /// All commands in flight have been dropped by a reset.
     fn reset(&mut self);
 
+    /// The power has gone: commands in flight are lost, and so is what the write buffer held.
+    fn power_cut(&mut self);
+
     /// Bytes of this process's memory that it takes.
     fn process_bytes(&self) -> u64;
 }
@@ -48,6 +51,7 @@ impl Payload for NoData {
     #[inline(always)]
     fn end(&mut self, _: u8, _: &BlockRequest, _: u32, _: bool) {}
     fn reset(&mut self) {}
+    fn power_cut(&mut self) {}
     fn process_bytes(&self) -> u64 {
         0
     }

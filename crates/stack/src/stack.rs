@@ -3,7 +3,7 @@
 
 use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
-use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, UfsDevice};
+use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, Recovery, UfsDevice};
 use readpath_flash::DieSched;
 use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ProbeError};
 use readpath_kit::Ns;
@@ -156,6 +156,29 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.payload.reset();
         self.host.reset();
         self.exchange(now);
+    }
+
+    /// The power is cut at `now` and comes back at `on`: the device recovers from what its flash holds, and the host, which
+    /// was reset as well, has to [`Stack::start`] again when it is ready.
+    pub fn power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
+        debug_assert!(now <= on);
+        self.power_cut();
+        self.power_on(on)
+    }
+
+    /// The power goes away.
+    pub fn power_cut(&mut self) {
+        self.device.power_cut();
+        while let Some(op) = self.device.poll_media() {
+            self.payload.execute(op);
+        }
+        self.payload.power_cut();
+        self.host.power_cut();
+    }
+
+    /// The power comes back at `on`.
+    pub fn power_on(&mut self, on: Ns) -> Recovery {
+        self.device.recover(on)
     }
 
     /// A UPIU that did not survive its encoding, if there was one: the run is then worth nothing.

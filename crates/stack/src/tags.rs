@@ -3,7 +3,8 @@
 //! written there, and every read is checked against what it may return.
 //!
 //! A read may return any version from the newest acknowledged before it was sent to the newest sent before it ended.
-//! Writes of one block that were in flight together may take effect in either order.
+//! Writes of one block that were in flight together may take effect in either order. After a power cut a read may
+//! return any version since the newest that a flush (or FUA) had made durable; what it does return then stays.
 
 use crate::payload::Payload;
 use readpath_device::{MediaOp, WithMedia};
@@ -16,6 +17,9 @@ use readpath_kit::huge_vec;
 struct Content(u64);
 
 impl Content {
+    /// What a torn program leaves: nobody's data.
+    const TORN: Content = Content(u64::MAX);
+
     fn of(lpn: u32, version: u32) -> Self {
         Content(u64::from(lpn + 1) << 32 | u64::from(version))
     }
@@ -30,14 +34,18 @@ impl Content {
 struct Expectation {
     /// Oldest version that a read may still return; 0 = never written.
     floor: u32,
-    /// Newest version that was sent.
+    /// Newest version that a read may return.
     newest: u32,
+    /// Versions ever sent.
+    sent: u32,
     /// Newest version that was a discard.
     discarded: u32,
     /// Writes and discards in flight.
     in_flight: u16,
     /// Some of them overlapped, so acknowledgement of one does not tell which is newest.
     overlapped: bool,
+    /// Oldest version that may come back after a power cut: the newest that was flushed.
+    durable: u32,
 }
 
 /// The first read that returned what it should not have.
@@ -65,6 +73,11 @@ pub struct Tags {
     floors: Vec<Vec<u32>>,
     /// Commands in flight.
     sent: Vec<Option<(BlockRequest, u32)>>,
+    /// Blocks and versions acknowledged since the last flush, and how many of them each flush in flight covers.
+    acknowledged: Vec<(u32, u32)>,
+    flushes: Vec<Option<usize>>,
+    /// The next read of a block tells which version the power cut has left.
+    unsettled: Vec<bool>,
     /// Blocks read and checked.
     pub checked: u64,
     /// Blocks that were not what they should be.
@@ -76,7 +89,8 @@ pub struct Tags {
 impl Tags {
     fn write_begins(&mut self, lpn: u32, discard: bool) -> Content {
         let e = &mut self.expected[lpn as usize];
-        e.newest += 1;
+        e.sent += 1;
+        e.newest = e.sent;
         e.overlapped |= e.in_flight > 0;
         e.in_flight += 1;
         if discard {
@@ -90,6 +104,7 @@ impl Tags {
         e.in_flight -= 1;
         if good && !e.overlapped {
             e.floor = version;
+            self.acknowledged.push((lpn, version));
         }
         if e.in_flight == 0 {
             e.overlapped = false;
@@ -98,11 +113,16 @@ impl Tags {
 
     fn check(&mut self, lpn: u32, floor: u32, got: Content) {
         self.checked += 1;
-        let e = &self.expected[lpn as usize];
+        let e = self.expected[lpn as usize];
         let right = match got {
             Content(0) => floor == 0 || e.discarded >= floor,
             content => content.version_for(lpn).is_some_and(|v| (floor..=e.newest).contains(&v)),
         };
+        if right && std::mem::take(&mut self.unsettled[lpn as usize]) {
+            let e = &mut self.expected[lpn as usize];
+            let version = if got == Content(0) { e.discarded.min(e.newest) } else { got.0 as u32 };
+            (e.floor, e.newest, e.durable) = (version, version, version);
+        }
         if !right {
             self.wrong += 1;
             let got = (got.0 != 0).then(|| ((got.0 >> 32) as u32 - 1, got.0 as u32));
@@ -121,12 +141,14 @@ impl Payload for Tags {
         self.moving = vec![Vec::new(); 64];
         self.floors = vec![Vec::new(); 64];
         self.sent = vec![None; 64];
+        self.flushes = vec![None; 64];
+        self.unsettled = vec![false; logical_blocks as usize];
     }
 
     fn preset(&mut self, lpn: u32, ppn: Ppn) {
         self.slices[ppn.0 as usize] = Content::of(lpn, 1).0;
         let e = &mut self.expected[lpn as usize];
-        (e.floor, e.newest) = (1, 1);
+        (e.floor, e.newest, e.sent, e.durable) = (1, 1, 1, 1);
     }
 
     fn begin(&mut self, tag: u8, request: &BlockRequest, lpn: u32) {
@@ -144,7 +166,7 @@ impl Payload for Tags {
                 self.floors[t].clear();
                 self.floors[t].extend(expected.iter().map(|e| e.floor));
             }
-            BlockOp::Flush => {}
+            BlockOp::Flush => self.flushes[t] = Some(self.acknowledged.len()),
         }
         self.moving[t] = moving;
     }
@@ -155,6 +177,10 @@ impl Payload for Tags {
                 self.buffer[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
             }
             MediaOp::Program { slot, ppn } => self.slices[ppn.0 as usize] = self.buffer[usize::from(slot)].0,
+            MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
+            MediaOp::Torn { first, slices } => {
+                self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::TORN.0);
+            }
             MediaOp::ReadFlash { tag, index, ppn } => {
                 self.moving[usize::from(tag)][index as usize] = Content(self.slices[ppn.0 as usize]);
             }
@@ -177,16 +203,46 @@ impl Payload for Tags {
             match request.op {
                 BlockOp::Read if good => self.check(lpn, self.floors[t][i], content),
                 BlockOp::Read | BlockOp::Flush => {}
-                _ => self.write_ends(lpn, content.0 as u32, good),
+                op => {
+                    self.write_ends(lpn, content.0 as u32, good);
+                    if good && op == BlockOp::WriteFua {
+                        let e = &mut self.expected[lpn as usize];
+                        e.durable = e.durable.max(content.0 as u32);
+                    }
+                }
             }
         }
         self.moving[t] = moving;
+        if request.op == BlockOp::Flush
+            && let Some(covered) = self.flushes[t].take()
+            && good
+        {
+            for (lpn, version) in self.acknowledged.drain(..covered) {
+                let e = &mut self.expected[lpn as usize];
+                e.durable = e.durable.max(version);
+            }
+            // Other flushes in flight cover that much less.
+            self.flushes.iter_mut().flatten().for_each(|n| *n = n.saturating_sub(covered));
+        }
     }
 
     fn reset(&mut self) {
         for tag in 0..self.sent.len() {
             if let Some((request, lpn)) = self.sent[tag] {
                 self.end(tag as u8, &request, lpn, false);
+            }
+        }
+    }
+
+    fn power_cut(&mut self) {
+        self.reset();
+        self.acknowledged.clear();
+        self.flushes.fill(None);
+        self.buffer.fill(Content::TORN);
+        for (e, unsettled) in self.expected.iter_mut().zip(&mut self.unsettled) {
+            if e.newest > e.durable {
+                e.floor = e.durable;
+                *unsettled = true;
             }
         }
     }

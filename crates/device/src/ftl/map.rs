@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The logical-to-physical map as flash and SRAM together know it.
+//! The logical-to-physical map as flash and SRAM together know it. It knows nothing of time or of who pays.
 //!
-//! One flat table stands for the translation pages in flash plus the changes to them that SRAM holds. Reading an entry
-//! of it is honest only after the device has paid: the map page is in the map cache, or has just been read. The one
-//! exception is [`Mapping::Buffered`], which any device knows from its write buffer's own index.
+//! One flat table stands for the map pages in flash and for what SRAM knows on top of them. An entry is one of
+//! - *clean*: the map page in flash says so; using it is honest only after that page was paid for;
+//! - *recent*: it changed since its map page was written, so it is in the table of changes ([`super::Changes`]), which
+//!   is SRAM, and using it costs nothing;
+//! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
+//!   is kept with the buffer slot.
 
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
 
-const UNMAPPED: u32 = u32::MAX;
+const NOWHERE: u32 = u32::MAX;
 
 /// What the map says of a logical block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,65 +35,103 @@ impl Mapping {
     }
 }
 
+/// One entry of the table: 0 is clean and unmapped (untouched memory); the top bit says recent; the rest is a slice plus
+/// one, 0 for unmapped, or one of the highest values for a buffer slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct Entry(u32);
+
+const RECENT: u32 = 1 << 31;
+const FIRST_SLOT: u32 = RECENT - (1 << 16);
+const _: () = assert!(Geometry::MAX_SLICES < FIRST_SLOT);
+
+impl Entry {
+    /// Clean and unmapped.
+    pub const UNMAPPED: Entry = Entry(0);
+
+    /// Clean, in a slice.
+    #[inline]
+    pub fn at(ppn: Ppn) -> Entry {
+        Entry(ppn.0 + 1)
+    }
+
+    /// In a slot of the write buffer.
+    #[inline]
+    pub fn buffered(slot: u16) -> Entry {
+        Entry(FIRST_SLOT + u32::from(slot))
+    }
+
+    /// The same, known to SRAM as a change.
+    #[inline]
+    pub fn recent(self) -> Entry {
+        Entry(self.0 | RECENT)
+    }
+
+    /// The same, as a map page says it.
+    #[inline]
+    pub fn clean(self) -> Entry {
+        Entry(self.0 & !RECENT)
+    }
+
+    /// Whether SRAM knows it as a change.
+    #[inline]
+    pub fn is_recent(self) -> bool {
+        self.0 & RECENT != 0
+    }
+
+    /// What it says.
+    #[inline]
+    pub fn mapping(self) -> Mapping {
+        match self.0 & !RECENT {
+            0 => Mapping::Unmapped,
+            v if v >= FIRST_SLOT => Mapping::Buffered((v - FIRST_SLOT) as u16),
+            v => Mapping::Flash(Ppn(v - 1)),
+        }
+    }
+}
+
 /// See the module.
 pub struct PageMap {
-    /// Entry of each logical page; the value plus one is stored, so that untouched memory (zero) means unmapped.
+    /// [`Entry`] as its number: untouched memory is zero.
     entries: Vec<u32>,
-    /// Global translation directory: the slice where each map page begins, or `UNMAPPED` if no map page exists.
+    /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
     directory: Vec<u32>,
     entries_shift: u32,
-    slices_per_map_page: u32,
 }
 
 impl PageMap {
     /// An empty map of `logical_blocks` entries, `page_entries` (a power of two) to a map page.
-    pub fn new(logical_blocks: u64, page_entries: u32, slices_per_map_page: u32) -> Self {
+    pub fn new(logical_blocks: u64, page_entries: u32) -> Self {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
         PageMap {
             entries: huge_vec(logical_blocks as usize),
-            directory: vec![UNMAPPED; pages as usize],
+            directory: vec![NOWHERE; pages as usize],
             entries_shift: page_entries.trailing_zeros(),
-            slices_per_map_page,
         }
     }
 
-    /// What the map says of `lpn`. See the module for when asking is honest.
+    /// The entry of `lpn`. See the module for when asking is honest.
+    #[inline]
+    pub fn entry(&self, lpn: u32) -> Entry {
+        Entry(self.entries[lpn as usize])
+    }
+
+    /// What the entry of `lpn` says.
     #[inline]
     pub fn get(&self, lpn: u32) -> Mapping {
-        match self.entries[lpn as usize].wrapping_sub(1) {
-            UNMAPPED => Mapping::Unmapped,
-            v if v >= Geometry::MAX_SLICES => Mapping::Buffered((v - Geometry::MAX_SLICES) as u16),
-            v => Mapping::Flash(Ppn(v)),
-        }
+        self.entry(lpn).mapping()
     }
 
-    /// Changes the entry of `lpn`; returns what it was.
+    /// Changes the entry of `lpn`.
     #[inline]
-    pub fn set(&mut self, lpn: u32, mapping: Mapping) -> Mapping {
-        let old = self.get(lpn);
-        let value = match mapping {
-            Mapping::Unmapped => UNMAPPED,
-            Mapping::Buffered(slot) => Geometry::MAX_SLICES + u32::from(slot),
-            Mapping::Flash(ppn) => {
-                let page = self.page_of(lpn);
-                self.directory[page as usize] = page * self.slices_per_map_page;
-                ppn.0
-            }
-        };
-        self.entries[lpn as usize] = value.wrapping_add(1);
-        old
+    pub fn set(&mut self, lpn: u32, entry: Entry) {
+        self.entries[lpn as usize] = entry.0;
     }
 
-    /// Fills `lpn..lpn + count` with slices from an iterator: state as if it had been written, at no cost in time.
+    /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
     pub fn preset(&mut self, lpn: u32, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
-        if count == 0 {
-            return;
-        }
         for (i, entry) in self.entries[lpn as usize..(lpn + count) as usize].iter_mut().enumerate() {
-            *entry = ppn_of(i as u32).0 + 1;
-        }
-        for page in self.page_of(lpn)..=self.page_of(lpn + count - 1) {
-            self.directory[page as usize] = page * self.slices_per_map_page;
+            *entry = Entry::at(ppn_of(i as u32)).0;
         }
     }
 
@@ -101,16 +142,26 @@ impl PageMap {
     }
 
     /// Entries of a map page.
+    #[inline]
     pub fn page_entries(&self) -> u32 {
         1 << self.entries_shift
     }
 
-    /// The slice where a map page begins in flash; `None` if nothing in its range was ever written. The directory is
-    /// SRAM.
+    /// Map pages.
+    pub fn pages(&self) -> u32 {
+        self.directory.len() as u32
+    }
+
+    /// The slice where a map page begins in flash; `None` if it was never written. The directory is SRAM.
     #[inline]
     pub fn directory(&self, page: u32) -> Option<Ppn> {
         let ppn = self.directory[page as usize];
-        (ppn != UNMAPPED).then_some(Ppn(ppn))
+        (ppn != NOWHERE).then_some(Ppn(ppn))
+    }
+
+    /// The map page now begins at `at`, or nowhere.
+    pub fn set_directory(&mut self, page: u32, at: Option<Ppn>) {
+        self.directory[page as usize] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
 
     /// Bytes of SRAM that the directory takes.
@@ -135,17 +186,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_directory_follow_writes() {
-        let mut map = PageMap::new(10_000, 4096, 4);
-        assert_eq!((map.get(5000), map.directory(1)), (Mapping::Unmapped, None));
-        assert_eq!(map.set(5000, Mapping::Buffered(7)), Mapping::Unmapped);
-        assert_eq!((map.get(5000), map.directory(1)), (Mapping::Buffered(7), None));
-        assert_eq!(map.set(5000, Mapping::Flash(Ppn(0))), Mapping::Buffered(7));
-        assert_eq!((map.get(5000), map.directory(1)), (Mapping::Flash(Ppn(0)), Some(Ppn(4))));
-        assert_eq!(map.set(5000, Mapping::Unmapped), Mapping::Flash(Ppn(0)));
-        assert_eq!(map.get(5000), Mapping::Unmapped);
+    fn entries_keep_what_they_say_beside_how_it_is_known() {
+        for (entry, mapping) in [
+            (Entry::UNMAPPED, Mapping::Unmapped),
+            (Entry::at(Ppn(0)), Mapping::Flash(Ppn(0))),
+            (Entry::at(Ppn(Geometry::MAX_SLICES - 1)), Mapping::Flash(Ppn(Geometry::MAX_SLICES - 1))),
+            (Entry::buffered(0), Mapping::Buffered(0)),
+            (Entry::buffered(u16::MAX), Mapping::Buffered(u16::MAX)),
+        ] {
+            assert_eq!(entry.mapping(), mapping);
+            assert_eq!(entry.recent().mapping(), mapping);
+            assert!(entry.recent().is_recent() && !entry.is_recent());
+            assert_eq!(entry.recent().clean(), entry);
+        }
+    }
+
+    #[test]
+    fn pages_and_directory() {
+        let mut map = PageMap::new(10_000, 4096);
+        assert_eq!((map.get(5000), map.directory(1), map.pages()), (Mapping::Unmapped, None, 3));
+        map.set_directory(1, Some(Ppn(4)));
+        assert_eq!(map.directory(1), Some(Ppn(4)));
         map.preset(4095, 2, |i| Ppn(100 + i));
         assert_eq!((map.get(4095), map.get(4096)), (Mapping::Flash(Ppn(100)), Mapping::Flash(Ppn(101))));
-        assert_eq!(map.directory(0), Some(Ppn(0)));
     }
 }

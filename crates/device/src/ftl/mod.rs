@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation: the map and where it lies, the cache of map pages in SRAM, and the allocation of superblocks. It
-//! knows nothing of SCSI, HPB or time.
+//! Flash translation: the map and where it lies, what of it SRAM knows better, the cache of map pages, superblocks and
+//! the state that flash keeps. It knows nothing of SCSI, HPB or time.
 
-mod alloc;
+mod changes;
+mod durable;
 mod map;
 mod map_cache;
+mod spare;
+mod superblock;
 
-pub use alloc::{Allocator, NoSpace};
-pub use map::{Mapping, PageMap};
+pub use changes::{Change, Changes, Taken};
+pub use durable::{Checkpoint, Durable, Held, Logged, Record};
+pub use map::{Entry, Mapping, PageMap};
 pub use map_cache::{FrameState, MapCache};
+pub use spare::Spares;
+pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, Superblocks, VictimPolicy};

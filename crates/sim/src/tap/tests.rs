@@ -3,7 +3,7 @@
 
 use super::*;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, Layout, LinkTiming, LuConfig, Verification,
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -50,6 +50,7 @@ fn device() -> DeviceConfig {
         write_buffer_blocks: 64,
         queue_depth: 32,
         lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
+        ftl: FtlConfig::DEFAULT,
         hpb: Some(HpbConfig {
             region_size: 15,
             sub_region_size: 15,

@@ -4,7 +4,8 @@
 #![allow(dead_code)]
 
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, Probe, UfsDevice, Verification,
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig, Probe, UfsDevice,
+    Verification,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -72,6 +73,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
         write_buffer_blocks: 64,
         queue_depth: 32,
         lus: vec![lu(blocks)],
+        ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
         hpb: Some(HPB),
         entry_key: [0x5EED, 0xC0FFEE],
     };
@@ -82,7 +84,25 @@ pub fn device(blocks: u32) -> DeviceConfig {
 /// Sets the number of superblocks so that writing never runs out of erased ones (see [`device`]).
 pub fn give_room(config: &mut DeviceConfig) {
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
-    config.geometry.blocks_per_plane += config.map_superblocks();
+    config.geometry.blocks_per_plane += config.meta_superblocks();
+    make_checkpoints_fit(config);
+}
+
+/// Sets the number of superblocks so that garbage has to be collected: the fewest that the device can do with, and `more`.
+pub fn give_little_room(config: &mut DeviceConfig, more: u32) {
+    config.geometry.blocks_per_plane = 1;
+    while config.check().is_err_and(|e| e.field == "geometry.blocks_per_plane") {
+        config.geometry.blocks_per_plane += 1;
+    }
+    config.geometry.blocks_per_plane += more;
+    make_checkpoints_fit(config);
+}
+
+/// The more superblocks there are, the longer is a checkpoint, and the more pages a superblock needs to hold one.
+fn make_checkpoints_fit(config: &mut DeviceConfig) {
+    while config.check().is_err_and(|e| e.field == "ftl.map_changes") {
+        config.geometry.pages_per_block += 1;
+    }
 }
 
 /// A host with Linux's limits, with HPB if options are given.

@@ -9,7 +9,8 @@ use super::overrides::Override;
 use super::section::Section;
 use super::tree::{Node, parse_document};
 use readpath_device::{
-    ConfigError, Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, Verification,
+    ConfigError, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig,
+    Verification,
 };
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_host::HostConfig;
@@ -154,6 +155,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         map_page_bytes: map_cache.any_u32("page_bytes")?,
         write_buffer_blocks: blocks_of_kib(&write_buffer, "size_kib", u64::from(u32::MAX))?,
         queue_depth: root.any_u32("queue_depth")?,
+        ftl: FtlConfig::DEFAULT,
         lus: lus(&root, hpb.is_some())?,
         hpb,
         entry_key,

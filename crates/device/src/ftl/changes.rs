@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of changes: which entries of the map differ from their map page in flash, ordered by map page so that one
+//! write-back settles many. It knows neither time nor where map pages lie.
+//!
+//! The modelled device holds, for each change, the logical page, its new slice and two links (12 bytes, see
+//! [`Changes::sram_bytes`]), and for each stretch that was trimmed its bounds. What the map page in flash says instead is
+//! kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back learns
+//! when it has read the page.
+
+use super::map::Entry;
+use fixedbitset::FixedBitSet;
+
+const NIL: u32 = u32::MAX;
+
+/// A changed entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Logical page.
+    pub lpn: u32,
+    /// What the map page in flash says of it; clean.
+    pub persisted: Entry,
+    /// What the map page that is being written says of it; clean.
+    pub merged: Entry,
+    next: u32,
+}
+
+/// See the module.
+pub struct Changes {
+    records: Vec<Change>,
+    free: u32,
+    head: Vec<u32>,
+    count: Vec<u32>,
+    trims: Vec<u16>,
+    dirty: FixedBitSet,
+    /// Pages that are being written: what changes in them meanwhile waits.
+    busy: FixedBitSet,
+    dirty_pages: u32,
+    total: u32,
+    in_flash: u32,
+    trim_count: u32,
+    limit: u32,
+    hand: u32,
+}
+
+impl Changes {
+    /// Bytes of SRAM that a change takes: logical page, slice, and links by map page and by hash.
+    pub const BYTES: u64 = 12;
+
+    /// An empty table of `limit` changes for a map of `pages` pages.
+    pub fn new(pages: u32, limit: u32) -> Self {
+        Changes {
+            records: Vec::new(),
+            free: NIL,
+            head: vec![NIL; pages as usize],
+            count: vec![0; pages as usize],
+            trims: vec![0; pages as usize],
+            dirty: FixedBitSet::with_capacity(pages as usize),
+            busy: FixedBitSet::with_capacity(pages as usize),
+            dirty_pages: 0,
+            total: 0,
+            in_flash: 0,
+            trim_count: 0,
+            limit,
+            hand: 0,
+        }
+    }
+
+    /// An entry of `page`, clean until now, changes; `persisted` is what it said.
+    pub fn add(&mut self, page: u32, lpn: u32, persisted: Entry) {
+        let record =
+            Change { lpn, persisted: persisted.clean(), merged: Entry::UNMAPPED, next: self.head[page as usize] };
+        let index = match self.free {
+            NIL => {
+                self.records.push(record);
+                self.records.len() as u32 - 1
+            }
+            free => {
+                self.free = self.records[free as usize].next;
+                self.records[free as usize] = record;
+                free
+            }
+        };
+        self.head[page as usize] = index;
+        self.count[page as usize] += 1;
+        self.total += 1;
+        self.mark(page);
+    }
+
+    fn mark(&mut self, page: u32) {
+        if !self.busy.contains(page as usize) && !self.dirty.put(page as usize) {
+            self.dirty_pages += 1;
+        }
+    }
+
+    /// A change now names a slice (`true`), or no longer does.
+    #[inline]
+    pub fn names_slice(&mut self, names: bool) {
+        if names {
+            self.in_flash += 1;
+        } else {
+            self.in_flash -= 1;
+        }
+    }
+
+    /// A stretch within `page` was trimmed.
+    pub fn add_trim(&mut self, page: u32) {
+        self.trims[page as usize] += 1;
+        self.trim_count += 1;
+        self.mark(page);
+    }
+
+    /// Takes the changes of `page` out, to be written back: the first of a chain for [`Changes::get`].
+    pub fn take(&mut self, page: u32) -> Taken {
+        let page = page as usize;
+        let first = std::mem::replace(&mut self.head[page], NIL);
+        self.total -= std::mem::take(&mut self.count[page]);
+        self.trim_count -= u32::from(std::mem::take(&mut self.trims[page]));
+        if self.dirty.contains(page) {
+            self.dirty.remove(page);
+            self.dirty_pages -= 1;
+        }
+        Taken(first)
+    }
+
+    /// `page` is going to be written: until [`Changes::written`] it is not offered again.
+    pub fn begin_write(&mut self, page: u32) {
+        self.busy.insert(page as usize);
+        if self.dirty.contains(page as usize) {
+            self.dirty.remove(page as usize);
+            self.dirty_pages -= 1;
+        }
+    }
+
+    /// `page` has been written; what changed in it meanwhile is offered from now on.
+    pub fn written(&mut self, page: u32) {
+        self.busy.remove(page as usize);
+        if self.count[page as usize] > 0 || self.trims[page as usize] > 0 {
+            self.mark(page);
+        }
+    }
+
+    /// Whether `page` is being written.
+    pub fn is_being_written(&self, page: u32) -> bool {
+        self.busy.contains(page as usize)
+    }
+
+    /// Notes what the map page that is being written says of the first change of a chain.
+    pub fn set_merged(&mut self, taken: Taken, merged: Entry) {
+        self.records[taken.0 as usize].merged = merged.clean();
+    }
+
+    /// The first change of a chain and the rest of it.
+    pub fn get(&self, taken: Taken) -> Option<(Change, Taken)> {
+        (taken.0 != NIL).then(|| {
+            let record = self.records[taken.0 as usize];
+            (record, Taken(record.next))
+        })
+    }
+
+    /// Tells every change that has not been taken.
+    pub fn each(&self, mut each: impl FnMut(Change)) {
+        for &head in &self.head {
+            self.each_of(Taken(head), &mut each);
+        }
+    }
+
+    /// Tells every change of a chain.
+    pub fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
+        let mut rest = taken;
+        while let Some((change, next)) = self.get(rest) {
+            each(change);
+            rest = next;
+        }
+    }
+
+    /// Gives the first change of a chain back to the pool; returns the rest.
+    pub fn drop_first(&mut self, taken: Taken) -> Taken {
+        let record = &mut self.records[taken.0 as usize];
+        let rest = Taken(record.next);
+        record.next = self.free;
+        self.free = taken.0;
+        rest
+    }
+
+    /// Changes that may still be made before the table is full.
+    pub fn room(&self) -> u32 {
+        self.limit.saturating_sub(self.used())
+    }
+
+    /// Places of the table in use.
+    pub fn used(&self) -> u32 {
+        self.in_flash + self.trim_count
+    }
+
+    /// Places of the table.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// A page with at least as many changes as the mean of changed pages, taken in turn.
+    pub fn worth_writing(&mut self) -> Option<u32> {
+        if self.dirty_pages == 0 {
+            return None;
+        }
+        let mean = self.total / self.dirty_pages.max(1);
+        let pages = self.head.len() as u32;
+        // Pages that are being written count in the total but are not offered, so the mean may be out of reach.
+        let good = |page: &usize| self.count[*page] >= mean || self.trims[*page] > 0;
+        let hand = self.hand as usize;
+        let found = self
+            .dirty
+            .ones_in(hand..pages as usize)
+            .find(good)
+            .or_else(|| self.dirty.ones_in(0..hand).find(good))
+            .or_else(|| self.dirty.ones_in(0..pages as usize).next())?;
+        self.hand = (found as u32 + 1) % pages;
+        Some(found as u32)
+    }
+
+    /// Bytes of SRAM: the changes, and for each map page the first of them and their number.
+    pub fn sram_bytes(&self) -> u64 {
+        u64::from(self.limit) * Changes::BYTES + self.head.len() as u64 * 4
+    }
+
+    /// Forgets everything; `each` is told what was there.
+    pub fn clear(&mut self, mut each: impl FnMut(Change)) {
+        for page in 0..self.head.len() as u32 {
+            let mut taken = self.take(page);
+            while let Some((change, rest)) = self.get(taken) {
+                each(change);
+                taken = rest;
+            }
+        }
+        self.records.clear();
+        self.busy.clear();
+        self.free = NIL;
+        self.in_flash = 0;
+    }
+}
+
+/// Changes of one map page on their way to flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken(u32);
+
+impl Taken {
+    /// No changes.
+    pub const NONE: Taken = Taken(NIL);
+}
+
+/// Ones of a part of a bit set, in ascending order, a word at a time.
+trait OnesIn {
+    fn ones_in(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize>;
+}
+
+impl OnesIn for FixedBitSet {
+    fn ones_in(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize> {
+        const BITS: usize = usize::BITS as usize;
+        let words = self.as_slice();
+        let first = range.start / BITS;
+        let end = range.end.div_ceil(BITS).min(words.len());
+        (first..end.max(first)).flat_map(move |w| {
+            let mut word = words[w];
+            if w == first {
+                word &= usize::MAX << (range.start % BITS);
+            }
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(w * BITS + bit)
+            })
+            .take_while(move |&i| i < range.end)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_flash::Ppn;
+
+    #[test]
+    fn changes_are_taken_by_map_page() {
+        let mut changes = Changes::new(300, 8);
+        for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
+            changes.add(page, lpn, Entry::at(Ppn(lpn)));
+            changes.names_slice(true);
+        }
+        assert_eq!((changes.room(), changes.worth_writing()), (4, Some(1)));
+        let mut taken = changes.take(1);
+        let mut seen = Vec::new();
+        while let Some((change, _)) = changes.get(taken) {
+            seen.push((change.lpn, change.persisted));
+            taken = changes.drop_first(taken);
+        }
+        assert_eq!(seen, [12, 11, 10].map(|lpn| (lpn, Entry::at(Ppn(lpn)))));
+        assert_eq!(changes.worth_writing(), Some(299));
+        assert_eq!(changes.worth_writing(), Some(299), "the hand comes round");
+        changes.add_trim(0);
+        assert_eq!(changes.room(), 3);
+        let mut left = 0;
+        changes.clear(|_| left += 1);
+        assert_eq!((left, changes.worth_writing(), changes.room()), (1, None, 8));
+    }
+}

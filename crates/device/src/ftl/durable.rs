@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What flash holds beside data: the newest checkpoint, and what was programmed since, in order. This is all that is left
+//! after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
+
+use super::map::Entry;
+use super::superblock::{Stream, Superblock};
+use crate::journal::Mark;
+use readpath_flash::Ppn;
+
+/// A record of the journal: what the spare areas of data cannot say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// A superblock is about to be written.
+    Open {
+        /// Who writes it.
+        stream: Stream,
+        /// Superblock.
+        superblock: u32,
+        /// See [`Superblock::opened_at`].
+        opened_at: u32,
+    },
+    /// A superblock is about to be erased.
+    Erase {
+        /// Superblock.
+        superblock: u32,
+    },
+    /// Blocks were trimmed.
+    Trim {
+        /// First logical page.
+        lpn: u32,
+        /// Logical pages.
+        count: u32,
+        /// Orders it among writes.
+        sequence: u32,
+    },
+    /// HPB generations up to this one may have been given out.
+    Generations {
+        /// The last of them.
+        up_to: u64,
+    },
+}
+
+impl Record {
+    /// Bytes in flash.
+    pub const BYTES: u32 = 16;
+}
+
+/// What part of a unit of the meta stream holds; each is as long as a map page.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// A map page, and how writing it changed the references into superblocks.
+    Map {
+        /// Map page.
+        page: u32,
+        /// Where it begins.
+        at: Ppn,
+        /// See [`Superblock::opened_at`]: when its entries were put together.
+        written_at: u32,
+        /// Superblocks that gained (`true`) or lost a reference by it.
+        refs: Vec<(u32, bool)>,
+    },
+    /// Records of the journal.
+    Journal {
+        /// Number of the first.
+        first: Mark,
+        /// In order.
+        records: Vec<Record>,
+    },
+}
+
+/// A program since the newest checkpoint, or what is left of it.
+#[derive(Clone, Debug)]
+pub enum Logged {
+    /// A unit of data; what its slices hold stands in their spare areas.
+    Data {
+        /// First slice.
+        first: Ppn,
+    },
+    /// A unit of data that was being programmed when the power went: its spare areas may say anything, and a check
+    /// tells.
+    Torn {
+        /// First slice.
+        first: Ppn,
+        /// What the spare areas say: logical page and sequence number of each slice.
+        spares: Vec<(Option<u32>, u32)>,
+    },
+    /// A unit of the meta stream.
+    Meta {
+        /// What it holds.
+        held: Vec<Held>,
+    },
+}
+
+/// Everything that the device has to know, as of one moment when no program was in progress.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    /// Next sequence number.
+    pub sequence: u32,
+    /// Openings and map writes so far.
+    pub ticks: u32,
+    /// HPB generations up to this one may have been given out.
+    pub generations: u64,
+    /// Number of the newest record of the journal, in flash or not: what it says is part of the checkpoint.
+    pub journal: Mark,
+    /// Where each map page begins.
+    pub directory: Vec<Option<Ppn>>,
+    /// All superblocks.
+    pub superblocks: Vec<Superblock>,
+    /// Logical page and entry of each change.
+    pub changes: Vec<(u32, Entry)>,
+    /// Map pages that its own pages take in flash.
+    pub slots: u32,
+}
+
+/// See the module.
+pub struct Durable {
+    /// The checkpoint that the newest anchor leads to.
+    pub checkpoint: Checkpoint,
+    /// What was programmed since, in the order in which the programs ended.
+    pub log: Vec<Logged>,
+    /// A checkpoint that is being written, and the length of the log when it was put together.
+    pub pending: Option<(Checkpoint, usize)>,
+}
+
+impl Durable {
+    /// Nothing but a checkpoint.
+    pub fn new(checkpoint: Checkpoint) -> Self {
+        Durable { checkpoint, log: Vec::new(), pending: None }
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
+        for logged in &mut self.log {
+            match logged {
+                Logged::Data { .. } => {}
+                Logged::Torn { spares, .. } => {
+                    spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
+                }
+                Logged::Meta { held } => {
+                    for record in held
+                        .iter_mut()
+                        .filter_map(|h| if let Held::Journal { records, .. } = h { Some(records) } else { None })
+                    {
+                        for record in record {
+                            if let Record::Trim { sequence, .. } = record {
+                                *sequence = sequence.saturating_sub(base);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The anchor of the pending checkpoint is in flash.
+    pub fn commit(&mut self) {
+        if let Some((checkpoint, mark)) = self.pending.take() {
+            self.checkpoint = checkpoint;
+            self.log.drain(..mark);
+        }
+    }
+}

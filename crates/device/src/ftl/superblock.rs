@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices are
+//! written next. It knows nothing of time, of logical pages, or of why something is written.
+
+use crate::journal::Mark;
+use fixedbitset::FixedBitSet;
+use readpath_flash::{Geometry, Ppn};
+use std::collections::VecDeque;
+
+/// No erased superblock is left for this purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoSpace;
+
+/// Data that is written together, because it is expected to live about as long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// Data from the host.
+    Host,
+    /// Data from the host that was overwritten not long ago.
+    Hot,
+    /// Data that garbage collection or wear levelling moved.
+    Moved,
+    /// Map pages, journal and checkpoints.
+    Meta,
+}
+
+impl Stream {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+    /// All of them.
+    pub const ALL: [Stream; Stream::COUNT] = [Stream::Host, Stream::Hot, Stream::Moved, Stream::Meta];
+
+    /// Number from 0 on.
+    #[inline]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What a superblock is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Holds the anchors, which lead to the newest checkpoint.
+    Anchor,
+    /// Ready to be written.
+    Erased,
+    /// Being written.
+    Open(Stream),
+    /// Written; holds data of a stream.
+    Closed(Stream),
+    /// Nothing in it is needed; its dies are being erased, so many still to come, or wait for that.
+    Erasing(u32),
+    /// Too many of its blocks are bad.
+    Retired,
+}
+
+/// One superblock. Its table is SRAM: [`Superblock::SRAM_BYTES`] each.
+#[derive(Clone, Copy, Debug)]
+pub struct Superblock {
+    /// What it is.
+    pub state: State,
+    /// Map entries, in map pages and in the table of changes, that point into it. Slices that are no longer current but
+    /// whose map page was not read since still count.
+    pub refs: u32,
+    /// Units handed out whose program has not ended.
+    pub in_flight: u32,
+    /// The unit that is written next.
+    pub next_unit: u32,
+    /// How often it was erased.
+    pub erases: u32,
+    /// When it was opened last, by the count of openings and map writes.
+    pub opened_at: u32,
+    /// When it was closed last, by sequence number.
+    pub closed_at: u32,
+    /// Reads since it was erased.
+    pub reads: u32,
+    /// Blocks of it that are bad, by die.
+    pub bad_dies: u32,
+    /// A program in it failed: it is to be emptied soon.
+    pub failed: bool,
+}
+
+impl Superblock {
+    /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, packed state and flags.
+    pub const SRAM_BYTES: u64 = 28;
+
+    const NEW: Superblock = Superblock {
+        state: State::Erased,
+        refs: 0,
+        in_flight: 0,
+        next_unit: 0,
+        erases: 0,
+        opened_at: 0,
+        closed_at: 0,
+        reads: 0,
+        bad_dies: 0,
+        failed: false,
+    };
+
+    /// Whether it holds data that could be moved now.
+    pub fn is_movable(&self) -> bool {
+        matches!(self.state, State::Closed(Stream::Host | Stream::Hot | Stream::Moved)) && self.in_flight == 0
+    }
+}
+
+/// How a superblock to be collected is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VictimPolicy {
+    /// The one with the fewest references.
+    Greedy,
+    /// The greatest (1 - u) * age / 2u, where u is the share referenced (Rosenblum and Ousterhout, LFS, 1991).
+    CostBenefit,
+}
+
+/// See the module.
+pub struct Superblocks {
+    table: Vec<Superblock>,
+    open: [Option<u32>; Stream::COUNT],
+    erased: Vec<u32>,
+    /// What waits to be erased, and the record of the journal that has to be in flash first.
+    to_erase: VecDeque<(u32, Mark)>,
+    /// Bad blocks, by superblock and die.
+    bad: FixedBitSet,
+    meta_in_use: u32,
+    /// Superblocks in which a program failed.
+    failed: u32,
+    slices_per_superblock: u32,
+    slices_per_unit: u32,
+    units: u32,
+    dies: u32,
+}
+
+/// Superblocks that hold anchors, at the start of the array.
+pub const ANCHORS: u32 = 2;
+
+impl Superblocks {
+    /// The first [`ANCHORS`] hold anchors, all others are erased.
+    pub fn new(geometry: &Geometry) -> Self {
+        let n = geometry.superblocks();
+        let mut table = vec![Superblock::NEW; n as usize];
+        table.iter_mut().take(ANCHORS as usize).for_each(|sb| sb.state = State::Anchor);
+        Superblocks {
+            table,
+            open: [None; Stream::COUNT],
+            erased: (ANCHORS.min(n)..n).collect(),
+            to_erase: VecDeque::new(),
+            bad: FixedBitSet::with_capacity((n * geometry.dies()) as usize),
+            meta_in_use: 0,
+            failed: 0,
+            slices_per_superblock: geometry.slices_per_superblock(),
+            slices_per_unit: geometry.slices_per_unit(),
+            units: geometry.units_per_superblock(),
+            dies: geometry.dies(),
+        }
+    }
+
+    /// The superblock of a slice.
+    #[inline]
+    pub fn of(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.slices_per_superblock
+    }
+
+    /// The first slice of a superblock.
+    pub fn first(&self, sb: u32) -> Ppn {
+        Ppn(sb * self.slices_per_superblock)
+    }
+
+    /// Slices of a superblock.
+    pub fn slices(&self) -> u32 {
+        self.slices_per_superblock
+    }
+
+    /// A superblock.
+    #[inline]
+    pub fn get(&self, sb: u32) -> &Superblock {
+        &self.table[sb as usize]
+    }
+
+    /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
+    /// `limit` times as often as it has pages.
+    #[inline]
+    pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
+        let sb = self.of(ppn);
+        let reads = &mut self.table[sb as usize].reads;
+        *reads = reads.saturating_add(1);
+        u64::from(*reads) == u64::from(limit) * u64::from(self.units)
+    }
+
+    /// All superblocks.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Superblock)> {
+        self.table.iter().enumerate().map(|(i, sb)| (i as u32, sb))
+    }
+
+    /// Erased superblocks.
+    pub fn erased(&self) -> u32 {
+        self.erased.len() as u32
+    }
+
+    /// Superblocks that hold, or are about to hold, map pages, journal or checkpoints.
+    pub fn meta_in_use(&self) -> u32 {
+        self.meta_in_use
+    }
+
+    /// The open superblock of a stream.
+    pub fn open_of(&self, stream: Stream) -> Option<u32> {
+        self.open[stream.index()]
+    }
+
+    /// Opens an erased superblock for a stream: the least worn, or for moved data, which is likely to stay, the most
+    /// worn. Of equals the first.
+    pub fn open(&mut self, stream: Stream, now: u32) -> Result<u32, NoSpace> {
+        debug_assert!(self.open[stream.index()].is_none());
+        let wear = |&(_, &sb): &(usize, &u32)| {
+            let erases = self.table[sb as usize].erases;
+            (if stream == Stream::Moved { u32::MAX - erases } else { erases }, sb)
+        };
+        let at = self.erased.iter().enumerate().min_by_key(wear).ok_or(NoSpace)?.0;
+        let sb = self.erased.swap_remove(at);
+        let slot = &mut self.table[sb as usize];
+        slot.state = State::Open(stream);
+        slot.refs = 0;
+        slot.next_unit = 0;
+        slot.opened_at = now;
+        slot.reads = 0;
+        self.skip_bad(sb);
+        self.open[stream.index()] = Some(sb);
+        self.meta_in_use += u32::from(stream == Stream::Meta);
+        Ok(sb)
+    }
+
+    /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
+    pub fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
+        let sb = self.open[stream.index()]?;
+        let unit = self.table[sb as usize].next_unit;
+        debug_assert!(unit < self.units && !self.is_bad(sb, unit % self.dies));
+        let slot = &mut self.table[sb as usize];
+        slot.in_flight += 1;
+        slot.next_unit = unit + 1;
+        self.skip_bad(sb);
+        if self.table[sb as usize].next_unit == self.units {
+            self.close(stream, now);
+        }
+        Some(Ppn(sb * self.slices_per_superblock + unit * self.slices_per_unit))
+    }
+
+    /// Units left in the open superblock of a stream.
+    pub fn units_left(&self, stream: Stream) -> u32 {
+        let Some(sb) = self.open[stream.index()] else { return 0 };
+        let next = self.table[sb as usize].next_unit;
+        if self.table[sb as usize].bad_dies == 0 {
+            self.units - next
+        } else {
+            (next..self.units).filter(|u| !self.is_bad(sb, u % self.dies)).count() as u32
+        }
+    }
+
+    fn skip_bad(&mut self, sb: u32) {
+        while self.table[sb as usize].next_unit < self.units
+            && self.is_bad(sb, self.table[sb as usize].next_unit % self.dies)
+        {
+            self.table[sb as usize].next_unit += 1;
+        }
+    }
+
+    /// Closes the open superblock of a stream before it is full.
+    pub fn close(&mut self, stream: Stream, now: u32) {
+        if let Some(sb) = self.open[stream.index()].take() {
+            let slot = &mut self.table[sb as usize];
+            slot.state = State::Closed(stream);
+            slot.closed_at = now;
+        }
+    }
+
+    /// The program of a unit at `first` has ended.
+    pub fn program_ended(&mut self, first: Ppn) {
+        let sb = self.of(first);
+        self.table[sb as usize].in_flight -= 1;
+    }
+
+    /// A map entry points to `ppn` now.
+    #[inline]
+    pub fn add_ref(&mut self, ppn: Ppn) {
+        let sb = self.of(ppn);
+        self.table[sb as usize].refs += 1;
+    }
+
+    /// Further map entries point into a superblock.
+    pub fn add_refs(&mut self, sb: u32, refs: u32) {
+        self.table[sb as usize].refs += refs;
+    }
+
+    /// Whether a superblock is to be emptied because a program in it failed, and can be.
+    pub fn has_failed(&self) -> bool {
+        self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
+    }
+
+    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon.
+    pub fn program_failed(&mut self, sb: u32, die: u32, now: u32) {
+        self.mark_bad(sb, die);
+        if !std::mem::replace(&mut self.table[sb as usize].failed, true) {
+            self.failed += 1;
+        }
+        for stream in Stream::ALL {
+            if self.open[stream.index()] == Some(sb) {
+                self.close(stream, now);
+            }
+        }
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        self.table.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
+    }
+
+    /// A map entry that pointed to `ppn` does no longer.
+    #[inline]
+    pub fn drop_ref(&mut self, ppn: Ppn) {
+        let sb = self.of(ppn);
+        let refs = &mut self.table[sb as usize].refs;
+        debug_assert!(*refs > 0, "superblock {sb} has no references left");
+        *refs = refs.saturating_sub(1);
+    }
+
+    /// An entry of a map page that was written at `written_at` no longer points to `ppn`. If the superblock has been
+    /// opened since, the entry pointed to what is long gone and was not counted.
+    pub fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+        if self.is_counted(ppn, written_at) {
+            self.drop_ref(ppn);
+        }
+    }
+
+    /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock has
+    /// been given up since.
+    pub fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+        if self.is_counted(ppn, written_at) {
+            self.add_ref(ppn);
+        }
+    }
+
+    /// Whether an entry of a map page put together at `written_at` means the data that its superblock holds today.
+    pub fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
+        let sb = self.get(self.of(ppn));
+        matches!(sb.state, State::Open(_) | State::Closed(_)) && sb.opened_at <= written_at
+    }
+
+    /// Superblocks that nothing points into any more, so that they can be erased as they are.
+    pub fn is_empty(&self, sb: u32) -> bool {
+        let sb = self.get(sb);
+        matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0
+    }
+
+    /// The closed superblock of data that is best collected, with fewer references than it has slices.
+    pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
+        let capacity = |sb: &Superblock| (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit;
+        let movable = || self.iter().filter(|(_, sb)| sb.is_movable());
+        if self.failed > 0
+            && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
+        {
+            return Some(failed);
+        }
+        let candidates = movable().filter(|(_, sb)| sb.refs < capacity(sb));
+        match policy {
+            VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (sb.refs, i)).map(|(i, _)| i),
+            VictimPolicy::CostBenefit => candidates
+                .max_by_key(|&(i, sb)| {
+                    let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);
+                    let free = u64::from(capacity(sb)) - used;
+                    // The benefit as a ratio of integers, kept exact enough by a fixed point of 16 bits.
+                    let benefit = (u128::from(free * age) << 16) / u128::from(2 * used + 1);
+                    (benefit, std::cmp::Reverse(i))
+                })
+                .map(|(i, _)| i),
+        }
+    }
+
+    /// The closed superblock of data that was erased least often, if the mean of all is ahead of it by more than
+    /// `threshold_percent` of the mean, and by at least `least`.
+    pub fn worn_least(&self, threshold_percent: u32, least: u32) -> Option<u32> {
+        let in_use = self.iter().filter(|(_, sb)| !matches!(sb.state, State::Anchor | State::Retired));
+        let (n, sum) = in_use.fold((0u64, 0u64), |(n, sum), (_, sb)| (n + 1, sum + u64::from(sb.erases)));
+        let (coldest, sb) = self.iter().filter(|(_, sb)| sb.is_movable()).min_by_key(|&(i, sb)| (sb.erases, i))?;
+        let behind = sum.saturating_sub(u64::from(sb.erases) * n);
+        let far = behind * 100 > u64::from(threshold_percent) * sum && behind > u64::from(least) * n;
+        far.then_some(coldest)
+    }
+
+    /// A closed superblock of map pages with the fewest references, for which `free_to_go` holds.
+    pub fn meta_victim(&self, free_to_go: impl Fn(u32) -> bool) -> Option<u32> {
+        self.iter()
+            .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
+            .min_by_key(|&(i, sb)| (sb.refs, i))
+            .map(|(i, _)| i)
+    }
+
+    /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in flash.
+    pub fn discard(&mut self, sb: u32, record: Mark) {
+        let slot = &mut self.table[sb as usize];
+        debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
+        self.meta_in_use -= u32::from(slot.state == State::Closed(Stream::Meta));
+        let good = self.dies - slot.bad_dies;
+        slot.state = State::Erasing(good);
+        slot.refs = 0;
+        self.to_erase.push_back((sb, record));
+    }
+
+    /// The record that has to be in flash before the next superblock is erased, if one waits for that.
+    pub fn waits_to_be_erased(&self) -> Option<Mark> {
+        self.to_erase.front().map(|&(_, record)| record)
+    }
+
+    /// Superblocks that are being erased or wait for it.
+    pub fn erasing(&self) -> bool {
+        self.table.iter().any(|sb| matches!(sb.state, State::Erasing(_)))
+    }
+
+    /// The next superblock to erase, on its good dies. What it held is undefined from here on.
+    pub fn begin_erase(&mut self) -> Option<u32> {
+        let (sb, _) = self.to_erase.pop_front()?;
+        self.table[sb as usize].erases += 1;
+        Some(sb)
+    }
+
+    /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
+    pub fn die_erased(&mut self, sb: u32, die: u32, failed: bool) -> bool {
+        if failed {
+            self.mark_bad(sb, die);
+        }
+        let State::Erasing(left) = &mut self.table[sb as usize].state else {
+            unreachable!("only superblocks that are being erased")
+        };
+        *left -= 1;
+        if *left > 0 {
+            return false;
+        }
+        let slot = &mut self.table[sb as usize];
+        self.failed -= u32::from(std::mem::take(&mut slot.failed));
+        slot.next_unit = 0;
+        if slot.bad_dies * 2 > self.dies {
+            slot.state = State::Retired;
+        } else {
+            slot.state = State::Erased;
+            self.skip_bad(sb);
+            self.erased.push(sb);
+        }
+        true
+    }
+
+    /// The block of `sb` on `die` is not to be written again.
+    pub fn mark_bad(&mut self, sb: u32, die: u32) {
+        if !self.bad.put((sb * self.dies + die) as usize) {
+            self.table[sb as usize].bad_dies += 1;
+        }
+    }
+
+    /// Whether the block of `sb` on `die` is bad.
+    #[inline]
+    pub fn is_bad(&self, sb: u32, die: u32) -> bool {
+        self.table[sb as usize].bad_dies > 0 && self.bad.contains((sb * self.dies + die) as usize)
+    }
+
+    /// Takes whole units for `slices` slices as if they had been written; `each` is told runs of consecutive slices. Who
+    /// refers to them is the caller's business.
+    pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
+        let mut left = slices;
+        while left > 0 {
+            if self.open[stream.index()].is_none() {
+                self.open(stream, 0)?;
+            }
+            let Some(ppn) = self.next_unit(stream, 0) else { return Err(NoSpace) };
+            self.program_ended(ppn);
+            let n = left.min(self.slices_per_unit);
+            each(ppn, n);
+            left -= n;
+        }
+        Ok(())
+    }
+
+    /// The state that a checkpoint keeps.
+    pub fn snapshot(&self) -> Vec<Superblock> {
+        self.table.clone()
+    }
+
+    /// Takes over a table that recovery has put together. Superblocks that were open stay so, after what was torn.
+    pub fn restore(&mut self, table: Vec<Superblock>, now: u32) {
+        self.table = table;
+        self.open = [None; Stream::COUNT];
+        self.erased.clear();
+        self.to_erase.clear();
+        self.meta_in_use = 0;
+        self.failed = self.table.iter().filter(|sb| sb.failed).count() as u32;
+        for i in 0..self.table.len() as u32 {
+            let bad = (0..self.dies).filter(|die| self.bad.contains((i * self.dies + die) as usize)).count() as u32;
+            let slot = &mut self.table[i as usize];
+            slot.in_flight = 0;
+            slot.bad_dies = bad;
+            if let State::Open(stream) = slot.state {
+                if slot.next_unit == self.units || slot.failed {
+                    slot.state = State::Closed(stream);
+                    slot.closed_at = now;
+                } else {
+                    self.open[stream.index()] = Some(i);
+                }
+            }
+            match slot.state {
+                State::Erased => {
+                    slot.next_unit = 0;
+                    self.skip_bad(i);
+                    self.erased.push(i);
+                }
+                State::Erasing(_) => {
+                    slot.state = State::Erasing(self.dies - bad);
+                    self.to_erase.push_back((i, 0));
+                }
+                State::Open(Stream::Meta) | State::Closed(Stream::Meta) => self.meta_in_use += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const G: Geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 2,
+        planes: 1,
+        blocks_per_plane: 5,
+        pages_per_block: 2,
+        page_bytes: 4096,
+    };
+
+    #[test]
+    fn superblocks_are_opened_by_wear_and_come_back_when_erased() {
+        let mut s = Superblocks::new(&G);
+        assert_eq!((s.erased(), s.open(Stream::Host, 1)), (3, Ok(2)));
+        let units: Vec<_> = (0..4).map(|_| s.next_unit(Stream::Host, 9).unwrap()).collect();
+        assert_eq!(units, [8, 9, 10, 11].map(Ppn));
+        assert_eq!((s.next_unit(Stream::Host, 9), s.get(2).state), (None, State::Closed(Stream::Host)));
+        units.iter().for_each(|&u| s.program_ended(u));
+        s.add_ref(Ppn(9));
+        assert_eq!(s.victim(VictimPolicy::Greedy, 10), Some(2));
+        s.drop_ref(Ppn(9));
+        assert!(s.is_empty(2));
+        s.discard(2, 0);
+        assert_eq!(s.begin_erase(), Some(2));
+        assert!(!s.die_erased(2, 0, false));
+        assert!(s.die_erased(2, 1, false));
+        assert_eq!(s.open(Stream::Host, 20), Ok(3), "not the one that was erased before");
+        assert_eq!(s.open(Stream::Moved, 20), Ok(2), "moved data goes where wear is");
+    }
+
+    #[test]
+    fn references_of_earlier_lives_do_not_count() {
+        let mut s = Superblocks::new(&G);
+        s.open(Stream::Host, 100).unwrap();
+        s.add_ref(Ppn(8));
+        s.drop_written_ref(Ppn(8), 99);
+        assert_eq!(s.get(2).refs, 1, "the map page was written before the superblock was opened");
+        s.drop_written_ref(Ppn(8), 100);
+        assert_eq!(s.get(2).refs, 0);
+        s.drop_written_ref(Ppn(12), 100);
+    }
+
+    #[test]
+    fn bad_blocks_are_skipped_and_retire_superblocks() {
+        let mut s = Superblocks::new(&G);
+        s.open(Stream::Host, 1).unwrap();
+        s.close(Stream::Host, 1);
+        s.discard(2, 0);
+        s.begin_erase();
+        assert!(!s.die_erased(2, 0, true) && s.die_erased(2, 1, false));
+        s.open(Stream::Hot, 2).unwrap();
+        s.open(Stream::Moved, 2).unwrap();
+        assert_eq!((s.open_of(Stream::Moved), s.units_left(Stream::Moved)), (Some(2), 2));
+        assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(9)), "die 0 is skipped");
+        assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(11)));
+        s.program_ended(Ppn(9));
+        s.program_ended(Ppn(11));
+        s.discard(2, 0);
+        s.begin_erase();
+        assert!(s.die_erased(2, 1, true));
+        assert_eq!(s.get(2).state, State::Retired);
+    }
+}

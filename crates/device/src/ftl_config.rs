@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings of flash translation: collection, wear, the table of changes, checkpoints; and the faults that the flash is
+//! given. It knows nothing of files.
+
+use crate::ftl::VictimPolicy;
+use readpath_kit::Ns;
+
+/// How flash translation does its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FtlConfig {
+    /// How garbage collection chooses.
+    pub victim: VictimPolicy,
+    /// Erased superblocks, beyond those kept for the map, below which collection goes on beside the host's writes.
+    pub collect_below: u32,
+    /// Erased superblocks below which collection goes on while the host is idle; 0 = never.
+    pub collect_idle_below: u32,
+    /// How long the host has to be idle for that.
+    pub idle_after: Ns,
+    /// SRAM through which valid data moves, in blocks of 4 KiB.
+    pub move_buffer_blocks: u32,
+    /// Whether moved data is kept apart from the host's.
+    pub separate_moved: bool,
+    /// Logical pages that are remembered as written lately, to keep data that is overwritten soon apart; 0 = none.
+    pub hot_table_entries: u32,
+    /// The superblock erased least is emptied when it is behind the mean by more than so many percent; 0 = never.
+    pub wear_threshold_percent: u32,
+    /// Changed map entries that SRAM holds, 12 bytes each.
+    pub map_changes: u32,
+    /// Map pages that may be on their way to flash at once, each in SRAM of its own.
+    pub map_write_pages: u32,
+    /// Superblocks for map pages, journal and checkpoints beyond those that the map fills.
+    pub spare_map_superblocks: u32,
+    /// Units programmed from one checkpoint to the next.
+    pub checkpoint_after_units: u32,
+    /// Reads of a superblock, as a mean for each of its pages, before its data is moved; 0 = never.
+    pub read_disturb_limit: u32,
+    /// Faults of the flash.
+    pub faults: FaultConfig,
+    /// What recovery does without; for tests of what it is good for.
+    pub without: Without,
+}
+
+impl FtlConfig {
+    /// Settings that suit devices of any size.
+    pub const DEFAULT: FtlConfig = FtlConfig {
+        victim: VictimPolicy::Greedy,
+        collect_below: 4,
+        collect_idle_below: 0,
+        idle_after: Ns(10_000_000),
+        move_buffer_blocks: 64,
+        separate_moved: true,
+        hot_table_entries: 0,
+        wear_threshold_percent: 4,
+        map_changes: 16_384,
+        map_write_pages: 8,
+        spare_map_superblocks: 6,
+        checkpoint_after_units: 4096,
+        read_disturb_limit: 0,
+        faults: FaultConfig::NONE,
+        without: Without::NOTHING,
+    };
+}
+
+/// Faults of the flash, drawn from a stream of their own so that runs can be repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultConfig {
+    /// Programs that fail, in a million; the block is then not written again.
+    pub program_failures_ppm: u32,
+    /// Erases that fail, in a million; the block is then not written again.
+    pub erase_failures_ppm: u32,
+    /// Reads whose first sensing cannot be corrected, in a million; each is read again, once or several times.
+    pub read_retries_ppm: u32,
+    /// Starts the stream.
+    pub seed: u64,
+}
+
+impl FaultConfig {
+    /// Flash without faults.
+    pub const NONE: FaultConfig =
+        FaultConfig { program_failures_ppm: 0, erase_failures_ppm: 0, read_retries_ppm: 0, seed: 0 };
+}
+
+/// Safeguards of recovery that can be left out, to see that tests notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Without {
+    /// The journal is not read.
+    pub journal: bool,
+    /// Spare areas are believed though their unit was torn.
+    pub spare_check: bool,
+    /// A checkpoint is put together while programs are in progress, and its anchor is programmed before its parts are in
+    /// flash.
+    pub checkpoint_order: bool,
+}
+
+impl Without {
+    /// Everything is there.
+    pub const NOTHING: Without = Without { journal: false, spare_check: false, checkpoint_order: false };
+}

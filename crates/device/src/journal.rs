@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The journal in SRAM: records in order, how many of them are in flash, and how many have to be. It knows nothing of
+//! what records mean.
+
+use crate::ftl::Record;
+
+/// Number of a record, counted from 1 on.
+pub type Mark = u64;
+
+/// See the module.
+#[derive(Default)]
+pub struct Journal {
+    pending: Vec<Record>,
+    /// Records ever made.
+    made: Mark,
+    /// Of those, on their way or in flash.
+    sent: Mark,
+    durable: Mark,
+    wanted: Mark,
+    /// The newest record of a trim.
+    pub trims: Mark,
+}
+
+impl Journal {
+    /// Adds a record; returns its number.
+    pub fn push(&mut self, record: Record) -> Mark {
+        self.pending.push(record);
+        self.made += 1;
+        self.made
+    }
+
+    /// Somebody waits for the record `mark`. Returns whether it is in flash already.
+    pub fn want(&mut self, mark: Mark) -> bool {
+        self.wanted = self.wanted.max(mark);
+        self.is_durable(mark)
+    }
+
+    /// Records up to this one are in flash.
+    pub fn durable(&self) -> Mark {
+        self.durable
+    }
+
+    /// Whether the record `mark` is in flash.
+    pub fn is_durable(&self, mark: Mark) -> bool {
+        self.durable >= mark
+    }
+
+    /// Whether somebody waits for records that are not on their way.
+    pub fn must_write(&self) -> bool {
+        self.wanted > self.sent
+    }
+
+    /// Records that are not on their way.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// The number of the newest record.
+    pub fn newest(&self) -> Mark {
+        self.made
+    }
+
+    /// Takes up to `most` records to be written, and the number of the last.
+    pub fn take(&mut self, most: usize) -> (Vec<Record>, Mark) {
+        let rest = self.pending.split_off(most.min(self.pending.len()));
+        let taken = std::mem::replace(&mut self.pending, rest);
+        self.sent += taken.len() as u64;
+        (taken, self.sent)
+    }
+
+    /// Records up to `mark` are in flash. Those before it were sent before it, but may end after it: the journal is
+    /// durable only up to the first that is missing, so the caller writes one at a time.
+    pub fn written(&mut self, mark: Mark) {
+        self.durable = self.durable.max(mark);
+    }
+
+    /// The journal after a power cut: empty, and it goes on counting.
+    pub fn after_power_cut(&self) -> Journal {
+        let made = self.made;
+        Journal { pending: Vec::new(), made, sent: made, durable: made, wanted: 0, trims: 0 }
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        for record in &mut self.pending {
+            if let Record::Trim { sequence, .. } = record {
+                *sequence = sequence.saturating_sub(base);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which unit is written next, for whom, and who has to wait for what; and how the flash's own view of a block changes.
+//! It knows nothing of requests.
+
+use crate::device::UfsDevice;
+use crate::ftl::{Entry, Mapping, Record, Stream};
+use crate::media::MediaMode;
+use crate::ops::{Job, NO_OP, Op};
+use crate::probe::Probe;
+use readpath_flash::{DieSched, OpId, Ppn};
+use readpath_kit::Ns;
+
+/// Why data has to wait before it is programmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stall {
+    /// Programs end first, so that a checkpoint can be put together.
+    Checkpoint,
+    /// The table of changes is full: map pages have to be written back.
+    MapChanges,
+    /// Garbage collection has to free space.
+    Space,
+    /// The journal has to name the superblock first.
+    Journal,
+    /// As many programs are in progress as may be.
+    Programs,
+}
+
+/// What a unit is written for: that decides how much space must be left to others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    Host,
+    Move,
+}
+
+/// Programs of data that may be in progress at once: more than dies can serve.
+const PROGRAMS_IN_FLIGHT: u32 = 512;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Erased superblocks that need not be kept for the map.
+    pub(crate) fn spare_superblocks(&self) -> u32 {
+        let kept = self.config.meta_superblocks().saturating_sub(self.superblocks.meta_in_use());
+        self.superblocks.erased().saturating_sub(kept)
+    }
+
+    /// A unit for data of `stream`, and room for as many changes.
+    pub(crate) fn unit_for(&mut self, stream: Stream, purpose: Purpose) -> Result<Ppn, Stall> {
+        if self.checkpoint.holds_programs() {
+            return Err(Stall::Checkpoint);
+        }
+        if self.data_programs >= PROGRAMS_IN_FLIGHT {
+            return Err(Stall::Programs);
+        }
+        let unit = self.config.geometry.slices_per_unit();
+        if self.changes.room() < self.changes_reserved + unit {
+            return Err(Stall::MapChanges);
+        }
+        if self.superblocks.open_of(stream).is_none() {
+            let least = if purpose == Purpose::Host { 2 } else { 1 };
+            if self.spare_superblocks() < least {
+                return Err(Stall::Space);
+            }
+            self.open_superblock(stream).map_err(|_| Stall::Space)?;
+        }
+        if !self.journal.want(self.announced[stream.index()]) {
+            return Err(Stall::Journal);
+        }
+        // What is left of a shared superblock belongs to the data that is being moved: it frees the next one.
+        let shared = stream == Stream::Host && !self.config.ftl.separate_moved;
+        if purpose == Purpose::Host && shared && self.spare_superblocks() == 0 {
+            return Err(Stall::Space);
+        }
+        if purpose == Purpose::Host && self.spare_superblocks() < self.config.ftl.collect_below {
+            // The host pays with what collection has freed, so that both go on evenly.
+            if self.collector.is_busy() {
+                if self.collector.credit < unit {
+                    return Err(Stall::Space);
+                }
+                self.collector.credit -= unit;
+            }
+        }
+        let ppn = self.superblocks.next_unit(stream, self.sequence).ok_or(Stall::Space)?;
+        self.changes_reserved += unit;
+        self.data_programs += 1;
+        self.checkpoint.count_unit();
+        Ok(ppn)
+    }
+
+    /// A program of data has ended, well or not.
+    pub(crate) fn data_program_ended(&mut self, first: Ppn) {
+        self.superblocks.program_ended(first);
+        self.data_programs -= 1;
+        self.changes_reserved -= self.config.geometry.slices_per_unit();
+    }
+
+    /// Opens a superblock for `stream`; it may be written once the journal says so.
+    pub(crate) fn open_superblock(&mut self, stream: Stream) -> Result<(), crate::ftl::NoSpace> {
+        self.ticks += 1;
+        let superblock = self.superblocks.open(stream, self.ticks)?;
+        let record = Record::Open { stream, superblock, opened_at: self.ticks };
+        self.announced[stream.index()] = self.journal.push(record);
+        Ok(())
+    }
+
+    /// The flash operation of `id` begins: firmware first.
+    pub(crate) fn begin_flash(&mut self, now: Ns, op: Op) -> OpId {
+        self.array_writes += u32::from(op.job.writes());
+        let id = self.ops.take(op);
+        self.work(now, self.config.firmware.flash_op, crate::device::Work::Flash(id));
+        id
+    }
+
+    /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
+    #[inline]
+    pub(crate) fn flash_entry(&self, lpn: u32) -> Entry {
+        let entry = self.map.entry(lpn);
+        match entry.mapping() {
+            Mapping::Buffered(slot) => self.buffer.under(slot),
+            _ => entry,
+        }
+    }
+
+    /// Sets what [`UfsDevice::flash_entry`] says.
+    #[inline]
+    pub(crate) fn set_flash_entry(&mut self, lpn: u32, entry: Entry) {
+        match self.map.get(lpn) {
+            Mapping::Buffered(slot) => self.buffer.set_under(slot, entry),
+            _ => self.map.set(lpn, entry),
+        }
+    }
+
+    /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
+    pub(crate) fn relocate(&mut self, lpn: u32, to: Entry) {
+        let old = self.flash_entry(lpn);
+        let mut left = None;
+        if old.is_recent() {
+            if let Mapping::Flash(ppn) = old.mapping() {
+                self.changes.names_slice(false);
+                self.superblocks.drop_ref(ppn);
+                left = Some(self.superblocks.of(ppn));
+            }
+        } else {
+            self.changes.add(self.map.page_of(lpn), lpn, old);
+        }
+        if let Mapping::Flash(ppn) = to.mapping() {
+            self.changes.names_slice(true);
+            self.superblocks.add_ref(ppn);
+        }
+        self.set_flash_entry(lpn, to.recent());
+        if let Some(sb) = left {
+            self.discard_if_empty(sb);
+        }
+    }
+
+    /// Gives a superblock up if nothing in it is needed any more.
+    pub(crate) fn discard_if_empty(&mut self, sb: u32) {
+        if self.superblocks.is_empty(sb) && self.collector.victim() != Some(sb) && !self.meta.is_pinned(sb) {
+            self.discard(sb);
+        }
+    }
+
+    /// Gives a superblock up: it is erased when the journal allows.
+    pub(crate) fn discard(&mut self, sb: u32) {
+        let record = self.journal.push(Record::Erase { superblock: sb });
+        self.superblocks.discard(sb, record);
+        self.meta.given_up(sb);
+    }
+
+    /// Begins to erase a superblock that was given up, one at a time. The record of that has to be in flash first, so that
+    /// no superblock that was free is taken for a full one after a power cut; and with it all records before it: trims,
+    /// because what they freed may be all that a power cut would bring back.
+    pub(crate) fn begin_erase(&mut self, now: Ns) {
+        if self.erasing.is_some() {
+            return;
+        }
+        let Some(record) = self.superblocks.waits_to_be_erased() else { return };
+        if !self.journal.want(record) {
+            return;
+        }
+        let Some(sb) = self.superblocks.begin_erase() else { return };
+        self.erasing = Some(sb);
+        let first = self.superblocks.first(sb);
+        self.spares.erase(first, self.superblocks.slices());
+        self.erase_dies(now, sb);
+    }
+
+    /// Erases the good blocks of a superblock.
+    pub(crate) fn erase_dies(&mut self, now: Ns, sb: u32) {
+        let g = self.config.geometry;
+        for die in (0..g.dies()).filter(|&die| !self.superblocks.is_bad(sb, die)).collect::<Vec<_>>() {
+            let ppn = Ppn(self.superblocks.first(sb).0 + die * g.slices_per_unit());
+            self.stats.erases += 1;
+            self.begin_flash(now, Op { lpn: sb, ..Op::new(Job::Erase, ppn) });
+        }
+    }
+
+    /// One die of a superblock is erased.
+    pub(crate) fn erased(&mut self, now: Ns, id: OpId) {
+        let op = *self.ops.get(id);
+        self.ops.free(id);
+        let sb = op.lpn;
+        let die = self.config.geometry.die_of(op.ppn);
+        if self.erasing != Some(sb) {
+            return self.anchor_erased(now);
+        }
+        let failed = self.faults.fails(self.config.ftl.faults.erase_failures_ppm);
+        self.stats.erase_failures += u64::from(failed);
+        if self.superblocks.die_erased(sb, die, failed) {
+            self.erasing = None;
+            let (first, slices) = (self.superblocks.first(sb), self.superblocks.slices());
+            self.emit(crate::media::MediaOp::Erase { first, slices });
+            self.collector.look_at_wear();
+            self.pump(now);
+        }
+    }
+
+    /// A unit of data was programmed in vain: its block is bad, and its superblock is to be emptied soon.
+    pub(crate) fn program_went_wrong(&mut self, first: Ppn) {
+        self.stats.program_failures += 1;
+        let die = self.config.geometry.die_of(first);
+        self.superblocks.program_failed(self.superblocks.of(first), die, self.sequence);
+    }
+
+    /// Everything that goes on by itself, wherever it can.
+    pub(crate) fn pump(&mut self, now: Ns) {
+        self.begin_erase(now);
+        self.drain_writes(now);
+        self.collect(now);
+        self.write_back(now);
+        self.program_meta(now);
+        self.step_checkpoint(now);
+    }
+}
+
+impl Op {
+    /// An operation of nobody's request.
+    pub(crate) fn new(job: Job, ppn: Ppn) -> Op {
+        Op { job, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
+    }
+}

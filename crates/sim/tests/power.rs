@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The power goes away at every flash operation of a scripted workload, and at random moments of random ones, also while
+//! the device recovers. What was flushed is there; no read is older than the last flush, or something that was never
+//! written; no block is lost; recovery reads no more than the checkpoint and what was programmed since. And each
+//! safeguard of recovery is needed: without it the same tests find wrong reads.
+
+mod common;
+
+use common::DELAYS;
+use readpath_device::{DeviceConfig, FtlConfig, Layout, Recovery, VictimPolicy, Without};
+use readpath_flash::{DieSched, Geometry, Lean, Queued};
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::{Ns, Prng};
+use readpath_stack::{Stack, Tags, Typed};
+
+type Powered<S> = Stack<S, Tags, (), Typed>;
+
+const BLOCKS: u32 = 600;
+
+/// A device so small and so full that a few hundred writes collect garbage, write map pages back, and make checkpoints.
+fn device(without: Without) -> DeviceConfig {
+    let mut config = common::device(BLOCKS);
+    config.geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        planes: 1,
+        blocks_per_plane: 0,
+        pages_per_block: 12,
+        page_bytes: 8192,
+    };
+    config.write_buffer_blocks = 12;
+    config.map_cache_bytes = 4096;
+    config.ftl = FtlConfig {
+        collect_below: 3,
+        move_buffer_blocks: 8,
+        hot_table_entries: 16,
+        map_changes: 96,
+        map_write_pages: 2,
+        spare_map_superblocks: 5,
+        checkpoint_after_units: 40,
+        without,
+        ..FtlConfig::DEFAULT
+    };
+    common::give_little_room(&mut config, 1);
+    config
+}
+
+fn draw(seed: u64) -> DeviceConfig {
+    let rng = &mut Prng::stream(seed, "device", 0);
+    let mut config = device(Without::NOTHING);
+    config.lus[0].blocks = 200 + rng.below(2000) as u32;
+    config.geometry.channels = 1 + rng.below(2) as u32;
+    config.geometry.dies_per_channel = 1 + rng.below(3) as u32;
+    config.geometry.planes = 1 + rng.below(2) as u32;
+    config.geometry.pages_per_block = 8 + rng.below(12) as u32;
+    let unit = config.geometry.slices_per_unit();
+    config.write_buffer_blocks = unit * (2 + rng.below(6) as u32);
+    config.ftl.victim = if rng.below(2) == 0 { VictimPolicy::Greedy } else { VictimPolicy::CostBenefit };
+    config.ftl.separate_moved = rng.below(2) == 0;
+    config.ftl.hot_table_entries = if rng.below(2) == 0 { 0 } else { 64 };
+    config.ftl.move_buffer_blocks = unit * (2 + rng.below(4) as u32);
+    config.ftl.map_changes = unit * (16 + rng.below(30) as u32);
+    config.ftl.checkpoint_after_units = 16 + rng.below(150) as u32;
+    config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
+    common::give_little_room(&mut config, 1 + rng.below(4) as u32);
+    config
+}
+
+/// Keeps some requests in flight, one event after the other.
+struct Load {
+    rng: Prng,
+    depth: u32,
+    outstanding: u32,
+    left: u32,
+}
+
+impl Load {
+    fn new(seed: u64, requests: u32) -> Self {
+        let mut rng = Prng::stream(seed, "load", 0);
+        let depth = 1 + rng.below(12) as u32;
+        Load { rng, depth, outstanding: 0, left: requests }
+    }
+
+    /// Goes on to the next event; false when nothing is left to do.
+    fn step<S: DieSched>(&mut self, stack: &mut Powered<S>, now: &mut Ns) -> bool {
+        let blocks = stack.device.config().lus[0].blocks;
+        while self.outstanding < self.depth && self.left > 0 {
+            let op = match self.rng.below(100) {
+                0..4 => BlockOp::Flush,
+                4..9 => BlockOp::WriteFua,
+                9..17 => BlockOp::Discard,
+                17..27 => BlockOp::Read,
+                _ => BlockOp::Write,
+            };
+            let most = if op == BlockOp::Discard { 40 } else { 6 };
+            let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
+            let range = if self.rng.below(2) == 0 { 40 } else { blocks };
+            let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
+            stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
+            self.outstanding += 1;
+            self.left -= 1;
+        }
+        if stack.next_deadline() == Ns::NEVER {
+            assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
+            return false;
+        }
+        *now = stack.next_deadline();
+        stack.advance(*now);
+        while let Some(done) = stack.poll_done() {
+            assert_eq!(done.error, None);
+            self.outstanding -= 1;
+        }
+        true
+    }
+}
+
+fn new_stack<S: DieSched>(config: &DeviceConfig) -> (Powered<S>, Ns) {
+    let mut stack: Powered<S> =
+        Stack::new(config, common::host(None), DELAYS, Tags::default(), (), Typed).expect("a possible device");
+    let blocks = config.lus[0].blocks;
+    stack.precondition(0, 0, blocks - blocks / 5, Layout::Random, 5).expect("room");
+    let now = stack.start(Ns::ZERO).expect("host and device find each other");
+    (stack, now)
+}
+
+/// Cuts the power, brings it back, and has the host find the device again.
+fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32) -> Recovery {
+    let mut recovery = stack.power_cycle(*now, *now + Ns::from_ms(5));
+    for _ in 0..again {
+        // In the middle of the recovery: nothing has been programmed yet.
+        recovery = stack.power_cycle(*now + Ns::from_ms(6), *now + Ns::from_ms(10));
+    }
+    *now = stack.start(recovery.ready_at).expect("the host finds the device again");
+    recovery
+}
+
+/// Reads everything; returns how many blocks were not what they may be.
+fn read_all<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns) -> u64 {
+    let blocks = stack.device.config().lus[0].blocks;
+    let mut left = 0;
+    for block in (0..blocks).step_by(50) {
+        let n = (blocks - block).min(50);
+        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
+        left += 1;
+    }
+    while left > 0 {
+        *now = stack.next_deadline();
+        assert_ne!(*now, Ns::NEVER, "every read ends");
+        stack.advance(*now);
+        while let Some(done) = stack.poll_done() {
+            assert_eq!(done.error, None);
+            left -= 1;
+        }
+    }
+    stack.payload.wrong
+}
+
+fn check<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, what: &str) {
+    if let Err(e) = stack.device.audit() {
+        panic!("{what}: {e}");
+    }
+    let wrong = read_all(stack, now);
+    assert_eq!(wrong, 0, "{what}: {:?}", stack.payload.first_wrong);
+}
+
+/// How many of the events of the script lead to a wrong read, or to a state that does not add up, when the power goes
+/// after them.
+fn cut_everywhere(without: Without, stop_at_first: bool) -> (u32, u32) {
+    let config = device(without);
+    let seed = 77;
+    let (mut bad, mut event) = (0, 0);
+    loop {
+        let (mut stack, mut now) = new_stack::<Lean>(&config);
+        let mut load = Load::new(seed, 500);
+        for _ in 0..event {
+            load.step(&mut stack, &mut now);
+        }
+        if !load.step(&mut stack, &mut now) {
+            let s = stack.device.stats();
+            assert!(s.collected > 10 && s.checkpoints > 5 && s.map_writes > 20 && s.journal_writes > 20, "{s:?}");
+            return (bad, event);
+        }
+        let recovery = cycle(&mut stack, &mut now, event % 3);
+        let bound = config.ftl.checkpoint_after_units + 32;
+        assert!(recovery.units_read + recovery.torn <= bound, "after event {event}: {recovery:?}");
+        bad += u32::from(read_all(&mut stack, &mut now) > 0 || stack.device.audit().is_err());
+        if bad > 0 && stop_at_first {
+            return (bad, event);
+        }
+        event += 1;
+    }
+}
+
+#[test]
+fn a_cut_at_every_event() {
+    let (bad, events) = cut_everywhere(Without::NOTHING, true);
+    assert!(bad == 0 && events > 2_000, "{bad} of {events}");
+}
+
+#[test]
+fn without_the_journal_blocks_are_wrong() {
+    let (bad, event) = cut_everywhere(Without { journal: true, ..Without::NOTHING }, true);
+    assert!(bad > 0, "{event}");
+}
+
+#[test]
+fn without_the_check_of_spare_areas_blocks_are_wrong() {
+    let (bad, event) = cut_everywhere(Without { spare_check: true, ..Without::NOTHING }, true);
+    assert!(bad > 0, "{event}");
+}
+
+#[test]
+fn without_the_order_of_checkpoints_blocks_are_wrong() {
+    let (bad, event) = cut_everywhere(Without { checkpoint_order: true, ..Without::NOTHING }, true);
+    assert!(bad > 0, "{event}");
+}
+
+/// Runs one device through many cuts.
+fn many_cuts<S: DieSched>(seed: u64, cuts: u32) {
+    let config = draw(seed);
+    let (mut stack, mut now) = new_stack::<S>(&config);
+    let counts = stack.device.superblock_counts().iter().sum::<u32>();
+    let rng = &mut Prng::stream(seed, "cuts", 0);
+    for cut in 0..cuts {
+        let mut load = Load::new(seed << 16 | u64::from(cut), 400);
+        let events = rng.below(700);
+        for _ in 0..events {
+            if !load.step(&mut stack, &mut now) {
+                break;
+            }
+        }
+        let what = format!("seed {seed}, cut {cut}");
+        if let Err(e) = stack.device.audit() {
+            panic!("{what}, before: {e}");
+        }
+        let again = rng.below(3) as u32;
+        cycle(&mut stack, &mut now, again);
+        if rng.below(3) == 0 {
+            // Now and then while the first checkpoint after the recovery is being written.
+            for _ in 0..rng.below(60) {
+                if stack.next_deadline() == Ns::NEVER {
+                    break;
+                }
+                now = stack.next_deadline();
+                stack.advance(now);
+            }
+            cycle(&mut stack, &mut now, 0);
+        }
+        check(&mut stack, &mut now, &what);
+        assert_eq!(stack.device.superblock_counts().iter().sum::<u32>(), counts);
+    }
+}
+
+#[test]
+fn random_cuts_lean() {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    for seed in (0..120).filter(|&s| only.is_none_or(|only| s == only)) {
+        many_cuts::<Lean>(seed, 70);
+    }
+}
+
+#[test]
+fn random_cuts_queued() {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    for seed in (1_000..1_040).filter(|&s| only.is_none_or(|only| s == only)) {
+        many_cuts::<Queued>(seed, 50);
+    }
+}
