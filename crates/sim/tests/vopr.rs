@@ -91,6 +91,7 @@ impl Options {
             repeat_after: Ns(one_of(rng, &[1_000, 100_000, 10_000_000])),
             freshness_chunk_entries: 1 << rng.below(u64::from(sub_region_size - 2)).min(6),
             replace_after: 1 + rng.below(16) as u8,
+            read_buffers: 1 + rng.below(4) as u8,
             ..common::HPB
         });
         // No multiple of anything; a region more than the map cache holds; few enough for reads to meet writes.
