@@ -4,6 +4,9 @@
 //! One flat table stands for the translation pages in flash plus the changes to them that SRAM holds. Reading an entry
 //! of it is honest only after the device has paid: the map page is in the map cache, or has just been read. The one
 //! exception is [`Mapping::Buffered`], which any device knows from its write buffer's own index.
+//!
+//! A known debt: a write or TRIM is told by [`PageMap::set`] where the block lay before, to make that slice invalid, and
+//! pays for no map page. Figures of writes are upper bounds for that reason too.
 
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
