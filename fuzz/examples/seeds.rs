@@ -9,6 +9,8 @@ use readpath_proto::typed::{
 };
 use readpath_proto::upiu::{encode_reply, encode_request};
 use readpath_proto::{cdb, query};
+use readpath_workload::trace::{Format, bench};
+use std::io::Write;
 use std::path::Path;
 use std::{fs, io};
 
@@ -132,5 +134,15 @@ fn main() -> io::Result<()> {
     encode_string("READPATH-64G", &mut bytes).map_err(io::Error::other)?;
     write("descriptors", "string", &bytes)?;
     write("descriptors", "unmap", &list)?;
+
+    write("trace", "blktrace", &bench::sample(Format::Blktrace, 480))?;
+    let table = bench::sample(Format::Csv, 400);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(&table)?;
+    write("trace", "gzip", &gzip.finish()?)?;
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    xz.write_all(&table)?;
+    write("trace", "xz", &xz.finish()?)?;
+    write("trace", "zstd", &zstd::encode_all(&table[..], 3)?)?;
     Ok(())
 }

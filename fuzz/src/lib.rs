@@ -6,10 +6,12 @@
 
 mod machines;
 mod text;
+mod trace;
 mod wire;
 
 pub use machines::{device_requests, host_replies};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
+pub use trace::{trace, trace_columns};
 pub use wire::{cdb, descriptors, upiu};
 
 /// A fuzz target: its name and what it does.
@@ -28,6 +30,8 @@ pub const TARGETS: &[Target] = &[
     ("host_replies", host_replies),
     ("device_requests", device_requests),
     ("measurements_csv", measurements_csv),
+    ("trace", trace),
+    ("trace_columns", trace_columns),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

@@ -248,6 +248,7 @@ fn device() -> DeviceConfig {
             replace_after: 2,
             repeat_after: Ns::from_ms(1),
             freshness_chunk_entries: 1,
+            read_buffers: 2,
             verification: Verification::On,
         }),
         entry_key: [0x5EED, 0xC0FFEE],

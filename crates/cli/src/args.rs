@@ -159,7 +159,7 @@ pub struct Fio {
     /// How to print
     #[arg(long, value_enum, default_value = "normal")]
     pub output_format: FioFormat,
-    /// Print to FILE instead of the terminal
+    /// Print to FILE instead of the terminal, in any format
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -228,12 +228,16 @@ pub struct Report {
 pub struct Bench {
     /// Only benches whose name contains this
     pub filter: Option<String>,
-    /// Requests of each bench
-    #[arg(long, default_value_t = 4_000_000)]
-    pub ios: u64,
-    /// Repetitions; the fastest counts
-    #[arg(long, default_value_t = 5)]
-    pub repeat: u32,
+    /// Show whether the cost of a request depends on the length of the run or the size of the device: runs of N, 10 N and
+    /// 100 N requests, on 64 GiB and on 1 TiB
+    #[arg(long)]
+    pub flat: bool,
+    /// Requests of each bench [default: 4000000; with --flat 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000_000_000))]
+    pub ios: Option<u64>,
+    /// Repetitions; the fastest counts [default: 5; with --flat 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: Option<u32>,
     /// Print a result document
     #[arg(long)]
     pub json: bool,

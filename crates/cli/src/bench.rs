@@ -6,11 +6,15 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
-use readpath_sim::bench::{BENCHES, STARTS, run, start};
+use readpath_sim::bench::{BENCHES, BenchCase, FLAT, STARTS, run, start};
 use std::io::{self, Write};
 
 /// `readpath bench`.
 pub fn main(args: &Bench) -> Result<()> {
+    if args.flat {
+        return flat(args);
+    }
+    let (ios, repeat) = (args.ios.unwrap_or(4_000_000), args.repeat.unwrap_or(5));
     let mut doc = Document::new("bench", "Simulated requests per second of CPU time, one core");
     let mut out = io::stdout().lock();
     let is_wanted = |name: &str| args.filter.as_ref().is_none_or(|f| name.contains(f));
@@ -23,8 +27,8 @@ pub fn main(args: &Bench) -> Result<()> {
     }
     for bench in wanted {
         let mut best: Option<(f64, u64)> = None;
-        for _ in 0..args.repeat.max(1) {
-            let (ios, seconds) = run(bench, args.ios, thread_cpu_seconds)?;
+        for _ in 0..repeat {
+            let (ios, seconds) = run(bench, ios, thread_cpu_seconds)?;
             doc.simulated_ios += ios;
             if best.is_none_or(|(s, n)| seconds / (ios as f64) < s / n as f64) {
                 best = Some((seconds, ios));
@@ -40,7 +44,7 @@ pub fn main(args: &Bench) -> Result<()> {
     }
     for case in starts {
         let mut best: Option<(f64, f64)> = None;
-        for _ in 0..args.repeat.max(1) {
+        for _ in 0..repeat {
             let (seconds, bytes) = start(case, thread_cpu_seconds)?;
             if best.is_none_or(|(s, _)| seconds < s) {
                 best = Some((seconds, bytes));
@@ -55,6 +59,49 @@ pub fn main(args: &Bench) -> Result<()> {
                 "{:<16} {seconds:>7.3} s  {bytes:>6.2} B   {} (CPU time, bytes per 4 KiB)",
                 case.name, case.what
             )?;
+        }
+    }
+    doc.process = output::process();
+    if args.json {
+        out.write_all(doc.to_json_pretty()?.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// `readpath bench --flat`: runs of different lengths take turns, so that a busy machine troubles all of them alike.
+fn flat(args: &Bench) -> Result<()> {
+    let shortest = args.ios.unwrap_or(1_000_000);
+    let lengths = [shortest, 10 * shortest, 100 * shortest];
+    let mut doc = Document::new("bench-flat", "CPU time of a simulated request by length of the run, one core");
+    let mut out = io::stdout().lock();
+    let wanted: Vec<&BenchCase> =
+        FLAT.iter().filter(|b| args.filter.as_ref().is_none_or(|f| b.name.contains(f))).collect();
+    if wanted.is_empty() {
+        let names: Vec<&str> = FLAT.iter().map(|b| b.name).collect();
+        let filter = args.filter.as_deref().unwrap_or_default();
+        return Err(usage(anyhow!("no flat bench has '{filter}' in its name; there are: {}", names.join(", "))));
+    }
+    if !args.json {
+        writeln!(
+            out,
+            "{:<14} {:>14} {:>14} {:>14}   (ns of CPU time per request)",
+            "requests", lengths[0], lengths[1], lengths[2]
+        )?;
+    }
+    for bench in wanted {
+        let mut best = [f64::INFINITY; 3];
+        for _ in 0..args.repeat.unwrap_or(3) {
+            for (best, length) in best.iter_mut().zip(lengths) {
+                let (ios, seconds) = run(bench, length, thread_cpu_seconds)?;
+                doc.simulated_ios += ios;
+                *best = best.min(seconds * 1e9 / ios as f64);
+            }
+        }
+        for (best, length) in best.iter().zip(lengths) {
+            doc.row(bench.name, format!("{length} requests"), "cpu_time_per_io", "ns", *best, Origin::Measured)?;
+        }
+        if !args.json {
+            writeln!(out, "{:<14} {:>14.1} {:>14.1} {:>14.1}   {}", bench.name, best[0], best[1], best[2], bench.what)?;
         }
     }
     doc.process = output::process();

@@ -29,7 +29,7 @@ pub fn process() -> Process {
 }
 
 /// Columns of the terminal, if standard output is one.
-fn terminal_width() -> Option<u16> {
+pub fn terminal_width() -> Option<u16> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
@@ -56,19 +56,27 @@ const COLUMNS: [(&str, &str); 15] = [
     ("write_latency_p99", "write p99"),
 ];
 
-/// Prints the table of a document.
-pub fn print_table(doc: &Document, out: &mut impl Write) -> Result<()> {
+/// Prints the table of a document, at most `width` characters wide if there is a limit.
+pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
     let mut spec = TableSpec::new();
     for (metric, label) in COLUMNS {
         if doc.rows.iter().any(|r| r.metric == metric) {
             spec = spec.column(metric, label);
         }
     }
-    if let Some(width) = terminal_width() {
+    if let Some(width) = width {
         spec = spec.width(width);
     }
     writeln!(out, "{}", terminal::table(doc, &spec))?;
     Ok(())
+}
+
+/// Writes to the file that was asked for, or else to standard output.
+pub fn emit(text: &[u8], to: Option<&Path>) -> Result<()> {
+    match to {
+        Some(path) => write_whole(path, text),
+        None => Ok(io::stdout().lock().write_all(text)?),
+    }
 }
 
 /// The folder that `result.json` and `report.html` will be written into. If they never are, a folder that was made for

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
-    run_and_show(&experiment, &args.common, Some(folder)).map(drop)
+    run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
 }
 
 /// `readpath run`.
@@ -31,7 +31,7 @@ pub fn run_file(args: &RunFile) -> Result<()> {
     let text = read_text(&args.file).with_context(|| format!("{file}: cannot read")).map_err(usage)?;
     let experiment = config::experiment::parse(&text, &file).map_err(usage)?;
     let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
-    run_and_show(&experiment, &args.common, Some(folder)).map(drop)
+    run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
 }
 
 /// `readpath iozone`.
@@ -39,7 +39,7 @@ pub fn iozone(args: &Iozone) -> Result<()> {
     let source = IozoneSource::Args { case: "iozone".into(), args: args.args.clone() };
     let title = format!("iozone {}", args.args.join(" "));
     let experiment = of_user("iozone_command", title, &args.target, Workload::Iozone(source));
-    run_and_show(&experiment, &args.common, args.common.out.clone()).map(drop)
+    run_and_show(&experiment, &args.common, args.common.out.clone(), None).map(drop)
 }
 
 /// `readpath fio`.
@@ -50,10 +50,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     let experiment = of_user("fio_job", format!("fio {job}"), &args.target, Workload::Fio(source));
     let format = args.output_format;
     if format == FioFormat::Normal {
-        if args.output.is_some() {
-            return Err(usage(anyhow!("--output goes with --output-format json or json+")));
-        }
-        return run_and_show(&experiment, &args.common, args.common.out.clone()).map(drop);
+        return run_and_show(&experiment, &args.common, args.common.out.clone(), args.output.as_deref()).map(drop);
     }
     if args.common.json {
         return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
@@ -70,10 +67,12 @@ pub fn fio(args: &Fio) -> Result<()> {
     if let Some(folder) = folder {
         folder.write(&finish(&experiment, &runs)?)?;
     }
-    match &args.output {
-        Some(path) => write_whole(path, text.as_bytes()),
-        None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
+    output::emit(text.as_bytes(), args.output.as_deref())?;
+    // fio's JSON has no place for them.
+    for note in &only.plan.workload.notes {
+        writeln!(io::stderr(), "Note: {note}").ok();
     }
+    complete(&runs)
 }
 
 /// `readpath report`.
@@ -107,21 +106,29 @@ fn of_user(name: &str, title: String, target: &Target, workload: Workload) -> Ex
     experiment
 }
 
-/// Runs an experiment, prints its table or document and writes its folder.
-fn run_and_show(experiment: &Experiment, common: &Common, folder: Option<PathBuf>) -> Result<Vec<CaseRun>> {
+/// Runs an experiment, prints its table or document, to the file `to` if there is one, and writes its folder.
+fn run_and_show(
+    experiment: &Experiment,
+    common: &Common,
+    folder: Option<PathBuf>,
+    to: Option<&Path>,
+) -> Result<Vec<CaseRun>> {
     let plans = plans(experiment, common)?;
     let files = folder.as_deref().map(Folder::create).transpose()?;
+    to.map(check_writable).transpose()?;
     let runs = run(plans, common)?;
     let doc = finish(experiment, &runs)?;
     if let Some(files) = files {
         files.write(&doc)?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = Vec::new();
     if common.json {
-        out.write_all(doc.to_json_pretty()?.as_bytes())?;
+        out = doc.to_json_pretty()?.into_bytes();
     } else {
         writeln!(out, "{}\n", doc.title)?;
-        output::print_table(&doc, &mut out)?;
+        // A file may be read on any terminal.
+        let width = if to.is_none() { output::terminal_width() } else { None };
+        output::print_table(&doc, width, &mut out)?;
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }
@@ -138,7 +145,20 @@ fn run_and_show(experiment: &Experiment, common: &Common, folder: Option<PathBuf
             writeln!(out, "Results: {} and {}", json.display(), page.display())?;
         }
     }
+    output::emit(&out, to)?;
+    complete(&runs)?;
     Ok(runs)
+}
+
+/// Fails if a run is not whole. What there is of it has been shown and written by then.
+fn complete(runs: &[CaseRun]) -> Result<()> {
+    let mut missing = runs.iter().filter_map(CaseRun::incomplete);
+    let Some(first) = missing.next() else { return Ok(()) };
+    let more = match missing.count() {
+        0 => String::new(),
+        n => format!("; and so in {n} more of {} runs (see the notes of the results)", runs.len()),
+    };
+    Err(anyhow!("results are incomplete: {first}{more}"))
 }
 
 fn finish(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document> {
@@ -192,12 +212,15 @@ fn choose(plans: &mut Vec<Plan>, common: &Common) -> Result<()> {
         (&common.variant, "--variant", |p: &Plan| p.variant.clone()),
     ] {
         let Some(wanted) = wanted else { continue };
-        let mut known: Vec<String> = plans.iter().map(of).collect();
-        known.dedup();
+        // In the order of the experiment, which is that of its tables: 4 GB comes before 16 GB.
+        let mut known: Vec<String> = Vec::new();
+        for name in plans.iter().map(of) {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
         plans.retain(|p| of(p) == *wanted);
         if plans.is_empty() {
-            known.sort();
-            known.dedup();
             return Err(usage(anyhow!("{what} '{wanted}' is not one of: {}", known.join(", "))));
         }
     }

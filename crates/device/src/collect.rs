@@ -99,6 +99,11 @@ impl Collector {
         self.victim
     }
 
+    /// Whether something is being read from it.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reads > 0
+    }
+
     /// Whether a superblock is being emptied.
     pub(crate) fn is_busy(&self) -> bool {
         self.victim.is_some()
@@ -170,7 +175,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ftl = &self.config.ftl;
         let spare = self.spare_superblocks();
         let policy = ftl.victim;
-        let choice = if spare < ftl.collect_below || self.superblocks.has_failed() {
+        let choice = if self.space_is_short() || self.superblocks.has_failed() {
             self.superblocks.victim(policy, self.sequence).map(|sb| (sb, Why::Space))
         } else {
             None

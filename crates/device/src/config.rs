@@ -6,6 +6,7 @@ use crate::ftl::{ANCHORS, Superblock};
 use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::typed::HpbEntry;
 
 /// Array and channel times of the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ pub struct FlashTiming {
     pub erase: Ns,
     /// Channel time of 4 KiB of data.
     pub transfer_block: Ns,
-    /// Channel time of a map page as the firmware reads it.
+    /// Channel time of a map page, all of it: the map cache holds whole pages.
     pub map_transfer: Ns,
 }
 
@@ -81,6 +82,9 @@ pub struct HpbConfig {
     pub repeat_after: Ns,
     /// Entries that share one bit of the freshness table; a power of two.
     pub freshness_chunk_entries: u32,
+    /// HPB READ BUFFER commands that are served at the same time, at most 64; more wait in order of arrival. Each has SRAM
+    /// for the map pages and the entries of a sub-region ([`DeviceConfig::read_buffer_bytes`]).
+    pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
 }
@@ -203,6 +207,22 @@ impl DeviceConfig {
             + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES
             + u64::from(self.ftl.map_changes) * 8;
         bytes.div_ceil(u64::from(self.map_page_bytes)) as u32
+    }
+
+    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes.
+    pub fn read_buffer_bytes(&self) -> u64 {
+        let Some(hpb) = &self.hpb else { return 0 };
+        let entries = 1u32 << (hpb.sub_region_size - 3);
+        // Both are powers of two, so sub-regions and map pages fit each other unless a unit begins within one of them.
+        let piece = entries.min(self.map_page_entries());
+        let mut base = 0u64;
+        let mut fits = true;
+        for lu in &self.lus {
+            fits &= !lu.hpb || base.is_multiple_of(u64::from(piece));
+            base += u64::from(lu.blocks);
+        }
+        let pages = entries.div_ceil(self.map_page_entries()) + u32::from(!fits);
+        u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * HpbEntry::BYTES as u64
     }
 
     /// Checks that the device can exist; the first thing found wrong is returned.
@@ -410,6 +430,9 @@ impl DeviceConfig {
             if value == 0 {
                 return bad(field, "is 0; it must be 1 to 255 reads");
             }
+        }
+        if !(1..=64).contains(&hpb.read_buffers) {
+            return bad("hpb.read_buffers", format!("is {}; it must be 1 to 64", hpb.read_buffers));
         }
         for (i, lu) in self.lus.iter().enumerate().filter(|(_, lu)| lu.hpb) {
             let regions = u64::from(lu.blocks).div_ceil(1 << (hpb.region_size - 3));

@@ -292,7 +292,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// HPB READ BUFFER: the map pages of the sub-region are brought in first, each paid for unless SRAM holds it.
+    /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless SRAM
+    /// holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
         let unit = self.hpb[usize::from(lun)].as_ref().expect("an HPB unit");
         let Some(blocks) = unit.blocks_of(at).filter(|_| buffer_id == HPB_ENTRIES) else {
@@ -311,7 +312,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = pages;
         slot.in_flight = 0;
-        self.issue_map_loads(now, tag);
+        if self.read_buffers.take_or_wait(tag, slot.life) {
+            self.issue_map_loads(now, tag);
+        }
+    }
+
+    /// The buffer of `tag`, if it has one, is free for those who wait. What is still on its way into it is dropped.
+    pub(crate) fn end_read_buffer(&mut self, now: Ns, tag: u8) {
+        if !self.read_buffers.give_back(tag) {
+            return;
+        }
+        while let Some((tag, life)) = self.read_buffers.next() {
+            if self.is_alive(tag, life) {
+                self.read_buffers.take_or_wait(tag, life);
+                self.issue_map_loads(now, tag);
+            }
+        }
     }
 
     pub(crate) fn issue_map_loads(&mut self, now: Ns, tag: u8) {

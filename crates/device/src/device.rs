@@ -10,16 +10,17 @@ use crate::faults::Faults;
 use crate::ftl::{
     Changes, Checkpoint, Durable, MapCache, Mapping, NoSpace, PageMap, Spares, Stream, Superblock, Superblocks,
 };
-use crate::hpb::{EntryCodec, HpbUnit, Recommendations};
+use crate::hpb::{EntryCodec, HpbUnit, ReadBuffers, Recommendations};
 use crate::journal::{Journal, Mark};
 use crate::media::{MediaMode, MediaOp};
 use crate::meta::{Checkpoints, Meta};
-use crate::ops::{Job, NO_OP, OpPool};
+use crate::ops::{Job, NO_OP, Op, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
-use crate::request::{Kind, Slot, TAGS};
+use crate::request::{Kind, Slot, Slots, TAGS};
+use crate::space::Stall;
 use crate::stats::{DeviceStats, StallClock};
 use readpath_flash::{DieSched, Done, FlashOp, OpId, OpKind, Ppn};
-use readpath_kit::{BLOCK_BYTES, Ns, Permutation};
+use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns, Permutation};
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, TaskRequest,
     TaskResponse,
@@ -67,16 +68,16 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: DeviceConfig,
     delays: Delays,
     pub(crate) nand: S,
-    arrivals: VecDeque<(Ns, u8, u32)>,
-    firmware: VecDeque<(Ns, Work)>,
+    arrivals: FrontQueue<(Ns, u8, u32)>,
+    firmware: FrontQueue<(Ns, Work)>,
     /// Flash operations in `firmware`.
     flash_work: u32,
-    replies: VecDeque<(Ns, u8, u32)>,
+    replies: FrontQueue<(Ns, u8, u32)>,
     link_down_free: Ns,
     link_up_free: Ns,
     firmware_free: Ns,
     pub(crate) ops: OpPool,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Slots,
     pub(crate) bases: Vec<u32>,
     pub(crate) map: PageMap,
     pub(crate) cache: MapCache,
@@ -124,10 +125,13 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) generations_mark: Mark,
     pub(crate) hpb: Vec<Option<HpbUnit>>,
     pub(crate) recommendations: Recommendations,
+    pub(crate) read_buffers: ReadBuffers,
     pub(crate) target: Target,
     pub(crate) media: VecDeque<MediaOp>,
     pub(crate) stats: DeviceStats,
     pub(crate) stalls: StallClock,
+    /// What the write buffer waited for when it was looked at last.
+    pub(crate) waits_for: Option<Stall>,
     reply: Reply,
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
@@ -169,15 +173,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Ok(UfsDevice {
             delays,
             nand: S::new(g.channels, g.dies(), config.suspend),
-            arrivals: VecDeque::with_capacity(TAGS),
-            firmware: VecDeque::with_capacity(256),
+            arrivals: FrontQueue::with_capacity(TAGS),
+            firmware: FrontQueue::with_capacity(256),
             flash_work: 0,
-            replies: VecDeque::with_capacity(TAGS),
+            replies: FrontQueue::with_capacity(TAGS),
             link_down_free: Ns::ZERO,
             link_up_free: Ns::ZERO,
             firmware_free: Ns::ZERO,
             ops: OpPool::new(),
-            slots: vec![Slot::new(); TAGS],
+            slots: Box::new(std::array::from_fn(|_| Slot::new())),
             waiters: vec![NO_OP; cache.frames() as usize],
             cache,
             stalled: VecDeque::new(),
@@ -210,10 +214,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             generations_mark: 0,
             hpb: config.lus.iter().enumerate().map(unit).collect(),
             recommendations: Recommendations::new(),
+            read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
             target: Target::new(config),
             media: VecDeque::new(),
             stats: DeviceStats::default(),
             stalls: StallClock::default(),
+            waits_for: None,
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
             probe,
@@ -305,7 +311,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// whoever executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
-    #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
         let tag = request.tag;
         let Some(slot) = self.slots.get_mut(usize::from(tag)).filter(|s| !s.active) else {
@@ -315,13 +320,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if P::ACTIVE {
             self.probe.request(now, request, data_out);
         }
-        slot.active = true;
-        slot.life = slot.life.wrapping_add(1);
-        slot.lun = request.lun;
-        slot.outcome = None;
-        slot.hinted = None;
-        slot.fua = false;
-        let life = slot.life;
+        slot.begin(request.lun);
         let mut span = self.config.link.request;
         let mut fast = |kind, lba, blocks, flags, expected_bytes| {
             slot.kind = kind;
@@ -353,27 +352,37 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.data_out.extend_from_slice(data_out);
             }
         }
-        let start = (now + self.delays.to_link).max(self.link_down_free);
-        self.link_down_free = start + span;
-        if P::ACTIVE {
-            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
+        if let Some(at) = self.link_down(now, tag, span) {
+            self.arrive(at, tag);
         }
-        let at = self.link_down_free;
+    }
+
+    /// Sends a request down the link from `now` on for `span`. It arrives at the time returned, at once, or is put into
+    /// the line of those that will arrive.
+    #[inline(always)]
+    pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
+        let start = (now + self.delays.to_link).max(self.link_down_free);
+        let at = start + span;
+        self.link_down_free = at;
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
+        }
         if self.replies.is_empty() && at < self.next_event() {
             // Nothing can come between: later requests arrive later.
-            return self.arrive(at, tag);
+            return Some(at);
         }
-        self.arrivals.push_back((at, tag, life));
+        self.arrivals.push_back((at, tag, self.slots[usize::from(tag)].life));
+        None
     }
 
     /// When something happens next: internally, or a reply reaches the host.
-    #[inline]
+    #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
         let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0);
         reply.min(self.next_event())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_event(&self) -> Ns {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
@@ -382,47 +391,56 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
     /// no part in what happens before.
-    #[inline]
+    #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         loop {
             let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0).min(limit);
-            let event = self.next_event();
             // An event at the time of a reply is handled first, as `advance` would.
-            if event > reply || event == Ns::NEVER {
+            if !self.step(reply) {
                 return reply;
             }
-            self.advance(event);
         }
     }
 
     /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, arrivals.
-    #[inline]
     pub fn advance(&mut self, now: Ns) {
-        loop {
-            let flash = self.nand.next_deadline();
-            let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-            let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-            let at = flash.min(firmware).min(arrival).min(self.background);
-            if at > now {
-                return;
+        while self.step(now) {}
+    }
+
+    /// Handles what comes next if it is due at `now`; false if nothing is.
+    #[inline(always)]
+    fn step(&mut self, now: Ns) -> bool {
+        let flash = self.nand.next_deadline();
+        let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
+        let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
+        let at = flash.min(firmware).min(arrival).min(self.background);
+        if at > now || at == Ns::NEVER {
+            return false;
+        }
+        if flash == at {
+            // Should another operation end now, it is what comes next.
+            if let Some(done) = self.nand.poll(at) {
+                self.flash_done(at, done);
             }
-            if self.background == at {
-                self.background_due(at);
-                continue;
+        } else {
+            self.step_rest(at, firmware == at, arrival == at);
+        }
+        true
+    }
+
+    /// An event of the firmware, an arrival or, if it is neither, the time for work in the background.
+    #[inline(never)]
+    fn step_rest(&mut self, at: Ns, is_firmware: bool, is_arrival: bool) {
+        if is_firmware {
+            let (_, work) = self.firmware.pop_front().expect("seen by the caller");
+            self.firmware_done(at, work);
+        } else if is_arrival {
+            let (_, tag, life) = self.arrivals.pop_front().expect("seen by the caller");
+            if self.is_alive(tag, life) {
+                self.arrive(at, tag);
             }
-            if flash == at {
-                while let Some(done) = self.nand.poll(at) {
-                    self.flash_done(at, done);
-                }
-            } else if firmware == at {
-                let (_, work) = self.firmware.pop_front().expect("seen above");
-                self.firmware_done(at, work);
-            } else {
-                let (_, tag, life) = self.arrivals.pop_front().expect("seen above");
-                if self.is_alive(tag, life) {
-                    self.arrive(at, tag);
-                }
-            }
+        } else {
+            self.background_due(at);
         }
     }
 
@@ -455,7 +473,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Most replies are the same; rewriting only what differs is what makes them cheap.
             let plain = slot.outcome.is_none() && self.recommendations.is_empty() && !event_alert;
             if !plain || !self.reply_is_plain {
-                self.reply.body = self.special_reply(tag, event_alert);
+                self.reply.body = self.special_reply(now, tag, event_alert);
                 self.reply_is_plain = plain;
             }
             if P::ACTIVE {
@@ -479,7 +497,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The reply of `tag`, with what it has to tell.
     #[inline(never)]
-    fn special_reply(&mut self, tag: u8, event_alert: bool) -> ReplyBody {
+    fn special_reply(&mut self, now: Ns, tag: u8, event_alert: bool) -> ReplyBody {
+        self.end_read_buffer(now, tag);
         let outcome = self.slots[usize::from(tag)].outcome.take();
         let mut body = outcome.unwrap_or(ReplyBody::Response(Response::GOOD));
         if let ReplyBody::Response(response) = &mut body {
@@ -506,12 +525,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn hardware_reset(&mut self) {
         self.arrivals.clear();
         self.replies.clear();
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             slot.active = false;
             slot.life = slot.life.wrapping_add(1);
         }
         self.waiting_writes.clear();
         self.journal_waiters.clear();
+        self.read_buffers.clear();
         self.buffer.forget_waiters();
         let used = self.target.hpb_in_use;
         self.reset_hpb();
@@ -528,7 +548,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.arrivals.clear();
         self.firmware.clear();
         self.replies.clear();
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             slot.active = false;
             slot.life = slot.life.wrapping_add(1);
         }
@@ -541,6 +561,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.stalled.clear();
         self.starved.clear();
         self.waiting_writes.clear();
+        self.read_buffers.clear();
         self.reset_hpb();
         self.link_down_free = Ns::ZERO;
         self.link_up_free = Ns::ZERO;
@@ -594,6 +615,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
             ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
             ("recommendations", Recommendations::CAPACITY as u64 * 4),
+            (
+                "HPB read buffers",
+                self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers)) * self.config.read_buffer_bytes(),
+            ),
+            // A block for each command. Longer reads are not held back while their data waits for the link.
+            ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
         ]
     }
 
@@ -632,7 +659,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.map.prefetch(self.bases[usize::from(lun)] + block);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_alive(&self, tag: u8, life: u32) -> bool {
         let slot = &self.slots[usize::from(tag)];
         slot.active && slot.life == life
@@ -654,13 +681,32 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
         }
         if let Work::Flash(id) = work {
-            // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
-            if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.array_writes == 0 {
-                return self.start_on_die(self.firmware_free, id);
-            }
-            self.flash_work += 1;
+            let op = *self.ops.get(id);
+            return self.go_to_die(id, &op);
         }
         self.firmware.push_back((self.firmware_free, work));
+    }
+
+    /// [`UfsDevice::work`] for a read of data that has just been put into the pool.
+    #[inline(always)]
+    pub(crate) fn work_for_read(&mut self, now: Ns, cost: Ns, id: OpId, op: &Op) {
+        let start = now.max(self.firmware_free);
+        self.firmware_free = start + cost;
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(op.tag), Resource::Firmware, start, self.firmware_free);
+        }
+        self.go_to_die(id, op);
+    }
+
+    /// The firmware core is reserved for `op`; its die comes next.
+    #[inline(always)]
+    fn go_to_die(&mut self, id: OpId, op: &Op) {
+        // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
+        if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.array_writes == 0 {
+            return self.start_on_die(self.firmware_free, id, op);
+        }
+        self.flash_work += 1;
+        self.firmware.push_back((self.firmware_free, Work::Flash(id)));
     }
 
     /// The firmware core is busy for `cost` from `now` on, with nothing that anybody waits for.
@@ -671,7 +717,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn link_up(&mut self, at: Ns, tag: u8, span: Ns) -> Ns {
         let start = at.max(self.link_up_free);
         self.link_up_free = start + span;
@@ -682,7 +728,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The reply of `tag` is ready for the link at `at`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_reply(&mut self, at: Ns, tag: u8) {
         let end = self.link_up(at, tag, self.config.link.response);
         let life = self.slots[usize::from(tag)].life;
@@ -697,7 +743,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(at, tag);
     }
 
-    #[inline]
     pub(crate) fn arrive(&mut self, now: Ns, tag: u8) {
         let slot = &self.slots[usize::from(tag)];
         let ready = usize::from(slot.lun) < self.bases.len() && self.target.is_ready(slot.lun);
@@ -717,7 +762,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match work {
             Work::Flash(id) => {
                 self.flash_work -= 1;
-                self.start_on_die(now, id);
+                let op = *self.ops.get(id);
+                self.start_on_die(now, id, &op);
             }
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
@@ -728,9 +774,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Hands an operation to its die.
-    #[inline]
-    fn start_on_die(&mut self, arrival: Ns, id: OpId) {
-        let op = self.ops.get(id);
+    #[inline(always)]
+    fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
             Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
@@ -751,12 +796,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
     }
 
+    #[inline(always)]
     fn flash_done(&mut self, now: Ns, done: Done) {
-        let op = *self.ops.get(done.op);
         if P::ACTIVE {
             self.probe_flash(done);
         }
-        match op.job {
+        match self.ops.get(done.op).job {
+            Job::HostRead => self.read_done(now, done),
+            job => self.other_done(now, done, job),
+        }
+        if !self.starved.is_empty() {
+            self.feed_starved(now);
+        }
+    }
+
+    #[inline(never)]
+    fn other_done(&mut self, now: Ns, done: Done, job: Job) {
+        match job {
             Job::HostRead => self.read_done(now, done),
             Job::MapLoad => self.map_loaded(now, done.op),
             Job::BufferLoad => self.buffer_map_loaded(now, done.op),
@@ -765,7 +821,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::WriteBackLoad => self.write_back_loaded(now, done.op),
             Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram | Job::Erase => {
                 self.array_writes -= 1;
-                match op.job {
+                match job {
                     Job::Program => self.programmed(now, done.op),
                     Job::MoveProgram => self.move_programmed(now, done.op),
                     Job::MetaProgram => self.meta_programmed(now, done.op),
@@ -775,6 +831,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Job::Free => unreachable!("a freed operation is not scheduled"),
         }
+    }
+
+    #[cold]
+    fn feed_starved(&mut self, now: Ns) {
         while !self.starved.is_empty() && self.ops.has_room() {
             let Some((tag, life)) = self.starved.pop_front() else { return };
             if self.is_alive(tag, life) {
@@ -826,7 +886,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Blocks of a read are ready for the link at `at`, and with the last of them the reply.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn blocks_ready(&mut self, at: Ns, tag: u8, count: u16) {
         self.link_up(at, tag, Ns(self.config.link.block.0 * u64::from(count)));
         let slot = &mut self.slots[usize::from(tag)];
@@ -870,7 +930,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     };
                 present |= meant;
                 if meant && matches!(task.function, 0x01 | 0x02 | 0x04 | 0x08) {
-                    self.drop_request(other as u8);
+                    self.drop_request(now, other as u8);
                 }
             }
             match task.function {
@@ -893,10 +953,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(now, tag);
     }
 
-    fn drop_request(&mut self, tag: u8) {
+    fn drop_request(&mut self, now: Ns, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
         self.waiting_writes.retain(|&(t, _)| t != tag);
+        self.read_buffers.leave(tag);
+        self.end_read_buffer(now, tag);
     }
 }

@@ -2,7 +2,7 @@
 //! The UFS device: SCSI target, query manager, flash translation layer and the device's side of HPB.
 //!
 //! [`UfsDevice`] is a state machine without clock, thread or file. Its methods are of four kinds:
-//! - inputs: [`UfsDevice::submit`], [`UfsDevice::hardware_reset`];
+//! - inputs: [`UfsDevice::submit`] ([`UfsDevice::submit_read`] for plain reads), [`UfsDevice::hardware_reset`];
 //! - time: [`UfsDevice::next_deadline`], [`UfsDevice::advance`];
 //! - outputs, polled until `None` after every `advance`: [`UfsDevice::poll_media`], [`UfsDevice::poll_reply`];
 //! - getters.

@@ -53,8 +53,9 @@ impl Job {
     }
 }
 
-/// One operation.
+/// One operation. Aligned so that its place in the pool is a shift away.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Op {
     /// What it does.
     pub job: Job,
@@ -76,46 +77,54 @@ pub struct Op {
     pub frame: u32,
 }
 
+/// As many operations as schedulers can name.
+const SIZE: usize = DeadlineHeap::SLOTS as usize;
+
 /// See the module.
 pub struct OpPool {
-    ops: Vec<Op>,
-    free: Vec<OpId>,
+    ops: Box<[Op; SIZE]>,
+    free: Box<[OpId; SIZE]>,
+    /// The first so many of `free` are free; the last of them goes first.
+    free_count: usize,
 }
 
 impl OpPool {
-    /// A pool of as many operations as schedulers can name.
+    /// A pool of which nothing is in use.
     pub fn new() -> Self {
-        let n = DeadlineHeap::SLOTS as OpId;
         let idle =
             Op { job: Job::Free, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn: Ppn(0), frame: 0 };
-        OpPool { ops: vec![idle; usize::from(n)], free: (0..n).rev().collect() }
+        let free = std::array::from_fn(|i| (SIZE - 1 - i) as OpId);
+        OpPool { ops: Box::new([idle; SIZE]), free: Box::new(free), free_count: SIZE }
     }
 
     /// Takes an operation. The device's limits per request keep the pool from running dry.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, op: Op) -> OpId {
-        let id = self.free.pop().expect("limits per request bound the operations in progress");
-        self.ops[usize::from(id)] = op;
+        let left = self.free_count.checked_sub(1).expect("limits per request bound the operations in progress");
+        self.free_count = left;
+        let id = self.free[left % SIZE];
+        self.ops[usize::from(id) % SIZE] = op;
         id
     }
 
     /// Gives an operation back.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, id: OpId) {
-        self.ops[usize::from(id)].job = Job::Free;
-        self.free.push(id);
+        self.ops[usize::from(id) % SIZE].job = Job::Free;
+        self.free[self.free_count] = id;
+        self.free_count += 1;
     }
 
     /// An operation.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, id: OpId) -> &Op {
-        &self.ops[usize::from(id)]
+        &self.ops[usize::from(id) % SIZE]
     }
 
     /// An operation, to change.
     #[inline]
     pub fn get_mut(&mut self, id: OpId) -> &mut Op {
-        &mut self.ops[usize::from(id)]
+        &mut self.ops[usize::from(id) % SIZE]
     }
 
     /// Whether new work may begin. What has begun may still need operations of its own, and so may programs and erases;
@@ -123,7 +132,7 @@ impl OpPool {
     #[inline]
     pub fn has_room(&self) -> bool {
         const RESERVE: usize = 2000;
-        self.free.len() >= RESERVE
+        self.free_count >= RESERVE
     }
 
     /// Operations in progress, in no particular but repeatable order.
@@ -133,6 +142,6 @@ impl OpPool {
 
     /// Operations in use.
     pub fn in_use(&self) -> usize {
-        self.ops.len() - self.free.len()
+        SIZE - self.free_count
     }
 }

@@ -20,8 +20,12 @@ pub enum Kind {
     Other,
 }
 
+/// Every slot, by task tag.
+pub type Slots = Box<[Slot; TAGS]>;
+
 /// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving it.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Slot {
     /// The command has arrived or is on the link, and its reply has not been taken.
     pub active: bool,
@@ -87,6 +91,17 @@ impl Slot {
             data_in: Vec::new(),
             data_out: Vec::new(),
         }
+    }
+
+    /// A request for `lun` takes this slot.
+    #[inline(always)]
+    pub fn begin(&mut self, lun: u8) {
+        self.active = true;
+        self.life = self.life.wrapping_add(1);
+        self.lun = lun;
+        self.outcome = None;
+        self.hinted = None;
+        self.fua = false;
     }
 
     /// Whether it is a SCSI command.

@@ -3,7 +3,7 @@
 //! It knows nothing of requests.
 
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Mapping, Record, Stream};
+use crate::ftl::{Entry, Mapping, Record, State, Stream};
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -42,6 +42,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.erased().saturating_sub(kept)
     }
 
+    /// Spare superblocks that there must be for the host to open one. What moves must always find one, and one with bad
+    /// blocks may not hold all of another's data.
+    fn spare_for_host(&self) -> u32 {
+        2 + u32::from(self.superblocks.has_bad_blocks())
+    }
+
+    /// Whether space is so short that collection has to go on beside the host's writes.
+    pub(crate) fn space_is_short(&self) -> bool {
+        self.spare_superblocks() < self.config.ftl.collect_below.max(self.spare_for_host())
+    }
+
     /// A unit for data of `stream`, and room for as many changes.
     pub(crate) fn unit_for(&mut self, stream: Stream, purpose: Purpose) -> Result<Ppn, Stall> {
         if self.checkpoint.holds_programs() {
@@ -55,7 +66,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return Err(Stall::MapChanges);
         }
         if self.superblocks.open_of(stream).is_none() {
-            let least = if purpose == Purpose::Host { 2 } else { 1 };
+            let least = if purpose == Purpose::Host { self.spare_for_host() } else { 1 };
             if self.spare_superblocks() < least {
                 return Err(Stall::Space);
             }
@@ -69,7 +80,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if purpose == Purpose::Host && shared && self.spare_superblocks() == 0 {
             return Err(Stall::Space);
         }
-        if purpose == Purpose::Host && self.spare_superblocks() < self.config.ftl.collect_below {
+        if purpose == Purpose::Host && self.space_is_short() {
             // The host pays with what collection has freed, so that both go on evenly.
             if self.collector.is_busy() {
                 if self.collector.credit < unit {
@@ -177,6 +188,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         let Some(sb) = self.superblocks.begin_erase() else { return };
+        if self.superblocks.get(sb).state == State::Retired {
+            return self.begin_erase(now);
+        }
         self.erasing = Some(sb);
         let first = self.superblocks.first(sb);
         self.spares.erase(first, self.superblocks.slices());
@@ -228,6 +242,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.write_back(now);
         self.program_meta(now);
         self.step_checkpoint(now);
+        self.refuse_writes_if_hopeless(now);
     }
 }
 

@@ -59,6 +59,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             stall = self.program_buffer(now);
         }
         let waits = !self.waiting_writes.is_empty();
+        self.waits_for = stall;
         self.stalls.set(now, waits.then_some(stall), &mut self.stats);
     }
 
@@ -142,9 +143,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     Ok(ppn) => ppn,
                     Err(cause) => {
                         stall = Some(cause);
-                        if cause == Stall::Space {
-                            self.refuse_writes_if_hopeless(now);
-                        }
                         break;
                     }
                 };
@@ -159,15 +157,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         stall
     }
 
-    /// No erased superblock is left and none can be had: whoever waits for one is told, once. So many blocks have gone
-    /// bad that what is left does not hold the logical capacity.
-    fn refuse_writes_if_hopeless(&mut self, now: Ns) {
-        if self.collector.is_busy()
-            || self.data_programs > 0
-            || self.superblocks.erasing()
-            || self.meta.is_busy()
-            || self.superblocks.victim(self.config.ftl.victim, self.sequence).is_some()
-        {
+    /// If what waits is space and nothing is going on that could give some, whoever waits is told, once: so many blocks
+    /// have gone bad that what is left does not hold the logical capacity.
+    pub(crate) fn refuse_writes_if_hopeless(&mut self, now: Ns) {
+        let going_on = self.array_writes > 0 || self.collector.is_reading() || self.meta.is_busy();
+        if self.waits_for != Some(Stall::Space) || going_on {
             return;
         }
         let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();

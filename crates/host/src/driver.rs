@@ -4,12 +4,12 @@
 use crate::config::HostConfig;
 use crate::hpb::{HostMemory, HpbCounters, HpbLu};
 use crate::probe::{Probe, ProbeError};
-use readpath_kit::BLOCK_BYTES;
+use readpath_kit::{BLOCK_BYTES, FrontQueue};
 use readpath_proto::hpb::is_acceptable;
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
-    Cdb, Command, FLAG_FUA, Form, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
-    SubRegion,
+    Cdb, Command, FLAG_FUA, Form, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense,
+    Status, SubRegion,
 };
 use std::collections::VecDeque;
 
@@ -54,9 +54,26 @@ pub struct BlockDone {
     pub error: Option<Sense>,
 }
 
+/// A READ or, if there is an entry, an HPB READ on its way to the device. All of its blocks are expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadRequest {
+    /// Logical unit.
+    pub lun: u8,
+    /// Task tag.
+    pub tag: u8,
+    /// First block of 4 KiB.
+    pub block: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// HPB entry of the first block.
+    pub entry: Option<HpbEntry>,
+}
+
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
 const RETRIES: u8 = 5;
 const NO_JOIN: u16 = u16::MAX;
+/// Slots that a controller can have.
+const MAX_SLOTS: usize = 64;
 /// Buffer id of HPB entries (JESD220-3).
 const HPB_ENTRIES: u8 = 1;
 /// ABORTED COMMAND, for what ended without saying why.
@@ -74,8 +91,9 @@ enum Use {
 }
 
 /// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
-/// the command goes to the controller, as Linux does.
+/// the command goes to the controller, as Linux does. Aligned so that its place among the tags is a shift away.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct TagState {
     used: Use,
     op: BlockOp,
@@ -139,35 +157,39 @@ pub struct Driver {
     units: Vec<Option<Unit>>,
     probe: Option<Probe>,
     failed: Option<ProbeError>,
-    tags: Vec<TagState>,
+    /// Those from `config.slots` on are never used.
+    tags: Box<[TagState; MAX_SLOTS]>,
     free_tags: Vec<u8>,
     /// Parts that wait for a tag.
     waiting: VecDeque<(BlockRequest, u16)>,
     joins: Vec<Join>,
     free_joins: Vec<u16>,
     /// Tags whose request is to be sent.
-    out: VecDeque<u8>,
-    done: VecDeque<BlockDone>,
+    out: FrontQueue<u8>,
+    done: FrontQueue<BlockDone>,
+    /// Whether a unit may have sub-regions to load or drop; false is certain.
+    map_work: bool,
     data_out: Vec<Vec<u8>>,
 }
 
 impl Driver {
     /// A driver that has not looked for a device yet.
     pub fn new(config: HostConfig) -> Self {
-        let slots = config.slots.clamp(2, 64);
+        let slots = config.slots.clamp(2, MAX_SLOTS as u8);
         Driver {
             config: HostConfig { slots, max_transfer_blocks: config.max_transfer_blocks.max(1), ..config },
             units: Vec::new(),
             probe: None,
             failed: None,
-            tags: vec![TagState::FREE; usize::from(slots)],
+            tags: Box::new([TagState::FREE; MAX_SLOTS]),
             // The last slot is kept for queries.
             free_tags: (0..slots - 1).rev().collect(),
             waiting: VecDeque::new(),
             joins: Vec::new(),
             free_joins: Vec::new(),
-            out: VecDeque::with_capacity(usize::from(slots)),
-            done: VecDeque::with_capacity(usize::from(slots)),
+            out: FrontQueue::with_capacity(usize::from(slots)),
+            done: FrontQueue::with_capacity(usize::from(slots)),
+            map_work: false,
             data_out: vec![Vec::new(); usize::from(slots)],
         }
     }
@@ -213,8 +235,21 @@ impl Driver {
         }
     }
 
-    /// The next request for the device; its [`Driver::data_out`] is valid until the next input.
+    /// The next request for the device if it is the READ or HPB READ of a block request; what it says, without the form
+    /// of a command. What this does not give, [`Driver::poll_request`] does.
     #[inline(always)]
+    #[must_use]
+    pub fn poll_read(&mut self) -> Option<ReadRequest> {
+        let &tag = self.out.front()?;
+        let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = self.tags[usize::from(tag)]
+        else {
+            return None;
+        };
+        self.out.pop_front();
+        Some(ReadRequest { lun, tag, block, blocks, entry: self.entry_for(tag) })
+    }
+
+    /// The next request for the device; its [`Driver::data_out`] is valid until the next input.
     #[must_use]
     pub fn poll_request(&mut self) -> Option<Request> {
         let tag = self.out.pop_front()?;
@@ -234,8 +269,14 @@ impl Driver {
         Some(Request { lun, tag, body })
     }
 
+    /// Whether [`Driver::poll_request`] has something to give.
+    #[inline(always)]
+    pub fn has_requests(&self) -> bool {
+        !self.out.is_empty()
+    }
+
     /// The next block request that has ended.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn poll_done(&mut self) -> Option<BlockDone> {
         self.done.pop_front()
@@ -259,15 +300,40 @@ impl Driver {
     #[inline(always)]
     pub fn on_reply(&mut self, reply: &Reply, data_in: &[u8]) {
         let Some(state) = self.tags.get(usize::from(reply.tag)) else { return };
+        if state.used == Use::Block
+            && let ReplyBody::Response(Response { status: Status::Good, hpb: None, .. }) = &reply.body
+        {
+            let (cookie, join) = (state.cookie, state.join);
+            self.release(reply.tag);
+            self.end(cookie, reply.tag, join, None);
+        } else if !self.on_other_reply(reply, data_in) {
+            return;
+        }
+        if self.map_work {
+            self.run_map_worker();
+        }
+        if !self.waiting.is_empty() {
+            self.send_waiting();
+        }
+    }
+
+    /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
+    #[inline(never)]
+    fn on_other_reply(&mut self, reply: &Reply, data_in: &[u8]) -> bool {
+        let state = &self.tags[usize::from(reply.tag)];
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         match state.used {
-            Use::Free => return,
-            Use::Probe => return self.on_probe_reply(reply, data_in),
+            Use::Free => return false,
+            Use::Probe => {
+                self.on_probe_reply(reply, data_in);
+                return false;
+            }
             Use::Map => {
                 let TagState { lun, at, .. } = *state;
                 self.release(reply.tag);
                 if let Some(lu) = self.hpb_of(lun) {
                     lu.loaded(at, good.then_some(data_in));
+                    self.map_work = true;
                 }
             }
             Use::Block if good => {
@@ -280,10 +346,7 @@ impl Driver {
         if let ReplyBody::Response(Response { status: Status::Good, hpb: Some(n), .. }) = &reply.body {
             self.notified(n);
         }
-        self.run_map_worker();
-        if !self.waiting.is_empty() {
-            self.send_waiting();
-        }
+        true
     }
 
     #[cold]
@@ -391,6 +454,7 @@ impl Driver {
         if !is_acceptable(n) {
             return;
         }
+        self.map_work = true;
         if n.operation == HpbNotification::RESET {
             // A reset concerns every HPB unit, whatever the notification names (Linux ufshpb_dev_reset_handler).
             self.units.iter_mut().flatten().filter_map(|u| u.hpb.as_mut()).for_each(|hpb| {
@@ -417,26 +481,30 @@ impl Driver {
         self.out.push_back(tag);
     }
 
-    /// The command for what `tag` carries. Writes make their entries dirty here, before they are sent.
+    /// The entry to send with the read that `tag` carries.
     #[inline(always)]
+    fn entry_for(&mut self, tag: u8) -> Option<HpbEntry> {
+        let state = &mut self.tags[usize::from(tag)];
+        let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
+        let entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(state.block, state.blocks));
+        state.hpb = entry.is_some();
+        entry
+    }
+
+    /// The command for what `tag` carries. Writes make their entries dirty here, before they are sent.
     fn command(&mut self, tag: u8) -> Command {
         let state = &mut self.tags[usize::from(tag)];
         let (block, blocks) = (state.block, state.blocks);
         let lba = u64::from(block);
         let bytes = blocks * BLOCK_BYTES;
-        let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
         if state.op == BlockOp::Read {
-            if let Some(hpb) = hpb
-                && !state.plain
-                && let Some(entry) = hpb.entry_for(block, blocks)
-            {
-                state.hpb = true;
-                let cdb = Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 };
-                return Command { expected_bytes: bytes, cdb };
-            }
-            state.hpb = false;
-            return Command { expected_bytes: bytes, cdb: Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 } };
+            let cdb = match self.entry_for(tag) {
+                Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
+                None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
+            };
+            return Command { expected_bytes: bytes, cdb };
         }
+        let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
         if let Some(hpb) = hpb
             && state.writes()
         {
@@ -469,8 +537,9 @@ impl Driver {
     }
 
     /// Sends map loads as tags allow; they go before waiting block requests, as Linux inserts them at the head.
-    #[inline]
+    #[inline(never)]
     fn run_map_worker(&mut self) {
+        self.map_work = false;
         for lun in 0..self.units.len() {
             let Some(unit) = &mut self.units[lun] else { continue };
             let Some(hpb) = &mut unit.hpb else { continue };
@@ -493,10 +562,11 @@ impl Driver {
                 };
                 self.out.push_back(tag);
             }
+            self.map_work |= hpb.has_work();
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, tag: u8) {
         self.tags[usize::from(tag)].used = Use::Free;
         if tag != self.config.slots - 1 {
@@ -504,11 +574,16 @@ impl Driver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, cookie: u32, tag: u8, join: u16, error: Option<Sense>) {
         if join == NO_JOIN {
             return self.done.push_back(BlockDone { cookie, tag, error });
         }
+        self.end_part(tag, join, error);
+    }
+
+    #[inline(never)]
+    fn end_part(&mut self, tag: u8, join: u16, error: Option<Sense>) {
         let j = &mut self.joins[usize::from(join)];
         j.error = j.error.or(error);
         j.left -= 1;

@@ -3,7 +3,8 @@
 //!
 //! [`Driver`] is a state machine without clock, thread or device. Its methods are of three kinds:
 //! - inputs: [`Driver::start`], [`Driver::submit`], [`Driver::on_reply`], [`Driver::reset`];
-//! - outputs, polled until `None` after every input: [`Driver::poll_request`], [`Driver::poll_done`];
+//! - outputs, polled until `None` after every input: [`Driver::poll_request`] (or [`Driver::poll_read`]
+//!   first), [`Driver::poll_done`];
 //! - getters.
 //!
 //! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
@@ -15,7 +16,7 @@ mod hpb;
 mod probe;
 
 pub use config::{HostConfig, HpbOptions, ListOrder};
-pub use driver::{BlockDone, BlockOp, BlockRequest, Driver};
+pub use driver::{BlockDone, BlockOp, BlockRequest, Driver, ReadRequest};
 pub use hpb::{HostMemory, HpbCounters, LuState, RegionState, SubRegionState};
 pub use probe::ProbeError;
 pub use readpath_proto::typed::Sense as SenseData;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Deadlines of up to 4096 slots in a binary heap of single 64-bit words. A heap of (time, event) tuples or boxed
-//! events costs two to four times as much per event; no crate offers the packed form.
+//! events costs two to four times as much per event; no crate offers the packed form. The earliest deadline lies beside
+//! the heap: with one operation in progress the heap itself is never touched.
 
 use crate::Ns;
 use std::cmp::Reverse;
@@ -8,25 +9,36 @@ use std::collections::BinaryHeap;
 
 const SLOT_BITS: u32 = 12;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+/// Stands for no deadline; later than every word that [`DeadlineHeap::push`] makes.
+const NONE: u64 = u64::MAX;
 
 /// Pending deadlines, each belonging to a numbered slot. Equal times come out in slot order, so a run never depends on
 /// the order of insertion.
 ///
 /// Times must be below [`DeadlineHeap::LATEST`] (52 days of virtual time).
-#[derive(Default, Debug, Clone)]
+#[derive(Debug, Clone)]
 pub struct DeadlineHeap {
-    heap: BinaryHeap<Reverse<u64>>,
+    /// The earliest deadline, or `NONE`.
+    first: u64,
+    /// All others; empty when there is no first.
+    rest: BinaryHeap<Reverse<u64>>,
+}
+
+impl Default for DeadlineHeap {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
 }
 
 impl DeadlineHeap {
     /// The number of slots that can be told apart.
     pub const SLOTS: u32 = 1 << SLOT_BITS;
     /// The latest representable deadline.
-    pub const LATEST: Ns = Ns(u64::MAX >> SLOT_BITS);
+    pub const LATEST: Ns = Ns((NONE >> SLOT_BITS) - 1);
 
     /// An empty heap with room for `capacity` deadlines before it allocates again.
     pub fn with_capacity(capacity: usize) -> Self {
-        DeadlineHeap { heap: BinaryHeap::with_capacity(capacity) }
+        DeadlineHeap { first: NONE, rest: BinaryHeap::with_capacity(capacity) }
     }
 
     /// Adds a deadline for `slot`.
@@ -34,44 +46,50 @@ impl DeadlineHeap {
     /// # Panics
     /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would silently
     /// reorder the run. Whoever takes times or counts from a user bounds them first.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: Ns, slot: u32) {
         assert!(at <= Self::LATEST, "virtual time exceeds 52 days");
         assert!(slot < Self::SLOTS, "slot {slot} of {}", Self::SLOTS);
-        self.heap.push(Reverse(at.0 << SLOT_BITS | u64::from(slot)));
+        let word = at.0 << SLOT_BITS | u64::from(slot);
+        let later = word.max(self.first);
+        self.first = word.min(self.first);
+        if later != NONE {
+            self.rest.push(Reverse(later));
+        }
     }
 
     /// The earliest deadline, or [`Ns::NEVER`].
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> Ns {
-        self.heap.peek().map_or(Ns::NEVER, |&Reverse(w)| Ns(w >> SLOT_BITS))
+        if self.first == NONE { Ns::NEVER } else { Ns(self.first >> SLOT_BITS) }
     }
 
     /// Removes and returns the earliest deadline if it is due at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, now: Ns) -> Option<(Ns, u32)> {
-        let &Reverse(word) = self.heap.peek()?;
+        let word = self.first;
         let at = Ns(word >> SLOT_BITS);
-        if at > now {
+        if at > now || word == NONE {
             return None;
         }
-        self.heap.pop();
+        self.first = self.rest.pop().map_or(NONE, |Reverse(word)| word);
         Some((at, (word & SLOT_MASK) as u32))
     }
 
     /// Forgets every deadline.
     pub fn clear(&mut self) {
-        self.heap.clear();
+        self.first = NONE;
+        self.rest.clear();
     }
 
     /// How many deadlines are pending.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.rest.len() + usize::from(self.first != NONE)
     }
 
     /// True when nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.first == NONE
     }
 }
 
@@ -104,5 +122,15 @@ mod tests {
         assert_eq!(heap.next(), Ns(10));
         assert_eq!(heap.pop_due(Ns(10)), Some((Ns(10), 3)));
         assert_eq!(heap.next(), Ns::NEVER);
+        assert_eq!(heap.pop_due(Ns::NEVER), None);
+    }
+
+    #[test]
+    fn the_latest_deadline_is_none_the_less_a_deadline() {
+        let mut heap = DeadlineHeap::default();
+        heap.push(DeadlineHeap::LATEST, DeadlineHeap::SLOTS - 1);
+        assert_eq!((heap.next(), heap.len()), (DeadlineHeap::LATEST, 1));
+        assert_eq!(heap.pop_due(Ns::NEVER), Some((DeadlineHeap::LATEST, DeadlineHeap::SLOTS - 1)));
+        assert!(heap.is_empty());
     }
 }

@@ -53,8 +53,13 @@ impl Histogram {
         self.count += 1;
         self.sum += u128::from(value);
         self.sum_squares += u128::from(value) * u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        // Rarely true, so a branch costs less than a minimum that is stored every time.
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
     }
 
     /// The buckets take 58 KiB, which thousands of histograms that count nothing need not have.

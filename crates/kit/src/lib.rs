@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, index LRU lists,
-//! histogram, pseudo-random streams, keyed permutations and huge-page vectors.
+//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, short lines, index LRU
+//! lists, histogram, pseudo-random streams, keyed permutations and huge-page vectors.
 //!
 //! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
 //! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
@@ -12,6 +12,7 @@ mod huge;
 mod lru;
 mod perm;
 mod prng;
+mod queue;
 mod time;
 
 pub use heap::DeadlineHeap;
@@ -20,6 +21,7 @@ pub use huge::{huge_vec, prefetch};
 pub use lru::IndexLru;
 pub use perm::Permutation;
 pub use prng::Prng;
+pub use queue::FrontQueue;
 pub use time::Ns;
 
 /// Bytes of one logical block and of one physical slice: the unit of the whole address space (4 KiB).

@@ -69,10 +69,14 @@ pub fn label(metric: &str) -> String {
         "sram", "ubi", "ufs", "waf",
     ];
     let mut out = String::new();
+    let mut before = "";
     for word in metric.split('_').filter(|word| !word.is_empty()) {
+        // A metric's name has no point: p99_9 is the percentile 99.9.
+        let fraction = is_percentile(before) && word.bytes().all(|b| b.is_ascii_digit());
         if !out.is_empty() {
-            out.push(' ');
+            out.push(if fraction { '.' } else { ' ' });
         }
+        before = word;
         match word {
             "ios" => out.push_str("I/Os"),
             "iops" => out.push_str("IOPS"),
@@ -86,6 +90,10 @@ pub fn label(metric: &str) -> String {
         }
     }
     if out.is_empty() { metric.to_owned() } else { out }
+}
+
+fn is_percentile(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -138,6 +146,8 @@ mod tests {
         assert_eq!(label("random_read_throughput"), "Random read throughput");
         assert_eq!(label("hpb_map_loads"), "HPB map loads");
         assert_eq!(label("latency_p99"), "Latency p99");
+        assert_eq!(label("read_latency_p99_9"), "Read latency p99.9");
+        assert_eq!(label("depth_4_16"), "Depth 4 16");
         assert_eq!(label("__"), "__");
         assert_eq!(label(""), "");
     }

@@ -54,6 +54,20 @@ pub const BENCHES: &[BenchCase] = &[
     },
 ];
 
+/// Benches whose cost should depend neither on how long they run nor on how large the device is.
+pub const FLAT: &[BenchCase] = &[
+    case("flat-hpb-64g", "16 GiB at queue depth 1, HPB, on a 64 GiB device", 16, 1, true),
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("flat-hpb-1t", "16 GiB at queue depth 1, HPB, on a 1 TiB device", 16, 1, true)
+    },
+    case("flat-miss-64g", "60 GiB at queue depth 16 on a 64 GiB device, nearly every read misses", 60, 16, false),
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("flat-miss-1t", "960 GiB at queue depth 16 on a 1 TiB device, nearly every read misses", 960, 16, false)
+    },
+];
+
 /// A device that is made and filled.
 #[derive(Clone, Copy, Debug)]
 pub struct StartCase {
@@ -131,9 +145,9 @@ fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
             ramp: Ns::ZERO,
             start_delay: Ns::ZERO,
             think: Think::default(),
-            rate_iops: [None; 3],
+            rate_bytes: [None; 3],
             stream: Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"),
-            options: Default::default(),
+            fio: Default::default(),
         })
         .collect();
     Phase { name: "read".into(), jobs }

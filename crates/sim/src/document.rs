@@ -21,6 +21,8 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     doc.seed = experiment.seed;
     doc.simulated_ios = runs.iter().map(|r| r.output.ios).sum();
     doc.configuration = configuration(experiment, runs);
+    // Before everything else that there is to say.
+    doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| format!("INCOMPLETE: {what}")));
     for run in runs {
         for note in &run.plan.workload.notes {
             if !doc.notes.contains(note) {

@@ -69,11 +69,35 @@ pub struct PhaseOutput {
     pub memory: Option<HostMemory>,
 }
 
+/// A phase that the device cut short by refusing a request. It gave no figures, and neither did the phases behind it.
+#[derive(Clone, Debug)]
+pub struct CutShort {
+    /// Name of the phase.
+    pub phase: String,
+    /// Phases behind it that were not run.
+    pub not_run: usize,
+    /// Why.
+    pub error: RunError,
+}
+
+impl std::fmt::Display for CutShort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "phase '{}' was cut short and has no figures: {}", self.phase, self.error)?;
+        match self.not_run {
+            0 => Ok(()),
+            1 => f.write_str("; the phase behind it was not run"),
+            n => write!(f, "; the {n} phases behind it were not run"),
+        }
+    }
+}
+
 /// What a run showed.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
-    /// Its phases.
+    /// Its phases, those that ended.
     pub phases: Vec<PhaseOutput>,
+    /// The phase behind them, if the device cut the run short.
+    pub cut_short: Option<CutShort>,
     /// Virtual time that the host took to find the device.
     pub probe_time: Ns,
     /// SRAM of the modelled device by table, in bytes.
@@ -148,10 +172,19 @@ fn in_stack<S: DieSched, P: Probe>(
     let ready = stack.start(Ns::ZERO)?;
     let mut runner = Runner::new(LUN, ready);
     let mut phases = Vec::with_capacity(workload.phases.len());
-    let mut ios = 0;
-    for phase in &mut workload.phases {
+    let (mut ios, mut cut_short) = (0, None);
+    let planned = workload.phases.len();
+    for (i, phase) in workload.phases.iter_mut().enumerate() {
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
-        let stats = runner.phase(stack, phase, observer)?;
+        let stats = match runner.phase(stack, phase, observer) {
+            Ok(stats) => stats,
+            // What ended before stands. A run that has shown nothing has failed.
+            Err(error @ RunError::Io { .. }) if i > 0 => {
+                cut_short = Some(CutShort { phase: phase.name.clone(), not_run: planned - i - 1, error });
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
         ios += stats.ios;
         phases.push(PhaseOutput {
             stats,
@@ -160,7 +193,7 @@ fn in_stack<S: DieSched, P: Probe>(
             memory: stack.host.memory(LUN),
         });
     }
-    Ok(RunOutput { phases, probe_time: ready, sram: stack.device.sram(), ios })
+    Ok(RunOutput { phases, cut_short, probe_time: ready, sram: stack.device.sram(), ios })
 }
 
 /// Disjoint ranges of blocks to be there at the start: files may overlap.

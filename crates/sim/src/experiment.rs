@@ -46,7 +46,13 @@ impl ExperimentError {
 
     /// Whether what the user wrote is at fault, rather than what the device did.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, ExperimentError::Run { error: ExecuteError::Run(_) | ExecuteError::Precondition { .. }, .. })
+        match self {
+            ExperimentError::Run { error: ExecuteError::Run(error), .. } => {
+                matches!(error, crate::RunError::NothingMeasured { .. })
+            }
+            ExperimentError::Run { error: ExecuteError::Precondition { .. }, .. } => false,
+            _ => true,
+        }
     }
 }
 
@@ -70,6 +76,14 @@ pub struct CaseRun {
     pub plan: Plan,
     /// What it showed.
     pub output: RunOutput,
+}
+
+impl CaseRun {
+    /// What is missing of it, and why, in a sentence that names the run.
+    pub fn incomplete(&self) -> Option<String> {
+        let cut = self.output.cut_short.as_ref()?;
+        Some(format!("{}, {}: {cut}", self.plan.case, self.plan.variant))
+    }
 }
 
 /// How files are read.

@@ -6,7 +6,7 @@
 
 use crate::measure::{GroupStats, JobStats, KindStats, PhaseStats};
 use readpath_kit::{Histogram, Ns};
-use readpath_workload::{IoKind, Phase, Workload};
+use readpath_workload::{IoKind, Job, Phase, Workload};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
@@ -25,23 +25,32 @@ const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 const CALLS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The JSON document that fio would print for `workload` with the results `phases` of its phases, in the same order; a
-/// phase without results is left out. One entry of "jobs" stands for one reporting group: one for each job without
-/// `group_reporting`. With `bins`, latencies also have their histogram, as with `--output-format=json+`.
+/// The JSON document that fio would print for `workload`, a fio job file, with the results `phases` of its phases, in the
+/// same order; a phase without results is left out. One entry of "jobs" stands for one reporting group: one for each
+/// job without `group_reporting`. With `bins`, latencies also have their histogram, as with `--output-format=json+`.
 ///
-/// Times are nanoseconds of virtual time; bandwidth and rate of a group are taken over its longest job, as fio does.
+/// Times are nanoseconds of virtual time; bandwidth and rate of a group are taken over its longest job in begun
+/// milliseconds, as fio does.
 pub fn fio_json(workload: &Workload, phases: &[PhaseStats], bins: bool) -> String {
-    let planned: Vec<&Phase> = workload.phases.iter().zip(phases).map(|(phase, _)| phase).collect();
+    let span = match (phases.first(), phases.last()) {
+        (Some(first), Some(last)) => last.end.saturating_sub(first.start),
+        _ => Ns::ZERO,
+    };
+    // fio looks at the time when it prints, which is at the end.
+    let elapsed = span.0 / 1_000_000_000 + 1;
     let mut jobs = Vec::new();
-    for (phase, stats) in planned.iter().zip(phases) {
-        jobs.extend(stats.groups().iter().map(|group| Entry::new(workload, phase, stats, group, bins)));
+    for (phase, stats) in workload.phases.iter().zip(phases) {
+        // Groups are numbered in fio's order, in which clones do not follow one another.
+        let mut groups = stats.groups();
+        groups.sort_by_key(|group| group.group);
+        jobs.extend(groups.iter().map(|group| Entry::new(phase, stats, group, elapsed, bins)));
     }
     let document = Document {
         version: VERSION,
         timestamp: 0,
         timestamp_ms: 0,
         time: "Thu Jan  1 00:00:00 1970",
-        global_options: common_options(&planned),
+        global_options: (!workload.global_options.is_empty()).then(|| typed(&workload.global_options)),
         jobs,
         disk_util: [],
     };
@@ -75,8 +84,8 @@ struct Document {
     timestamp: u64,
     timestamp_ms: u64,
     time: &'static str,
-    #[serde(rename = "global options")]
-    global_options: Options,
+    #[serde(rename = "global options", skip_serializing_if = "Option::is_none")]
+    global_options: Option<Options>,
     jobs: Vec<Entry>,
     disk_util: [(); 0],
 }
@@ -84,12 +93,12 @@ struct Document {
 #[derive(Serialize)]
 struct Entry {
     jobname: String,
-    groupid: usize,
+    groupid: u32,
     error: u32,
     eta: u64,
     elapsed: u64,
-    #[serde(rename = "job options")]
-    job_options: Options,
+    #[serde(rename = "job options", skip_serializing_if = "Option::is_none")]
+    job_options: Option<Options>,
     read: Direction,
     write: Direction,
     trim: Direction,
@@ -110,6 +119,8 @@ struct Entry {
     latency_target: u64,
     latency_percentile: f64,
     latency_window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    desc: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -160,38 +171,32 @@ struct Latency {
 }
 
 impl Entry {
-    fn new(workload: &Workload, phase: &Phase, stats: &PhaseStats, group: &GroupStats, bins: bool) -> Entry {
+    fn new(phase: &Phase, stats: &PhaseStats, group: &GroupStats, elapsed: u64, bins: bool) -> Entry {
         let members = || stats.jobs.iter().zip(&phase.jobs).filter(|(job, _)| job.group == group.group);
-        let first = members().next();
         let span = |job: &JobStats| job.end.saturating_sub(job.start);
         let longest = members().map(|(job, _)| span(job)).max().unwrap_or(Ns::ZERO);
-        let sum: u64 = members().map(|(job, _)| span(job).0).sum();
-        let iodepth = first.map_or(1, |(_, job)| job.iodepth);
-        let mut options = first.map_or_else(Vec::new, |(_, job)| typed(&job.options));
-        for (key, value) in [("iodepth", u64::from(iodepth)), ("numjobs", group.jobs as u64)] {
-            // Programs that plot results look for these two whether or not they were typed.
-            if options.iter().all(|(k, _)| k != key) {
-                options.push((key.to_owned(), value.to_string()));
-            }
-        }
+        // fio adds what is over of each job.
+        let job_runtime = members().map(|(job, _)| span(job).0 / 1_000_000).sum();
+        // fio names an entry after its first job and gives it the options and depth of its last one.
+        let report = |job: Option<(&JobStats, &Job)>| job.map(|(_, job)| job.fio.clone()).unwrap_or_default();
+        let (of_first, of_last) = (report(members().next()), report(members().next_back()));
         let [read, write, trim] =
             [IoKind::Read, IoKind::Write, IoKind::Trim].map(|kind| Direction::new(group.of(kind), longest, bins));
         let flushes = group.of(IoKind::Flush);
         let ios = read.total_ios + write.total_ios + trim.total_ios;
         let [latency_ns, latency_us, latency_ms] = latency_classes(&group.kinds[..3], ios);
-        let name = workload.groups.get(group.group).cloned();
         Entry {
-            jobname: name.or_else(|| first.map(|(job, _)| job.name.clone())).unwrap_or_default(),
-            groupid: group.group,
+            jobname: of_first.jobname.to_string(),
+            groupid: of_first.groupid,
             error: 0,
             eta: 0,
-            elapsed: group.end.saturating_sub(stats.start).0 / 1_000_000_000 + 1,
-            job_options: Members(options),
+            elapsed,
+            job_options: of_last.options.map(|options| typed(&options)),
             read,
             write,
             trim,
             sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, true, bins) },
-            job_runtime: milliseconds(Ns(sum)),
+            job_runtime,
             usr_cpu: 0.0,
             sys_cpu: 0.0,
             ctx: 0,
@@ -203,28 +208,29 @@ impl Entry {
             latency_ns,
             latency_us,
             latency_ms,
-            latency_depth: iodepth,
+            latency_depth: of_last.iodepth,
             latency_target: 0,
             latency_percentile: 100.0,
             latency_window: 0,
+            desc: of_first.description.map(|text| text.to_string()),
         }
     }
 }
 
 impl Direction {
     fn new(kind: &KindStats, time: Ns, bins: bool) -> Direction {
-        let time = if kind.ios == 0 { Ns::ZERO } else { time };
-        let per_second = |n: u64| (u128::from(n) * 1_000_000_000).checked_div(u128::from(time.0)).unwrap_or(0) as u64;
-        let iops = if time == Ns::ZERO { 0.0 } else { kind.ios as f64 * 1e9 / time.0 as f64 };
-        let bw_bytes = per_second(kind.bytes());
-        let bw = bw_bytes >> 10;
+        let runtime = if kind.ios == 0 { 0 } else { milliseconds(time) };
+        // Integers and milliseconds, as fio computes them from what it prints.
+        let bw_bytes = (u128::from(kind.bytes()) * 1000).checked_div(u128::from(runtime)).unwrap_or(0) as u64;
+        let bw = bw_bytes / 1024;
+        let iops = if runtime == 0 { 0.0 } else { kind.ios as f64 * 1000.0 / runtime as f64 };
         Direction {
             io_bytes: kind.bytes(),
             io_kbytes: kind.bytes() >> 10,
             bw_bytes,
             bw,
             iops,
-            runtime: milliseconds(time),
+            runtime,
             total_ios: kind.ios,
             short_ios: 0,
             drop_ios: 0,
@@ -267,9 +273,9 @@ fn data_ios(job: &JobStats) -> u64 {
     job.kinds[..3].iter().map(|k| k.ios).sum()
 }
 
-/// Begun milliseconds: a short run in virtual time must not look like none.
+/// Begun milliseconds of whole microseconds, as fio counts the time that its rates are taken over.
 fn milliseconds(time: Ns) -> u64 {
-    time.0.div_ceil(1_000_000)
+    (time.0 / 1000).div_ceil(1000)
 }
 
 fn percent(n: u64, of: u64) -> f64 {
@@ -277,23 +283,8 @@ fn percent(n: u64, of: u64) -> f64 {
 }
 
 /// Options with a value; fio does not print the others.
-fn typed(options: &[(String, String)]) -> Vec<(String, String)> {
-    options.iter().filter(|(_, value)| !value.is_empty()).cloned().collect()
-}
-
-/// The options that every job has with the same value.
-fn common_options(phases: &[&Phase]) -> Options {
-    let mut jobs = phases.iter().flat_map(|phase| &phase.jobs);
-    let mut common = jobs.next().map_or_else(Vec::new, |job| typed(&job.options));
-    let mut seen = None;
-    for job in jobs {
-        // Clones share their options.
-        if seen != Some(job.options.as_ptr()) {
-            seen = Some(job.options.as_ptr());
-            common.retain(|option| job.options.contains(option));
-        }
-    }
-    Members(common)
+fn typed(options: &[(String, String)]) -> Options {
+    Members(options.iter().filter(|(_, value)| !value.is_empty()).cloned().collect())
 }
 
 /// How the requests are spread over depths: each job keeps its own depth.
@@ -378,158 +369,4 @@ impl Formatter for Layout {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use readpath_workload::fio;
-    use serde_json::Value;
-    use std::path::Path;
-
-    const JOBS: &str = "[global]\nsize=1m\nbs=4k\ntime_based\nruntime=1\niodepth=8\n\
-                        [mix \"a\"]\nrw=randrw\nnumjobs=2\ngroup_reporting\nnew_group\n\
-                        [w]\nstonewall\ngroup_reporting=0\nrw=write\nfsync=4\niodepth=1\n";
-
-    fn workload() -> Workload {
-        let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        fio::parse("t.fio", JOBS, &no_files, &fio::Context { device_blocks: 1 << 16, seed: 1 }).unwrap()
-    }
-
-    /// Results with a latency on each side of every border of the classes.
-    fn results(workload: &Workload) -> Vec<PhaseStats> {
-        let mut start = Ns::from_ms(3);
-        let mut all = Vec::new();
-        for phase in &workload.phases {
-            let mut jobs = Vec::new();
-            for (i, job) in phase.jobs.iter().enumerate() {
-                let mut stats = JobStats {
-                    name: job.name.clone(),
-                    group: job.group,
-                    start,
-                    end: start + Ns::from_ms(500 + 250 * i as u64) + Ns(1),
-                    kinds: Default::default(),
-                };
-                for n in 1..=100 * (i as u64 + 1) {
-                    stats.kinds[(n % 2) as usize].record(1 + i as u32, Ns(n * n * 1_000));
-                }
-                if job.name == "w" {
-                    stats.kinds[0] = KindStats::default();
-                    stats.kinds[3].record(0, Ns(5_000_000));
-                }
-                jobs.push(stats);
-            }
-            let end = jobs.iter().map(|j| j.end).max().unwrap();
-            all.push(PhaseStats { name: phase.name.clone(), start, end, jobs, ios: 0 });
-            start = end;
-        }
-        all
-    }
-
-    /// Set to write the file anew when the format is meant to change.
-    const GOLDEN: &str = include_str!("../tests/golden/fio.json");
-
-    #[test]
-    fn the_document_is_the_golden_one() {
-        let workload = workload();
-        let text = fio_json(&workload, &results(&workload), false);
-        if std::env::var_os("READPATH_BLESS").is_some() {
-            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/fio.json"), &text).unwrap();
-            return;
-        }
-        assert_eq!(text, GOLDEN);
-    }
-
-    fn parsed(bins: bool) -> Value {
-        let workload = workload();
-        serde_json::from_str(&fio_json(&workload, &results(&workload), bins)).unwrap()
-    }
-
-    #[test]
-    fn groups_are_one_entry_and_rates_are_over_the_longest_job() {
-        let all = parsed(false);
-        let jobs = all["jobs"].as_array().unwrap();
-        let names: Vec<_> =
-            jobs.iter().map(|j| (j["jobname"].as_str().unwrap(), j["groupid"].as_u64().unwrap())).collect();
-        assert_eq!(names, [("mix \"a\"", 0), ("w", 1)]);
-        let read = &jobs[0]["read"];
-        assert_eq!((&read["total_ios"], &read["io_bytes"]), (&150.into(), &((50 + 100 * 2) * 4096).into()));
-        assert_eq!((&read["runtime"], &jobs[0]["job_runtime"]), (&751.into(), &1251.into()));
-        assert_eq!(read["bw_bytes"], 250u64 * 4096 * 1_000_000_000 / 750_000_001);
-        assert_eq!(read["bw"], read["bw_bytes"].as_u64().unwrap() / 1024);
-        assert_eq!(jobs[0]["trim"]["runtime"], 0, "no trims, no time");
-        assert_eq!(jobs[1]["sync"]["lat_ns"]["mean"], 5e6);
-    }
-
-    #[test]
-    fn options_are_echoed_and_those_in_common_are_global() {
-        let all = parsed(false);
-        let common: Vec<&str> = all["global options"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(common, ["bs", "runtime", "size"]);
-        let [mix, w] = [0, 1].map(|i| all["jobs"][i]["job options"].clone());
-        assert_eq!((&mix["numjobs"], &mix["iodepth"], &mix["rw"]), (&"2".into(), &"8".into(), &"randrw".into()));
-        assert_eq!((&w["numjobs"], &w["iodepth"], &w["fsync"]), (&"1".into(), &"1".into(), &"4".into()));
-        assert!(w.get("time_based").is_none() && mix.get("group_reporting").is_none(), "they were typed without value");
-    }
-
-    #[test]
-    fn shares_add_up() {
-        let all = parsed(false);
-        for job in all["jobs"].as_array().unwrap() {
-            let sum = |keys: &[&str]| -> f64 {
-                keys.iter().flat_map(|k| job[k].as_object().unwrap().values()).map(|v| v.as_f64().unwrap()).sum()
-            };
-            for keys in [
-                &["iodepth_level"][..],
-                &["iodepth_submit"],
-                &["iodepth_complete"],
-                &["latency_ns", "latency_us", "latency_ms"],
-            ] {
-                assert!((sum(keys) - 100.0).abs() < 1e-4, "{keys:?}");
-            }
-        }
-        let depth = |i: usize, class: &str| all["jobs"][i]["iodepth_level"][class].clone();
-        assert_eq!((depth(0, "8"), depth(1, "1")), (100.0.into(), 100.0.into()));
-    }
-
-    #[test]
-    fn depths_and_latencies_fall_into_fios_classes() {
-        let Members(d) = depth_classes([(1, 1), (3, 1), (4, 1), (63, 1), (64, 1), (5_000, 3)].into_iter(), 8);
-        let d: Vec<f64> = d.into_iter().map(|x| x.1).collect();
-        assert_eq!(d, [12.5, 12.5, 12.5, 0.0, 0.0, 12.5, 50.0]);
-        let mut kind = KindStats::default();
-        for ns in [1, 2, 999, 1_000, 1_999, 2_000, 999_900, 1_000_000, 1_990_000_000, 2_020_000_000] {
-            kind.record(1, Ns(ns));
-        }
-        let rows = latency_classes(&[kind], 10);
-        let get = |row: usize, name: &str| rows[row].0.iter().find(|(n, _)| n == name).unwrap().1;
-        assert_eq!((get(0, "2"), get(0, "4"), get(0, "1000")), (10.0, 10.0, 10.0));
-        assert_eq!((get(1, "2"), get(1, "4"), get(2, "2")), (20.0, 10.0, 20.0));
-        assert_eq!((get(2, "2000"), get(2, ">=2000")), (10.0, 10.0));
-    }
-
-    #[test]
-    fn bins_hold_every_request_and_percentiles_are_ordered() {
-        let all = parsed(true);
-        let clat = &all["jobs"][0]["read"]["clat_ns"];
-        let sum: u64 = clat["bins"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
-        assert_eq!(Value::from(sum), clat["N"]);
-        let at = |p: &str| clat["percentile"][p].as_u64().unwrap();
-        assert!(at("1.000000") < at("50.000000") && at("50.000000") < at("99.990000"));
-        assert_eq!(clat["max"], at("99.990000"));
-        assert!(parsed(false)["jobs"][0]["read"]["clat_ns"].get("bins").is_none());
-    }
-
-    #[test]
-    fn a_run_without_requests_has_no_infinite_numbers() {
-        let workload = workload();
-        let mut results = results(&workload);
-        results.truncate(1);
-        for job in &mut results[0].jobs {
-            job.kinds = Default::default();
-            job.end = job.start;
-        }
-        let all: Value = serde_json::from_str(&fio_json(&workload, &results, true)).unwrap();
-        assert_eq!((all["jobs"].as_array().unwrap().len(), &all["jobs"][0]["read"]["iops"]), (1, &0.0.into()));
-        assert!(
-            serde_json::from_str::<Value>(&fio_json(&workload, &[], false)).unwrap()["jobs"] == Value::Array(vec![])
-        );
-    }
-}
+mod tests;

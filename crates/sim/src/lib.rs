@@ -9,10 +9,11 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod measure;
+mod rate;
 mod run;
 mod tap;
 
-pub use execute::{ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
+pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
 pub use fio_json::fio_json;
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
 pub use run::{Observer, RunError, Runner};

@@ -2,6 +2,7 @@
 //! The runner: jobs submit to a stack, time jumps from event to event.
 
 use crate::measure::{JobStats, PhaseStats};
+use crate::rate::{Rates, Step};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
@@ -13,7 +14,7 @@ use std::collections::BinaryHeap;
 use thiserror::Error;
 
 /// Why a run stopped.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum RunError {
     /// The device refused a request.
     #[error(
@@ -42,6 +43,17 @@ pub enum RunError {
     TooLong {
         /// The limit.
         limit: Ns,
+    },
+    /// A job was over before its ramp was.
+    #[error(
+        "job '{job}': ramp_time ({ramp}) ends after the job's work, so nothing was measured; make ramp_time shorter, or \
+         give the job more to do (size, loops, or time_based with runtime)"
+    )]
+    NothingMeasured {
+        /// The job's name.
+        job: String,
+        /// Its ramp.
+        ramp: Ns,
     },
     /// Nothing can happen any more though requests are outstanding.
     #[error("the run stands still at {0} with requests outstanding")]
@@ -80,19 +92,21 @@ struct Running<'a> {
     head: usize,
     len: usize,
     outstanding: u32,
+    /// Requests made after the ramp.
     submitted: u64,
     bytes: u64,
     since_think: u32,
-    /// A pause begins when everything in flight has ended.
-    thinking: bool,
+    /// A pause of this length begins when everything in flight has ended.
+    pause: Option<Ns>,
     /// Before this time nothing is submitted (start delay, pause, rate).
     not_before: Ns,
     /// Whether a timer for `not_before` is pending.
     timer: bool,
     started: Ns,
     ended: bool,
-    /// Requests of each kind that the rate has let pass.
-    paced: [u64; 3],
+    rates: Rates,
+    /// Whether `rates` has any.
+    rated: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -150,7 +164,7 @@ impl Runner {
                 ios += 1;
                 let job = &mut jobs[flight.job as usize];
                 job.completed(flight, self.now);
-                self.fill(stack, job, flight.job, self.now);
+                self.fill_now(stack, job, flight.job, self.now);
                 if ios % WATCH_EVERY == 0 && !observer.progress(ios, self.now) {
                     return Err(RunError::Interrupted);
                 }
@@ -178,13 +192,17 @@ impl Runner {
         if jobs.iter().any(|job| job.outstanding > 0) {
             return Err(RunError::Stuck(self.now));
         }
+        if let Some(job) = jobs.iter().find(|job| job.job.ramp > Ns::ZERO && job.stats.kinds.iter().all(|k| k.ios == 0))
+        {
+            return Err(RunError::NothingMeasured { job: job.job.name.clone(), ramp: job.job.ramp });
+        }
         observer.progress(ios, self.now);
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
     }
 
     /// Submits as much as the job may have outstanding now.
-    #[inline]
+    #[inline(never)]
     fn fill<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
@@ -192,8 +210,20 @@ impl Runner {
         index: u32,
         now: Ns,
     ) {
+        self.fill_now(stack, job, index, now);
+    }
+
+    /// The same in line, for the one place where nearly all requests pass.
+    #[inline(always)]
+    fn fill_now<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        job: &mut Running,
+        index: u32,
+        now: Ns,
+    ) {
         while job.outstanding < job.job.iodepth && !job.ended {
-            if job.thinking {
+            if job.pause.is_some() {
                 return;
             }
             if job.not_before > now {
@@ -203,7 +233,8 @@ impl Runner {
                 }
                 return;
             }
-            let Some(io) = job.next_io(stack, self.lun, now) else { return };
+            // Without a request the job has ended, or waits for its rate.
+            let Some(io) = job.next_io(stack, self.lun, now) else { continue };
             let flight = InFlight { job: index, io, since: now };
             let cookie = match self.free.pop() {
                 Some(cookie) => {
@@ -216,17 +247,23 @@ impl Runner {
                 }
             };
             job.outstanding += 1;
-            let op = match io.kind {
-                IoKind::Read => BlockOp::Read,
-                IoKind::Write if io.fua => BlockOp::WriteFua,
-                IoKind::Write => BlockOp::Write,
-                IoKind::Trim => BlockOp::Discard,
-                IoKind::Flush => BlockOp::Flush,
-            };
+            let op = if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io) };
             let (lun, block, blocks) = (self.lun, io.block, u32::from(io.blocks));
             stack.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
-            job.pace(io);
+            job.pace();
         }
+    }
+}
+
+/// What a request asks of the stack. Reads do not come here.
+#[inline(never)]
+fn other_op(io: Io) -> BlockOp {
+    match io.kind {
+        IoKind::Read => BlockOp::Read,
+        IoKind::Write if io.fua => BlockOp::WriteFua,
+        IoKind::Write => BlockOp::Write,
+        IoKind::Trim => BlockOp::Discard,
+        IoKind::Flush => BlockOp::Flush,
     }
 }
 
@@ -240,6 +277,7 @@ impl<'a> Running<'a> {
             end: started + job.ramp,
             kinds: Default::default(),
         };
+        let rates = Rates::new(job.rate_bytes, started);
         let nothing = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
         Running {
             stats,
@@ -250,18 +288,19 @@ impl<'a> Running<'a> {
             submitted: 0,
             bytes: 0,
             since_think: 0,
-            thinking: false,
+            pause: None,
             not_before: started,
             timer: false,
             started,
             ended: false,
-            paced: [0; 3],
+            rated: rates.any(),
+            rates,
             job,
         }
     }
 
-    /// The next request of the stream, unless a limit is reached.
-    #[inline]
+    /// The next request of the stream, unless a limit is reached or a rate says to wait.
+    #[inline(always)]
     fn next_io<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &Stack<S, X, P, W>,
@@ -276,17 +315,23 @@ impl<'a> Running<'a> {
             self.ended = true;
             return None;
         }
-        if self.len <= BATCH {
-            self.refill(stack, lun);
-            if self.len == 0 {
-                self.ended = true;
-                return None;
+        let io = if self.rated {
+            self.rated_io(now)?
+        } else {
+            if self.len <= BATCH {
+                self.refill(stack, lun);
+                if self.len == 0 {
+                    self.ended = true;
+                    return None;
+                }
             }
-        }
-        let io = self.queue[self.head];
-        self.head = (self.head + 1) % QUEUE;
-        self.len -= 1;
-        self.submitted += 1;
+            let io = self.queue[self.head];
+            self.head = (self.head + 1) % QUEUE;
+            self.len -= 1;
+            io
+        };
+        // fio counts anew when the ramp is over.
+        self.submitted += u64::from(now >= self.stats.start);
         self.bytes += u64::from(io.blocks) * u64::from(readpath_kit::BLOCK_BYTES);
         Some(io)
     }
@@ -304,13 +349,14 @@ impl<'a> Running<'a> {
         self.len += n;
     }
 
-    #[inline]
+    #[inline(always)]
     fn completed(&mut self, flight: InFlight, now: Ns) {
         self.outstanding -= 1;
-        if self.thinking && self.outstanding == 0 {
-            // fio pauses after completion, with nothing in flight.
-            self.thinking = false;
-            self.not_before = self.not_before.max(now + self.job.think.time);
+        if let Some(pause) = self.pause
+            && self.outstanding == 0
+        {
+            self.pause = None;
+            self.not_before = self.not_before.max(now + pause);
         }
         if now >= self.stats.start {
             // A request that began before the end of the ramp is not measured, but its end is work of the measured time.
@@ -321,23 +367,35 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Pauses and rates after a submission.
+    /// The next request of a job with rates, unless it has to wait or the stream has ended.
+    #[cold]
+    fn rated_io(&mut self, now: Ns) -> Option<Io> {
+        match self.rates.next(&mut self.job.stream, now) {
+            Step::Submit(io) => return Some(io),
+            Step::Wait(due) => {
+                let until = self.job.limits.runtime.map_or(due, |t| due.min(self.started + t));
+                // fio lets everything in flight end first, and sleeps as long as it had meant to before.
+                match self.outstanding {
+                    0 => self.not_before = until,
+                    _ => self.pause = Some(until - now),
+                }
+            }
+            Step::End => self.ended = true,
+        }
+        None
+    }
+
+    /// Pauses after a submission.
     #[inline]
-    fn pace(&mut self, io: Io) {
+    fn pace(&mut self) {
         let think = self.job.think;
         if think.time > Ns::ZERO {
             self.since_think += 1;
             if self.since_think >= think.every.max(1) {
                 self.since_think = 0;
-                self.thinking = true;
+                // fio pauses after completion, with nothing in flight.
+                self.pause = Some(think.time);
             }
-        }
-        if let Some(Some(rate)) = self.job.rate_iops.get(io.kind as usize) {
-            let n = &mut self.paced[io.kind as usize];
-            *n += 1;
-            // The n-th request may not be sent before n / rate seconds have passed.
-            let due = (u128::from(*n) * 1_000_000_000).div_ceil(u128::from((*rate).max(1))) as u64;
-            self.not_before = self.not_before.max(self.started + Ns(due));
         }
     }
 }

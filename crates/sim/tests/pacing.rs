@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves that jobs are paced as fio paces them, that any number of jobs can wait for a time, that a run which would go
+//! Proves that jobs are paced as fio paces them (each kind of request by its own rate), that a ramp which outlasts its
+//! job is an error, that any number of jobs can wait for a time, that a run which would go
 //! on for months ends with an error, and that a bad HPB entry costs its check also when the map page is missing.
 
 mod common;
@@ -9,7 +10,7 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Status};
 use readpath_sim::{RunError, Runner};
 use readpath_stack::{NoData, Stack, Typed};
-use readpath_workload::{Job, Phase, Stream, Think};
+use readpath_workload::{IoKind, Job, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
 
 const BLOCKS: u32 = 1000;
 
@@ -37,13 +38,85 @@ fn a_pause_begins_when_nothing_is_in_flight() {
     }
 }
 
+/// Reads and writes, so many percent reads, for `seconds`.
+fn mixed(reads: u8, iodepth: u32, seconds: u64, rates: [Option<u64>; 3]) -> Job {
+    let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Sequential);
+    spec.kinds = Kinds::Mix(reads);
+    let mut job = common::job(Stream::new(&spec, 3).expect("a possible stream"), iodepth, u64::MAX);
+    job.limits.runtime = Some(Ns::from_secs(seconds));
+    job.rate_bytes = rates.map(|rate| rate.map(|iops| iops * 4096));
+    job
+}
+
+#[test]
+fn each_kind_keeps_its_own_rate() {
+    for iodepth in [1, 8] {
+        let (mut stack, mut runner) = started();
+        // A tenth of the draws are reads, yet both rates are met: a kind that is ahead lets the other one go.
+        let job = mixed(10, iodepth, 2, [Some(400), Some(100), None]);
+        let stats = common::run(&mut stack, &mut runner, vec![job]);
+        let [reads, writes] = [IoKind::Read, IoKind::Write].map(|kind| stats.jobs[0].of(kind).ios);
+        assert!((799..=801).contains(&reads) && (199..=201).contains(&writes), "{reads} reads, {writes} writes");
+    }
+}
+
+#[test]
+fn a_kind_that_must_wait_does_not_hold_up_the_other() {
+    let (mut stack, mut runner) = started();
+    let stats = common::run(&mut stack, &mut runner, vec![mixed(50, 1, 1, [Some(40), None, None])]);
+    let [reads, writes] = [IoKind::Read, IoKind::Write].map(|kind| stats.jobs[0].of(kind).ios);
+    assert!((39..=41).contains(&reads) && writes > 2000, "{reads} reads, {writes} writes");
+}
+
+#[test]
+fn a_rate_is_caught_up_with_and_ends_with_the_run_time() {
+    let (mut stack, mut runner) = started();
+    // Requests take longer than the time between two of them: fio waits for them all, then sends those that are due.
+    let mut job = reader(u64::MAX, 16);
+    job.limits.runtime = Some(Ns::from_secs(1));
+    job.rate_bytes[0] = Some(12_000 * 4096);
+    let stats = common::run(&mut stack, &mut runner, vec![job]);
+    let reads = stats.jobs[0].of(IoKind::Read).ios;
+    assert!((11_900..=12_001).contains(&reads), "{reads}");
+    // Less than one request in the time.
+    let mut job = reader(u64::MAX, 1);
+    job.limits.runtime = Some(Ns::from_secs(1));
+    job.rate_bytes[0] = Some(1);
+    let stats = common::run(&mut stack, &mut runner, vec![job]);
+    assert_eq!((stats.jobs[0].of(IoKind::Read).ios, stats.end - stats.start), (1, Ns::from_secs(1)));
+    let mut job = reader(2, 1);
+    job.rate_bytes[0] = Some(1 << 40);
+    common::run(&mut stack, &mut runner, vec![job]);
+    let mut phase = Phase { name: String::new(), jobs: vec![reader(2000, 1)] };
+    phase.jobs[0].rate_bytes[0] = Some(1);
+    let result = runner.phase(&mut stack, &mut phase, &mut ());
+    assert!(matches!(result, Err(RunError::TooLong { .. })), "{result:?}");
+}
+
+#[test]
+fn a_ramp_that_outlasts_the_work_is_an_error() {
+    let (mut stack, mut runner) = started();
+    let mut ramped = reader(100, 1);
+    ramped.limits = readpath_workload::Limits { bytes: Some(100 * 4096), ..Default::default() };
+    ramped.name = "short".into();
+    ramped.ramp = Ns::from_secs(1);
+    let mut phase = Phase { name: String::new(), jobs: vec![reader(100, 1), ramped.clone()] };
+    let error = runner.phase(&mut stack, &mut phase, &mut ()).expect_err("nothing to show");
+    assert!(error.to_string().starts_with("job 'short': ramp_time (1.000 s) ends after the job's work"), "{error}");
+    // Requests are counted from the end of the ramp, as fio does; bytes from the start.
+    ramped.limits = readpath_workload::Limits { ios: Some(100), ..Default::default() };
+    let stats = common::run(&mut stack, &mut runner, vec![ramped]);
+    assert_eq!(stats.jobs[0].of(IoKind::Read).ios, 100);
+    assert!(stats.ios > 1000);
+}
+
 #[test]
 fn more_jobs_than_a_deadline_heap_has_slots_wait_and_all_are_served() {
     let (mut stack, mut runner) = started();
     let jobs = (0..5000)
         .map(|_| {
             let mut job = reader(3, 1);
-            job.rate_iops[0] = Some(50);
+            job.rate_bytes[0] = Some(50 * 4096);
             job.start_delay = Ns::from_ms(1);
             job
         })

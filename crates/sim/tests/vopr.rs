@@ -92,8 +92,8 @@ impl Options {
             checkpoint_after_units: 16 + rng.below(200) as u32,
             read_disturb_limit: one_of(rng, &[0, 0, 40]),
             faults: FaultConfig {
-                program_failures_ppm: 0,
-                erase_failures_ppm: 0,
+                program_failures_ppm: one_of(rng, &[0, 0, 50]),
+                erase_failures_ppm: one_of(rng, &[0, 0, 200]),
                 read_retries_ppm: one_of(rng, &[0, 20_000]),
                 seed,
             },
@@ -116,6 +116,7 @@ impl Options {
             repeat_after: Ns(one_of(rng, &[1_000, 100_000, 10_000_000])),
             freshness_chunk_entries: 1 << rng.below(u64::from(sub_region_size - 2)).min(6),
             replace_after: 1 + rng.below(16) as u8,
+            read_buffers: 1 + rng.below(4) as u8,
             ..common::HPB
         });
         // No multiple of anything; a region more than the map cache holds; few enough for reads to meet writes.
@@ -135,7 +136,9 @@ impl Options {
                 pinned_regions: pinned as u16,
             });
         }
-        let more = 1 + rng.below(8) as u32;
+        // Blocks that go bad take room away.
+        let faults = config.ftl.faults.program_failures_ppm + config.ftl.faults.erase_failures_ppm;
+        let more = 1 + rng.below(8) as u32 + if faults > 0 { 200 } else { 0 };
         common::give_little_room(&mut config, more);
         let hpb = HpbOptions {
             order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
@@ -567,6 +570,7 @@ fn an_honest_host_needs_no_verification() {
         common::give_room(&mut o.config);
         (o.config.ftl.wear_threshold_percent, o.config.ftl.read_disturb_limit) = (0, 0);
         o.config.ftl.collect_idle_below = 0;
+        o.config.ftl.faults = FaultConfig::NONE;
         try_out::<Lean>(&o, &mut met);
     }
     assert!(met.hits > 100_000 && met.resets > 1_000, "{met:?}");
@@ -591,16 +595,17 @@ fn many_long_scattered_reads() {
     try_out::<Lean>(&o, &mut Met::default());
 }
 
-/// A device without erased superblocks refuses what needs one; nothing waits for ever, and nothing is lost.
+/// A device whose blocks go bad one after the other refuses writes when too few are left; nothing waits for ever, and
+/// what it holds can be read.
 #[test]
-fn a_full_device_refuses_and_does_not_hang() {
+fn a_worn_out_device_refuses_and_does_not_hang() {
     let mut config = common::device(512);
-    let slices = config.geometry.slices_per_superblock();
-    config.geometry.blocks_per_plane = config.map_superblocks() + 512 / slices + 2;
+    common::give_little_room(&mut config, 2);
+    config.ftl.faults = FaultConfig { program_failures_ppm: 30_000, erase_failures_ppm: 30_000, ..FaultConfig::NONE };
     let (mut stack, mut now) = common::start::<Lean, Tags, Typed>(&config, common::host(None), |_| ());
     let mut rng = Prng::new(1);
     let (mut ended, mut refused) = (0, 0);
-    for cookie in 0..4_000 {
+    for cookie in 0..20_000 {
         let op = one_of(&mut rng, &[BlockOp::WriteFua, BlockOp::Write, BlockOp::Flush, BlockOp::Read]);
         let blocks = if op == BlockOp::Flush { 0 } else { 1 + rng.below(6) as u32 };
         stack.submit(now, &BlockRequest { cookie, lun: 0, op, block: rng.below(500) as u32, blocks });
@@ -613,11 +618,9 @@ fn a_full_device_refuses_and_does_not_hang() {
             refused += u64::from(done.error.is_some());
         }
     }
-    assert_eq!((ended, stack.host.is_idle(), stack.device.ops_in_use()), (4_000, true, 0));
+    assert_eq!((ended, stack.host.is_idle(), stack.device.ops_in_use()), (20_000, true, 0));
     assert!(refused > 1_000 && refused == stack.device.stats().no_space, "{refused}");
+    assert!(stack.device.bad_blocks() > 20, "{}", stack.device.bad_blocks());
+    stack.device.audit().expect("what is left is in order");
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
-    // Once the host has discarded everything, there is room again.
-    common::one(&mut stack, &mut now, BlockOp::Discard, 0, 512);
-    common::one(&mut stack, &mut now, BlockOp::WriteFua, 7, 6);
-    assert_eq!(stack.device.valid_slices(), 6);
 }

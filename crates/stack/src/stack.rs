@@ -5,7 +5,7 @@ use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
 use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, Recovery, UfsDevice};
 use readpath_flash::DieSched;
-use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ProbeError};
+use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ProbeError, ReadRequest};
 use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, Status};
 use thiserror::Error;
@@ -88,7 +88,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         self.host.submit(request);
-        self.exchange(now);
+        self.exchange_reads(now);
+        if self.host.has_requests() {
+            self.exchange(now);
+        }
     }
 
     /// When something happens next.
@@ -98,7 +101,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// Goes on until a reply reaches the host or `limit` comes; returns that time.
-    #[inline]
+    #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         let now = self.device.advance_to_reply(limit);
         if now != Ns::NEVER {
@@ -136,7 +139,9 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             }
             self.host.on_reply(reply, self.device.data_in(reply.tag));
         }
-        self.exchange(now);
+        if self.host.has_requests() {
+            self.exchange(now);
+        }
     }
 
     /// The next block request that has ended.
@@ -194,8 +199,22 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
+    /// Moves reads to the device, up to the first request of another kind.
+    #[inline(always)]
+    fn exchange_reads(&mut self, now: Ns) {
+        if !self.wire.is_open() {
+            return;
+        }
+        while let Some(ReadRequest { lun, tag, block, blocks, entry }) = self.host.poll_read() {
+            begin_payload(&self.host, &mut self.payload, &self.bases, tag);
+            self.device.submit_read(now, lun, tag, block, blocks, entry);
+        }
+    }
+
+    /// Moves all requests to the device.
     #[inline(never)]
     fn exchange(&mut self, now: Ns) {
+        self.exchange_reads(now);
         while let Some(request) = self.host.poll_request() {
             let request = match self.wire.request(&request) {
                 Ok(request) => request,
@@ -204,13 +223,19 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                     continue;
                 }
             };
-            if X::Mode::ACTIVE
-                && let Some(part) = self.host.carried(request.tag)
-            {
-                let lpn = self.bases[usize::from(part.lun)] + part.block;
-                self.payload.begin(request.tag, &part, lpn);
-            }
+            begin_payload(&self.host, &mut self.payload, &self.bases, request.tag);
             self.device.submit(now, request, self.host.data_out(request.tag));
+            self.exchange_reads(now);
         }
+    }
+}
+
+/// The command `tag` is being sent.
+#[inline(always)]
+fn begin_payload<X: Payload>(host: &Driver, payload: &mut X, bases: &[u32], tag: u8) {
+    if X::Mode::ACTIVE
+        && let Some(part) = host.carried(tag)
+    {
+        payload.begin(tag, &part, bases[usize::from(part.lun)] + part.block);
     }
 }

@@ -11,6 +11,12 @@ pub struct WireError(#[from] pub UpiuError);
 
 /// Carries requests and replies. Tests implement it to lose, delay or change what crosses.
 pub trait Wire {
+    /// Whether requests cross unseen and unchanged, so that they need not take the form of a request at all.
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        false
+    }
+
     /// Host to device.
     fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError>;
     /// Device to host.
@@ -22,6 +28,11 @@ pub trait Wire {
 pub struct Typed;
 
 impl Wire for Typed {
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
         Ok(request)
@@ -69,6 +80,11 @@ impl AnyWire {
 }
 
 impl Wire for AnyWire {
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        matches!(self, AnyWire::Typed(_))
+    }
+
     #[inline(always)]
     fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
         match self {

@@ -6,11 +6,9 @@
 //! visits each record once, in a shuffled order that is made from a fixed seed, so all threads and both the read and the
 //! write test use the same order. Versions before that drew records with replacement, also from a fixed seed.
 
-use std::sync::Arc;
-
 use readpath_kit::{BLOCK_BYTES, Ns};
 
-use crate::{FileExtent, IoKind, Job, Limits, Offsets, Phase, Stream, StreamSpec, Think, Workload};
+use crate::{FileExtent, FioReport, IoKind, Job, Limits, Offsets, Phase, Stream, StreamSpec, Think, Workload};
 
 /// An argument that cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -362,7 +360,6 @@ fn build(plan: Plan, seed: u64) -> Workload {
         .zip(&plan.names)
         .map(|(i, name)| FileExtent { name: name.clone(), block: i * blocks, blocks })
         .collect();
-    let options: Arc<[(String, String)]> = Arc::default();
     let mut phases = Vec::with_capacity(kinds.len());
     let mut groups = Vec::with_capacity(kinds.len());
     for (group, (name, kind, offsets)) in kinds.into_iter().enumerate() {
@@ -386,8 +383,8 @@ fn build(plan: Plan, seed: u64) -> Workload {
                     ramp: Ns::ZERO,
                     start_delay: Ns::ZERO,
                     think: Think { time: plan.compute_delay, every: 1 },
-                    rate_iops: [None; 3],
-                    options: options.clone(),
+                    rate_bytes: [None; 3],
+                    fio: FioReport::default(),
                     stream,
                 }
             })
@@ -411,5 +408,5 @@ fn build(plan: Plan, seed: u64) -> Workload {
     }
     let name =
         format!("iozone, {} threads x {} KiB, records of {} KiB", files.len(), plan.file >> 10, plan.record >> 10);
-    Workload { name, phases, groups, files, notes }
+    Workload { name, phases, groups, global_options: Vec::new(), files, notes }
 }

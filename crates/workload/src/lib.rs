@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block workloads: fio job files, iozone command lines and the generators behind them.
+//! Block workloads: fio job files, iozone command lines and the generators behind them; recorded block traces.
 //!
 //! A [`Workload`] is phases that run one after another; a phase is jobs that run at the same time; a job is a stream of
 //! block requests with limits and pacing. This room knows nothing of devices, HPB or the clock: it says what is asked
@@ -8,14 +8,17 @@
 mod dist;
 pub mod fio;
 pub mod iozone;
+mod spec;
 mod stream;
+pub mod trace;
 
 use std::sync::Arc;
 
 use readpath_kit::Ns;
 
 pub use dist::Zone;
-pub use stream::{Kinds, Offsets, Sizes, Stream, StreamError, StreamSpec};
+pub use spec::{Kinds, Offsets, Sizes, StreamError, StreamSpec};
+pub use stream::{Stream, Turn};
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -60,7 +63,7 @@ pub struct FileExtent {
 pub struct Limits {
     /// Total bytes to move.
     pub bytes: Option<u64>,
-    /// Requests to complete.
+    /// Requests to make after the ramp.
     pub ios: Option<u64>,
     /// Virtual time to run, counted from the job's start, ramp included.
     pub runtime: Option<Ns>,
@@ -73,6 +76,21 @@ pub struct Think {
     pub time: Ns,
     /// Requests between two pauses (fio `thinktime_blocks`), at least 1.
     pub every: u32,
+}
+
+/// What fio's reports say of a job before any request is made.
+#[derive(Clone, Debug, Default)]
+pub struct FioReport {
+    /// Its name; clones have their section's.
+    pub jobname: Arc<str>,
+    /// Number of the group that a barrier or `new_group` began, from 0.
+    pub groupid: u32,
+    /// `iodepth` as typed; the engine may have capped it.
+    pub iodepth: u32,
+    /// `description`, if given.
+    pub description: Option<Arc<str>>,
+    /// The options of its own section as typed, in order, under fio's first name for each; `None` when it has none.
+    pub options: Option<Arc<[(String, String)]>>,
 }
 
 /// A stream of requests with limits and pacing, served by one submitting thread.
@@ -92,10 +110,10 @@ pub struct Job {
     pub start_delay: Ns,
     /// Pauses.
     pub think: Think,
-    /// Upper bound on requests per second, per kind (read, write, trim); `None` = unbounded.
-    pub rate_iops: [Option<u64>; 3],
-    /// The options that made this job, as typed, for reports that echo them; empty when there were none. Clones share.
-    pub options: Arc<[(String, String)]>,
+    /// Upper bound on bytes per second, per kind (read, write, trim), at least 1; `None` = unbounded.
+    pub rate_bytes: [Option<u64>; 3],
+    /// How fio's own reports speak of the job; the default for other workloads.
+    pub fio: FioReport,
     /// The requests.
     pub stream: Stream,
 }
@@ -116,8 +134,10 @@ pub struct Workload {
     pub name: String,
     /// Phases in order.
     pub phases: Vec<Phase>,
-    /// Names of the reporting groups.
+    /// Names of the reporting groups, in the order in which fio reports them.
     pub groups: Vec<String>,
+    /// Options of fio's global sections as typed, in order; empty for other workloads.
+    pub global_options: Vec<(String, String)>,
     /// Files and where they lie; what they cover is what has to be written before the first phase.
     pub files: Vec<FileExtent>,
     /// Things the reader of the result has to know, such as options that have no meaning here.

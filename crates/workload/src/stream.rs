@@ -6,149 +6,9 @@ use std::sync::Arc;
 
 use readpath_kit::{Permutation, Prng};
 
-use crate::dist::{Pareto, Zipf, Zone, Zoned};
+use crate::dist::{Pareto, Zipf, Zoned};
+use crate::spec::{Kinds, Offsets, Sizes, StreamError, StreamSpec, check, used};
 use crate::{Io, IoKind};
-
-/// Which kinds of requests a stream makes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kinds {
-    /// One kind only; not [`IoKind::Flush`].
-    Only(IoKind),
-    /// Reads and writes, each request drawn anew with this share of reads in percent (0 to 100).
-    Mix(u8),
-    /// Every place is trimmed and then written with the same length.
-    TrimWrite,
-}
-
-/// How long requests are, in blocks of 4 KiB.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Sizes {
-    /// Always this many, at least 1.
-    Fixed(u16),
-    /// Evenly among the multiples of `min` from `min` to `max`; `min` at least 1.
-    Range {
-        /// Shortest.
-        min: u16,
-        /// Longest.
-        max: u16,
-    },
-    /// Lengths with weights; at least one weight must not be zero, and no length with a weight may be zero.
-    Split(Vec<(u16, u32)>),
-}
-
-impl Sizes {
-    /// Shortest length that can be drawn; 0 when the choice is not valid.
-    pub fn min(&self) -> u16 {
-        match self {
-            Sizes::Fixed(n) => *n,
-            Sizes::Range { min, max } if min <= max => *min,
-            Sizes::Range { .. } => 0,
-            Sizes::Split(list) => list.iter().filter(|e| e.1 > 0).map(|e| e.0).min().unwrap_or(0),
-        }
-    }
-}
-
-/// Where requests begin. Random places are multiples of the kind's shortest length.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Offsets {
-    /// One after another, from the start again at the end.
-    Sequential,
-    /// Any place, with replacement (fio `norandommap`).
-    Uniform,
-    /// Each place once per pass, every pass in a new order (fio's random map). Kinds with the same shortest length share
-    /// the passes, as reads and writes do in fio.
-    Once,
-    /// Ranks by Zipf's law with this exponent (above 0, at most 10), scattered over the file.
-    Zipf(f64),
-    /// fio's `pareto:h` with h in (0, 1), scattered over the file.
-    Pareto(f64),
-    /// Zones with shares of accesses and of the file; 1 to 256 zones, both shares sum to 100.
-    Zoned(Vec<Zone>),
-}
-
-/// Everything about a stream but its seed. Arrays are indexed by kind: read, write, trim.
-#[derive(Clone, PartialEq, Debug)]
-pub struct StreamSpec {
-    /// First logical block of the region.
-    pub start_block: u32,
-    /// Length of the region in blocks, at least the shortest request.
-    pub blocks: u32,
-    /// Kinds of requests.
-    pub kinds: Kinds,
-    /// Lengths of requests.
-    pub sizes: [Sizes; 3],
-    /// Places of requests.
-    pub offsets: [Offsets; 3],
-    /// Share of the requests placed by `offsets`, in percent; the others follow their kind's last request.
-    pub random_percent: [u8; 3],
-    /// Requests from one random place on, at least 1 (fio `rw=randread:N`).
-    pub run: u32,
-    /// Blocks left out after each sequential request (fio `rw=read:N`).
-    pub skip_blocks: u32,
-    /// A flush follows every so many writes; two independent counts (fio `fsync`, `fdatasync`), 0 for none.
-    pub flush_every: [u32; 2],
-    /// Writes carry FUA.
-    pub fua: bool,
-    /// The stream ends once so many blocks were asked for; `None` = never.
-    pub limit_blocks: Option<u64>,
-    /// A stream that ends asks for one flush at its end.
-    pub end_flush: bool,
-}
-
-impl StreamSpec {
-    /// Requests of one kind, length and order over a region, without end.
-    pub fn plain(kind: IoKind, start_block: u32, blocks: u32, blocks_per_io: u16, offsets: Offsets) -> StreamSpec {
-        StreamSpec {
-            start_block,
-            blocks,
-            kinds: Kinds::Only(kind),
-            sizes: std::array::from_fn(|_| Sizes::Fixed(blocks_per_io)),
-            offsets: std::array::from_fn(|_| offsets.clone()),
-            random_percent: [100; 3],
-            run: 1,
-            skip_blocks: 0,
-            flush_every: [0; 2],
-            fua: false,
-            limit_blocks: None,
-            end_flush: false,
-        }
-    }
-}
-
-/// Why a [`StreamSpec`] cannot be run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum StreamError {
-    /// No blocks.
-    #[error("the region has no blocks")]
-    EmptyRegion,
-    /// The region does not fit into 32-bit block numbers.
-    #[error("the region ends beyond the last block number")]
-    RegionTooFar,
-    /// A length of zero, a range from high to low or a split without weights.
-    #[error("a request length is zero or its range is empty")]
-    BadSize,
-    /// The shortest request does not fit into the region.
-    #[error("the shortest request is longer than the region")]
-    SizeBeyondRegion,
-    /// A percentage above 100.
-    #[error("a percentage is above 100")]
-    BadPercent,
-    /// Flush is not a kind of its own.
-    #[error("a stream cannot consist of flushes")]
-    OnlyFlushes,
-    /// Zipf exponent outside (0, 10].
-    #[error("the Zipf exponent must be above 0 and at most 10")]
-    BadZipf,
-    /// Pareto parameter outside (0, 1).
-    #[error("the Pareto parameter must lie between 0 and 1")]
-    BadPareto,
-    /// Zones whose shares do not sum to 100, or not 1 to 256 zones.
-    #[error("there must be 1 to 256 zones whose shares of accesses and of the file sum to 100")]
-    BadZones,
-    /// A run of zero requests.
-    #[error("a run must have at least one request")]
-    ZeroRun,
-}
 
 #[derive(Clone, Debug)]
 enum Length {
@@ -299,6 +159,22 @@ pub struct Stream {
     ended: bool,
     /// A request that must come next: the flush after a write or the write after a trim.
     pending: Option<Io>,
+}
+
+/// What a stream asks for next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// This request.
+    Ready(Io),
+    /// A request of this kind. Where kinds are mixed it may as well be of the other one.
+    Of {
+        /// The kind that was drawn: read, write or trim.
+        kind: IoKind,
+        /// The other kind of the mix.
+        other: Option<IoKind>,
+    },
+    /// Nothing any more.
+    End,
 }
 
 const FLUSH: Io = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
@@ -496,22 +372,61 @@ impl Stream {
 
     #[inline]
     fn next(&mut self, rng: &mut Prng) -> Option<Io> {
+        match self.draw(rng) {
+            Turn::Ready(io) => Some(io),
+            Turn::Of { kind, .. } => Some(self.place_one(kind, rng)),
+            Turn::End => None,
+        }
+    }
+
+    /// What comes next, with its place still open where its kind is: for a caller that paces kinds apart. Whoever gets
+    /// [`Turn::Of`] calls [`Stream::request`] next; then the requests are the same as those of [`Stream::fill`].
+    pub fn turn(&mut self) -> Turn {
+        let mut rng = self.rng.clone();
+        let turn = self.draw(&mut rng);
+        self.rng = rng;
+        turn
+    }
+
+    /// The request of a [`Turn::Of`], of the kind that was drawn or of the other one.
+    pub fn request(&mut self, kind: IoKind) -> Io {
+        let mut rng = self.rng.clone();
+        let io = self.place_one(kind, &mut rng);
+        self.rng = rng;
+        io
+    }
+
+    #[inline]
+    fn draw(&mut self, rng: &mut Prng) -> Turn {
         if let Some(io) = self.pending.take() {
             if io.kind != IoKind::Flush {
                 self.issued += u64::from(io.blocks);
                 self.count_write();
+                return Turn::Ready(io);
             }
-            return Some(io);
+            // As in fio, what ends the job comes before a flush that is due.
+            if self.issued < self.limit {
+                return Turn::Ready(io);
+            }
         }
         if self.issued >= self.limit {
             let first = !std::mem::replace(&mut self.ended, true);
-            return (first && self.end_flush).then_some(FLUSH);
+            return if first && self.end_flush { Turn::Ready(FLUSH) } else { Turn::End };
         }
-        let kind = match self.kinds {
-            Kinds::Only(kind) => kind,
-            Kinds::Mix(reads) => [IoKind::Write, IoKind::Read][usize::from(rng.below(100) < u64::from(reads))],
-            Kinds::TrimWrite => IoKind::Trim,
-        };
+        match self.kinds {
+            Kinds::Only(kind) => Turn::Of { kind, other: None },
+            Kinds::Mix(reads) => {
+                let pair = [IoKind::Write, IoKind::Read];
+                let read = rng.below(100) < u64::from(reads);
+                let mixed = (1..100).contains(&reads);
+                Turn::Of { kind: pair[usize::from(read)], other: mixed.then_some(pair[usize::from(!read)]) }
+            }
+            Kinds::TrimWrite => Turn::Of { kind: IoKind::Trim, other: None },
+        }
+    }
+
+    #[inline]
+    fn place_one(&mut self, kind: IoKind, rng: &mut Prng) -> Io {
         let lane = kind as usize;
         let length = self.lanes[lane].length.draw(rng);
         let (at, blocks) = self.place(lane, length, rng);
@@ -522,7 +437,7 @@ impl Stream {
         } else if kind == IoKind::Write {
             self.count_write();
         }
-        Some(Io { block, blocks, kind, fua: self.fua && kind == IoKind::Write })
+        Io { block, blocks, kind, fua: self.fua && kind == IoKind::Write }
     }
 
     /// Where a request of `length` blocks begins, from the region's start, and how much of it fits there.
@@ -572,55 +487,4 @@ impl Stream {
             }
         }
     }
-}
-
-/// Whether kind number `i` is ever made, with a length and place of its own.
-fn used(kinds: Kinds, i: usize) -> bool {
-    match kinds {
-        Kinds::Only(kind) => kind as usize == i,
-        Kinds::Mix(_) => i < 2,
-        Kinds::TrimWrite => i == 2,
-    }
-}
-
-fn check(spec: &StreamSpec) -> Result<(), StreamError> {
-    if spec.blocks == 0 {
-        return Err(StreamError::EmptyRegion);
-    }
-    if u64::from(spec.start_block) + u64::from(spec.blocks) > 1 << 32 {
-        return Err(StreamError::RegionTooFar);
-    }
-    if spec.run == 0 {
-        return Err(StreamError::ZeroRun);
-    }
-    match spec.kinds {
-        Kinds::Only(IoKind::Flush) => return Err(StreamError::OnlyFlushes),
-        Kinds::Mix(reads) if reads > 100 => return Err(StreamError::BadPercent),
-        _ => {}
-    }
-    for i in (0..3).filter(|&i| used(spec.kinds, i)) {
-        let min = spec.sizes[i].min();
-        if min == 0 {
-            return Err(StreamError::BadSize);
-        }
-        if u32::from(min) > spec.blocks {
-            return Err(StreamError::SizeBeyondRegion);
-        }
-        if spec.random_percent[i] > 100 {
-            return Err(StreamError::BadPercent);
-        }
-        match &spec.offsets[i] {
-            Offsets::Zipf(theta) if !(*theta > 0.0 && *theta <= 10.0) => return Err(StreamError::BadZipf),
-            Offsets::Pareto(h) if !(*h > 0.0 && *h < 1.0) => return Err(StreamError::BadPareto),
-            Offsets::Zoned(zones) => {
-                let accesses: u32 = zones.iter().map(|z| u32::from(z.access_percent)).sum();
-                let size: u32 = zones.iter().map(|z| u32::from(z.size_percent)).sum();
-                if zones.len() > 256 || accesses != 100 || size != 100 {
-                    return Err(StreamError::BadZones);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -39,19 +39,20 @@ fn defaults_are_fios() {
     let job = &work.phases[0].jobs[0];
     assert_eq!((job.name.as_str(), job.iodepth, job.group, job.ramp), ("job", 1, 0, Ns::ZERO));
     assert_eq!(job.limits, Limits { bytes: Some(1 << 20), ios: None, runtime: None });
-    assert_eq!((job.think.time, job.think.every, job.start_delay, job.rate_iops), (Ns::ZERO, 1, Ns::ZERO, [None; 3]));
-    assert_eq!(&*job.options, [("size".to_owned(), "1m".to_owned())]);
+    assert_eq!((job.think.time, job.think.every, job.start_delay, job.rate_bytes), (Ns::ZERO, 1, Ns::ZERO, [None; 3]));
+    assert_eq!(job.fio.options.as_deref(), Some(&[("size".to_owned(), "1m".to_owned())][..]));
+    assert_eq!((&*job.fio.jobname, job.fio.groupid, job.fio.iodepth), ("job", 0, 1));
     assert_eq!(work.groups, ["job"]);
     assert_eq!((work.files[0].name.as_str(), work.files[0].block, work.files[0].blocks), ("job.0.0", 0, 256));
     let list = requests(&work, 0, 0, 1000);
     assert_eq!(list.len(), 256);
     assert!((0u32..).zip(&list).all(|(i, io)| *io == Io { block: i, blocks: 1, kind: IoKind::Read, fua: false }));
-    assert!(work.notes.iter().any(|n| n.contains("no page cache")));
+    assert_eq!(work.notes, ["t.fio:1: no page cache is modelled, requests reach the device as with direct=1"]);
 }
 
 #[test]
 fn globals_apply_to_later_jobs_and_comments_are_cut() {
-    let text = "; a comment\n[global]\nrw=randread ; why\nbs=8k\niodepth=4\n\n[one]\nsize=64k\n# more\n\
+    let text = "; a comment\n[global]\nrw=randread ; why\nblocksize=8k\nioengine=io_uring\niodepth=4\nbs=8k\n[one]\nsize=64k\n# more\n\
                 [global]\niodepth=8\nioengine=libaio\n[two]\nsize=64k\nbs=4k\ndirect\n";
     let work = good(text);
     let jobs = &work.phases[0].jobs;
@@ -62,10 +63,11 @@ fn globals_apply_to_later_jobs_and_comments_are_cut() {
     blocks.sort_unstable();
     assert_eq!(blocks, [0, 2, 4, 6, 8, 10, 12, 14]);
     assert_eq!(requests(&work, 0, 1, 100).len(), 16);
-    let echo: Vec<(&str, &str)> = jobs[1].options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    let want =
-        [("bs", "4k"), ("direct", ""), ("iodepth", "8"), ("ioengine", "libaio"), ("rw", "randread"), ("size", "64k")];
-    assert_eq!(echo, want);
+    // As in fio: under the first name of each option, in order, the last value of each.
+    let own: Vec<&str> = jobs[1].fio.options.iter().flat_map(|o| o.iter()).map(|o| o.0.as_str()).collect();
+    assert_eq!(own, ["size", "bs", "direct"]);
+    let global: Vec<(&str, &str)> = work.global_options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(global, [("rw", "randread"), ("bs", "8k"), ("ioengine", "libaio"), ("iodepth", "8")]);
     assert_eq!(work.phases[0].name, "one and 1 more");
 }
 
@@ -84,7 +86,129 @@ fn clones_phases_and_groups() {
     assert_eq!(files, ["a.0.0", "a.1.0", "a.2.0", "b.0.0", "c.0.0", "c.1.0", "d.0.0"]);
     let order = |job: usize| requests(&work, 0, job, 256).iter().map(|io| io.block % 256).collect::<Vec<_>>();
     assert_ne!(order(0), order(1));
-    assert_eq!(work.phases[0].jobs[0].options, work.phases[0].jobs[2].options);
+    assert_eq!(work.phases[0].jobs[0].fio.options, work.phases[0].jobs[2].fio.options);
+    let ids = |p: usize| work.phases[p].jobs.iter().map(|j| j.fio.groupid).collect::<Vec<_>>();
+    assert_eq!((ids(0), ids(1)), (vec![0, 0, 0, 0], vec![1, 1, 1, 2]));
+    let called = |p: usize| work.phases[p].jobs.iter().map(|j| &*j.fio.jobname).collect::<Vec<_>>();
+    assert_eq!((called(0), called(1)), (vec!["a", "a", "a", "b"], vec!["c", "c", "c", "d"]));
+}
+
+/// What fio 3.33 printed for the same jobs.
+#[test]
+fn names_and_groups_are_those_of_fio() {
+    let entries = |text: &str| {
+        let work = good(&format!("[global]\nrw=randread\nsize=64k\n{text}"));
+        let jobs: Vec<_> = work.phases.iter().flat_map(|p| &p.jobs).collect();
+        let of = |g: usize| jobs.iter().filter(|j| j.group == g).collect::<Vec<_>>();
+        let entry = |g: usize| format!("{} {} {}", of(g)[0].fio.jobname, of(g)[0].fio.groupid, of(g).len());
+        (0..work.groups.len()).map(entry).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        entries(
+            "[a]\nnumjobs=3\ngroup_reporting\n[b]\ngroup_reporting\n[c]\nstonewall\nnumjobs=2\n[c]\n[d]\nnew_group\n\
+             group_reporting\n[e]\nnumjobs=2\n[f]\nnew_group\n[g]\nwait_for_previous\ngroup_reporting=1\n[h]\nnumjobs=2\n\
+             group_reporting\n"
+        ),
+        ["a 0 4", "c 1 1", "c 1 1", "c 1 1", "d 2 1", "e 2 1", "e 2 1", "f 3 1", "g 4 3"]
+    );
+    // A job under group_reporting joins the entry before it, whoever that is.
+    assert_eq!(entries("[a]\ngroup_reporting\n[b]\n[c]\ngroup_reporting\n"), ["a 0 1", "b 0 2"]);
+    assert_eq!(entries("stonewall\n[a]\nnumjobs=2\n[b]\n[c]\nname=zz\n"), ["a 0 1", "a 0 1", "b 1 1", "zz 2 1"]);
+    // Only the first clone has the name, and files are named after the section.
+    let text = "[b]\nname=foo\nnumjobs=3\nsize=64k\n";
+    assert_eq!(entries(text), ["foo 0 1", "b 0 1", "b 0 1"]);
+    let work = good(text);
+    assert_eq!(work.files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(), ["b.0.0", "b.1.0", "b.2.0"]);
+    // The clones behind the first are made from the last down.
+    assert_eq!(work.phases[0].jobs.iter().map(|j| j.group).collect::<Vec<_>>(), [0, 2, 1]);
+}
+
+/// Requests that fio 3.33 made of 4 KiB (or `bs`) with the same options.
+#[test]
+fn amounts_are_those_of_fio() {
+    for (options, ios) in [
+        ("size=64k\nio_size=200k", 50),
+        ("size=64k\nloops=3", 48),
+        ("size=64k\nio_size=200k\nloops=2", 64),
+        ("size=64k\nio_size=16k\nloops=3", 12),
+        ("size=64k\nio_size=100k\nloops=2", 32),
+        ("size=64k\nio_size=100k\nloops=3", 48),
+        ("size=64k\nfilesize=128k\nloops=3", 48),
+        ("size=64k\nfilesize=1m\nio_size=256k", 64),
+        ("size=1m\nfilesize=64k", 16),
+        ("size=50%\nfilesize=1m", 128),
+        ("filesize=64k", 16),
+        ("size=1m\nbs=12k", 85),
+        ("size=1m\nbs=12k\nio_size=2m", 170),
+        ("size=1m\nbs=12k\nio_size=1100k", 92),
+        ("size=100k\nbs=12k\nio_size=100k", 8),
+        ("size=64k\nrw=read:8k", 6),
+        ("size=64k\nrw=read:8k\nloops=2", 12),
+        ("size=64k\nrw=read:8k\nio_size=64k", 16),
+        ("size=10000", 2),
+        ("size=64k\nfilesize=10000", 2),
+    ] {
+        let work = good(&format!("[a]\nrw=read\n{options}\n"));
+        let list = requests(&work, 0, 0, 1000);
+        assert_eq!(list.len(), ios, "{options}");
+    }
+    let files = |text: &str| good(text).files.iter().map(|f| f.blocks).collect::<Vec<_>>();
+    assert_eq!(files("[a]\nsize=1m\noffset=512k\n"), [384]);
+    assert_eq!(files("[a]\nsize=1m\nnumjobs=2\noffset_increment=512k\n"), [256, 384]);
+    // With filesize random requests go anywhere in the file, unless size is a share of it.
+    let region = |options: &str| good(&format!("[a]\nrw=randread\n{options}\n")).phases[0].jobs[0].stream.region();
+    assert_eq!(region("size=64k\nfilesize=1m"), (0, 256));
+    assert_eq!(region("size=50%\nfilesize=1m"), (0, 128));
+    let work = good("[a]\nfilename=x\nfilesize=1000k\nsize=100%\nnumjobs=2\noffset_increment=10%\n");
+    assert_eq!(work.phases[0].jobs[1].stream.region(), (25, 225));
+    let flushes = requests(&good("[a]\nrw=write\nsize=64k\nfsync=4\n"), 0, 0, 99);
+    assert_eq!(flushes.iter().filter(|io| io.kind == IoKind::Flush).count(), 3);
+}
+
+#[test]
+fn synchronous_engines_have_one_request_in_flight() {
+    let depth = |options: &str| {
+        let work = good(&format!("[a]\nsize=1m\ndirect=1\n{options}"));
+        let job = &work.phases[0].jobs[0];
+        assert_eq!(job.fio.iodepth, 32, "fio reports it as typed");
+        (job.iodepth, work.notes.join("\n"))
+    };
+    for engine in ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"] {
+        let (depth, notes) = depth(&format!("ioengine={engine}\niodepth=32\n"));
+        assert_eq!(depth, 1, "{engine}");
+        assert!(notes.starts_with("t.fio:5: iodepth=32 counts as 1, as in fio"), "{notes}");
+        assert!(notes.contains(&format!("engine {engine}, which is synchronous; ioengine=libaio keeps 32")), "{notes}");
+    }
+    for engine in ["libaio", "io_uring", "posixaio", "windowsaio"] {
+        assert_eq!(depth(&format!("ioengine={engine}\niodepth=32\n")), (32, String::new()), "{engine}");
+    }
+    let (one, notes) = depth("iodepth=32\n");
+    assert_eq!(one, 1);
+    assert!(notes.starts_with("t.fio:4: iodepth=32 counts as 1") && notes.contains("fio takes psync"), "{notes}");
+    assert!(good("[a]\nsize=1m\ndirect=1\niodepth=1\n").notes.is_empty());
+}
+
+#[test]
+fn verification_that_changes_what_is_run_is_an_error() {
+    for rw in ["write", "randwrite", "rw", "randrw", "trimwrite"] {
+        let e = bad(&format!("[a]\nsize=1m\nrw={rw}\nverify=crc32c\n"));
+        assert_eq!((e.line, e.key.as_deref()), (4, Some("verify")));
+        assert!(e.message.contains("do_verify=0"), "{e}");
+    }
+    for options in ["rw=randread\nverify=crc32c", "rw=write\nverify=crc32c\ndo_verify=0", "rw=write\nverify=0"] {
+        let work = good(&format!("[a]\nsize=1m\ndirect=1\n{options}\n"));
+        assert_eq!(work.notes.iter().any(|n| n.contains("no data is checked")), options != "rw=write\nverify=0");
+        assert_eq!(requests(&work, 0, 0, 1000).len(), 256);
+    }
+    let neutral = "pre_read=0\nverify_backlog=0\nunified_rw_reporting=none\nverify_only=0\nstats=1\nlockfile=none\n";
+    assert!(good(&format!("[a]\nsize=1m\ndirect=1\n{neutral}")).notes.is_empty());
+    for option in
+        ["pre_read=1", "verify_backlog=8", "unified_rw_reporting=mixed", "unified_rw_reporting=1", "create_only"]
+    {
+        let e = bad(&format!("[a]\nsize=1m\n{option}\n"));
+        assert_eq!((e.line, e.key.as_deref()), (3, option.split('=').next()));
+        assert!(e.message.contains("is not built; leave it out, or give"), "{e}");
+    }
 }
 
 #[test]
@@ -107,7 +231,6 @@ fn files_are_shared_by_name_and_devices_are_whole() {
 #[test]
 fn amounts_times_and_pacing() {
     let job = |options: &str| good(&format!("[a]\nsize=1m\n{options}")).phases.remove(0).jobs.remove(0);
-    assert_eq!(job("io_size=3m\nloops=2").limits.bytes, Some(6 << 20));
     assert_eq!(job("io_size=50%").limits.bytes, Some(512 << 10));
     assert_eq!(job("bs=12k\nrw=randread").limits.bytes, Some((85 * 12) << 10));
     assert_eq!(job("rw=trimwrite").limits.bytes, Some(2 << 20));
@@ -119,11 +242,16 @@ fn amounts_times_and_pacing() {
     assert_eq!((j.think.time, j.think.every), (Ns::from_us(30), 4));
     assert_eq!(job("runtime=1:00:01").limits.runtime, Some(Ns::from_secs(3601)));
     assert_eq!(job("runtime=1d").limits.runtime, Some(Ns::from_secs(86_400)));
-    assert_eq!(job("rate_iops=500").rate_iops, [Some(500); 3]);
-    assert_eq!(job("rate_iops=,5k").rate_iops, [None, Some(5000), Some(5000)]);
-    assert_eq!(job("rate_iops=7,").rate_iops, [Some(7), None, None]);
-    assert_eq!(job("ioengine=psync\niodepth=32").iodepth, 1);
-    assert_eq!(job("ioengine=libaio\niodepth=32").iodepth, 32);
+    assert_eq!(job("rate_iops=500").rate_bytes, [Some(500 << 12); 3]);
+    assert_eq!(job("rate_iops=,5k").rate_bytes, [None, Some(5 << 22), Some(5 << 22)]);
+    assert_eq!(job("rate_iops=7,\nbs=8k,4k").rate_bytes, [Some(7 << 13), None, None]);
+    // Of several lengths the shortest counts.
+    assert_eq!(job("rw=randread\nbsrange=8k-64k\nrate_iops=7").rate_bytes[0], Some(7 << 13));
+    assert_eq!(job("rate=1m,500k").rate_bytes, [Some(1 << 20), Some(500 << 10), Some(500 << 10)]);
+    assert_eq!(job("rate=1m\nrate_iops=0").rate_bytes, [Some(1 << 20); 3]);
+    // A job that runs by time does not count requests, and of two shares the later one counts.
+    assert_eq!(job("number_ios=9\ntime_based\nruntime=1").limits.ios, None);
+    assert_eq!(job("rw=rw\nrwmixread=70\nrwmixwrite=40").stream.turn(), job("rw=rw\nrwmixread=60").stream.turn());
 }
 
 #[test]
@@ -164,10 +292,9 @@ fn ignored_options_are_noted_once() {
     assert_eq!(
         work.notes,
         [
-            "line 3: option ioengine has no meaning here and is ignored",
-            "line 5: option verify has no meaning here and is ignored",
-            "line 6: option cpus_allowed has no meaning here and is ignored",
-            "line 12: randrepeat=0: the same seed gives the same requests here all the same",
+            "t.fio:6: option cpus_allowed has no meaning here and is ignored",
+            "t.fio:5: verify: requests are made as they are, but no data is checked",
+            "t.fio:12: randrepeat=0: the same seed gives the same requests here all the same",
         ]
     );
 }
@@ -201,8 +328,9 @@ fn errors_name_file_line_and_option() {
         (2, None, "[a]\n=4\n", "no option name"),
         (2, Some("iodpeth"), "[a]\niodpeth=4\n", "did you mean iodepth?"),
         (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
-        (2, Some("rate"), "[a]\nrate=1m\n", "not built"),
-        (2, Some("zonemode"), "[a]\nzonemode=strided\n", "only zonemode=none"),
+        (2, Some("rate_min"), "[a]\nrate_min=1m\n", "not built"),
+        (4, Some("rate_iops"), "[a]\nsize=1m\nrate=1m\nrate_iops=10\n", "exclude each other"),
+        (2, Some("zonemode"), "[a]\nzonemode=strided\n", "or give zonemode=none"),
         (2, Some("filename"), "[a]\nfilename=a:b\n", "one job per file"),
         (2, Some("filename"), "[a]\nfilename=${X}\n", "not expanded"),
         (2, Some("size"), "[a]\nsize=$mb_memory\n", "not expanded"),
@@ -229,7 +357,6 @@ fn errors_name_file_line_and_option() {
         (2, Some("iodepth"), "[a]\niodepth=0\n", "between 1 and 65535"),
         (2, Some("iodepth"), "[a]\niodepth=65536\n", "between 1 and 65535"),
         (2, Some("numjobs"), "[a]\nnumjobs=0\n", "between 1 and 65535"),
-        (3, Some("rwmixwrite"), "[a]\nrwmixread=70\nrwmixwrite=40\n", "do not sum"),
         (2, Some("rwmixread"), "[a]\nrwmixread=101\n", "between 0 and 100"),
         (2, Some("rw"), "[a]\nrw=sideways\n", "must be read, write"),
         (2, Some("random_distribution"), "[a]\nrandom_distribution=normal:5\n", "not built"),
@@ -238,7 +365,8 @@ fn errors_name_file_line_and_option() {
         (2, Some("random_distribution"), "[a]\nrandom_distribution=zoned:50/10:40/90\n", "accesses sum to 90"),
         (2, Some("time_based"), "[a]\ntime_based\nsize=1m\n", "runtime is missing"),
         (2, Some("runtime"), "[a]\nruntime=5x\n", "not a time"),
-        (2, Some("runtime"), "[a]\nruntime=9999999d\n", "too long"),
+        (2, Some("runtime"), "[a]\nruntime=401d\n", "longer than 400 days"),
+        (2, Some("ramp_time"), "[a]\nramp_time=99999999999999\n", "longer than 400 days"),
         (2, Some("loops"), "[a]\nloops=18446744073709551615\nsize=1m\n", "64 bits"),
         (2, Some("direct"), "[a]\ndirect=2\n", "must be 0 or 1"),
         (2, Some("ioengine"), "[a]\nioengine=net\n", "not read and write a block device"),

@@ -2,7 +2,7 @@
 //! What streams of requests promise: coverage, shares, repeatability. Knows only the public interface.
 
 use proptest::prelude::*;
-use readpath_workload::{Io, IoKind, Kinds, Offsets, Sizes, Stream, StreamError, StreamSpec, Zone};
+use readpath_workload::{Io, IoKind, Kinds, Offsets, Sizes, Stream, StreamError, StreamSpec, Turn, Zone};
 
 const EMPTY: Io = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
 
@@ -118,6 +118,37 @@ fn flushes_follow_writes() {
         .map(|io| if io.kind == IoKind::Flush { 'f' } else { 'w' })
         .collect();
     assert_eq!(kinds, "wwfwfwfwwf");
+}
+
+#[test]
+fn what_ends_the_stream_comes_before_a_flush() {
+    let mut spec = StreamSpec::plain(IoKind::Write, 0, 100, 1, Offsets::Sequential);
+    spec.flush_every = [2, 0];
+    spec.limit_blocks = Some(4);
+    let flushes =
+        |spec: &StreamSpec| take(&mut Stream::new(spec, 0).unwrap(), 10).iter().filter(|io| io.blocks == 0).count();
+    assert_eq!(flushes(&spec), 1);
+    spec.end_flush = true;
+    assert_eq!(flushes(&spec), 2, "the one at the end was asked for");
+}
+
+#[test]
+fn a_mix_gives_either_kind_on_request() {
+    let mut spec = StreamSpec::plain(IoKind::Read, 0, 100, 1, Offsets::Sequential);
+    spec.kinds = Kinds::Mix(30);
+    let mut stream = Stream::new(&spec, 0).unwrap();
+    let mut reads = 0;
+    for block in 0..100 {
+        let Turn::Of { kind, other: Some(other) } = stream.turn() else { panic!("there is another kind") };
+        assert_ne!(kind, other);
+        reads += u32::from(kind == IoKind::Read);
+        let io = stream.request(IoKind::Write);
+        assert_eq!((io.kind, io.block), (IoKind::Write, block), "the writes go on one after another");
+    }
+    assert!((15..45).contains(&reads), "{reads}");
+    // A kind of which there is to be nothing is no way out.
+    spec.kinds = Kinds::Mix(100);
+    assert_eq!(Stream::new(&spec, 0).unwrap().turn(), Turn::Of { kind: IoKind::Read, other: None });
 }
 
 #[test]
@@ -288,6 +319,13 @@ proptest! {
             cut.extend(part);
         }
         prop_assert_eq!(&all, &cut);
+        let mut turns = Stream::new(&spec, seed).unwrap();
+        let one = |_| match turns.turn() {
+            Turn::Ready(io) => Some(io),
+            Turn::Of { kind, .. } => Some(turns.request(kind)),
+            Turn::End => None,
+        };
+        prop_assert_eq!(&all, &(0..500).map_while(one).collect::<Vec<_>>());
         let end = u64::from(spec.start_block) + u64::from(spec.blocks);
         for io in &all {
             if io.kind == IoKind::Flush {

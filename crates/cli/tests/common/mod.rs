@@ -133,4 +133,4 @@ origin = "predicted"
 "#;
 
 /// A job that takes milliseconds.
-pub const JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=4m\niodepth=8\n";
+pub const JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=4m\nioengine=libaio\ndirect=1\niodepth=8\n";

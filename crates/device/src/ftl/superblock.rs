@@ -121,6 +121,7 @@ pub struct Superblocks {
     to_erase: VecDeque<(u32, Mark)>,
     /// Bad blocks, by superblock and die.
     bad: FixedBitSet,
+    any_bad: bool,
     meta_in_use: u32,
     /// Superblocks in which a program failed.
     failed: u32,
@@ -145,6 +146,7 @@ impl Superblocks {
             erased: (ANCHORS.min(n)..n).collect(),
             to_erase: VecDeque::new(),
             bad: FixedBitSet::with_capacity((n * geometry.dies()) as usize),
+            any_bad: false,
             meta_in_use: 0,
             failed: 0,
             slices_per_superblock: geometry.slices_per_superblock(),
@@ -408,15 +410,18 @@ impl Superblocks {
         self.to_erase.front().map(|&(_, record)| record)
     }
 
-    /// Superblocks that are being erased or wait for it.
-    pub fn erasing(&self) -> bool {
-        self.table.iter().any(|sb| matches!(sb.state, State::Erasing(_)))
-    }
-
-    /// The next superblock to erase, on its good dies. What it held is undefined from here on.
+    /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
+    /// retired.
     pub fn begin_erase(&mut self) -> Option<u32> {
         let (sb, _) = self.to_erase.pop_front()?;
-        self.table[sb as usize].erases += 1;
+        let slot = &mut self.table[sb as usize];
+        if slot.state == State::Erasing(0) {
+            // All its blocks are bad.
+            self.failed -= u32::from(std::mem::take(&mut slot.failed));
+            slot.state = State::Retired;
+        } else {
+            slot.erases += 1;
+        }
         Some(sb)
     }
 
@@ -449,7 +454,13 @@ impl Superblocks {
     pub fn mark_bad(&mut self, sb: u32, die: u32) {
         if !self.bad.put((sb * self.dies + die) as usize) {
             self.table[sb as usize].bad_dies += 1;
+            self.any_bad = true;
         }
+    }
+
+    /// Whether any block is bad.
+    pub fn has_bad_blocks(&self) -> bool {
+        self.any_bad
     }
 
     /// Whether the block of `sb` on `die` is bad.

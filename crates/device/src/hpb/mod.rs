@@ -8,11 +8,13 @@
 //! good entry its speed, never its correctness.
 
 mod entry;
+mod read_buffers;
 mod recommend;
 #[cfg(test)]
 mod tests;
 
 pub use entry::EntryCodec;
+pub use read_buffers::ReadBuffers;
 pub use recommend::Recommendations;
 
 use crate::config::{HpbConfig, LuConfig, Verification};
@@ -161,7 +163,7 @@ impl HpbUnit {
     }
 
     /// Judges the entry that came with an HPB READ of `block`.
-    #[inline]
+    #[inline(always)]
     pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
         if self.config.verification == Verification::Off {
             let ppn = EntryCodec::address(entry);
@@ -214,7 +216,7 @@ impl HpbUnit {
     }
 
     /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
-    #[inline]
+    #[inline(always)]
     pub fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
         let region = block >> self.region_shift;
         let reads = &mut self.reads[region as usize];
@@ -275,7 +277,7 @@ impl HpbUnit {
         self.lun
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_out_of(&self, block: u32) -> Option<usize> {
         let slot = self.slot_of_region[(block >> self.region_shift) as usize];
         if slot == NO_SLOT {

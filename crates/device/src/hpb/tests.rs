@@ -13,6 +13,7 @@ fn config() -> HpbConfig {
         replace_after: 5,
         repeat_after: Ns::from_ms(1),
         freshness_chunk_entries: 4,
+        read_buffers: 2,
         verification: Verification::On,
     }
 }

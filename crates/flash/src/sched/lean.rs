@@ -58,7 +58,7 @@ impl DieSched for Lean {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
         let mut running = Running {
             transfer: op.transfer,
@@ -81,12 +81,12 @@ impl DieSched for Lean {
         self.events.push(at, u32::from(id));
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_deadline(&self) -> Ns {
         self.events.next()
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, now: Ns) -> Option<Done> {
         while let Some((at, slot)) = self.events.pop_due(now) {
             let op = &mut self.ops[slot as usize];

@@ -65,7 +65,11 @@ impl MapStore {
     #[inline]
     pub fn any_dirty(&self, map: u32, slot: u32, count: u32) -> bool {
         let first = self.first(map) + slot as usize;
-        if count == 1 { self.dirty[first] } else { self.dirty.contains_any_in_range(first..first + count as usize) }
+        if count == 1 {
+            self.dirty.contains(first)
+        } else {
+            self.dirty.contains_any_in_range(first..first + count as usize)
+        }
     }
 
     pub fn mark_dirty(&mut self, map: u32, slot: u32, count: u32) {

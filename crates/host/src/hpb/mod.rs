@@ -218,7 +218,7 @@ impl HpbLu {
     }
 
     /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
-    #[inline]
+    #[inline(always)]
     pub fn entry_for(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
         if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
             return None;
@@ -236,14 +236,20 @@ impl HpbLu {
         }
         self.counters.hit_cnt += 1;
         if self.options.order == ListOrder::Recency {
-            let region = u32::from(self.geometry.region_of(block));
-            if self.regions[region as usize] == RegionState::Active {
-                self.list.touch(region);
-            }
+            self.touch(block);
         }
         Some(self.store.entry(map, slot))
     }
 
+    #[inline(never)]
+    fn touch(&mut self, block: u32) {
+        let region = u32::from(self.geometry.region_of(block));
+        if self.regions[region as usize] == RegionState::Active {
+            self.list.touch(region);
+        }
+    }
+
+    #[inline(never)]
     fn all_clean(&self, block: u32, blocks: u32) -> bool {
         let mut at = block;
         let end = block + blocks;

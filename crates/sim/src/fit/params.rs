@@ -30,16 +30,19 @@ const fn time(key: &'static str, hpb_only: bool, get: fn(&DevicePreset) -> Ns) -
     Time { key, hpb_only, get }
 }
 
-const TIMES: [Time; 8] = [
+const TIMES: [Time; 7] = [
     time("firmware.flash_op_us", false, |p| p.device.firmware.flash_op),
     time("firmware.hpb_read_extra_us", true, |p| p.device.firmware.hpb_read_extra),
     time("flash.read_us", false, |p| p.device.flash.read),
     time("flash.map_read_us", false, |p| p.device.flash.map_read),
     time("flash.transfer_4k_us", false, |p| p.device.flash.transfer_block),
-    time("flash.map_transfer_us", false, |p| p.device.flash.map_transfer),
     time("link.transfer_4k_us", false, |p| p.device.link.block),
     time("link.request_us", false, |p| p.device.link.request),
 ];
+
+/// Index of the channel's time for 4 KiB. Map pages cross the same channel: their time goes with it, in proportion.
+const CHANNEL: usize = 4;
+const MAP_TRANSFER: &str = "flash.map_transfer_us";
 
 const HOST_DELAY: &str = "host.submit_us+complete_us";
 const MAP_CACHE: &str = "map_cache.size_kib";
@@ -91,7 +94,7 @@ impl Param {
 
     /// The keys of a device file that it stands for.
     pub fn file_keys(self) -> &'static [&'static str] {
-        const ONE: [[&str; 1]; 8] = [
+        const ONE: [[&str; 1]; 7] = [
             [TIMES[0].key],
             [TIMES[1].key],
             [TIMES[2].key],
@@ -99,9 +102,9 @@ impl Param {
             [TIMES[4].key],
             [TIMES[5].key],
             [TIMES[6].key],
-            [TIMES[7].key],
         ];
         match self {
+            Param::Time(CHANNEL) => &["flash.transfer_4k_us", MAP_TRANSFER],
             Param::Time(i) => &ONE[i],
             Param::HostDelay => &["host.submit_us", "host.complete_us"],
             Param::MapCache => &["map_cache.size_kib"],
@@ -167,6 +170,10 @@ impl Param {
     pub fn bounds(self, preset: &DevicePreset) -> (u64, u64) {
         let unit = &preset.device.lus[0];
         match self {
+            Param::Time(CHANNEL) => {
+                let (map, block) = map_transfer_ratio(preset);
+                (1, (Ns::from_secs(1).0 * block / map).max(1))
+            }
             Param::Time(_) => (1, Ns::from_secs(1).0),
             Param::HostDelay => (1, 2 * Ns::from_secs(1).0),
             Param::MapCache => {
@@ -210,6 +217,11 @@ impl Param {
     pub fn overrides(self, value: u64, preset: &DevicePreset) -> Result<Vec<Override>, ConfigFileError> {
         let set = |key: &str, text: String| Override::new(key, &text, "fit");
         match self {
+            Param::Time(CHANNEL) => {
+                let (map, block) = map_transfer_ratio(preset);
+                let of_map_page = (u128::from(value) * u128::from(map)).div_ceil(u128::from(block)) as u64;
+                Ok(vec![set(TIMES[CHANNEL].key, us(value))?, set(MAP_TRANSFER, us(of_map_page))?])
+            }
             Param::Time(i) => Ok(vec![set(TIMES[i].key, us(value))?]),
             Param::HostDelay => {
                 let (to, from) = (preset.delays.to_link.0, preset.delays.from_link.0);
@@ -235,6 +247,15 @@ impl Param {
 
 fn us(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+/// Channel time of a map page to that of 4 KiB, as a fraction.
+fn map_transfer_ratio(preset: &DevicePreset) -> (u64, u64) {
+    let flash = &preset.device.flash;
+    match flash.transfer_block.0 {
+        0 => (page_kib(preset) / 4, 1),
+        block => (flash.map_transfer.0, block),
+    }
 }
 
 fn page_kib(preset: &DevicePreset) -> u64 {

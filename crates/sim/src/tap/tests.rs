@@ -60,6 +60,7 @@ fn device() -> DeviceConfig {
             replace_after: 9,
             repeat_after: Ns::from_ms(10),
             freshness_chunk_entries: 16,
+            read_buffers: 2,
             verification: Verification::On,
         }),
         entry_key: [1, 2],

@@ -29,6 +29,7 @@ pub const HPB: HpbConfig = HpbConfig {
     replace_after: 3,
     repeat_after: Ns::from_ms(1),
     freshness_chunk_entries: 1,
+    read_buffers: 2,
     verification: Verification::On,
 };
 
@@ -155,8 +156,8 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
         ramp: Ns::ZERO,
         start_delay: Ns::ZERO,
         think: Think::default(),
-        rate_iops: [None; 3],
-        options: [].into(),
+        rate_bytes: [None; 3],
+        fio: Default::default(),
         stream,
     }
 }

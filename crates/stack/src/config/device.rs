@@ -139,6 +139,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
     let root = Section::document(&tree, SCHEMA, &keys)?;
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let map_cache = root.section("map_cache", &["size_kib", "page_bytes"])?;
+    let map_page_bytes = map_cache.any_u32("page_bytes")?;
     let write_buffer = root.section("write_buffer", &["size_kib"])?;
     let (hpb, entry_key) = match root.optional("hpb", &HPB_KEYS)? {
         Some(section) => (Some(hpb(&section)?), entry_key(&section)?),
@@ -147,12 +148,12 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
     let device = DeviceConfig {
         product_name: root.string("product_name")?.to_owned(),
         geometry: geometry(&root)?,
-        flash: flash(&root)?,
+        flash: flash(&root, map_page_bytes)?,
         suspend: suspend(&root)?,
         firmware: firmware(&root)?,
         link: link(&root)?,
         map_cache_bytes: map_cache.integer::<u32>("size_kib", 1..=u64::from(u32::MAX >> 10))? << 10,
-        map_page_bytes: map_cache.any_u32("page_bytes")?,
+        map_page_bytes,
         write_buffer_blocks: blocks_of_kib(&write_buffer, "size_kib", u64::from(u32::MAX))?,
         queue_depth: root.any_u32("queue_depth")?,
         ftl: FtlConfig::DEFAULT,
@@ -193,7 +194,7 @@ fn geometry(root: &Section) -> Result<Geometry> {
     })
 }
 
-fn flash(root: &Section) -> Result<FlashTiming> {
+fn flash(root: &Section, map_page_bytes: u32) -> Result<FlashTiming> {
     let keys = ["read_us", "map_read_us", "program_us", "erase_us", "transfer_4k_us", "map_transfer_us"];
     let s = root.section("flash", &keys)?;
     for key in ["read_us", "program_us", "erase_us"] {
@@ -201,14 +202,39 @@ fn flash(root: &Section) -> Result<FlashTiming> {
             return Err(s.error(key, "is 0; a flash array takes time"));
         }
     }
+    let transfer_block = s.us("transfer_4k_us")?;
     Ok(FlashTiming {
         read: s.us("read_us")?,
         map_read: s.us("map_read_us")?,
         program: s.us("program_us")?,
         erase: s.us("erase_us")?,
-        transfer_block: s.us("transfer_4k_us")?,
-        map_transfer: s.us("map_transfer_us")?,
+        transfer_block,
+        map_transfer: map_transfer(&s, transfer_block, map_page_bytes)?,
     })
+}
+
+/// The map cache holds whole pages, so a whole page crosses the channel: never faster than as much data, and just as fast
+/// unless the file says otherwise.
+fn map_transfer(flash: &Section, transfer_block: Ns, map_page_bytes: u32) -> Result<Ns> {
+    // Other sizes than these are refused when the device checks itself; their time does not matter.
+    let blocks = if map_page_bytes == 16384 { 4 } else { 1 };
+    let least = Ns(transfer_block.0 * blocks);
+    if !flash.has("map_transfer_us") {
+        return Ok(least);
+    }
+    let given = flash.us("map_transfer_us")?;
+    if given < least {
+        return Err(flash.error(
+            "map_transfer_us",
+            format!(
+                "is {}; a map page of {map_page_bytes} bytes takes at least {} ({blocks} x transfer_4k_us), which is the \
+                 default",
+                given.as_us_f64(),
+                least.as_us_f64()
+            ),
+        ));
+    }
+    Ok(given)
 }
 
 fn suspend(root: &Section) -> Result<SuspendTiming> {
@@ -241,7 +267,7 @@ fn link(root: &Section) -> Result<LinkTiming> {
     Ok(LinkTiming { request: s.us("request_us")?, response: s.us("response_us")?, block: s.us("transfer_4k_us")? })
 }
 
-const HPB_KEYS: [&str; 10] = [
+const HPB_KEYS: [&str; 11] = [
     "region_mib",
     "sub_region_mib",
     "max_active_regions",
@@ -250,6 +276,7 @@ const HPB_KEYS: [&str; 10] = [
     "replace_after_reads",
     "repeat_after_ms",
     "freshness_chunk_entries",
+    "read_buffers",
     "verify",
     "entry_key",
 ];
@@ -276,9 +303,13 @@ fn hpb(s: &Section) -> Result<HpbConfig> {
         replace_after: s.integer("replace_after_reads", 1..=255)?,
         repeat_after: s.ms("repeat_after_ms")?,
         freshness_chunk_entries: s.any_u32("freshness_chunk_entries")?,
+        read_buffers: if s.has("read_buffers") { s.integer("read_buffers", 1..=64)? } else { READ_BUFFERS },
         verification: if s.flag("verify")? { Verification::On } else { Verification::Off },
     })
 }
+
+/// `hpb.read_buffers`, unless a file says something else.
+pub(crate) const READ_BUFFERS: u8 = 4;
 
 /// A region of 512 << this bytes has a MiB.
 pub(crate) const MIB_EXPONENT: u8 = 11;

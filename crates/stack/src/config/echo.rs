@@ -2,7 +2,7 @@
 //! A device as its file would say it: the same names, nesting and units, for result documents that have to tell the full
 //! configuration and for reading it back. It checks nothing; whoever reads it back does.
 
-use super::device::{DevicePreset, MIB_EXPONENT, SCHEDULERS, SCHEMA};
+use super::device::{DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,9 @@ struct HpbEcho {
     replace_after_reads: u8,
     repeat_after_ms: f64,
     freshness_chunk_entries: u32,
+    /// Documents older than this key do not have it.
+    #[serde(default = "read_buffers")]
+    read_buffers: u8,
     verify: bool,
     entry_key: String,
 }
@@ -126,6 +129,10 @@ struct CalibrationEcho {
 struct FittedEcho {
     key: String,
     to: String,
+}
+
+fn read_buffers() -> u8 {
+    READ_BUFFERS
 }
 
 /// The double nearest to the decimal; printed as shortly as possible it is that decimal again, up to 15 digits.
@@ -191,6 +198,7 @@ impl DeviceEcho {
                 replace_after_reads: h.replace_after,
                 repeat_after_ms: h.repeat_after.0 as f64 / 1e6,
                 freshness_chunk_entries: h.freshness_chunk_entries,
+                read_buffers: h.read_buffers,
                 verify: h.verification == Verification::On,
                 entry_key: format!("{:016x}{:016x}", d.entry_key[0], d.entry_key[1]),
             }),

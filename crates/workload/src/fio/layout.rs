@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use readpath_kit::{BLOCK_BYTES, Prng};
 
-use super::job::{JobSection, Notes, Set, Settings};
+use super::job::{JobSection, Jobs, Notes};
 use super::lexer::At;
+use super::settings::{Set, Settings};
 use super::value::Amount;
 use super::{Context, JobError};
-use crate::{FileExtent, Job, Kinds, Limits, Offsets, Phase, Stream, StreamSpec, Think, Workload};
+use crate::{FileExtent, FioReport, Job, Kinds, Limits, Offsets, Phase, Sizes, Stream, StreamSpec, Think, Workload};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Sections of one job file that need Zipf or zone tables.
@@ -41,31 +42,59 @@ struct Region {
     limit: Option<u64>,
 }
 
-pub(super) fn build(main: &str, jobs: Vec<JobSection>, notes: Notes, cx: &Context) -> Result<Workload, JobError> {
-    let (files, of_job) = files(&jobs, cx)?;
-    let mut work = Workload {
-        name: main.to_owned(),
-        phases: Vec::new(),
-        groups: Vec::new(),
-        files: Vec::new(),
-        notes: notes.list,
-    };
-    let mut names = BTreeSet::new();
-    let (mut thread, mut tables, mut joined) = (0u64, 0usize, false);
-    let mut titles: Vec<&str> = Vec::new();
-    for (section, file_of) in jobs.iter().zip(of_job) {
+/// The reporting groups of a job file, as fio makes them: its statistics begin a new entry at every job, except that a
+/// job under `group_reporting` joins the entry before it when both are of one group.
+#[derive(Default)]
+struct Groups {
+    names: Vec<String>,
+    groupid: u32,
+}
+
+impl Groups {
+    /// The groups of a section's clones. fio makes the first clone first and then the others from the last down.
+    fn of_section(&mut self, section: &JobSection, names: &[String]) -> Vec<usize> {
         let s = &section.settings;
-        if work.phases.is_empty() || s.stonewall {
-            name_phase(&mut work, &mut titles);
-            work.phases.push(Phase { name: String::new(), jobs: Vec::new() });
+        let mut joined = s.group_reporting && !self.names.is_empty();
+        if (s.stonewall || s.new_group) && !self.names.is_empty() {
+            self.groupid += 1;
+            joined = false;
+        }
+        let mut of_clone = vec![0; names.len()];
+        for clone in std::iter::once(0).chain((1..names.len()).rev()) {
+            if !joined {
+                self.names.push(if s.group_reporting { section.name().to_string() } else { names[clone].clone() });
+                joined = s.group_reporting;
+            }
+            of_clone[clone] = self.names.len() - 1;
+        }
+        of_clone
+    }
+}
+
+pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Result<Workload, JobError> {
+    let Jobs { sections, global } = jobs;
+    let (files, of_job) = files(&sections, cx)?;
+    let mut phases: Vec<Phase> = Vec::new();
+    let mut groups = Groups::default();
+    let mut names = BTreeSet::new();
+    let (mut thread, mut tables) = (0u64, 0usize);
+    let mut titles: Vec<&str> = Vec::new();
+    for (section, file_of) in sections.iter().zip(of_job) {
+        let s = &section.settings;
+        if phases.is_empty() || s.stonewall {
+            name_phase(&mut phases, &mut titles);
+            phases.push(Phase { name: String::new(), jobs: Vec::new() });
             names.clear();
         }
-        titles.push(&section.name);
-        // In fio a barrier also begins a new reporting group, and clones share their section's.
-        joined &= !(s.stonewall || s.new_group) && s.group_reporting;
+        titles.push(section.name());
+        let clones = 0..u64::from(s.numjobs);
+        let called: Vec<String> =
+            clones.map(|clone| unique(&mut names, section.name(), (s.numjobs > 1).then_some(clone))).collect();
+        let group_of = groups.of_section(section, &called);
+        let rate_bytes = s.rates()?.map(|r| (r > 0).then_some(r));
         let mut pattern: Option<(StreamSpec, Stream)> = None;
-        for (clone, &file) in (0u64..).zip(&file_of) {
-            let region = region(section, &files[file], clone, cx)?;
+        for (clone, (name, &file)) in called.into_iter().zip(&file_of).enumerate() {
+            let region = region(section, &files[file], clone as u64, cx)?;
             let seed = Prng::stream(s.randseed.unwrap_or(cx.seed), "fio job", thread).next_u64();
             thread += 1;
             let spec = spec(s, &region);
@@ -82,30 +111,38 @@ pub(super) fn build(main: &str, jobs: Vec<JobSection>, notes: Notes, cx: &Contex
                     Stream::new(&spec, seed)
                 }
             };
-            let stream = stream.map_err(|e| section.at.error(format!("job {}: {e}", section.name)))?;
+            let stream = stream.map_err(|e| section.at.error(format!("job {}: {e}", section.name())))?;
             if pattern.is_none() {
                 pattern = Some((spec.clone(), stream.clone()));
             }
-            let name = unique(&mut names, &section.name, (s.numjobs > 1).then_some(clone));
-            if !joined {
-                work.groups.push(if s.group_reporting { section.name.to_string() } else { name.clone() });
-                joined = s.group_reporting;
-            }
-            let job = job(section, name, work.groups.len() - 1, &spec, stream);
-            let Some(phase) = work.phases.last_mut() else { unreachable!() };
+            // In fio only the first clone has the name that `name` gives.
+            let fio = FioReport {
+                jobname: if clone == 0 { section.name().clone() } else { section.heading.clone() },
+                groupid: groups.groupid,
+                iodepth: s.iodepth.value,
+                description: s.description.clone(),
+                options: section.echo.clone(),
+            };
+            let job = Job { rate_bytes, fio, ..job(s, name, group_of[clone], &spec, stream) };
+            let Some(phase) = phases.last_mut() else { unreachable!() };
             phase.jobs.push(job);
         }
     }
-    name_phase(&mut work, &mut titles);
-    let placed =
-        files.into_iter().map(|f| FileExtent { name: f.name, block: f.start, blocks: (f.bytes / BLOCK) as u32 });
-    work.files = placed.collect();
-    Ok(work)
+    name_phase(&mut phases, &mut titles);
+    let placed = |f: File| FileExtent { name: f.name, block: f.start, blocks: (f.bytes / BLOCK) as u32 };
+    Ok(Workload {
+        name: main.to_owned(),
+        phases,
+        groups: groups.names,
+        global_options: global,
+        files: files.into_iter().map(placed).collect(),
+        notes: notes.list,
+    })
 }
 
 /// Names the last phase after its sections.
-fn name_phase(work: &mut Workload, titles: &mut Vec<&str>) {
-    if let (Some(phase), Some(first)) = (work.phases.last_mut(), titles.first()) {
+fn name_phase(phases: &mut [Phase], titles: &mut Vec<&str>) {
+    if let (Some(phase), Some(first)) = (phases.last_mut(), titles.first()) {
         phase.name = match titles.len() {
             1 => (*first).to_owned(),
             n => format!("{first} and {} more", n - 1),
@@ -123,21 +160,20 @@ fn unique(names: &mut BTreeSet<String>, base: &str, clone: Option<u64>) -> Strin
     name
 }
 
-fn job(section: &JobSection, name: String, group: usize, spec: &StreamSpec, stream: Stream) -> Job {
-    let s = &section.settings;
+fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stream) -> Job {
     // Where a flush ends the stream, the stream itself says when it is over.
     let bytes = spec.limit_blocks.filter(|_| !spec.end_flush).map(|n| n.saturating_mul(BLOCK));
     Job {
         name,
         group,
-        iodepth: s.iodepth,
+        iodepth: if s.engine().1 { s.iodepth.value } else { 1 },
         // fio adds the ramp to the run time.
-        limits: Limits { bytes, ios: s.number_ios, runtime: s.runtime.map(|t| t + s.ramp) },
+        limits: Limits { bytes, ios: s.number_ios.as_ref().map(|n| n.value), runtime: s.runtime.map(|t| t + s.ramp) },
         ramp: s.ramp,
         start_delay: s.start_delay,
         think: Think { time: s.think_time, every: s.think_every },
-        rate_iops: s.rate_iops.map(|r| (r > 0).then_some(r)),
-        options: section.echo.clone(),
+        rate_bytes: [None; 3],
+        fio: FioReport::default(),
         stream,
     }
 }
@@ -150,8 +186,8 @@ fn spec(s: &Settings, region: &Region) -> StreamSpec {
         sizes: s.lengths(),
         offsets: s.offsets(),
         random_percent: s.random_percent(),
-        run: s.run,
-        skip_blocks: s.skip_blocks,
+        run: s.pattern.run,
+        skip_blocks: s.pattern.skip_blocks,
         flush_every: s.flush_every,
         fua: s.fua,
         limit_blocks: region.limit,
@@ -164,18 +200,20 @@ fn same_but_place(a: &StreamSpec, b: &StreamSpec) -> bool {
     a.blocks == b.blocks && a.limit_blocks == b.limit_blocks
 }
 
-/// Offset of a clone in bytes when it does not depend on the file's length.
-fn fixed_offset(s: &Settings, clone: u64) -> Option<u64> {
-    let base = match s.offset.as_ref().map(|o| o.value) {
+/// Offset of a clone in bytes; shares are of a file of `bytes`. `None` if it does not fit into 64 bits.
+fn offset(s: &Settings, clone: u64, bytes: u64) -> Option<u64> {
+    let of = |amount: &Option<Set<Amount>>| match amount.as_ref().map(|a| a.value) {
         None => 0,
         Some(Amount::Bytes(b)) => b,
-        Some(Amount::Percent(_)) => return None,
+        Some(Amount::Percent(p)) => share(bytes, p),
     };
-    base.checked_add(increment(s, clone)?)
+    of(&s.offset).checked_add(of(&s.offset_increment).checked_mul(clone)?)
 }
 
-fn increment(s: &Settings, clone: u64) -> Option<u64> {
-    s.offset_increment.as_ref().map_or(Some(0), |i| i.value.checked_mul(clone))
+/// Offset of a clone in bytes when it does not depend on the file's length.
+fn fixed_offset(s: &Settings, clone: u64) -> Option<u64> {
+    let fixed = |amount: &Option<Set<Amount>>| !matches!(amount, Some(Set { value: Amount::Percent(_), .. }));
+    (fixed(&s.offset) && fixed(&s.offset_increment)).then(|| offset(s, clone, 0))?
 }
 
 /// Files in the order of their first job, placed one after another, and the file of every job and clone.
@@ -189,7 +227,7 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
         for clone in 0..u64::from(s.numjobs) {
             let name = match &s.filename {
                 Some(name) => name.value.to_string(),
-                None => format!("{}.{clone}.0", section.name),
+                None => format!("{}.{clone}.0", section.heading),
             };
             let device = name.starts_with("/dev/");
             let name = match &s.directory {
@@ -260,28 +298,22 @@ fn region(section: &JobSection, file: &File, clone: u64, cx: &Context) -> Result
         (None, Some(i)) => i.error(format!("offset_increment: {message}")),
         (None, None) => section.at.error(message),
     };
-    let base = match s.offset.as_ref().map(|o| o.value) {
-        None => 0,
-        Some(Amount::Bytes(b)) => b,
-        Some(Amount::Percent(p)) => share(file.bytes, p),
-    };
-    let offset = increment(s, clone).and_then(|i| i.checked_add(base));
-    let offset = offset.filter(|&o| o < file.bytes).ok_or_else(|| {
+    let offset = offset(s, clone, file.bytes).filter(|&o| o < file.bytes).ok_or_else(|| {
         at_offset(format!("lies beyond the end of the file \"{}\" of {} bytes", file.name, file.bytes))
     })?;
     if !offset.is_multiple_of(BLOCK) {
         return Err(at_offset(format!("{offset} bytes is not a multiple of {BLOCK}")));
     }
     let rest = file.bytes - offset;
-    // With filesize, size only says how much is moved; else it is the region.
+    // With filesize, a size in bytes only says how much is moved; else it is the region.
     let whole = s.filesize.as_ref().map(|f| {
         let end = if file.device { file.bytes } else { f.value / BLOCK * BLOCK };
         end.saturating_sub(offset)
     });
     let region = match (whole, s.size.as_ref().map(|v| v.value)) {
+        (_, Some(Amount::Percent(p))) => share(file.bytes, p).min(rest),
         (Some(whole), _) => whole,
         (None, Some(Amount::Bytes(b))) => b / BLOCK * BLOCK,
-        (None, Some(Amount::Percent(p))) => share(file.bytes, p).min(rest),
         (None, None) => rest,
     };
     let at_size = |message: String| match (&s.size, &s.filesize) {
@@ -302,40 +334,70 @@ fn region(section: &JobSection, file: &File, clone: u64, cx: &Context) -> Result
     }
     // Both fit: the file lies within the device.
     let (start, blocks) = (file.start + (offset / BLOCK) as u32, (region / BLOCK) as u32);
-    Ok(Region { start, blocks, limit: limit(s, region, whole, unit)? })
+    Ok(Region { start, blocks, limit: limit(s, region, unit)? })
 }
 
-/// Blocks after which a job ends.
-fn limit(s: &Settings, region: u64, whole: Option<u64>, unit: u64) -> Result<Option<u64>, JobError> {
-    if s.time_based.as_ref().is_some_and(|t| t.value) {
+/// Blocks after which a job ends. Like fio it goes over its part of the file `loops` times, and on until `io_size` is
+/// reached, but never beyond `loops` times that.
+fn limit(s: &Settings, region: u64, unit: u64) -> Result<Option<u64>, JobError> {
+    if s.by_time() {
         return Ok(None);
     }
-    // fio moves whole requests of a file only.
-    let region = region / unit * unit;
-    let bytes = match (s.io_size.as_ref().map(|v| v.value), s.size.as_ref().map(|v| v.value)) {
-        (Some(Amount::Bytes(b)), _) => b,
-        (Some(Amount::Percent(p)), _) => share(region, p),
-        (None, Some(Amount::Bytes(b))) if whole.is_some() => b.min(region),
-        (None, Some(Amount::Percent(p))) if whole.is_some() => share(region, p),
-        _ => region,
-    };
+    let large = || s.loops.error("loops: the bytes to move do not fit into 64 bits");
     // A trimmed and written place counts twice, as in fio.
     let twice = if s.kinds() == Kinds::TrimWrite { 2 } else { 1 };
-    let blocks = bytes.div_ceil(BLOCK).max(1).checked_mul(s.loops.value).and_then(|b| b.checked_mul(twice));
-    // The result must also fit in bytes.
-    match blocks.filter(|b| b.checked_mul(BLOCK).is_some()) {
-        Some(blocks) => Ok(Some(blocks)),
-        None => Err(s.loops.error("loops: the bytes to move do not fit into 64 bits")),
+    let pass = pass(s, region, unit).checked_mul(twice).ok_or_else(large)?;
+    let io_size = match s.io_size.as_ref().map(|v| v.value) {
+        Some(Amount::Bytes(b)) => Some(b),
+        Some(Amount::Percent(p)) => Some(share(region, p).max(BLOCK)),
+        None => None,
+    };
+    let loops = s.loops.value;
+    let bytes = match io_size {
+        None => pass.checked_mul(loops),
+        Some(io_size) => {
+            // fio begins no further pass for less than one request.
+            let passes = io_size.checked_sub(longest(s)).map_or(1, |rest| rest / pass + 1).max(loops);
+            let most = io_size.checked_mul(loops);
+            pass.checked_mul(passes).map_or(most, |bytes| Some(most.map_or(bytes, |most| bytes.min(most))))
+        }
+    };
+    // The result must also fit in bytes when it is rounded up to blocks.
+    let blocks = bytes.map(|b| b.div_ceil(BLOCK).max(1)).filter(|b| b.checked_mul(BLOCK).is_some());
+    blocks.map(Some).ok_or_else(large)
+}
+
+/// Bytes that one pass over the job's part of the file moves; at least one request.
+fn pass(s: &Settings, region: u64, unit: u64) -> u64 {
+    let lengths = s.lengths();
+    // fio moves whole requests of a file only.
+    let whole = region / unit * unit;
+    let size = match s.size.as_ref().map(|v| v.value) {
+        Some(Amount::Bytes(b)) => b.min(whole),
+        _ => whole,
+    };
+    match (s.used(), s.pattern.skip_blocks) {
+        // A job that leaves gaps has come to the end of the file with less.
+        (&[kind], skip @ 1..) if matches!(lengths[kind], Sizes::Fixed(_)) => {
+            size.min(region.div_ceil(unit + u64::from(skip) * BLOCK) * unit)
+        }
+        _ => size,
     }
+    .max(unit)
 }
 
 /// Bytes of the shortest request of a kind that the job makes; of several kinds, the one with the longest.
 fn smallest(s: &Settings) -> u64 {
     let lengths = s.lengths();
-    let kinds: &[usize] = match s.kinds() {
-        Kinds::Only(kind) => &[kind as usize],
-        Kinds::Mix(_) => &[0, 1],
-        Kinds::TrimWrite => &[2],
+    s.used().iter().map(|&k| u64::from(lengths[k].min()) * BLOCK).max().unwrap_or(BLOCK)
+}
+
+/// Bytes of the longest request that the job makes.
+fn longest(s: &Settings) -> u64 {
+    let lengths = s.lengths();
+    let longest = |sizes: &Sizes| match sizes {
+        Sizes::Fixed(n) | Sizes::Range { max: n, .. } => *n,
+        Sizes::Split(list) => list.iter().filter(|e| e.1 > 0).map(|e| e.0).max().unwrap_or(1),
     };
-    kinds.iter().map(|&k| u64::from(lengths[k].min()) * BLOCK).max().unwrap_or(BLOCK)
+    s.used().iter().map(|&k| u64::from(longest(&lengths[k])) * BLOCK).max().unwrap_or(BLOCK)
 }

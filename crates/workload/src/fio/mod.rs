@@ -5,7 +5,9 @@
 mod job;
 mod layout;
 mod lexer;
+mod lists;
 mod options;
+mod settings;
 mod value;
 
 use std::fmt;
@@ -70,6 +72,6 @@ pub fn parse(
 ) -> Result<Workload, JobError> {
     let sections = lexer::read(file, text, load)?;
     let mut notes = job::Notes::default();
-    let sections = job::resolve(file, sections, &mut notes)?;
-    layout::build(file, sections, notes, cx)
+    let jobs = job::resolve(file, sections, &mut notes)?;
+    layout::build(file, jobs, notes, cx)
 }

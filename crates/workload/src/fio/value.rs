@@ -13,8 +13,8 @@ pub(super) enum Amount {
 
 type Res<T> = Result<T, String>;
 
-/// Longest time that an option may give: about 31 years.
-const MAX_TIME: u64 = 1_000_000_000_000_000_000;
+/// Longest time that an option may give, in days: a mistake in the unit is noticed, and sums of times fit.
+const MAX_DAYS: u64 = 400;
 
 /// Splits leading decimal or hexadecimal digits from what follows them.
 fn number(text: &str) -> Res<(u64, &str)> {
@@ -91,7 +91,7 @@ pub(super) fn block_size(text: &str, kb_base: u64) -> Res<u16> {
 /// A span of time; numbers without suffix count `unit` nanoseconds.
 pub(super) fn time(text: &str, unit: u64) -> Res<Ns> {
     let wrong = || format!("\"{text}\" is not a time; d, h, m, s, ms or us may follow the number");
-    let large = || format!("\"{text}\" is too long a time");
+    let large = || format!("\"{text}\" is longer than {MAX_DAYS} days of virtual time, the most that can be given");
     let second = 1_000_000_000u64;
     let total = if text.contains(':') {
         // days:hours:minutes:seconds, from the right.
@@ -119,7 +119,7 @@ pub(super) fn time(text: &str, unit: u64) -> Res<Ns> {
         };
         value.checked_mul(scale).ok_or_else(large)?
     };
-    if total > MAX_TIME { Err(large()) } else { Ok(Ns(total)) }
+    if total > MAX_DAYS * 86_400 * second { Err(large()) } else { Ok(Ns(total)) }
 }
 
 /// A switch: 0, 1, true, false or the option alone.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath fio` as a user of fio meets it: where output goes, what is said about a job that runs otherwise than it
+//! reads, and mistakes that would leave a result without figures.
+
+mod common;
+
+use common::{JOB, Room, text};
+
+#[test]
+fn output_goes_to_a_file_in_every_format() {
+    let room = Room::new();
+    room.write("job.fio", JOB);
+    // Times and memory of the process differ from run to run.
+    let table = |shown: &str| shown.split("requests simulated").next().map(str::to_owned);
+    let args = ["fio", "job.fio", "--output", "table.txt"];
+    let shown = room.good(&args[..2]);
+    assert_eq!(room.good(&args), "");
+    assert!(shown.contains("read IOPS") && shown.contains("HPB on"), "{shown}");
+    assert_eq!(table(&room.read("table.txt")), table(&shown));
+    assert_eq!(room.good(&["fio", "job.fio", "--json", "--output", "own.json"]), "");
+    assert!(room.read("own.json").starts_with("{\n  \"schema\": \"readpath-results/1\""));
+    for format in ["json", "json+"] {
+        let to = ["fio", "job.fio", "--hpb", "off", "--output-format", format, "--output", "fio.json"];
+        assert_eq!(room.good(&to), "");
+        assert_eq!(room.read("fio.json"), room.good(&to[..6]));
+    }
+    room.bad(&["fio", "job.fio", "--output", "none/x.txt"], &["none/x.txt", "cannot"]);
+    room.bad(&["fio", "job.fio", "--output-format", "terse"], &["'terse'", "possible values: normal, json, json+"]);
+}
+
+#[test]
+fn a_capped_depth_is_told_in_every_format() {
+    let room = Room::new();
+    room.write("job.fio", "[a]\nrw=randread\nsize=1m\ndirect=1\niodepth=8\n");
+    let note = "Note: job.fio:5: iodepth=8 counts as 1, as in fio";
+    assert!(room.good(&["fio", "job.fio"]).contains(note));
+    let output = room.output(&["fio", "job.fio", "--hpb", "off", "--output-format", "json"]);
+    assert!(output.status.success() && text(&output.stderr).starts_with(note), "{}", text(&output.stderr));
+    // fio reports the depth as typed, and where the requests were.
+    let shown = text(&output.stdout);
+    assert!(shown.contains("\"latency_depth\" : 8") && shown.contains("\"1\" : 100.000000"), "{shown}");
+}
+
+#[test]
+fn a_ramp_without_anything_behind_it_leaves_no_result() {
+    let room = Room::new();
+    room.write("job.fio", "[late]\nrw=randread\nsize=1m\ndirect=1\nramp_time=10\n");
+    let says = ["job 'late'", "ramp_time (10.000 s) ends after the job's work"];
+    room.bad(&["fio", "job.fio", "--out", "out", "--output", "table.txt"], &says);
+    room.bad(&["fio", "job.fio", "--hpb", "off", "--output-format", "json", "--output", "fio.json"], &says);
+}

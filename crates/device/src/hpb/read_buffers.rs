@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The buffers of HPB READ BUFFER: each takes the map pages of a sub-region and the entries that are made of them, from
+//! the time when the first page is asked for until the reply has left. There are few, so commands may have to wait. It
+//! knows tags, not what is in a buffer.
+
+use crate::request::TAGS;
+use std::collections::VecDeque;
+
+/// See the module.
+pub struct ReadBuffers {
+    free: u8,
+    /// Tags that hold a buffer, one bit each.
+    held: u64,
+    /// Tags that wait for one, and their lives.
+    waiting: VecDeque<(u8, u32)>,
+}
+
+const _: () = assert!(TAGS == 64, "a bit for each tag");
+
+impl ReadBuffers {
+    /// So many buffers, all free.
+    pub fn new(count: u8) -> Self {
+        ReadBuffers { free: count, held: 0, waiting: VecDeque::with_capacity(TAGS) }
+    }
+
+    /// Takes a buffer for `tag`; false if it has to wait in line.
+    pub fn take_or_wait(&mut self, tag: u8, life: u32) -> bool {
+        let free = self.free > 0;
+        if free {
+            self.free -= 1;
+            self.held |= 1 << tag;
+        } else {
+            self.waiting.push_back((tag, life));
+        }
+        free
+    }
+
+    /// Gives back the buffer of `tag`; false if it had none.
+    pub fn give_back(&mut self, tag: u8) -> bool {
+        let had = self.held >> tag & 1 == 1;
+        if had {
+            self.held &= !(1 << tag);
+            self.free += 1;
+        }
+        had
+    }
+
+    /// The next in line, if a buffer is free. It does not have it yet.
+    pub fn next(&mut self) -> Option<(u8, u32)> {
+        if self.free > 0 { self.waiting.pop_front() } else { None }
+    }
+
+    /// `tag` waits no longer, if it did.
+    pub fn leave(&mut self, tag: u8) {
+        self.waiting.retain(|&(waiting, _)| waiting != tag);
+    }
+
+    /// All commands are gone.
+    pub fn clear(&mut self) {
+        self.free += self.held.count_ones() as u8;
+        self.held = 0;
+        self.waiting.clear();
+    }
+}

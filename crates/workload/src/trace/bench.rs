@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fixed traces to measure readers with; the caller brings the clock. They check nothing.
+
+use super::{Format, Options, Reader, Request, TraceError};
+use readpath_kit::Prng;
+use std::io::{Cursor, Write};
+use std::sync::Arc;
+
+/// Formats that [`sample`] can make.
+pub const FORMATS: [Format; 7] = [
+    Format::Mobile,
+    Format::MsrCambridge,
+    Format::Blkparse,
+    Format::FtraceUfs,
+    Format::FioV3,
+    Format::Csv,
+    Format::Blktrace,
+];
+
+/// About `bytes` bytes of a trace, the same every time; empty for other formats than [`FORMATS`].
+pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
+    let mut p = Prng::stream(1, "trace bench", 0);
+    let mut out = Vec::with_capacity(bytes + 512);
+    let head: &[u8] = match format {
+        Format::Mobile => b"proces,device,rw_flag,sector,size,timestamp\n",
+        Format::FioV3 => b"fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n",
+        Format::Csv => b"time_ns,op,offset_bytes,size_bytes,process,latency_ns\n",
+        _ => b"",
+    };
+    out.extend_from_slice(head);
+    let mut us = 832_636_245_743;
+    let mut row = 0u64;
+    while out.len() < bytes && FORMATS.contains(&format) {
+        us += p.below(900);
+        row += 1;
+        let (read, sector, pid) = (p.below(4) > 0, p.below(1 << 25) * 8, p.below(30_000));
+        let sectors = 8 << p.below(6);
+        let (s, f, tag) = (us / 1_000_000, us % 1_000_000, row % 32);
+        let letter = if read { "R" } else { "W" };
+        // Writing to a vector cannot fail.
+        let _ = match format {
+            Format::Mobile => writeln!(out, "kworker/u17:0-{pid},8388608,{letter},{sector},{sectors},{s}.{f:06}"),
+            Format::MsrCambridge => {
+                let word = if read { "Read" } else { "Write" };
+                let time = 128_166_000_000_000_000 + us * 10;
+                writeln!(out, "{time},usr,0,{word},{},{},{}", sector * 512, sectors * 512, p.below(90_000))
+            }
+            Format::Blkparse => writeln!(
+                out,
+                "  8,0    {}  {row:>7} {s:>5}.{f:06}000 {pid:>5}  D {letter:>3} {sector} + {sectors} [kworker/u17:0]",
+                p.below(8)
+            ),
+            Format::FtraceUfs => {
+                let (code, name) = if read { (0x28, "READ_10") } else { (0x2A, "WRITE_10") };
+                writeln!(
+                    out,
+                    " kworker/u17:0-{pid}   [00{}] d..1. {s}.{f:06}: ufshcd_command: send_req: 14700000.ufs: tag: {tag}, \
+                     DB: 0x8000, size: {}, IS: 0, LBA: {}, opcode: 0x{code:x} ({name}), group_id: 0x0",
+                    p.below(8),
+                    sectors * 512,
+                    sector / 8
+                )
+            }
+            Format::FioV3 => {
+                let word = if read { "read" } else { "write" };
+                writeln!(out, "{us} /dev/sda {word} {} {}", sector * 512, sectors * 512)
+            }
+            Format::Csv => writeln!(out, "{},{letter},{},{},{pid},", us * 1000, sector * 512, sectors * 512),
+            _ => out.write_all(&record(us, sector, sectors * 512, read, pid)),
+        };
+    }
+    out
+}
+
+/// One binary record of an issued request.
+fn record(us: u64, sector: u64, bytes: u64, read: bool, pid: u64) -> [u8; 48] {
+    let mut r = [0; 48];
+    r[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
+    r[8..16].copy_from_slice(&(us * 1000).to_le_bytes());
+    r[16..24].copy_from_slice(&sector.to_le_bytes());
+    r[24..28].copy_from_slice(&(bytes as u32).to_le_bytes());
+    let category: u32 = if read { 1 << 16 } else { 1 << 17 };
+    r[28..32].copy_from_slice(&(category | 1 << 22 | 7).to_le_bytes());
+    r[32..36].copy_from_slice(&(pid as u32).to_le_bytes());
+    r[36..40].copy_from_slice(&(8u32 << 20).to_le_bytes());
+    r
+}
+
+/// Reads a trace that lies in memory from end to end; how many requests it has.
+///
+/// # Errors
+/// Those of the reader.
+pub fn drain(trace: &Arc<[u8]>, options: &Options) -> Result<u64, TraceError> {
+    let mut reader = Reader::new("bench", Box::new(Cursor::new(Arc::clone(trace))), options)?;
+    let mut batch = vec![Request::NONE; 1024];
+    while reader.fill(&mut batch)? > 0 {}
+    Ok(reader.summary().requests)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which format a trace has, told by its beginning, and which of several events in it counts.
+
+use super::formats::columns::OWN_HEADER;
+use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace};
+use super::{Devices, Event, Format};
+
+/// What the beginning of a trace tells.
+pub(super) enum Detected {
+    Format(Format),
+    /// A known kind in a version that is not supported.
+    Unsupported(String),
+    Unknown,
+}
+
+/// Recognises the format of content that begins with `head`.
+pub(super) fn format(head: &[u8]) -> Detected {
+    match blktrace::magic(head) {
+        blktrace::Magic::Known(_) => return Detected::Format(Format::Blktrace),
+        blktrace::Magic::Version(v) => {
+            return Detected::Unsupported(format!("blktrace records of version {v}; version 7 can be read"));
+        }
+        blktrace::Magic::No => {}
+    }
+    if let Some(Err(version)) = rows(head).next().and_then(fio::announced) {
+        return Detected::Unsupported(format!("fio I/O log of version {version}; versions 2 and 3 can be read"));
+    }
+    match rows(head).find_map(row) {
+        // Each UFS command is a request of the block layer too; the one nearer to the device counts.
+        Some(Format::FtraceBlock) if rows(head).any(|r| ftrace::event(r, true).is_some()) => {
+            Detected::Format(Format::FtraceUfs)
+        }
+        Some(format) => Detected::Format(format),
+        None => Detected::Unknown,
+    }
+}
+
+/// Complete rows, and the last one as well.
+fn rows(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.strip_prefix(b"\xEF\xBB\xBF")
+        .unwrap_or(head)
+        .split(|&b| b == b'\n')
+        .map(|r| r.strip_suffix(b"\r").unwrap_or(r))
+}
+
+/// The format that one row must be of.
+pub(super) fn row(row: &[u8]) -> Option<Format> {
+    if let Some(Ok(format)) = fio::announced(row) {
+        return Some(format);
+    }
+    if row.starts_with(OWN_HEADER.as_bytes()) {
+        return Some(Format::Csv);
+    }
+    if csv::is_header(row) {
+        return Some(match row[0].to_ascii_lowercase() {
+            b'v' => Format::CloudPhysics,
+            b'p' => Format::Mobile,
+            _ if row[..12].eq_ignore_ascii_case(b"Timestamp,Re") => Format::Systor17,
+            _ => Format::MsrCambridge,
+        });
+    }
+    let cx = &mut Context::new(Gate::new(&Devices::Merge), Event::Issue);
+    let request = |r| matches!(r, Ok(Row::Request(_)));
+    if request(csv::msr(row, cx)) {
+        return Some(Format::MsrCambridge);
+    }
+    if request(csv::systor(row, cx)) {
+        return Some(Format::Systor17);
+    }
+    if request(csv::mobile(row, cx)) {
+        return Some(Format::Mobile);
+    }
+    if blkparse::action(row).is_some() {
+        return Some(Format::Blkparse);
+    }
+    if ftrace::event(row, true).is_some() {
+        return Some(Format::FtraceUfs);
+    }
+    ftrace::event(row, false).map(|_| Format::FtraceBlock)
+}
+
+/// Which event counts when the user did not say: issue, else queue, else completion, by what `head` has.
+pub(super) fn event(head: &[u8], format: Format) -> Event {
+    let mut seen = [false; 2];
+    let mut see = |event| match event {
+        Some(Event::Issue) => true,
+        Some(Event::Queue) => {
+            seen[0] = true;
+            false
+        }
+        Some(Event::Complete) => {
+            seen[1] = true;
+            false
+        }
+        _ => false,
+    };
+    let issue = match format {
+        Format::Blkparse => rows(head).any(|r| see(blkparse::action(r).and_then(blkparse::event))),
+        Format::FtraceUfs => rows(head).any(|r| see(ftrace::event(r, true))),
+        Format::FtraceBlock => rows(head).any(|r| see(ftrace::event(r, false))),
+        Format::Blktrace => records(head).any(|r| see(r.event())),
+        _ => true,
+    };
+    match (issue, seen) {
+        (false, [true, _]) => Event::Queue,
+        (false, [false, true]) => Event::Complete,
+        _ => Event::Issue,
+    }
+}
+
+fn records(head: &[u8]) -> impl Iterator<Item = blktrace::Record> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let bytes = head.get(at..)?.first_chunk()?;
+        let blktrace::Magic::Known(order) = blktrace::magic(bytes) else { return None };
+        let record = blktrace::Record::parse(bytes, order);
+        at += blktrace::RECORD_BYTES + record.payload;
+        Some(record)
+    })
+}

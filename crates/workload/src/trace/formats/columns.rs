@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A table of which the user says what stands in which column.
+
+use super::super::error::{Reason, RowError};
+use super::super::number::{Cursor, TimeUnit, trailing_number};
+use super::{Amount, Context, NO_PROCESS, Op, Row, op_word, request};
+use crate::IoKind;
+
+/// Columns looked at.
+const MAX_COLUMNS: usize = 64;
+/// The first row of our own tables, which needs no description.
+pub(in super::super) const OWN_HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns";
+const OWN_SPEC: &str = "time=time_ns:ns,op=op,offset=offset_bytes:bytes,size=size_bytes:bytes,process=process,\
+                        latency=latency_ns:ns";
+
+/// A column, by its place or by its name in the header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum At {
+    Index(usize),
+    Name(String),
+}
+
+/// What stands where in a table, and in which units.
+///
+/// Written as `time=0:us,op=1,offset=2:bytes,size=3:sectors`: a column is a number from 0 or a name of the header.
+///
+/// | key | unit or form after the colon | must be there |
+/// |---|---|---|
+/// | `time` | `s`, `ms`, `us`, `100ns`, `ns` | yes |
+/// | `op` | the words for read, write, trim and flush with slashes (`0/1`); without, letters and words such as R, WS, Write | yes |
+/// | `offset` | `bytes`, `sectors` (512 bytes), `kib`, `blocks` (4 KiB) | yes |
+/// | `size` | the same | yes |
+/// | `latency` | as `time` | no |
+/// | `process` | – | no |
+/// | `device` | – | no |
+/// | `sep` | the character between columns, or `tab`, `space` (one or more), `semicolon`, `comma` (default) | no |
+///
+/// A first row whose time does not begin with a digit counts as header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Columns {
+    time: (At, TimeUnit),
+    op: At,
+    words: Vec<Vec<u8>>,
+    offset: (At, u64),
+    size: (At, u64),
+    latency: Option<(At, TimeUnit)>,
+    process: Option<At>,
+    device: Option<At>,
+    separator: u8,
+}
+
+/// [`Columns`] with every name resolved.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Resolved {
+    time: (usize, TimeUnit),
+    op: usize,
+    words: Vec<Vec<u8>>,
+    offset: (usize, u64),
+    size: (usize, u64),
+    latency: Option<(usize, TimeUnit)>,
+    process: Option<usize>,
+    device: Option<usize>,
+    separator: u8,
+    /// Columns that must be there.
+    needed: usize,
+}
+
+impl Columns {
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// Says which part is wrong and what would be right.
+    pub fn parse(text: &str) -> Result<Columns, String> {
+        let mut found: Vec<(&str, &str)> = Vec::new();
+        for part in text.split(',') {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(format!("columns: \"{part}\" is not KEY=COLUMN, such as time=0:us"));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            const KEYS: [&str; 8] = ["time", "op", "offset", "size", "latency", "process", "device", "sep"];
+            if !KEYS.contains(&key) {
+                return Err(format!("columns: unknown key \"{key}\"; keys are {}", KEYS.join(", ")));
+            }
+            if found.iter().any(|(k, _)| *k == key) {
+                return Err(format!("columns: \"{key}\" is given twice"));
+            }
+            found.push((key, value));
+        }
+        let get = |key: &str| found.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
+        let need = |key: &str| get(key).ok_or_else(|| format!("columns: \"{key}\" is missing, such as {key}=0"));
+        let (op, words) = split(need("op")?);
+        let words: Vec<Vec<u8>> =
+            words.map(|w| w.split('/').map(|w| w.as_bytes().to_vec()).collect()).unwrap_or_default();
+        if words.len() == 1 || words.len() > 4 || words.iter().any(Vec::is_empty) {
+            return Err("columns: op takes two to four words, READ/WRITE/TRIM/FLUSH, such as op=1:0/1".into());
+        }
+        let separator = match get("sep").unwrap_or("comma") {
+            "comma" => b',',
+            "tab" => b'\t',
+            "space" => b' ',
+            "semicolon" => b';',
+            one if one.len() == 1 && !one.as_bytes()[0].is_ascii_alphanumeric() => one.as_bytes()[0],
+            other => {
+                return Err(format!("columns: sep is one character, comma, tab, space or semicolon, not \"{other}\""));
+            }
+        };
+        let plain = |key: &str| get(key).map(|v| at(key, v)).transpose();
+        Ok(Columns {
+            time: time("time", need("time")?)?,
+            op: at("op", op)?,
+            words,
+            offset: amount("offset", need("offset")?)?,
+            size: amount("size", need("size")?)?,
+            latency: get("latency").map(|v| time("latency", v)).transpose()?,
+            process: plain("process")?,
+            device: plain("device")?,
+            separator,
+        })
+    }
+
+    /// The columns of the tables that this crate writes.
+    pub fn own() -> Columns {
+        Columns::parse(OWN_SPEC).expect("our own description is well-formed")
+    }
+
+    /// Whether there is a column with the device.
+    pub(in super::super) fn names_devices(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Whether `first` is a header; needed when a column is given by name.
+    pub(in super::super) fn resolve(&self, first: &[u8]) -> Result<(Resolved, bool), String> {
+        let mut fields = [(0, 0); MAX_COLUMNS];
+        let n = cut(first, self.separator, &mut fields);
+        let field = |i: usize| &first[fields[i].0..fields[i].1];
+        let place = |at: &At| match at {
+            At::Index(i) => Ok(*i),
+            At::Name(name) => (0..n).find(|&i| field(i) == name.as_bytes()).ok_or_else(|| {
+                let names: Vec<String> = (0..n.min(12)).map(|i| field(i).escape_ascii().to_string()).collect();
+                format!("there is no column \"{name}\" in the first row, which has {}", names.join(", "))
+            }),
+        };
+        let optional = |at: &Option<At>| at.as_ref().map(place).transpose();
+        let mut resolved = Resolved {
+            time: (place(&self.time.0)?, self.time.1),
+            op: place(&self.op)?,
+            words: self.words.clone(),
+            offset: (place(&self.offset.0)?, self.offset.1),
+            size: (place(&self.size.0)?, self.size.1),
+            latency: self.latency.as_ref().map(|(a, u)| place(a).map(|a| (a, *u))).transpose()?,
+            process: optional(&self.process)?,
+            device: optional(&self.device)?,
+            separator: self.separator,
+            needed: 0,
+        };
+        let r = &resolved;
+        let used =
+            [Some(r.time.0), Some(r.op), Some(r.offset.0), Some(r.size.0), r.latency.map(|l| l.0), r.process, r.device];
+        resolved.needed = used.into_iter().flatten().max().map_or(0, |m| m + 1);
+        let named = [&self.time.0, &self.op, &self.offset.0, &self.size.0].iter().any(|a| matches!(a, At::Name(_)));
+        let time = if resolved.time.0 < n { field(resolved.time.0) } else { &[] };
+        let header = named || !time.first().is_some_and(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'));
+        Ok((resolved, header))
+    }
+}
+
+fn split(value: &str) -> (&str, Option<&str>) {
+    match value.split_once(':') {
+        Some((column, unit)) => (column, Some(unit)),
+        None => (value, None),
+    }
+}
+
+fn at(key: &str, column: &str) -> Result<At, String> {
+    if column.is_empty() {
+        return Err(format!("columns: {key} needs a column, by its number from 0 or its name"));
+    }
+    match column.parse::<usize>() {
+        Ok(i) if i < MAX_COLUMNS => Ok(At::Index(i)),
+        Ok(_) => Err(format!("columns: {key}: columns 0 to {} can be used, not {column}", MAX_COLUMNS - 1)),
+        Err(_) => Ok(At::Name(column.into())),
+    }
+}
+
+fn time(key: &str, value: &str) -> Result<(At, TimeUnit), String> {
+    let (column, unit) = split(value);
+    match unit.and_then(TimeUnit::from_name) {
+        Some(unit) => Ok((at(key, column)?, unit)),
+        None => Err(format!("columns: {key} needs a unit: {key}={column}:s, ms, us, 100ns or ns")),
+    }
+}
+
+fn amount(key: &str, value: &str) -> Result<(At, u64), String> {
+    let (column, unit) = split(value);
+    let unit = match unit {
+        Some("bytes") => 1,
+        Some("sectors") => super::SECTOR_BYTES,
+        Some("kib") => 1024,
+        Some("blocks") => 4096,
+        _ => return Err(format!("columns: {key} needs a unit: {key}={column}:bytes, sectors, kib or blocks")),
+    };
+    Ok((at(key, column)?, unit))
+}
+
+/// Begin and end of each column; how many.
+#[inline]
+fn cut(row: &[u8], separator: u8, fields: &mut [(usize, usize); MAX_COLUMNS]) -> usize {
+    let (mut n, mut from) = (0, 0);
+    if separator == b' ' {
+        let mut c = Cursor::new(row);
+        while n < MAX_COLUMNS {
+            let word = c.word();
+            if word.is_empty() {
+                break;
+            }
+            fields[n] = (c.at - word.len(), c.at);
+            n += 1;
+        }
+        return n;
+    }
+    for to in memchr::memchr_iter(separator, row).chain([row.len()]) {
+        if n == MAX_COLUMNS {
+            break;
+        }
+        fields[n] = (from, to);
+        from = to + 1;
+        n += 1;
+    }
+    n
+}
+
+/// One row of the table.
+#[inline]
+pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let Some(columns) = &cx.columns else { return Err(RowError::syntax("a description of the columns")) };
+    let mut fields = [(0, 0); MAX_COLUMNS];
+    if cut(row, columns.separator, &mut fields) < columns.needed {
+        return Err(RowError::syntax("a row with all of the given columns"));
+    }
+    let field = |i: usize| &row[fields[i].0..fields[i].1];
+    let whole = |c: &Cursor, to: usize, name| match c.at == to {
+        true => Ok(()),
+        false => Err(RowError::new(Reason::Number, name, c.at, "nothing more after the number")),
+    };
+    let time_at = |(i, unit): (usize, TimeUnit), name| {
+        let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
+        c.blanks();
+        let ns = c.time(unit, name)?;
+        whole(&c, fields[i].1, name).map(|()| ns)
+    };
+    let amount_at = |(i, unit): (usize, u64), name| {
+        let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
+        c.blanks();
+        let at = c.at;
+        let value = c.u64(name)?;
+        whole(&c, fields[i].1, name).map(|()| Amount { value, unit, at })
+    };
+    let time = time_at(columns.time, "time")?;
+    let word = field(columns.op).trim_ascii();
+    let op = if columns.words.is_empty() {
+        op_word(word)
+    } else {
+        let kinds = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
+        columns.words.iter().position(|w| w == word).map(|i| Some(Op::plain(kinds[i])))
+    };
+    let Some(op) = op else {
+        return Err(RowError::new(Reason::Operation, "op", fields[columns.op].0, "a known operation"));
+    };
+    let Some(op) = op else { return Ok(Row::Other) };
+    // A flush has no address; its fields may be blank.
+    let flush = op.kind == IoKind::Flush;
+    let (offset, size) = match flush {
+        true => (Amount::bytes(0, 0), Amount::bytes(0, 0)),
+        false => (amount_at(columns.offset, "offset")?, amount_at(columns.size, "size")?),
+    };
+    let process = columns.process.and_then(|i| trailing_number(field(i).trim_ascii())).unwrap_or(NO_PROCESS);
+    let mut raw = request(op, time, offset, size, process)?;
+    if let Some(latency) = columns.latency.filter(|l| !field(l.0).trim_ascii().is_empty()) {
+        raw.latency = time_at(latency, "latency")?;
+    }
+    if let Some(device) = columns.device {
+        let (name, at) = (field(device).trim_ascii(), fields[device].0);
+        if !cx.gate.admits(name, at)? {
+            return Ok(Row::OtherDevice);
+        }
+    }
+    Ok(Row::Request(raw))
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Four published collections of traces, each a table with commas and fixed columns: MSR Cambridge and SYSTOR '17 as
+//! the SNIA IOTTA repository describes them, CloudPhysics as distributed with libCacheSim, MobileBlockIOTraces as
+//! distributed with "Space-efficient FTL for Mobile Storage via Tiny Neural Nets" (SYSTOR '24).
+
+use super::super::error::{Reason, RowError};
+use super::super::number::{Cursor, TimeUnit, trailing_number};
+use super::{Amount, Context, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
+use crate::IoKind;
+
+/// Headers that these tables may begin with, up to the given number of bytes.
+const HEADERS: [&[u8]; 5] = [
+    b"Timestamp,Response,IOType",
+    b"version,time,op,size,lbn",
+    b"process,device,rw_flag",
+    b"proces,device,rw_flag",
+    b"Timestamp,Hostname,DiskNumber",
+];
+
+/// Whether a row is the header of one of these tables.
+pub(in super::super) fn is_header(row: &[u8]) -> bool {
+    HEADERS.iter().any(|h| row.len() >= h.len() && row[..h.len()].eq_ignore_ascii_case(h))
+}
+
+#[inline]
+fn comma(c: &mut Cursor, field: &'static str) -> Result<(), RowError> {
+    c.pass(b',', field, "a comma after the number")
+}
+
+#[inline]
+fn end(c: &Cursor) -> Result<(), RowError> {
+    match c.peek() {
+        None => Ok(()),
+        Some(_) => Err(RowError::new(Reason::Syntax, "", c.at, "the end of the row")),
+    }
+}
+
+/// A whole number and its place.
+#[inline]
+fn amount(c: &mut Cursor, field: &'static str, unit: u64) -> Result<Amount, RowError> {
+    let at = c.at;
+    Ok(Amount { value: c.u64(field)?, unit, at })
+}
+
+/// `timestamp,host,disk,Read|Write,offset,size,response`; the response may be missing. Times in units of 100 ns.
+#[inline]
+pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor::new(row);
+    let time = c.time(TimeUnit::Filetime, "timestamp")?;
+    comma(&mut c, "timestamp")?;
+    let device_at = c.at;
+    c.until(b',');
+    c.pass(b',', "host", "a host, a disk and an operation")?;
+    c.until(b',');
+    let device = &row[device_at..c.at];
+    c.pass(b',', "disk", "a disk and an operation")?;
+    let op_at = c.at;
+    let op = match c.until(b',') {
+        b"Read" => IoKind::Read,
+        b"Write" => IoKind::Write,
+        word => match super::op_word(word) {
+            Some(Some(op)) if matches!(op.kind, IoKind::Read | IoKind::Write) => op.kind,
+            _ => return Err(RowError::new(Reason::Operation, "type", op_at, "Read or Write")),
+        },
+    };
+    c.pass(b',', "type", "an offset after the operation")?;
+    let offset = amount(&mut c, "offset", 1)?;
+    comma(&mut c, "offset")?;
+    let size = amount(&mut c, "size", 1)?;
+    let mut raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
+    if c.peek() == Some(b',') {
+        c.at += 1;
+        raw.latency = c.time(TimeUnit::Filetime, "response")?;
+    }
+    end(&c)?;
+    Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
+}
+
+/// `Timestamp,Response,IOType,LUN,Offset,Size`. The type is blank where the recorder saw no response.
+#[inline]
+pub(in super::super) fn systor(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor::new(row);
+    let time = c.time(TimeUnit::Seconds, "Timestamp")?;
+    comma(&mut c, "Timestamp")?;
+    let latency = if c.peek() == Some(b',') { super::NO_LATENCY } else { c.time(TimeUnit::Seconds, "Response")? };
+    comma(&mut c, "Response")?;
+    let op_at = c.at;
+    let op = match c.until(b',') {
+        b"R" => IoKind::Read,
+        b"W" => IoKind::Write,
+        _ => {
+            let expected = "R or W (blank where no response was recorded: such a request cannot be told)";
+            return Err(RowError::new(Reason::Operation, "IOType", op_at, expected));
+        }
+    };
+    c.pass(b',', "IOType", "a LUN after the operation")?;
+    let lun_at = c.at;
+    let lun = c.until(b',');
+    c.pass(b',', "LUN", "an offset after the LUN")?;
+    let offset = amount(&mut c, "Offset", 1)?;
+    comma(&mut c, "Offset")?;
+    let size = amount(&mut c, "Size", 1)?;
+    end(&c)?;
+    let mut raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
+    raw.latency = latency;
+    Ok(if cx.gate.admits(lun, lun_at)? { Row::Request(raw) } else { Row::OtherDevice })
+}
+
+/// `version,time,op,size,lbn`. Commands that move no data are passed over.
+#[inline]
+pub(in super::super) fn cloudphysics(row: &[u8], _: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor::new(row);
+    c.u64("version")?;
+    comma(&mut c, "version")?;
+    let time = c.time(TimeUnit::Seconds, "time")?;
+    comma(&mut c, "time")?;
+    let code = c.hex("op")?;
+    comma(&mut c, "op")?;
+    let size = amount(&mut c, "size", 1)?;
+    comma(&mut c, "size")?;
+    let lbn = amount(&mut c, "lbn", super::SECTOR_BYTES)?;
+    end(&c)?;
+    match scsi(code) {
+        Some(op) => request(op, time, lbn, size, NO_PROCESS).map(Row::Request),
+        None => Ok(Row::Other),
+    }
+}
+
+/// `process,device,rw_flag,sector,size,timestamp`. A process name may itself have commas.
+#[inline]
+pub(in super::super) fn mobile(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let Some(name_end) = memchr::memchr(b',', row) else {
+        return Err(RowError::syntax("process,device,rw_flag,sector,size,timestamp"));
+    };
+    match mobile_from(row, name_end, cx) {
+        Err(e) => match memchr::memrchr_iter(b',', row).nth(4) {
+            Some(later) if later > name_end => mobile_from(row, later, cx),
+            _ => Err(e),
+        },
+        good => good,
+    }
+}
+
+#[inline]
+fn mobile_from(row: &[u8], name_end: usize, cx: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor { row, at: name_end + 1 };
+    let device_at = c.at;
+    c.u64("device")?;
+    let device = &row[device_at..c.at];
+    comma(&mut c, "device")?;
+    let op_at = c.at;
+    let op = rwbs(c.until(b',')).ok_or_else(|| RowError::new(Reason::Operation, "rw_flag", op_at, RWBS))?;
+    c.pass(b',', "rw_flag", "a sector after the operation")?;
+    let sector = amount(&mut c, "sector", super::SECTOR_BYTES)?;
+    comma(&mut c, "sector")?;
+    let size = amount(&mut c, "size", super::SECTOR_BYTES)?;
+    comma(&mut c, "size")?;
+    let time = c.time(TimeUnit::Seconds, "timestamp")?;
+    end(&c)?;
+    let Some(op) = op else { return Ok(Row::Other) };
+    let process = trailing_number(&row[..name_end]).unwrap_or(NO_PROCESS);
+    let raw = request(op, time, sector, size, process)?;
+    Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes of a trace: decompression recognised by its first bytes, a bounded buffer, lines cut out of it without copying.
+//! Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
+
+use std::io::{self, BufReader, Cursor, Read};
+
+/// How a trace is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip, one or several members.
+    Gzip,
+    /// Zstandard, one or several frames.
+    Zstd,
+    /// xz, one or several streams.
+    Xz,
+}
+
+impl Compression {
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::Plain => "not compressed",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Xz => "xz",
+        }
+    }
+
+    fn of(head: &[u8]) -> Compression {
+        match head {
+            [0x1F, 0x8B, ..] => Compression::Gzip,
+            [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
+            [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            _ => Compression::Plain,
+        }
+    }
+}
+
+/// Largest window of a zstd frame: 2^27 bytes, what the `zstd` program accepts by default.
+const ZSTD_WINDOW_LOG: u32 = 27;
+/// Memory that the xz decoder may take; level 9 needs 65 MiB.
+const XZ_MEMORY: u64 = 256 << 20;
+/// Bytes kept at once, at least.
+const BUFFER: usize = 256 << 10;
+
+/// Why no more bytes come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// The end.
+    End,
+    /// More bytes than allowed.
+    Limit,
+    /// The compressed content is cut off or damaged.
+    Damaged(String),
+    /// The system could not read.
+    Io(String),
+}
+
+/// A window over the decompressed bytes.
+pub(super) struct Input {
+    source: Box<dyn Read + Send>,
+    pub(super) compression: Compression,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Offset of `start` from the beginning.
+    pub(super) offset: u64,
+    limit: u64,
+    max_line: usize,
+    stop: Option<Stop>,
+    /// What is in the window belongs to a line that was found too long.
+    in_long_line: bool,
+    /// The last line had no newline.
+    pub(super) unterminated: bool,
+}
+
+/// What [`Input::line`] found.
+pub(super) enum Line {
+    /// A line without its end, as a range of [`Input::bytes`].
+    Text(usize, usize),
+    /// A line longer than the limit.
+    TooLong,
+    /// Nothing more.
+    End,
+}
+
+impl Input {
+    /// Opens the source. Lines longer than `max_line` bytes are not kept; more than `limit` bytes are not delivered.
+    pub(super) fn new(source: Box<dyn Read + Send>, max_line: usize, limit: u64) -> io::Result<Input> {
+        let mut source = source;
+        let mut head = Vec::with_capacity(8);
+        source.by_ref().take(6).read_to_end(&mut head)?;
+        let compression = Compression::of(&head);
+        let whole = Cursor::new(head).chain(source);
+        let source: Box<dyn Read + Send> = match compression {
+            Compression::Plain => Box::new(whole),
+            Compression::Gzip => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole)))
+            }
+            Compression::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, whole))?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Box::new(decoder)
+            }
+            Compression::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)?;
+                let whole = BufReader::with_capacity(BUFFER, whole);
+                Box::new(liblzma::bufread::XzDecoder::new_stream(whole, stream))
+            }
+        };
+        let size = BUFFER.max(max_line.saturating_mul(2)).max(1 << 17);
+        let buffer = vec![0; size];
+        Ok(Input {
+            source,
+            compression,
+            buffer,
+            start: 0,
+            end: 0,
+            offset: 0,
+            limit,
+            max_line,
+            stop: None,
+            in_long_line: false,
+            unterminated: false,
+        })
+    }
+
+    /// What is in the window.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Bytes behind a range that [`Input::line`] gave.
+    #[inline]
+    pub(super) fn slice(&self, from: usize, to: usize) -> &[u8] {
+        &self.buffer[from..to]
+    }
+
+    /// Fills the window as far as it goes.
+    pub(super) fn refill(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.stop.is_none() && self.end < self.buffer.len() {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.stop = Some(Stop::End),
+                Ok(n) if self.offset + (self.end + n) as u64 > self.limit => self.stop = Some(Stop::Limit),
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.raw_os_error().is_some() || self.compression == Compression::Plain => {
+                    self.stop = Some(Stop::Io(e.to_string()));
+                }
+                Err(e) => self.stop = Some(Stop::Damaged(e.to_string())),
+            }
+        }
+    }
+
+    /// Why the content ended; asked after the end.
+    pub(super) fn stop(&self) -> Stop {
+        self.stop.clone().unwrap_or(Stop::End)
+    }
+
+    /// At least `n` bytes in the window, or fewer when there are no more. `n` may not exceed 128 KiB.
+    #[inline]
+    pub(super) fn need(&mut self, n: usize) -> &[u8] {
+        debug_assert!(n <= 1 << 17);
+        if self.end - self.start < n && self.stop.is_none() {
+            self.refill();
+        }
+        self.bytes()
+    }
+
+    /// Passes `n` bytes of the window.
+    #[inline]
+    pub(super) fn skip(&mut self, n: usize) {
+        debug_assert!(n <= self.end - self.start);
+        self.start += n;
+        self.offset += n as u64;
+    }
+
+    /// The next line.
+    #[inline]
+    pub(super) fn line(&mut self) -> Line {
+        if self.in_long_line {
+            self.pass_rest();
+        }
+        if let Some(n) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+            return self.cut(n, n + 1);
+        }
+        self.line_across()
+    }
+
+    #[inline]
+    fn cut(&mut self, n: usize, with_end: usize) -> Line {
+        let from = self.start;
+        self.skip(with_end);
+        if n > self.max_line {
+            return Line::TooLong;
+        }
+        let n = if n > 0 && self.buffer[from + n - 1] == b'\r' { n - 1 } else { n };
+        Line::Text(from, from + n)
+    }
+
+    /// A line that does not end in the window.
+    #[cold]
+    fn line_across(&mut self) -> Line {
+        let seen = self.end - self.start;
+        self.refill();
+        match memchr::memchr(b'\n', &self.buffer[self.start + seen..self.end]) {
+            Some(n) => self.cut(seen + n, seen + n + 1),
+            // Passed over when the next line is asked for: who takes this for an error need not wait for its end.
+            None if self.stop.is_none() => {
+                self.in_long_line = true;
+                Line::TooLong
+            }
+            None if self.start == self.end => Line::End,
+            // A line that is cut off with the content may end in the middle of a number.
+            None if self.stop != Some(Stop::End) => {
+                self.skip(self.end - self.start);
+                Line::End
+            }
+            None => {
+                self.unterminated = true;
+                let n = self.end - self.start;
+                self.cut(n, n)
+            }
+        }
+    }
+
+    /// Passes the rest of a line that is longer than the window.
+    #[cold]
+    fn pass_rest(&mut self) {
+        self.in_long_line = false;
+        while self.start < self.end {
+            match memchr::memchr(b'\n', self.bytes()) {
+                Some(n) => return self.skip(n + 1),
+                None => {
+                    self.skip(self.end - self.start);
+                    self.refill();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the reader says: the account of a trace, and the messages about what it cannot read.
+
+use super::detect::{self, Detected};
+use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
+use super::input::{Input, Stop};
+use super::{Format, Options};
+use readpath_kit::Ns;
+
+/// What reading a trace came to; complete when the reader has ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Lines of text or binary records read, headers and comments included.
+    pub rows: u64,
+    /// Bytes read, after decompression.
+    pub expanded_bytes: u64,
+    /// Requests given out.
+    pub requests: u64,
+    /// Time of the last of them, from the first.
+    pub span: Ns,
+    /// Time of the first as recorded, in nanoseconds of the trace's own clock.
+    pub first_ns: u64,
+    /// Requests with a latency.
+    pub with_latency: u64,
+    /// Rows that came after one with a later time, and were put right.
+    pub inversions: u64,
+    /// How far the furthest of them was behind.
+    pub furthest_inversion: Ns,
+    /// Rows that are no requests: events that do not count, commands that move no data, file management.
+    pub other_rows: u64,
+    /// Requests to devices that were not asked for.
+    pub other_device: u64,
+    /// Completions without their request.
+    pub unmatched_completions: u64,
+    /// Events that the recorder says it lost.
+    pub lost_events: u64,
+    /// The last line had no newline; the trace may be cut off.
+    pub unterminated: bool,
+    /// What a lenient reader left out or, for [`Reason::Order`], moved to the time of the request before.
+    pub skips: Skips,
+}
+
+/// What it means that no more bytes come.
+pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceError> {
+    let (reason, message) = match stop {
+        Stop::End => return None,
+        Stop::Limit => (Reason::Limit, "the content is larger than the limit on expanded bytes".into()),
+        Stop::Damaged(e) => (Reason::Truncated, format!("the compressed content is cut off or damaged: {e}")),
+        Stop::Io(e) => (Reason::Io, format!("cannot be read: {e}")),
+    };
+    Some(TraceError { file: file.into(), place, reason, message })
+}
+
+pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<Format, TraceError> {
+    let head = input.bytes();
+    match detect::format(head) {
+        Detected::Format(format) => Ok(format),
+        Detected::Unsupported(what) => Err(TraceError::of_file(file, Reason::Format, what)),
+        Detected::Unknown => {
+            // With nothing to look at, what ended the input says more.
+            if let Some(e) =
+                stop_error(file, Place::File, &input.stop()).filter(|_| head.is_empty() || !options.lenient)
+            {
+                return Err(e);
+            }
+            if head.trim_ascii().is_empty() {
+                return Err(TraceError::of_file(file, Reason::Empty, "there is nothing in it"));
+            }
+            let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
+            let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
+            let message = format!(
+                "the format is not recognised (it begins with \"{}\"); give the columns of a table, or one of the formats \
+                 {}",
+                excerpt(first),
+                names.join(", ")
+            );
+            Err(TraceError::of_file(file, Reason::Format, message))
+        }
+    }
+}
+
+/// The message about a row, with the shape that rows of the format have, or the format that this row seems to have.
+#[cold]
+pub(super) fn explain(e: &RowError, row: &[u8], format: Format) -> String {
+    let message = e.message(row);
+    if e.reason != Reason::Syntax && e.reason != Reason::Number && e.reason != Reason::Operation {
+        return message;
+    }
+    match detect::row(row) {
+        Some(other) if other != format => {
+            format!("{message}; this is a row of format {}, not {}", other.name(), format.name())
+        }
+        _ => format!("{message}; a row of format {} is {}", format.name(), format.shape()),
+    }
+}

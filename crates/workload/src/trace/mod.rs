@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block traces: read, described, converted and prepared for replay.
+//!
+//! ```text
+//!  bytes ─▶ Reader ─▶ Request ─┬─▶ Analysis ─▶ Info               what the trace is like
+//!  (any Read)                  ├─▶ CsvWriter, FioWriter           the trace in another format
+//!                              └─▶ Prepare ─▶ Replay ─▶ Loaded    what a device of a given size is asked for
+//! ```
+//!
+//! [`Reader`] recognises compression and format, sorts small inversions, and yields [`Request`]s in order of time, the
+//! first at time 0. It takes any `Read` and a name for messages; this part opens no file and reads no clock.
+//! Each module under `formats` knows one format; `docs/formats/block-traces.md` describes them all.
+//!
+//! Bounds: the reader keeps a window of 256 KiB, the decoder's window and `Options::window` requests, whatever the
+//! length of the trace. [`info`] says what an [`Analysis`] keeps; a [`replay::Replay`] keeps two bits for each block of
+//! the device, and [`Loaded`] 16 bytes for each request.
+
+pub mod bench;
+mod detect;
+mod error;
+mod formats;
+pub mod info;
+mod input;
+mod messages;
+mod number;
+mod reader;
+pub mod replay;
+mod window;
+pub mod write;
+
+use readpath_kit::Ns;
+
+use crate::IoKind;
+
+pub use error::{Place, Reason, Skips, TraceError};
+pub use formats::columns::Columns;
+pub use info::{Analysis, Info};
+pub use input::Compression;
+pub use messages::Summary;
+pub use number::TimeUnit;
+pub use reader::Reader;
+pub use replay::{Fit, Loaded, Prepare, Replay, Speed, TimedIo};
+pub use write::{CsvWriter, FioWriter};
+
+/// Bytes of the sector in which Linux and most traces count.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// One request of a trace, as recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// When it was made, from the first request of the trace.
+    pub time: Ns,
+    /// First byte; 0 for a flush.
+    pub offset: u64,
+    /// Length in bytes, at least 1; 0 for a flush. Reads and writes have less than 4 GiB.
+    pub bytes: u64,
+    /// How long it took, where the trace tells.
+    pub latency: Option<Ns>,
+    /// Process or thread that made it, where the trace tells.
+    pub process: Option<u32>,
+    /// What it does.
+    pub kind: IoKind,
+    /// Force unit access.
+    pub fua: bool,
+    /// A write before which everything acknowledged is to be made durable.
+    pub preflush: bool,
+}
+
+impl Request {
+    /// A flush at time 0: something to fill arrays with that [`Reader::fill`] will overwrite.
+    pub const NONE: Request = Request {
+        time: Ns::ZERO,
+        offset: 0,
+        bytes: 0,
+        latency: None,
+        process: None,
+        kind: IoKind::Flush,
+        fua: false,
+        preflush: false,
+    };
+
+    /// What makes this no request that a reader gives after one at `last`.
+    fn fault(&self, last: Ns) -> Option<&'static str> {
+        let size_fits = match self.kind {
+            IoKind::Flush => true,
+            IoKind::Trim => self.bytes > 0,
+            IoKind::Read | IoKind::Write => self.bytes > 0 && self.bytes <= u64::from(u32::MAX),
+        };
+        if self.time < last {
+            return Some("it is earlier than the one before; requests come in order of time");
+        }
+        if !size_fits {
+            return Some("its size is 0, or 4 GiB or more for a read or write");
+        }
+        self.offset.checked_add(self.bytes).is_none().then_some("it ends beyond 2^64 bytes")
+    }
+}
+
+/// A format of traces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Format {
+    /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
+    MsrCambridge,
+    /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
+    Systor17,
+    /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte blocks.
+    CloudPhysics,
+    /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
+    Mobile,
+    /// Text of `blkparse` in its default format.
+    Blkparse,
+    /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
+    Blktrace,
+    /// fio I/O log version 2.
+    FioV2,
+    /// fio I/O log version 3; times in microseconds.
+    FioV3,
+    /// ftrace text with the event `ufshcd_command`.
+    FtraceUfs,
+    /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
+    FtraceBlock,
+    /// Any table of which [`Columns`] says what stands where; with the header of [`CsvWriter`], recognised by itself.
+    Csv,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 11] = [
+        Format::MsrCambridge,
+        Format::Systor17,
+        Format::CloudPhysics,
+        Format::Mobile,
+        Format::Blkparse,
+        Format::Blktrace,
+        Format::FioV2,
+        Format::FioV3,
+        Format::FtraceUfs,
+        Format::FtraceBlock,
+        Format::Csv,
+    ];
+
+    /// Short name, as users give it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::MsrCambridge => "msr",
+            Format::Systor17 => "systor17",
+            Format::CloudPhysics => "cloudphysics",
+            Format::Mobile => "mobile",
+            Format::Blkparse => "blkparse",
+            Format::Blktrace => "blktrace",
+            Format::FioV2 => "fio2",
+            Format::FioV3 => "fio3",
+            Format::FtraceUfs => "ftrace-ufs",
+            Format::FtraceBlock => "ftrace-block",
+            Format::Csv => "csv",
+        }
+    }
+
+    /// The format of that short name.
+    pub fn from_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|f| f.name() == name)
+    }
+
+    /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
+    pub fn names_devices(self) -> bool {
+        self != Format::CloudPhysics
+    }
+
+    /// What a row looks like, for messages.
+    fn shape(self) -> &'static str {
+        match self {
+            Format::MsrCambridge => "timestamp,host,disk,Read|Write,offset,size,response",
+            Format::Systor17 => "Timestamp,Response,IOType,LUN,Offset,Size",
+            Format::CloudPhysics => "version,time,op,size,lbn",
+            Format::Mobile => "process,device,rw_flag,sector,size,timestamp",
+            Format::Blkparse => "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
+            Format::Blktrace => "a record with the magic number 0x65617407",
+            Format::FioV2 => "FILE ACTION [OFFSET LENGTH]",
+            Format::FioV3 => "TIME FILE ACTION [OFFSET LENGTH]",
+            Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
+            Format::FtraceBlock => {
+                "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
+            }
+            Format::Csv => "a row with the given columns",
+        }
+    }
+}
+
+/// Which moment in the life of a request counts as the request, in traces that record several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Event {
+    /// [`Event::Issue`] if the first 256 KiB have one, else [`Event::Queue`], else [`Event::Complete`].
+    #[default]
+    Auto,
+    /// Entering the block layer (`Q`, `block_bio_queue`).
+    Queue,
+    /// Going to the driver (`D`, `block_rq_issue`, `send_req`). Its completion then gives the latency.
+    Issue,
+    /// Coming back (`C`, `block_rq_complete`, `complete_rsp`).
+    Complete,
+}
+
+/// What to do with requests to several devices (disks, logical units, files) in one trace.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Devices {
+    /// There is one; a second one is an error.
+    #[default]
+    Single,
+    /// Only this one, named as in the trace; the others are counted.
+    Named(String),
+    /// All, in one address space, as if they were one device.
+    Merge,
+}
+
+/// How to read a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The format, or `None` to recognise it by the content.
+    pub format: Option<Format>,
+    /// The columns of [`Format::Csv`]; implies that format.
+    pub columns: Option<Columns>,
+    /// What is wrong is skipped and counted instead of ending the reading.
+    pub lenient: bool,
+    /// Which moment is the request.
+    pub event: Event,
+    /// Which devices.
+    pub devices: Devices,
+    /// Bytes in which `ufshcd_command` counts LBA: 4096, or 512 in Linux before 5.14.
+    pub ufs_block_bytes: u32,
+    /// Requests within which rows may be out of order, and within which a completion must follow. Each takes
+    /// about 100 bytes.
+    pub window: usize,
+    /// Longest line in bytes.
+    pub max_line_bytes: usize,
+    /// Most bytes after decompression.
+    pub max_expanded_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            format: None,
+            columns: None,
+            lenient: false,
+            event: Event::Auto,
+            devices: Devices::Single,
+            ufs_block_bytes: 4096,
+            window: 4096,
+            max_line_bytes: 64 << 10,
+            max_expanded_bytes: 1 << 40,
+        }
+    }
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reader: bytes in, requests in order of time out. It joins input, format and window, and decides what a fault
+//! means; what a row means is the formats' business.
+
+use super::detect;
+use super::error::{Place, Reason, RowError, TraceError, excerpt};
+use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, csv, fio, ftrace};
+use super::input::{Compression, Input, Line, Stop};
+use super::messages::{Summary, explain, recognise, stop_error};
+use super::window::Window;
+use super::{Columns, Devices, Event, Format, Options, Request};
+use std::io::Read;
+
+/// Requests taken from the input at a time.
+const BATCH: usize = 256;
+/// Largest reorder window.
+const MAX_WINDOW: usize = 1 << 24;
+/// Bounds of the longest line.
+const LINE_BYTES: std::ops::RangeInclusive<usize> = 64..=16 << 20;
+
+/// Reads one trace. Yields [`Request`]s in order of time, the first at time 0; requests at the same time in the order of
+/// the trace. After an error it yields nothing more.
+///
+/// ```
+/// use readpath_workload::trace::{Options, Reader};
+/// let text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n5,R,4096,4096,,\n9,W,0,512,,\n";
+/// let mut reader = Reader::new("mine.csv", Box::new(text.as_bytes()), &Options::default()).unwrap();
+/// let requests: Result<Vec<_>, _> = reader.by_ref().collect();
+/// assert_eq!(requests.unwrap()[1].time.0, 4);
+/// assert_eq!(reader.summary().requests, 2);
+/// ```
+pub struct Reader {
+    file: String,
+    input: Input,
+    format: Format,
+    lenient: bool,
+    cx: Context,
+    order: blktrace::Order,
+    device_name: blktrace::DeviceName,
+    window: Window,
+    /// Nothing more comes into the window.
+    ended: bool,
+    failed: bool,
+    base: Option<u64>,
+    summary: Summary,
+}
+
+impl Reader {
+    /// Opens a trace called `file` in messages.
+    ///
+    /// # Errors
+    /// When it cannot be read, is empty, its format is not recognised or not the given one, or the options contradict
+    /// each other.
+    pub fn new(file: &str, source: Box<dyn Read + Send>, options: &Options) -> Result<Reader, TraceError> {
+        let wrong = |message: String| TraceError::of_file(file, Reason::Options, message);
+        if options.columns.is_some() && options.format.is_some_and(|f| f != Format::Csv) {
+            let name = options.format.map_or("", Format::name);
+            return Err(wrong(format!("columns go with format csv, not with {name}")));
+        }
+        if options.window > MAX_WINDOW {
+            return Err(wrong(format!("a window of {} requests is more than {MAX_WINDOW}", options.window)));
+        }
+        if !LINE_BYTES.contains(&options.max_line_bytes) {
+            return Err(wrong(format!("the longest line is {} to {} bytes", LINE_BYTES.start(), LINE_BYTES.end())));
+        }
+        if !matches!(options.ufs_block_bytes, 512 | 4096) {
+            return Err(wrong(format!("UFS blocks have 4096 or 512 bytes, not {}", options.ufs_block_bytes)));
+        }
+        let mut input = Input::new(source, options.max_line_bytes, options.max_expanded_bytes)
+            .map_err(|e| TraceError::of_file(file, Reason::Io, format!("cannot be read: {e}")))?;
+        input.refill();
+        let format = match (&options.columns, options.format) {
+            (Some(_), _) => Format::Csv,
+            (None, Some(format)) => format,
+            (None, None) => recognise(file, &input, options)?,
+        };
+        let names_devices = match format {
+            Format::Csv => options.columns.as_ref().is_some_and(Columns::names_devices),
+            other => other.names_devices(),
+        };
+        if matches!(options.devices, Devices::Named(_)) && !names_devices {
+            return Err(wrong(format!("rows of this trace (format {}) name no device to choose by", format.name())));
+        }
+        let event = match options.event {
+            Event::Auto => detect::event(input.bytes(), format),
+            chosen => chosen,
+        };
+        let mut cx = Context::new(Gate::new(&options.devices), event);
+        cx.guessed = options.event == Event::Auto && event != Event::Issue;
+        cx.ufs_block_bytes = u64::from(options.ufs_block_bytes);
+        let order = match blktrace::magic(input.bytes()) {
+            blktrace::Magic::Known(order) => order,
+            _ => blktrace::Order::Little,
+        };
+        let mut reader = Reader {
+            file: file.into(),
+            input,
+            format,
+            lenient: options.lenient,
+            cx,
+            order,
+            device_name: blktrace::DeviceName::default(),
+            window: Window::new(options.window),
+            ended: false,
+            failed: false,
+            base: None,
+            summary: Summary::default(),
+        };
+        reader.header(options.columns.as_ref())?;
+        Ok(reader)
+    }
+
+    /// The format that was recognised or given.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The compression that was recognised.
+    pub fn compression(&self) -> Compression {
+        self.input.compression
+    }
+
+    /// Which event counts as the request, in formats that have several.
+    pub fn event(&self) -> Event {
+        self.cx.event
+    }
+
+    /// What reading came to so far.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The next requests; how many. Fewer than `out` has room for only at the end.
+    ///
+    /// # Errors
+    /// The first fault, with its place, and then nothing more, not even what was read before it; in a lenient reader only what cannot be skipped: failing input, exceeded limits,
+    /// a trace without any request.
+    pub fn fill(&mut self, out: &mut [Request]) -> Result<usize, TraceError> {
+        let mut n = 0;
+        while n < out.len() && !self.failed {
+            let Some((raw, latency)) = self.window.pop(self.ended) else {
+                if self.ended {
+                    break;
+                }
+                self.read_rows().inspect_err(|_| self.failed = true)?;
+                continue;
+            };
+            let base = *self.base.get_or_insert_with(|| {
+                self.summary.first_ns = raw.time;
+                raw.time
+            });
+            out[n] = raw.request(base, latency);
+            self.summary.span = out[n].time;
+            self.summary.with_latency += u64::from(out[n].latency.is_some());
+            n += 1;
+        }
+        self.summary.requests += n as u64;
+        if n == 0 && !out.is_empty() && !self.failed && self.summary.requests == 0 {
+            self.failed = true;
+            return Err(self.nothing());
+        }
+        Ok(n)
+    }
+
+    #[cold]
+    fn nothing(&self) -> TraceError {
+        let s = &self.summary;
+        let skipped = match s.skips.iter().next() {
+            Some((_, _, Place::Line(line), example)) => format!("; first skipped: line {line}, {example}"),
+            Some((_, _, Place::Byte(byte), example)) => format!("; first skipped: byte {byte}, {example}"),
+            _ => String::new(),
+        };
+        let message = format!(
+            "there is no request: of {} rows, {} are no requests, {} are for other devices, {} were skipped{skipped}",
+            s.rows,
+            s.other_rows,
+            s.other_device,
+            s.skips.total()
+        );
+        TraceError::of_file(&self.file, Reason::Empty, message)
+    }
+
+    /// Passes a byte order mark, a header or the line with the version; resolves names of columns.
+    fn header(&mut self, columns: Option<&Columns>) -> Result<(), TraceError> {
+        if self.input.bytes().starts_with(b"\xEF\xBB\xBF") {
+            self.input.skip(3);
+        }
+        let bytes = self.input.bytes();
+        let first = &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())];
+        let first = first.strip_suffix(b"\r").unwrap_or(first);
+        let header = match self.format {
+            Format::Csv => {
+                let own = Columns::own();
+                let (resolved, header) = columns.unwrap_or(&own).resolve(first).map_err(|m| self.at_start(m))?;
+                self.cx.columns = Some(resolved);
+                header
+            }
+            Format::FioV2 | Format::FioV3 => match fio::announced(first) {
+                Some(Ok(format)) if format == self.format => true,
+                _ => {
+                    let version = if self.format == Format::FioV2 { 2 } else { 3 };
+                    return Err(self
+                        .at_start(format!("expected \"fio version {version} iolog\", found \"{}\"", excerpt(first))));
+                }
+            },
+            Format::Blktrace => false,
+            _ => csv::is_header(first),
+        };
+        if header {
+            self.summary.rows = 1;
+            self.input.line();
+        }
+        Ok(())
+    }
+
+    fn at_start(&self, message: String) -> TraceError {
+        TraceError { file: self.file.clone(), place: Place::Line(1), reason: Reason::Format, message }
+    }
+
+    fn read_rows(&mut self) -> Result<(), TraceError> {
+        let result = match self.format {
+            Format::MsrCambridge => self.text(csv::msr),
+            Format::Systor17 => self.text(csv::systor),
+            Format::CloudPhysics => self.text(csv::cloudphysics),
+            Format::Mobile => self.text(csv::mobile),
+            Format::Blkparse => self.text(blkparse::row),
+            Format::Blktrace => self.records(),
+            Format::FioV2 => self.text(fio::v2),
+            Format::FioV3 => self.text(fio::v3),
+            Format::FtraceUfs => self.text(ftrace::ufs),
+            Format::FtraceBlock => self.text(ftrace::block),
+            Format::Csv => self.text(columns::row),
+        };
+        let s = &mut self.summary;
+        s.expanded_bytes = self.input.offset;
+        s.inversions = self.window.inversions;
+        s.furthest_inversion = self.window.furthest;
+        s.unmatched_completions = self.window.unmatched;
+        s.unterminated = self.input.unterminated;
+        result
+    }
+
+    /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
+    #[inline(always)]
+    fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
+        let target = self.window.len() + BATCH;
+        while self.window.len() < target && !self.ended {
+            match self.input.line() {
+                Line::Text(from, to) => {
+                    self.summary.rows += 1;
+                    match parse(self.input.slice(from, to), &mut self.cx) {
+                        Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
+                        Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => {
+                            self.window.push_issued(raw, key);
+                        }
+                        Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
+                        Err(e) => {
+                            let row = self.input.slice(from, to);
+                            if row.trim_ascii().is_empty() || row[0] == b'#' {
+                                self.summary.other_rows += 1;
+                            } else if !self.lenient || !self.summary.skips.again(e.reason) {
+                                let message = explain(&e, row, self.format);
+                                self.fault(e.reason, Place::Line(self.summary.rows), message)?;
+                            }
+                        }
+                    }
+                }
+                Line::TooLong => {
+                    self.summary.rows += 1;
+                    let message = "the line is longer than the limit; this is no text of the format".to_owned();
+                    self.fault(Reason::LongLine, Place::Line(self.summary.rows), message)?;
+                }
+                Line::End => return self.end(Place::Line(self.summary.rows + 1)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads binary records likewise.
+    fn records(&mut self) -> Result<(), TraceError> {
+        let target = self.window.len() + BATCH;
+        while self.window.len() < target && !self.ended {
+            let place = Place::Byte(self.input.offset);
+            let bytes = self.input.need(blktrace::RECORD_BYTES);
+            if bytes.is_empty() {
+                return self.end(place);
+            }
+            if !matches!(blktrace::magic(bytes), blktrace::Magic::Known(o) if o == self.order) {
+                let message = explain(&blktrace::bad_magic(), bytes, self.format);
+                self.fault(Reason::Syntax, place, message)?;
+                self.resynchronise();
+                continue;
+            }
+            let Some(record) = bytes.first_chunk() else { return self.cut(place) };
+            let record = blktrace::Record::parse(record, self.order);
+            let whole = blktrace::RECORD_BYTES + record.payload;
+            if self.input.need(whole).len() < whole {
+                return self.cut(place);
+            }
+            self.input.skip(whole);
+            self.summary.rows += 1;
+            match record.row(&mut self.cx, &mut self.device_name) {
+                Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
+                Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => self.window.push_issued(raw, key),
+                Ok(row) => self.unusual(row, place)?,
+                Err(e) => {
+                    let message = if e.reason == Reason::Syntax || e.reason == Reason::Device {
+                        format!("expected {}", e.expected)
+                    } else {
+                        format!("{}: expected {}", e.field, e.expected)
+                    };
+                    self.fault(e.reason, place, message)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the next record after a damaged one.
+    fn resynchronise(&mut self) {
+        let magic = blktrace::magic_bytes(self.order);
+        self.input.skip(1);
+        loop {
+            let bytes = self.input.need(blktrace::RECORD_BYTES);
+            let left = bytes.len();
+            match memchr::memmem::find(bytes, &magic) {
+                Some(n) => return self.input.skip(n),
+                None if left < blktrace::RECORD_BYTES => return self.input.skip(left),
+                // The magic number may have begun in the last three bytes.
+                None => self.input.skip(left - 3),
+            }
+        }
+    }
+
+    /// The content ends inside a record.
+    fn cut(&mut self, place: Place) -> Result<(), TraceError> {
+        self.ended = true;
+        let message = match self.input.stop() {
+            Stop::End => format!("the record is cut off; {} bytes are left", self.input.bytes().len()),
+            _ => return self.end(place),
+        };
+        self.fault(Reason::Truncated, place, message)
+    }
+
+    #[cold]
+    fn unusual(&mut self, row: Row, place: Place) -> Result<(), TraceError> {
+        let (raw, key): (Raw, Option<u64>) = match row {
+            Row::Complete { key, time } => {
+                self.window.complete(key, time);
+                self.summary.other_rows += 1;
+                return Ok(());
+            }
+            Row::Other => {
+                self.summary.other_rows += 1;
+                return Ok(());
+            }
+            Row::OtherDevice => {
+                self.summary.other_device += 1;
+                return Ok(());
+            }
+            Row::Lost(n) => {
+                self.summary.lost_events = self.summary.lost_events.saturating_add(n);
+                return Ok(());
+            }
+            Row::End => {
+                self.ended = true;
+                return Ok(());
+            }
+            Row::Request(raw) => (raw, None),
+            Row::Issue(raw, key) => (raw, Some(key)),
+        };
+        let message = format!(
+            "this row is {} earlier than one that is more than the reorder window before it; sort the trace, or make the \
+             window larger",
+            self.window.late_by(raw.time).unwrap_or_default()
+        );
+        self.fault(Reason::Order, place, message)?;
+        let raw = Raw { time: self.window.given(), ..raw };
+        match key {
+            Some(key) => self.window.push_issued(raw, key),
+            None => self.window.push(raw),
+        }
+        Ok(())
+    }
+
+    /// Counts a fault if it may be skipped, else ends the reading with it.
+    #[cold]
+    fn fault(&mut self, reason: Reason, place: Place, message: String) -> Result<(), TraceError> {
+        if self.lenient && self.summary.skips.note(reason, place, || message.clone()) {
+            return Ok(());
+        }
+        Err(TraceError { file: self.file.clone(), place, reason, message })
+    }
+
+    /// No more bytes come.
+    fn end(&mut self, place: Place) -> Result<(), TraceError> {
+        self.ended = true;
+        match stop_error(&self.file, place, &self.input.stop()) {
+            None => Ok(()),
+            Some(e) => self.fault(e.reason, e.place, e.message),
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut one = [Request::NONE];
+        match self.fill(&mut one) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(one[0])),
+            Err(e) => Some(Err(e)),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A trace made into requests for a device of a given size: whole blocks, at most so long, on the device, at times that
+//! may be scaled and whose pauses may be cut. It knows sizes and times; when a request is sent is up to the runner.
+
+mod timed;
+
+use super::{Reason, Request, SECTOR_BYTES, TraceError};
+use crate::IoKind;
+use readpath_kit::{BLOCK_BYTES, Ns};
+use timed::ranges;
+
+pub use timed::{Prepared, Speed, TimedIo};
+
+/// What to do with addresses beyond the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Fit {
+    /// An error that says how large the device has to be.
+    #[default]
+    Refuse,
+    /// Take the address modulo the device: different blocks of the trace become one. The result is no longer that
+    /// trace; [`Prepared::warnings`] says so.
+    Fold,
+}
+
+/// How a trace is prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prepare {
+    /// Blocks of 4 KiB on the device, at least 1.
+    pub device_blocks: u32,
+    /// Sectors of 512 bytes added to every address, 0 to 7. Puts right what was recorded behind a partition table that
+    /// is not aligned to 4 KiB: [`super::Info::phases`] tells.
+    pub shift_sectors: u8,
+    /// What to do with addresses beyond.
+    pub fit: Fit,
+    /// Longer pauses between two requests are cut to this, before [`Prepare::speed`] applies.
+    pub max_idle: Option<Ns>,
+    /// Change of speed.
+    pub speed: Speed,
+    /// Longest request in blocks, at least 1; longer ones become several at the same time.
+    pub max_blocks: u16,
+}
+
+impl Prepare {
+    /// For a device of this size: nothing folded, times as recorded, requests of up to 512 KiB.
+    pub fn new(device_blocks: u32) -> Prepare {
+        Prepare {
+            device_blocks,
+            shift_sectors: 0,
+            fit: Fit::Refuse,
+            max_idle: None,
+            speed: Speed::RECORDED,
+            max_blocks: 128,
+        }
+    }
+
+    /// Prepares `requests` (such as a [`super::Reader`]) one by one. `file` is named in errors.
+    ///
+    /// # Errors
+    /// A device or a longest request of no blocks, a shift of a block or more.
+    pub fn requests<I>(self, file: &str, requests: I) -> Result<Replay<I::IntoIter>, TraceError>
+    where
+        I: IntoIterator<Item = Result<Request, TraceError>>,
+    {
+        if self.device_blocks == 0 || self.max_blocks == 0 {
+            let message = "the device and the longest request must have at least one block of 4 KiB";
+            return Err(TraceError::of_file(file, Reason::Options, message));
+        }
+        if u64::from(self.shift_sectors) * SECTOR_BYTES >= u64::from(BLOCK_BYTES) {
+            let message = format!("addresses can be shifted by 0 to 7 sectors, not by {}", self.shift_sectors);
+            return Err(TraceError::of_file(file, Reason::Options, message));
+        }
+        let words = self.device_blocks.div_ceil(64) as usize;
+        Ok(Replay {
+            file: file.into(),
+            requests: requests.into_iter(),
+            how: self,
+            rest: None,
+            clock: 0,
+            last: Ns::ZERO,
+            known: vec![0; words],
+            preload: vec![0; words],
+            prepared: Prepared::default(),
+            failed: false,
+        })
+    }
+}
+
+/// What is left of a request.
+struct Rest {
+    time: Ns,
+    /// Blocks of the trace's address space.
+    block: u64,
+    blocks: u64,
+    kind: IoKind,
+    flags: u8,
+    /// Flag of the last piece.
+    last: u8,
+}
+
+/// Requests to the device, made one at a time from those of a trace.
+pub struct Replay<I> {
+    file: String,
+    requests: I,
+    how: Prepare,
+    rest: Option<Rest>,
+    /// Time of the trace with pauses cut.
+    clock: u64,
+    /// Time of the request before, as recorded.
+    last: Ns,
+    /// Blocks whose content the trace decides from now on, or which are in `preload`.
+    known: Vec<u64>,
+    preload: Vec<u64>,
+    prepared: Prepared,
+    failed: bool,
+}
+
+impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
+    /// What preparing came to so far.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// Blocks that were read (or written in part) before they were written or discarded as a whole, as ranges (first
+    /// block, blocks) in order: what the device has to hold before the replay begins. Complete at the end.
+    pub fn preload(&self) -> Vec<(u32, u32)> {
+        ranges(&self.preload)
+    }
+
+    /// The requests that this part was made from.
+    pub fn into_inner(self) -> I {
+        self.requests
+    }
+
+    fn error(&self, reason: Reason, message: String) -> TraceError {
+        TraceError::of_file(&self.file, reason, format!("request {}: {message}", self.prepared.requests))
+    }
+
+    /// Times, blocks and flags of a request; nothing when it is left out.
+    fn begin(&mut self, r: &Request) -> Result<Option<Rest>, TraceError> {
+        self.prepared.requests += 1;
+        if let Some(fault) = r.fault(self.last) {
+            return Err(self.error(Reason::Range, fault.into()));
+        }
+        let p = &mut self.prepared;
+        let mut gap = r.time.saturating_sub(self.last);
+        self.last = r.time;
+        if let Some(most) = self.how.max_idle.filter(|&most| gap > most) {
+            p.cut_pauses += 1;
+            p.cut_time += gap - most;
+            gap = most;
+        }
+        self.clock += gap.0;
+        let Some(time) = self.how.speed.apply(self.clock).map(Ns) else {
+            return Err(self.error(Reason::Range, "its time at this speed is beyond 2^64 ns; cut pauses".into()));
+        };
+        p.end = time;
+        let size = u64::from(BLOCK_BYTES);
+        let shift = u64::from(self.how.shift_sectors) * SECTOR_BYTES;
+        let Some(to) = r.offset.saturating_add(r.bytes).checked_add(shift) else {
+            return Err(self.error(Reason::Range, "it ends beyond 2^64 bytes".into()));
+        };
+        let from = to - r.bytes;
+        let (first_partial, last_partial) = (!from.is_multiple_of(size), !to.is_multiple_of(size));
+        let (start, end) = (from / size, to.div_ceil(size));
+        let mut rest = Rest { time, block: start, blocks: end - start, kind: r.kind, flags: 0, last: 0 };
+        rest.flags |= if r.fua { TimedIo::FUA } else { 0 } | if r.preflush { TimedIo::PREFLUSH } else { 0 };
+        match r.kind {
+            IoKind::Flush => return Ok(Some(Rest { block: 0, blocks: 0, ..rest })),
+            IoKind::Read => p.rounded_reads += u64::from(first_partial || last_partial),
+            IoKind::Write if first_partial || last_partial => {
+                rest.flags |= if first_partial { TimedIo::PARTIAL_FIRST } else { 0 };
+                rest.last = if last_partial { TimedIo::PARTIAL_LAST } else { 0 };
+                p.partial_writes += 1;
+                p.partial_blocks +=
+                    if rest.blocks == 1 { 1 } else { u64::from(first_partial) + u64::from(last_partial) };
+            }
+            IoKind::Write => {}
+            IoKind::Trim => {
+                let (start, end) = (from.div_ceil(size), to / size);
+                if start >= end {
+                    p.dropped_trims += 1;
+                    return Ok(None);
+                }
+                p.rounded_trims += u64::from(first_partial || last_partial);
+                (rest.block, rest.blocks) = (start, end - start);
+            }
+        }
+        let device = u64::from(self.how.device_blocks);
+        if rest.block + rest.blocks > device {
+            if self.how.fit == Fit::Refuse {
+                let message = format!(
+                    "it ends at byte {}, beyond the device of {} bytes; take a device of at least {} bytes, or have \
+                     addresses folded",
+                    to,
+                    device * size,
+                    (rest.block + rest.blocks) * size
+                );
+                return Err(self.error(Reason::Range, message));
+            }
+            p.folded += 1;
+            rest.flags |= TimedIo::FOLDED;
+            if rest.blocks > device {
+                if r.kind != IoKind::Trim {
+                    let message = format!("its {} bytes are more than the device has", r.bytes);
+                    return Err(self.error(Reason::Range, message));
+                }
+                p.shortened_trims += 1;
+                rest.blocks = device;
+            }
+        }
+        Ok(Some(rest))
+    }
+
+    /// The next piece of a request, and what is left after it.
+    fn piece(&mut self, mut rest: Rest) -> TimedIo {
+        let device = u64::from(self.how.device_blocks);
+        let block = rest.block % device;
+        let blocks = rest.blocks.min(u64::from(self.how.max_blocks)).min(device - block);
+        rest.blocks -= blocks;
+        rest.block += blocks;
+        let mut flags = rest.flags;
+        if rest.blocks == 0 {
+            flags |= rest.last;
+        }
+        self.prepared.ios += 1;
+        let io = TimedIo { time: rest.time, block: block as u32, blocks: blocks as u16, kind: rest.kind, flags };
+        self.note_content(&io);
+        if rest.blocks > 0 {
+            self.prepared.split += u64::from(flags & TimedIo::CONTINUED == 0);
+            let once = TimedIo::PREFLUSH | TimedIo::PARTIAL_FIRST;
+            rest.flags = rest.flags & !once | TimedIo::CONTINUED;
+            self.rest = Some(rest);
+        }
+        io
+    }
+
+    /// Keeps track of blocks whose content is wanted before the trace gives it.
+    fn note_content(&mut self, io: &TimedIo) {
+        let (first, end) = (io.block, io.block + u32::from(io.blocks));
+        let wanted = |w: usize, mask: u64, known: &mut [u64], preload: &mut [u64]| {
+            preload[w] |= mask & !known[w];
+            known[w] |= mask;
+        };
+        if io.partial_first() {
+            wanted(first as usize / 64, 1 << (first % 64), &mut self.known, &mut self.preload);
+        }
+        if io.partial_last() {
+            wanted((end - 1) as usize / 64, 1 << ((end - 1) % 64), &mut self.known, &mut self.preload);
+        }
+        let mut at = first;
+        while at < end {
+            let (w, low) = (at as usize / 64, at % 64);
+            let high = if (end - 1) as usize / 64 == w { (end - 1) % 64 } else { 63 };
+            let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
+            match io.kind {
+                IoKind::Read => wanted(w, mask, &mut self.known, &mut self.preload),
+                _ => self.known[w] |= mask,
+            }
+            at += high - low + 1;
+        }
+    }
+}
+
+impl<I: Iterator<Item = Result<Request, TraceError>>> Iterator for Replay<I> {
+    type Item = Result<TimedIo, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(rest) = self.rest.take() {
+            return Some(Ok(self.piece(rest)));
+        }
+        while !self.failed {
+            let request = match self.requests.next()? {
+                Ok(request) => request,
+                Err(e) => {
+                    self.failed = true;
+                    return Some(Err(e));
+                }
+            };
+            match self.begin(&request) {
+                Ok(Some(rest)) => return Some(Ok(self.piece(rest))),
+                Ok(None) => {}
+                Err(e) => {
+                    self.failed = true;
+                    return Some(Err(e));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A prepared trace in memory.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The requests, in order of time.
+    pub ios: Vec<TimedIo>,
+    /// Blocks that the device has to hold before the replay begins: first block and how many, in order.
+    pub preload: Vec<(u32, u32)>,
+    /// What preparing came to.
+    pub prepared: Prepared,
+}
+
+impl Loaded {
+    /// Takes all of `replay`, which is left empty so that its reader can still be asked for its summary.
+    ///
+    /// # Errors
+    /// Those of the trace, and more than `max_ios` requests (16 bytes each).
+    pub fn load<I>(replay: &mut Replay<I>, max_ios: usize) -> Result<Loaded, TraceError>
+    where
+        I: Iterator<Item = Result<Request, TraceError>>,
+    {
+        let mut ios = Vec::new();
+        while let Some(io) = replay.next() {
+            if ios.len() == max_ios {
+                let message = format!("more than {max_ios} requests do not fit into memory; raise the limit");
+                return Err(replay.error(Reason::Limit, message));
+            }
+            ios.push(io?);
+        }
+        Ok(Loaded { ios, preload: replay.preload(), prepared: replay.prepared })
+    }
+
+    /// Blocks to preload in all.
+    pub fn preload_blocks(&self) -> u64 {
+        self.preload.iter().map(|r| u64::from(r.1)).sum()
+    }
+}

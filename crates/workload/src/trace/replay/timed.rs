@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a prepared trace consists of: requests of 16 bytes, the account of what was changed, exact speeds.
+
+use crate::{Io, IoKind};
+use readpath_kit::Ns;
+use std::fmt;
+
+/// A change of speed as a fraction, so that times stay exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Speed {
+    times: u32,
+    over: u32,
+}
+
+impl Speed {
+    /// As recorded.
+    pub const RECORDED: Speed = Speed { times: 1, over: 1 };
+
+    /// `times / over` times as fast as recorded.
+    ///
+    /// # Errors
+    /// When one of them is zero.
+    pub fn new(times: u32, over: u32) -> Result<Speed, String> {
+        if times == 0 || over == 0 {
+            return Err("a speed is larger than zero, such as 2 or 0.5".into());
+        }
+        Ok(Speed { times, over })
+    }
+
+    /// Reads a decimal number such as `2`, `0.5` or `1.25`, with at most 6 decimals.
+    ///
+    /// # Errors
+    /// Says what would be right.
+    pub fn parse(text: &str) -> Result<Speed, String> {
+        let wrong = || format!("\"{text}\" is not a speed such as 2 or 0.5 (at most 6 decimals, up to 4294)");
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+        if whole.is_empty() || !digits(whole) || !digits(decimals) || decimals.len() > 6 || text.ends_with('.') {
+            return Err(wrong());
+        }
+        let over = 10u32.pow(decimals.len() as u32);
+        let whole: u32 = whole.parse().map_err(|_| wrong())?;
+        let part: u32 = if decimals.is_empty() { 0 } else { decimals.parse().map_err(|_| wrong())? };
+        let times = whole.checked_mul(over).and_then(|t| t.checked_add(part)).ok_or_else(wrong)?;
+        Speed::new(times, over)
+    }
+
+    pub(super) fn apply(self, time: u64) -> Option<u64> {
+        u64::try_from(u128::from(time) * u128::from(self.over) / u128::from(self.times)).ok()
+    }
+}
+
+/// One request to the device and its time: 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TimedIo {
+    /// When, from the first.
+    pub time: Ns,
+    /// First block of 4 KiB.
+    pub block: u32,
+    /// Blocks; 0 for a flush.
+    pub blocks: u16,
+    /// What to do.
+    pub kind: IoKind,
+    pub(super) flags: u8,
+}
+
+impl TimedIo {
+    pub(super) const FUA: u8 = 1;
+    pub(super) const PREFLUSH: u8 = 2;
+    pub(super) const PARTIAL_FIRST: u8 = 4;
+    pub(super) const PARTIAL_LAST: u8 = 8;
+    pub(super) const FOLDED: u8 = 16;
+    pub(super) const CONTINUED: u8 = 32;
+
+    /// The request as streams give them.
+    pub fn io(&self) -> Io {
+        Io { block: self.block, blocks: self.blocks, kind: self.kind, fua: self.fua() }
+    }
+
+    /// Force unit access.
+    pub fn fua(&self) -> bool {
+        self.flags & Self::FUA != 0
+    }
+
+    /// A flush is to be made before this write.
+    pub fn preflush(&self) -> bool {
+        self.flags & Self::PREFLUSH != 0
+    }
+
+    /// The first block is written in part only: it has to be read first.
+    pub fn partial_first(&self) -> bool {
+        self.flags & Self::PARTIAL_FIRST != 0
+    }
+
+    /// The last block is written in part only: it has to be read first. With a single block it may be the same one.
+    pub fn partial_last(&self) -> bool {
+        self.flags & Self::PARTIAL_LAST != 0
+    }
+
+    /// The address was beyond the device.
+    pub fn folded(&self) -> bool {
+        self.flags & Self::FOLDED != 0
+    }
+
+    /// This is a later piece of a request that was split; it belongs to the piece before.
+    pub fn continued(&self) -> bool {
+        self.flags & Self::CONTINUED != 0
+    }
+}
+
+impl fmt::Debug for TimedIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} {}+{} flags {:02x}", self.time, self.kind, self.block, self.blocks, self.flags)
+    }
+}
+
+/// What preparing came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Prepared {
+    /// Requests of the trace.
+    pub requests: u64,
+    /// Requests to the device.
+    pub ios: u64,
+    /// Requests that were split because they were too long, or because folding put their end at the device's beginning.
+    pub split: u64,
+    /// Requests beyond the device that were folded onto it.
+    pub folded: u64,
+    /// Reads that were rounded outwards to whole blocks.
+    pub rounded_reads: u64,
+    /// Writes whose first or last block is partial: the device (or the host) has to read, modify and write.
+    pub partial_writes: u64,
+    /// Such blocks.
+    pub partial_blocks: u64,
+    /// Trims that were rounded inwards.
+    pub rounded_trims: u64,
+    /// Trims that contain no whole block and were left out.
+    pub dropped_trims: u64,
+    /// Trims longer than the device that were shortened to it (with [`super::Fit::Fold`]).
+    pub shortened_trims: u64,
+    /// Pauses that were cut.
+    pub cut_pauses: u64,
+    /// Time that was cut out of them, as recorded.
+    pub cut_time: Ns,
+    /// Time of the last request.
+    pub end: Ns,
+}
+
+impl Prepared {
+    /// What the reader of a result has to know.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut list = Vec::new();
+        let mut note = |n: u64, text: &str| {
+            if n > 0 {
+                list.push(format!("{n} of {} requests {text}", self.requests));
+            }
+        };
+        note(self.folded, "lie beyond the device and were FOLDED onto it: different blocks of the trace became one");
+        note(self.partial_writes, "write parts of blocks: each such block has to be read first");
+        note(self.rounded_reads, "read parts of blocks and were rounded outwards to 4 KiB");
+        note(self.rounded_trims + self.dropped_trims, "discard parts of blocks and were rounded inwards or left out");
+        note(self.shortened_trims, "discard more than the device and were shortened to it");
+        if self.cut_pauses > 0 {
+            list.push(format!("{} pauses were cut by {} in all", self.cut_pauses, self.cut_time));
+        }
+        list
+    }
+}
+
+/// Runs of ones.
+pub(super) fn ranges(bits: &[u64]) -> Vec<(u32, u32)> {
+    let mut list: Vec<(u32, u32)> = Vec::new();
+    for (w, &word) in bits.iter().enumerate() {
+        let mut left = word;
+        while left != 0 {
+            let low = left.trailing_zeros();
+            let run = (left >> low).trailing_ones();
+            let block = w as u32 * 64 + low;
+            match list.last_mut() {
+                Some((first, blocks)) if *first + *blocks == block => *blocks += run,
+                _ => list.push((block, run)),
+            }
+            left &= if low + run == 64 { 0 } else { u64::MAX << (low + run) };
+        }
+    }
+    list
+}

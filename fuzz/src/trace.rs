@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block traces that somebody recorded, or made up.
+
+use readpath_workload::IoKind;
+use readpath_workload::trace::{
+    Analysis, Columns, CsvWriter, Fit, Format, Loaded, Options, Prepare, Reader, Request, TraceError,
+};
+use std::io::Cursor;
+
+/// Small limits, so that an input does not take long.
+fn options(lenient: bool) -> Options {
+    Options { lenient, window: 64, max_expanded_bytes: 1 << 20, ..Options::default() }
+}
+
+fn read(data: &[u8], options: &Options) -> Result<Vec<Request>, TraceError> {
+    let mut reader = Reader::new("fuzz", Box::new(Cursor::new(data.to_vec())), options)?;
+    let requests = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let summary = reader.summary();
+    assert_eq!(summary.requests, requests.len() as u64);
+    assert!(!requests.is_empty(), "an empty trace is an error");
+    assert_eq!(requests[0].time.0, 0);
+    assert!(requests.is_sorted_by_key(|r| r.time));
+    for r in &requests {
+        assert!((r.kind == IoKind::Flush) == (r.bytes == 0), "{r:?}");
+        assert!(r.offset.checked_add(r.bytes).is_some(), "{r:?}");
+    }
+    assert!(options.lenient || summary.skips.total() == 0);
+    Ok(requests)
+}
+
+/// What holds for every trace that can be read.
+fn check(requests: &[Request]) {
+    let mut writer = CsvWriter::new("fuzz", Vec::new()).expect("a vector");
+    requests.iter().for_each(|r| writer.write(r).expect("a vector"));
+    let written = writer.finish().expect("a vector");
+    assert_eq!(read(&written, &Options::default()).expect("what we wrote"), requests);
+
+    let mut analysis = Analysis::new(&Analysis::MAP_SPANS, 64 << 20).expect("spans");
+    if requests.iter().try_for_each(|r| analysis.add(r)).is_ok() {
+        let info = analysis.finish();
+        assert_eq!(info.requests(), requests.len() as u64);
+        let f = info.footprint;
+        assert!(f.blocks_only_read <= f.blocks_read_first && f.blocks_read_first <= f.blocks_read);
+        assert_eq!(f.blocks, f.blocks_only_read + f.blocks_written);
+        for reuse in &info.reuse {
+            assert_eq!(reuse.hits.last().copied().unwrap_or(0), reuse.accesses - reuse.pages);
+        }
+        assert_eq!(info.timeline.slots.iter().map(|s| s.requests).sum::<u64>(), requests.len() as u64);
+    }
+
+    let how = Prepare { fit: Fit::Fold, ..Prepare::new(1 << 18) };
+    let mut replay = how.requests("fuzz", requests.iter().copied().map(Ok)).expect("a device");
+    if let Ok(loaded) = Loaded::load(&mut replay, 1 << 16) {
+        for io in &loaded.ios {
+            assert!((io.kind == IoKind::Flush) == (io.blocks == 0), "{io:?}");
+            assert!(u64::from(io.block) + u64::from(io.blocks) <= 1 << 18, "{io:?}");
+            assert!(io.blocks <= how.max_blocks);
+        }
+        assert!(loaded.preload_blocks() <= 1 << 18);
+    }
+}
+
+fn both(data: &[u8], options: impl Fn(bool) -> Options) {
+    let strict = read(data, &options(false));
+    let lenient = read(data, &options(true));
+    if let Ok(requests) = &strict {
+        assert_eq!(lenient.as_ref(), Ok(requests), "nothing to skip");
+        check(requests);
+    } else if let Ok(requests) = &lenient {
+        check(requests);
+    }
+    for e in [strict.err(), lenient.err()].into_iter().flatten() {
+        assert!(!e.message.is_empty());
+    }
+}
+
+/// A trace, of the format that it seems to have and, leniently, of every other.
+pub fn trace(data: &[u8]) {
+    both(data, options);
+    for format in Format::ALL {
+        let _ = read(data, &Options { format: Some(format), ..options(true) });
+    }
+}
+
+/// A first line that describes columns, and a table.
+pub fn trace_columns(data: &[u8]) {
+    let end = data.iter().position(|&b| b == b'\n').unwrap_or(data.len());
+    let Ok(spec) = std::str::from_utf8(&data[..end]) else { return };
+    match Columns::parse(spec) {
+        Ok(columns) => both(&data[(end + 1).min(data.len())..], |lenient| Options {
+            columns: Some(columns.clone()),
+            ..options(lenient)
+        }),
+        Err(e) => assert!(e.starts_with("columns: ")),
+    }
+}
