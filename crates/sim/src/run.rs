@@ -404,7 +404,7 @@ pub(crate) fn io_error(io: Io, sense: readpath_host::SenseData, at: Ns) -> RunEr
     let meaning = match (sense.key, sense.asc, sense.ascq) {
         (5, 0x21, _) => "beyond the logical unit",
         (7, 0x27, 7) => {
-            "no erased flash is left: garbage collection is not built yet; write less or give the device more spare blocks"
+            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its capacity"
         }
         _ => "see SPC-4",
     };
