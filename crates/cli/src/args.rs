@@ -24,6 +24,11 @@ pub enum Command {
     Iozone(Iozone),
     /// Run a fio job file on a modelled device
     Fio(Fio),
+    /// Replay recorded block traces on a modelled device
+    Replay(Replay),
+    /// Describe block traces and convert them
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// List, show, check and fit device presets
     #[command(subcommand)]
     Device(DeviceCommand),
@@ -162,6 +167,150 @@ pub struct Fio {
     /// Print to FILE instead of the terminal, in any format
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// How block traces are read.
+#[derive(Args, Debug)]
+pub struct TraceInput {
+    /// Format, where it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3, ftrace-ufs,
+    /// ftrace-block, csv
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+    /// Columns of a table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
+    #[arg(long, value_name = "DESCRIPTION")]
+    pub columns: Option<String>,
+    /// Leave out rows that cannot be read, and count them, instead of refusing the trace
+    #[arg(long)]
+    pub lenient: bool,
+    /// Take only requests to this device, named as in the trace
+    #[arg(long, value_name = "NAME", conflicts_with = "merge_devices")]
+    pub trace_device: Option<String>,
+    /// Take requests to all devices as if they were one
+    #[arg(long)]
+    pub merge_devices: bool,
+}
+
+/// When a replay submits requests.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplayMode {
+    /// At their times, however many are outstanding
+    Timed,
+    /// In order, keeping a number of requests outstanding
+    Closed,
+}
+
+/// In which order blocks that were read but never written lie in flash.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preload {
+    /// As if written in ascending order
+    Sequential,
+    /// As if written in random order
+    Random,
+}
+
+/// Arguments of `replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// The traces; each is a case of its own, on a device of its own
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A trace to replay first, measured apart; may be repeated, and goes before each FILE
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Whether the host uses HPB
+    #[arg(long, value_enum, default_value = "both")]
+    pub hpb: Hpb,
+    /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    pub map_cache: Vec<String>,
+    /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
+    #[arg(long, value_name = "BYTES")]
+    pub host_map: Option<String>,
+    /// When requests are submitted
+    #[arg(long, value_enum, default_value = "timed")]
+    pub mode: ReplayMode,
+    /// Requests kept outstanding with --mode closed [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub iodepth: Option<u32>,
+    /// Times as fast as recorded, such as 2 or 0.5
+    #[arg(long, value_name = "X")]
+    pub speed: Option<String>,
+    /// Cut longer pauses between requests to this, such as 10ms, before --speed applies
+    #[arg(long, value_name = "TIME")]
+    pub max_idle: Option<String>,
+    /// Fold addresses beyond the device onto it: it is no longer that trace, and the results say so
+    #[arg(long)]
+    pub fold: bool,
+    /// Sectors of 512 bytes added to every address, for traces recorded behind a partition that is not aligned
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub shift_sectors: u8,
+    /// How blocks that are read before they are written lie in flash at the start
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub preload: Preload,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Change a key of the device, as if it stood in its file; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print the result document as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Folder for result.json and report.html
+    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Threads for runs side by side [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Formats that traces are written in.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceFormat {
+    /// A table that keeps everything
+    Csv,
+    /// fio's I/O log, version 3
+    Fio,
+}
+
+/// Commands about block traces.
+#[derive(Subcommand, Debug)]
+pub enum TraceCommand {
+    /// Say what a trace is like: sizes, footprint, order, reuse, load over time
+    Info {
+        /// The trace
+        file: PathBuf,
+        #[command(flatten)]
+        input: TraceInput,
+        /// Print a result document instead of tables
+        #[arg(long)]
+        json: bool,
+        /// Folder for result.json and report.html, which has the figures
+        #[arg(long, visible_alias = "output", value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// The trace
+        #[arg(value_name = "IN")]
+        from: PathBuf,
+        /// The file to write
+        #[arg(value_name = "OUT")]
+        into: PathBuf,
+        /// Format to write
+        #[arg(long, value_enum)]
+        to: TraceFormat,
+        /// File or device that the fio log names
+        #[arg(long, value_name = "NAME", default_value = "device")]
+        target: String,
+        #[command(flatten)]
+        input: TraceInput,
+    },
 }
 
 /// Commands about device presets.

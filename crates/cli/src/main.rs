@@ -9,7 +9,9 @@ mod device;
 mod files;
 mod fit;
 mod output;
+mod replay;
 mod simulate;
+mod trace;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         Command::Run(args) => simulate::run_file(&args),
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
+        Command::Replay(args) => replay::main(&args),
+        Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Report(args) => simulate::report(&args),
         Command::Bench(args) => bench::main(&args),

@@ -56,10 +56,15 @@ const COLUMNS: [(&str, &str); 15] = [
     ("write_latency_p99", "write p99"),
 ];
 
-/// Prints the table of a document, at most `width` characters wide if there is a limit.
+/// Prints the table of an experiment's document, at most `width` characters wide if there is a limit.
 pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
+    print_columns(doc, &COLUMNS, width, out)
+}
+
+/// The same with other columns: metrics and their headings, where the document has them.
+pub fn print_columns(doc: &Document, columns: &[(&str, &str)], width: Option<u16>, out: &mut impl Write) -> Result<()> {
     let mut spec = TableSpec::new();
-    for (metric, label) in COLUMNS {
+    for &(metric, label) in columns {
         if doc.rows.iter().any(|r| r.metric == metric) {
             spec = spec.column(metric, label);
         }

@@ -254,7 +254,7 @@ fn traced(mut plan: Plan, path: &Path, limit: u64) -> Result<CaseRun> {
 
 /// Lets Ctrl-C and a request to terminate stop the runs in order, so that no file is left half written. A second one ends
 /// the program at once.
-fn stop_on_signal(shared: &Shared) -> Result<()> {
+pub fn stop_on_signal(shared: &Shared) -> Result<()> {
     use signal_hook::{consts, flag};
     for signal in [consts::SIGINT, consts::SIGTERM] {
         flag::register_conditional_shutdown(signal, crate::INTERRUPTED.into(), shared.stop.clone())?;
@@ -263,7 +263,8 @@ fn stop_on_signal(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-fn classify(error: ExperimentError) -> anyhow::Error {
+/// Marks what is the user's mistake, or wish.
+pub fn classify(error: ExperimentError) -> anyhow::Error {
     if error.is_interruption() {
         anyhow::Error::new(crate::Interrupted)
     } else if error.is_usage() {

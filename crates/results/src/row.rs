@@ -15,7 +15,7 @@ pub enum Origin {
     Fit,
     /// No parameter was chosen with the published value in view: agreement is evidence.
     Predicted,
-    /// Timed on the machine that ran the program.
+    /// Not simulated: timed on the machine that ran the program, or counted in a recorded trace.
     Measured,
 }
 

@@ -4,12 +4,16 @@
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
 use crate::measure::{GroupStats, KindStats};
+use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
 use readpath_workload::IoKind;
 use serde_json::{Value, json};
 
-const MIB: f64 = (1u64 << 20) as f64;
+pub(crate) const MIB: f64 = (1u64 << 20) as f64;
+/// What figures of writes are worth.
+pub(crate) const WRITES: &str = "Writes pay for firmware, write buffer, channels and programs. Writing changed map \
+    pages back and garbage collection are not modelled yet, so figures of writes are upper bounds.";
 /// Points of a latency distribution in a chart.
 const CDF_POINTS: usize = 300;
 
@@ -34,11 +38,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
         }
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
-        doc.notes.push(
-            "Writes pay for firmware, write buffer, channels and programs. Writing changed map pages back and garbage \
-             collection are not modelled yet, so figures of writes are upper bounds."
-                .to_owned(),
-        );
+        doc.notes.push(WRITES.to_owned());
     }
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
@@ -53,7 +53,7 @@ fn subject(phase: &str, kind: IoKind) -> String {
     }
 }
 
-fn kind_name(kind: IoKind) -> &'static str {
+pub(crate) fn kind_name(kind: IoKind) -> &'static str {
     match kind {
         IoKind::Read => "read",
         IoKind::Write => "write",
@@ -139,7 +139,7 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     add(&case, "host_memory".into(), "bytes", memory as f64)
 }
 
-fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {
+pub(crate) fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {
     let l = &stats.latency;
     [
         ("mean", l.mean()),
@@ -251,7 +251,7 @@ fn latency_chart(case: &str, runs: &[CaseRun]) -> Result<Option<Chart>, Error> {
         .caption("Share of reads that took no longer, from submission to completion at the host.");
     let mut any = false;
     for run in runs.iter().filter(|r| r.plan.case == case) {
-        let mut all = readpath_kit::Histogram::default();
+        let mut all = Histogram::default();
         for phase in &run.output.phases {
             for job in &phase.stats.jobs {
                 all.merge(&job.of(IoKind::Read).latency);
@@ -261,19 +261,24 @@ fn latency_chart(case: &str, runs: &[CaseRun]) -> Result<Option<Chart>, Error> {
             continue;
         }
         any = true;
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        let mut seen = 0;
-        let step = 100.0 / CDF_POINTS as f64;
-        let mut next = 0.0;
-        for (ns, n) in all.buckets() {
-            seen += n;
-            let share = 100.0 * seen as f64 / all.count() as f64;
-            if share >= next || seen == all.count() {
-                points.push((ns as f64 / 1e3, share));
-                next = share + step;
-            }
-        }
-        chart.series(&run.plan.variant, SeriesStyle::Plain, points)?;
+        chart.series(&run.plan.variant, SeriesStyle::Plain, distribution(&all))?;
     }
     Ok(any.then_some(chart))
+}
+
+/// Shares in percent of latencies (us) that are no longer.
+pub(crate) fn distribution(all: &Histogram) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut seen = 0;
+    let step = 100.0 / CDF_POINTS as f64;
+    let mut next = 0.0;
+    for (ns, n) in all.buckets() {
+        seen += n;
+        let share = 100.0 * seen as f64 / all.count() as f64;
+        if share >= next || seen == all.count() {
+            points.push((ns as f64 / 1e3, share));
+            next = share + step;
+        }
+    }
+    points
 }

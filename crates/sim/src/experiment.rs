@@ -190,8 +190,13 @@ pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, Experi
             result
         })
         .collect();
-    // A failure stops the others, which then report that they were interrupted: the cause is what matters.
-    let mut runs = Vec::new();
+    first_failure(results)
+}
+
+/// The runs, or why they failed: a failure stops the others, which then report that they were interrupted, so the cause is
+/// what matters.
+pub(crate) fn first_failure<T>(results: Vec<Result<T, ExperimentError>>) -> Result<Vec<T>, ExperimentError> {
+    let mut runs = Vec::with_capacity(results.len());
     let mut failure: Option<ExperimentError> = None;
     for result in results {
         match result {

@@ -10,8 +10,10 @@ mod fio_json;
 pub mod fit;
 mod measure;
 mod rate;
+pub mod replay;
 mod run;
 mod tap;
+pub mod trace_info;
 
 pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
 pub use fio_json::fio_json;

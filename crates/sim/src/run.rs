@@ -127,7 +127,7 @@ pub struct Runner {
 }
 
 /// Runs stop a day before the deadlines of the device run out of bits.
-const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
+pub(crate) const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
 
 impl Runner {
     /// A runner for logical unit `lun`, from virtual time `now` on.
@@ -257,7 +257,7 @@ impl Runner {
 
 /// What a request asks of the stack. Reads do not come here.
 #[inline(never)]
-fn other_op(io: Io) -> BlockOp {
+pub(crate) fn other_op(io: Io) -> BlockOp {
     match io.kind {
         IoKind::Read => BlockOp::Read,
         IoKind::Write if io.fua => BlockOp::WriteFua,

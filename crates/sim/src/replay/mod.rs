@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Replay of block traces: cases (a trace, what runs before it, what is on the device) times variants (device, host), run
+//! side by side. Traces are loaded once and shared. It opens no file and knows nothing of their formats.
+
+mod document;
+mod player;
+mod preload;
+
+use crate::execute::{ExecuteError, LUN, PhaseOutput};
+use crate::experiment::{ExperimentError, Shared, first_failure, watch};
+use crate::measure::PhaseStats;
+use crate::run::{LATEST, Observer};
+use player::play;
+use rayon::prelude::*;
+use readpath_device::{Layout, NoSpace};
+use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_host::HostConfig;
+use readpath_kit::Ns;
+use readpath_stack::config::{DevicePreset, Scheduler};
+use readpath_stack::{NoData, Stack, Typed};
+use readpath_workload::trace::Loaded;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub use document::{ReplayTexts, document};
+
+/// When requests are submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// At their times, however many are outstanding. What does not fit into the controller's queue waits, and waiting
+    /// counts as latency.
+    Timed,
+    /// In the order of the trace, as soon as fewer than so many (at least 1) are outstanding. Times do not matter.
+    Closed {
+        /// Requests kept outstanding.
+        iodepth: u32,
+    },
+}
+
+/// How traces are replayed, the same for all runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplayOptions {
+    /// When requests are submitted, in every phase.
+    pub mode: Mode,
+    /// In which order the blocks that are there at the start were written.
+    pub layout: Layout,
+    /// Seed of that order, if it is random.
+    pub seed: u64,
+}
+
+/// The longest that the phases of a case may take by their times, so that the run behind them has room.
+pub const LONGEST: Ns = Ns(LATEST.0 / 2);
+
+/// A trace to be measured and what comes before it.
+#[derive(Clone, Debug)]
+pub struct ReplayCase {
+    /// Name for tables.
+    pub name: String,
+    /// Run in order before the trace, each until all of its requests have ended; measured apart.
+    pub before: Vec<Arc<Loaded>>,
+    /// The trace.
+    pub trace: Arc<Loaded>,
+    /// Blocks that are on the device at the start: first block and how many, in order.
+    preload: Vec<(u32, u32)>,
+    /// What the reader of the results has to know of these files.
+    pub notes: Vec<String>,
+}
+
+impl ReplayCase {
+    /// A case on a device of `device_blocks` blocks, for which all traces have been prepared.
+    pub fn new(name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
+        let phases: Vec<&Loaded> = before.iter().chain([&trace]).map(Arc::as_ref).collect();
+        let preload = preload::of_phases(&phases, device_blocks);
+        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new() }
+    }
+
+    /// Blocks that are read before any phase writes them, as ranges in order.
+    pub fn preload(&self) -> &[(u32, u32)] {
+        &self.preload
+    }
+
+    /// How many blocks that are.
+    pub fn preload_blocks(&self) -> u64 {
+        self.preload.iter().map(|r| u64::from(r.1)).sum()
+    }
+
+    fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
+        let one = self.before.len() == 1;
+        let name = move |i: usize| if one { "precondition".into() } else { format!("precondition {}", i + 1) };
+        let before = self.before.iter().enumerate().map(move |(i, t)| (name(i), t.as_ref()));
+        before.chain([("replay".to_owned(), self.trace.as_ref())])
+    }
+
+    /// Requests of all phases, as the device's host sees them.
+    pub fn ios(&self) -> u64 {
+        self.phases().map(|(_, trace)| trace.ios.iter().filter(|io| !io.continued()).count() as u64).sum()
+    }
+
+    /// Time of all phases by their traces.
+    pub fn span(&self) -> Ns {
+        Ns(self.phases().fold(0, |sum: u64, (_, trace)| sum.saturating_add(trace.prepared.end.0)))
+    }
+}
+
+/// Device and host under which every case is run.
+#[derive(Clone, Debug)]
+pub struct ReplayVariant {
+    /// Name for tables.
+    pub name: String,
+    /// Device, delays and scheduler.
+    pub preset: DevicePreset,
+    /// Host driver.
+    pub host: HostConfig,
+}
+
+/// What one phase showed.
+#[derive(Clone, Debug)]
+pub struct ReplayPhase {
+    /// Requests, times, and what device and host counted.
+    pub output: PhaseOutput,
+    /// Most requests that were outstanding at once, waiting ones included.
+    pub most_outstanding: u32,
+}
+
+/// What one run showed.
+#[derive(Clone, Debug)]
+pub struct ReplayRun {
+    /// Index of the case.
+    pub case: usize,
+    /// Index of the variant.
+    pub variant: usize,
+    /// Preconditions in order, then the trace.
+    pub phases: Vec<ReplayPhase>,
+    /// SRAM of the modelled device by table, in bytes.
+    pub sram: Vec<(&'static str, u64)>,
+}
+
+/// Makes all runs, case by case, on as many threads as the pool has; they come back in that order.
+///
+/// # Errors
+/// That of the first run in order that failed.
+pub fn run_all(
+    cases: &[ReplayCase],
+    variants: &[ReplayVariant],
+    options: &ReplayOptions,
+    shared: &Shared,
+) -> Result<Vec<ReplayRun>, ExperimentError> {
+    let pairs: Vec<(usize, usize)> =
+        (0..cases.len()).flat_map(|case| (0..variants.len()).map(move |variant| (case, variant))).collect();
+    let results = pairs
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|(case, variant)| {
+            let (c, v) = (&cases[case], &variants[variant]);
+            let run = match v.preset.scheduler {
+                Scheduler::Lean => on::<Lean>(c, v, options, &mut watch(shared)),
+                Scheduler::Queued => on::<Queued>(c, v, options, &mut watch(shared)),
+                Scheduler::Exact => on::<Exact>(c, v, options, &mut watch(shared)),
+            };
+            match run {
+                Ok((phases, sram)) => Ok(ReplayRun { case, variant, phases, sram }),
+                Err(error) => {
+                    shared.stop.store(true, Ordering::Relaxed);
+                    Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error })
+                }
+            }
+        })
+        .collect();
+    first_failure(results)
+}
+
+type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>);
+
+fn on<S: DieSched>(
+    case: &ReplayCase,
+    variant: &ReplayVariant,
+    options: &ReplayOptions,
+    observer: &mut impl Observer,
+) -> Result<Shown, ExecuteError> {
+    let preset = &variant.preset;
+    let mut stack = Stack::<S, NoData, (), Typed>::new(&preset.device, variant.host, preset.delays, NoData, (), Typed)?;
+    for (first, blocks) in preload::joined(&case.preload, preset.device.geometry.slices_per_unit()) {
+        stack
+            .precondition(LUN, first, blocks, options.layout, options.seed)
+            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
+    }
+    let mut now = stack.start(Ns::ZERO)?;
+    let mut phases = Vec::new();
+    for (name, trace) in case.phases() {
+        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let (job, most_outstanding) = play(&mut stack, &trace.ios, options.mode, now, observer)?;
+        let ios = job.kinds.iter().map(|k| k.ios).sum();
+        let stats = PhaseStats { name, start: now, end: job.end, jobs: vec![job], ios };
+        now = stats.end;
+        let output = PhaseOutput {
+            stats,
+            device: stack.device.stats().since(&device),
+            hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
+            memory: stack.host.memory(LUN),
+        };
+        phases.push(ReplayPhase { output, most_outstanding });
+    }
+    Ok((phases, stack.device.sram()))
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One trace on a stack: submits its requests at their times or at a queue depth, and measures each from the moment it
+//! was due to the end of its last piece.
+
+use super::Mode;
+use crate::execute::LUN;
+use crate::measure::JobStats;
+use crate::run::{LATEST, Observer, RunError, io_error, other_op};
+use readpath_flash::DieSched;
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::Ns;
+use readpath_stack::{NoData, Stack, Typed};
+use readpath_workload::IoKind;
+use readpath_workload::trace::TimedIo;
+
+type Simulated<S> = Stack<S, NoData, (), Typed>;
+
+/// Requests between two looks of the observer.
+const WATCH_EVERY: u64 = 1 << 14;
+/// How far ahead of their use tables are prefetched, in requests.
+const PREFETCH: usize = 16;
+
+/// What a request waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// Nothing yet.
+    Due,
+    /// The flush before its write.
+    Flush,
+    /// The blocks that it writes in part, as they were.
+    Old,
+    /// Its pieces.
+    Pieces,
+}
+
+/// A request of the trace.
+#[derive(Clone, Copy)]
+struct Flight {
+    /// Where its pieces are in the trace.
+    first: u32,
+    end: u32,
+    step: Step,
+    /// Commands of this step that have not ended.
+    left: u32,
+    since: Ns,
+}
+
+struct Player<'a> {
+    ios: &'a [TimedIo],
+    next: usize,
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+/// Replays `ios` from virtual time `start` on. Returns what was measured, and the most requests outstanding at once.
+pub(super) fn play<S: DieSched>(
+    stack: &mut Simulated<S>,
+    ios: &[TimedIo],
+    mode: Mode,
+    start: Ns,
+    observer: &mut impl Observer,
+) -> Result<(JobStats, u32), RunError> {
+    let mut player = Player { ios, next: 0, flights: Vec::new(), free: Vec::new() };
+    let mut stats = JobStats { name: String::new(), group: 0, start, end: start, kinds: Default::default() };
+    let (mut now, mut outstanding, mut most, mut ended) = (start, 0, 0, 0);
+    loop {
+        while let Some(done) = stack.poll_done() {
+            let flight = player.flights[done.cookie as usize];
+            if let Some(sense) = done.error {
+                return Err(io_error(ios[flight.first as usize].io(), sense, now));
+            }
+            if player.one_ended(stack, done.cookie, now) {
+                continue;
+            }
+            player.free.push(done.cookie);
+            outstanding -= 1;
+            let pieces = &ios[flight.first as usize..flight.end as usize];
+            let blocks = pieces.iter().map(|io| u32::from(io.blocks)).sum();
+            stats.kinds[pieces[0].kind as usize].record(blocks, now - flight.since);
+            ended += 1;
+            if ended % WATCH_EVERY == 0 && !observer.progress(ended, now) {
+                return Err(RunError::Interrupted);
+            }
+        }
+        let due = |player: &Player| ios.get(player.next).map(|io| Ns(start.0.saturating_add(io.time.0)));
+        let mut limit = Ns::NEVER;
+        while let Some(time) = due(&player) {
+            let since = match mode {
+                Mode::Timed if time > now => {
+                    limit = time;
+                    break;
+                }
+                Mode::Timed => time,
+                Mode::Closed { iodepth } if outstanding >= iodepth => break,
+                Mode::Closed { .. } => now,
+            };
+            player.begin(stack, since, now);
+            outstanding += 1;
+            most = most.max(outstanding);
+        }
+        if outstanding == 0 && player.next == ios.len() {
+            break;
+        }
+        if limit != Ns::NEVER && limit > LATEST {
+            return Err(RunError::TooLong { limit: LATEST });
+        }
+        let next = stack.advance_to_reply(limit);
+        if next == Ns::NEVER {
+            return Err(RunError::Stuck(now));
+        }
+        if next > LATEST {
+            return Err(RunError::TooLong { limit: LATEST });
+        }
+        now = next;
+    }
+    observer.progress(ended, now);
+    stats.end = now;
+    Ok((stats, most))
+}
+
+impl Player<'_> {
+    /// Takes the next request of the trace.
+    fn begin<S: DieSched>(&mut self, stack: &mut Simulated<S>, since: Ns, now: Ns) {
+        let first = self.next;
+        let more = self.ios[first + 1..].iter().take_while(|io| io.continued()).count();
+        self.next = first + 1 + more;
+        if let Some(io) = self.ios.get(self.next + PREFETCH) {
+            stack.prefetch(LUN, io.block);
+        }
+        let flight = Flight { first: first as u32, end: self.next as u32, step: Step::Due, left: 0, since };
+        let cookie = match self.free.pop() {
+            Some(cookie) => {
+                self.flights[cookie as usize] = flight;
+                cookie
+            }
+            None => {
+                self.flights.push(flight);
+                (self.flights.len() - 1) as u32
+            }
+        };
+        self.go_on(stack, cookie, now);
+    }
+
+    /// A command of a request has ended. Whether there are others, or will be.
+    fn one_ended<S: DieSched>(&mut self, stack: &mut Simulated<S>, cookie: u32, now: Ns) -> bool {
+        let flight = &mut self.flights[cookie as usize];
+        flight.left -= 1;
+        if flight.left > 0 {
+            return true;
+        }
+        if flight.step == Step::Pieces {
+            return false;
+        }
+        self.go_on(stack, cookie, now);
+        true
+    }
+
+    /// Submits the commands of the next step that has any.
+    fn go_on<S: DieSched>(&mut self, stack: &mut Simulated<S>, cookie: u32, now: Ns) {
+        let flight = &mut self.flights[cookie as usize];
+        let pieces = &self.ios[flight.first as usize..flight.end as usize];
+        let (head, tail) = (&pieces[0], &pieces[pieces.len() - 1]);
+        let command = |op, block, blocks| BlockRequest { cookie, lun: LUN, op, block, blocks };
+        if flight.step == Step::Due && head.preflush() {
+            (flight.step, flight.left) = (Step::Flush, 1);
+            stack.submit(now, &command(BlockOp::Flush, 0, 0));
+            return;
+        }
+        if matches!(flight.step, Step::Due | Step::Flush) {
+            let front = head.partial_first().then_some(head.block);
+            let back = tail.partial_last().then(|| tail.block + u32::from(tail.blocks) - 1);
+            let back = back.filter(|_| front.is_none() || back != front || pieces.len() > 1);
+            if front.is_some() || back.is_some() {
+                flight.step = Step::Old;
+                flight.left = u32::from(front.is_some()) + u32::from(back.is_some());
+                for block in front.into_iter().chain(back) {
+                    stack.submit(now, &command(BlockOp::Read, block, 1));
+                }
+                return;
+            }
+        }
+        (flight.step, flight.left) = (Step::Pieces, pieces.len() as u32);
+        for io in pieces {
+            let op = if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io.io()) };
+            stack.submit(now, &command(op, io.block, u32::from(io.blocks)));
+        }
+    }
+}
