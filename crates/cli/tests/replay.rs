@@ -117,7 +117,7 @@ fn scattered_blocks_fit_onto_the_device() {
     let rows: Vec<_> = (0..512).map(|i| (i * 200, "R", 2 * i, 4096)).collect();
     room.write("t.csv", &table(&rows));
     let small =
-        ["--set", "lu[0].blocks=1024", "--set", "geometry.blocks_per_plane=8", "--set", "geometry.pages_per_block=8"];
+        ["--set", "lu[0].blocks=1024", "--set", "geometry.blocks_per_plane=19", "--set", "geometry.pages_per_block=8"];
     let doc = document(&room, &[&["t.csv", "--hpb", "off"], &small[..]].concat());
     assert!(notes(&doc).contains("t.csv: 512 blocks of 4 KiB in 512 ranges"), "{}", notes(&doc));
     assert_eq!(value(&doc, "t.csv", "HPB off", "requests"), 512.0);

@@ -361,7 +361,8 @@ impl DeviceConfig {
             return bad(
                 "ftl.map_changes",
                 format!(
-                    "makes checkpoints of {} map pages; a superblock has room for {parts}, so make it smaller or                      superblocks larger",
+                    "makes checkpoints of {} map pages; a superblock has room for {parts}, so make it smaller or \
+                     superblocks larger",
                     self.checkpoint_parts()
                 ),
             );
@@ -384,7 +385,9 @@ impl DeviceConfig {
             return bad(
                 "geometry.blocks_per_plane",
                 format!(
-                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and {KEPT_ERASED}                      that stay free; {logical} logical blocks and room to collect garbage need {}",
+                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and {KEPT_ERASED} \
+                     that stay free; {logical} logical blocks and room to \
+                     collect garbage need {}",
                     self.meta_superblocks(),
                     logical + least_spare
                 ),

@@ -4,6 +4,7 @@
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
 use crate::measure::{GroupStats, KindStats};
+use readpath_device::DeviceStats;
 use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
@@ -12,8 +13,8 @@ use serde_json::{Value, json};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
 /// What figures of writes are worth.
-pub(crate) const WRITES: &str = "Writes pay for firmware, write buffer, channels and programs. Writing changed map \
-    pages back and garbage collection are not modelled yet, so figures of writes are upper bounds.";
+pub(crate) const WRITES: &str = "Writes pay for garbage collection, wear levelling, map pages, journal and checkpoints. No \
+    published figure of writes has been fitted.";
 /// Points of a latency distribution in a chart.
 const CDF_POINTS: usize = 300;
 
@@ -115,14 +116,17 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
         }
     }
     // Device and host count for the whole phase.
+    if let Some(first) = groups.first().filter(|_| phase.device.slices_written > 0) {
+        let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
+        let slices_per_unit = run.plan.setup.preset.device.geometry.slices_per_unit();
+        for (metric, unit, value) in write_metrics(&phase.device, slices_per_unit) {
+            add(&case, metric.into(), unit, value)?;
+        }
+    }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
-    let case = if groups.len() == 1 {
-        case_name(run, phase, first)
-    } else {
-        format!("{}: {}", run.plan.case, phase.stats.name)
-    };
+    let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
     let device = &phase.device;
-    let translated = device.map_hits + device.map_misses + device.hpb_hits;
+    let translated = device.map_hits + device.recent_hits + device.map_misses + device.hpb_hits;
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;
@@ -137,6 +141,37 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     }
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
     add(&case, "host_memory".into(), "bytes", memory as f64)
+}
+
+fn whole_phase(run: &CaseRun, phase: &PhaseOutput) -> String {
+    format!("{}: {}", run.plan.case, phase.stats.name)
+}
+
+/// What the device did for the writes of a phase: metric, unit, value. The first ratio counts data, moved data and padding
+/// for each block that was programmed for the host; the second counts all programs for each block that it wrote.
+pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(&'static str, &'static str, f64)> {
+    let programmed = (device.programs * u64::from(slices_per_unit)) as f64;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let mut metrics = Vec::new();
+    if let Some(ratio) = device.write_amplification() {
+        metrics.push(("data_write_amplification", "", ratio));
+    }
+    metrics.extend([
+        ("write_amplification", "", programmed / device.slices_written.max(1) as f64),
+        ("programs", "", device.programs as f64),
+        ("slices_moved", "", device.slices_moved as f64),
+        ("slices_padded", "", device.slices_padded as f64),
+        ("map_writes", "", device.map_writes as f64),
+        ("erases", "", device.erases as f64),
+        ("superblocks_collected", "", (device.collected + device.collected_idle) as f64),
+        ("superblocks_levelled", "", device.levelled as f64),
+        ("stall_space", "ms", ms(device.stall_space_ns)),
+        ("stall_map", "ms", ms(device.stall_map_ns)),
+        ("stall_journal", "ms", ms(device.stall_journal_ns)),
+        ("stall_checkpoint", "ms", ms(device.stall_checkpoint_ns)),
+        ("stall_flash", "ms", ms(device.stall_flash_ns)),
+    ]);
+    metrics
 }
 
 pub(crate) fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {

@@ -2,7 +2,7 @@
 //! From replays to the result document: rows and charts. It adds no figure that a run did not give.
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
-use crate::document::{MIB, WRITES, distribution, kind_name, latencies};
+use crate::document::{MIB, WRITES, distribution, kind_name, latencies, write_metrics};
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
@@ -90,7 +90,7 @@ fn rows(
         }
     }
     let device = &output.device;
-    let translated = device.map_hits + device.map_misses + device.hpb_hits;
+    let translated = device.map_hits + device.recent_hits + device.map_misses + device.hpb_hits;
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add("map_hit_ratio", "%", share(translated - device.map_misses))?;
@@ -109,11 +109,9 @@ fn rows(
     add("device_map_memory", "bytes", map_sram as f64)?;
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 {
-        let programmed = device.programs * u64::from(variant.preset.device.geometry.slices_per_unit());
-        add("write_amplification", "", programmed as f64 / written as f64)?;
-        add("programs", "", device.programs as f64)?;
-        add("slices_padded", "", device.slices_padded as f64)?;
-        add("erases", "", device.erases as f64)?;
+        for (metric, unit, value) in write_metrics(device, variant.preset.device.geometry.slices_per_unit()) {
+            add(metric, unit, value)?;
+        }
     }
     add("most_outstanding", "", f64::from(phase.most_outstanding))?;
     add("virtual_duration", "s", seconds)

@@ -215,7 +215,12 @@ fn decimal_capacities() {
 fn what_the_device_finds_wrong_points_at_its_key() {
     mistake("page_bytes = 16384", "page_bytes = 6000", "geometry.page_bytes", "must be a power of two");
     mistake("planes = 1", "planes = 17", "geometry.planes", "it must be 1 to 16");
-    mistake("blocks_per_plane = 2194", "blocks_per_plane = 2000", "geometry.blocks_per_plane", "two spare superblocks");
+    mistake(
+        "blocks_per_plane = 2194",
+        "blocks_per_plane = 2000",
+        "geometry.blocks_per_plane",
+        "room to collect garbage",
+    );
     mistake("\"READPATH-64G\"", "\"READPATH-64G-LONGER\"", "product_name", "1 to 16 ASCII characters");
     mistake("queue_depth = 32", "queue_depth = 65", "queue_depth", "it must be 1 to 64");
     for (section, key) in [
