@@ -3,8 +3,8 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, UfsDevice,
-    Verification,
+    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia,
+    UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, ListOrder};
@@ -210,7 +210,7 @@ fn device() -> DeviceConfig {
             dies_per_channel: 1,
             planes: 1,
             blocks_per_plane: 0,
-            pages_per_block: 4,
+            pages_per_block: 16,
             page_bytes: 8192,
         },
         flash: FlashTiming {
