@@ -100,6 +100,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// Who waits for a record of the journal.
     pub(crate) journal_waiters: Vec<(u8, u32, Mark)>,
     pub(crate) meta: Meta,
+    /// [`DeviceConfig::meta_superblocks`], which is asked for often.
+    pub(crate) meta_superblocks: u32,
     pub(crate) checkpoint: Checkpoints,
     pub(crate) collector: Collector,
     pub(crate) durable: Durable,
@@ -196,6 +198,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             announced: [0; Stream::COUNT],
             journal_waiters: Vec::new(),
             meta: Meta::new(map.pages(), g.superblocks()),
+            meta_superblocks: config.meta_superblocks(),
             checkpoint: Checkpoints::new(),
             collector: Collector::new(map.pages(), ftl.move_buffer_blocks),
             durable: Durable::new(factory),

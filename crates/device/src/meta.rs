@@ -212,13 +212,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// When the map takes all superblocks that it may, the one with the fewest map pages is to be given up.
     fn choose_meta_victim(&mut self) {
-        if self.meta.victim.is_some() || self.superblocks.meta_in_use() + 1 < self.config.meta_superblocks() {
+        if self.meta.victim.is_some() || self.superblocks.meta_in_use() + 1 < self.meta_superblocks {
             return;
         }
         let pins = &self.meta.pins;
         let Some(victim) = self.superblocks.meta_victim(|sb| pins[sb as usize] == 0) else {
             // Journal and checkpoints hold them all, until the next checkpoint is there.
-            self.checkpoint.due |= self.superblocks.meta_in_use() >= self.config.meta_superblocks();
+            self.checkpoint.due |= self.superblocks.meta_in_use() >= self.meta_superblocks;
             return;
         };
         if self.superblocks.is_empty(victim) {

@@ -38,7 +38,7 @@ const PROGRAMS_IN_FLIGHT: u32 = 512;
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Erased superblocks that need not be kept for the map.
     pub(crate) fn spare_superblocks(&self) -> u32 {
-        let kept = self.config.meta_superblocks().saturating_sub(self.superblocks.meta_in_use());
+        let kept = self.meta_superblocks.saturating_sub(self.superblocks.meta_in_use());
         self.superblocks.erased().saturating_sub(kept)
     }
 
@@ -238,6 +238,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn pump(&mut self, now: Ns) {
         self.begin_erase(now);
         self.drain_writes(now);
+        self.pump_behind_writes(now);
+    }
+
+    /// What goes on behind the write buffer, wherever it can.
+    pub(crate) fn pump_behind_writes(&mut self, now: Ns) {
         self.collect(now);
         self.write_back(now);
         self.program_meta(now);

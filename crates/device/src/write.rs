@@ -39,7 +39,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.waiting_writes.push_back((tag, life));
         self.collector.set_idle(false);
         self.arm_background(now);
-        self.pump(now);
+        self.drain_writes(now);
+        // A block that only fills the buffer wakes nothing else.
+        if self.waits_for.is_some() {
+            self.pump_behind_writes(now);
+        }
     }
 
     /// Moves waiting writes into free buffer slots, and full pages of the buffer to flash.
