@@ -7,23 +7,20 @@ use crate::collect::Collector;
 use crate::config::{ConfigError, DeviceConfig};
 use crate::control::Target;
 use crate::faults::Faults;
-use crate::ftl::{
-    Changes, Checkpoint, Durable, MapCache, Mapping, NoSpace, PageMap, Spares, Stream, Superblock, Superblocks,
-};
+use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
 use crate::hpb::{EntryCodec, HpbUnit, ReadBuffers, Recommendations};
 use crate::journal::{Journal, Mark};
 use crate::media::{MediaMode, MediaOp};
 use crate::meta::{Checkpoints, Meta};
-use crate::ops::{Job, NO_OP, Op, OpPool};
+use crate::ops::{NO_OP, Op, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, Slots, TAGS};
 use crate::space::Stall;
 use crate::stats::{DeviceStats, StallClock};
-use readpath_flash::{DieSched, Done, FlashOp, OpId, OpKind, Ppn};
-use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns, Permutation};
+use readpath_flash::{DieSched, OpId};
+use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{
-    Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, TaskRequest,
-    TaskResponse,
+    Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
 use std::collections::VecDeque;
 
@@ -37,15 +34,6 @@ pub struct Delays {
     pub to_link: Ns,
     /// From the link to the host's completion (interrupt, wake-up).
     pub from_link: Ns,
-}
-
-/// How preconditioned blocks lie in flash.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// As if written once in ascending order.
-    Sequential,
-    /// As if written once, block by block in random order.
-    Random,
 }
 
 /// Work of the firmware core whose end is known.
@@ -68,14 +56,14 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: DeviceConfig,
     delays: Delays,
     pub(crate) nand: S,
-    arrivals: FrontQueue<(Ns, u8, u32)>,
-    firmware: FrontQueue<(Ns, Work)>,
+    pub(crate) arrivals: FrontQueue<(Ns, u8, u32)>,
+    pub(crate) firmware: FrontQueue<(Ns, Work)>,
     /// Flash operations in `firmware`.
-    flash_work: u32,
-    replies: FrontQueue<(Ns, u8, u32)>,
-    link_down_free: Ns,
-    link_up_free: Ns,
-    firmware_free: Ns,
+    pub(crate) flash_work: u32,
+    pub(crate) replies: FrontQueue<(Ns, u8, u32)>,
+    pub(crate) link_down_free: Ns,
+    pub(crate) link_up_free: Ns,
+    pub(crate) firmware_free: Ns,
     pub(crate) ops: OpPool,
     pub(crate) slots: Slots,
     pub(crate) bases: Vec<u32>,
@@ -138,7 +126,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
     pub(crate) probe: P,
-    array_slices: u32,
+    pub(crate) array_slices: u32,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -232,81 +220,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             mode: std::marker::PhantomData,
             config: config.clone(),
         })
-    }
-
-    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
-    /// told each logical page and its slice, for whoever keeps data.
-    ///
-    /// # Errors
-    /// [`NoSpace`] when the erased superblocks do not suffice.
-    pub fn precondition(
-        &mut self,
-        lun: u8,
-        first: u32,
-        blocks: u32,
-        layout: Layout,
-        seed: u64,
-        mut place: impl FnMut(u32, Ppn),
-    ) -> Result<(), NoSpace> {
-        if blocks == 0 {
-            return Ok(());
-        }
-        assert!(self.sequence == 0, "a device that has been written to cannot be preconditioned");
-        let base = self.bases[usize::from(lun)] + first;
-        for lpn in base..base + blocks {
-            if let Mapping::Flash(ppn) = self.map.get(lpn) {
-                self.superblocks.drop_ref(ppn);
-            }
-        }
-        // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
-        let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
-        let mut at = 0;
-        self.superblocks.preset(blocks, Stream::Host, |ppn, n| {
-            match runs.last_mut() {
-                Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
-                _ => runs.push((at, ppn, n)),
-            }
-            at += n;
-        })?;
-        let mut run = 0;
-        let mut slice_of = |i: u32| {
-            if !(runs[run].0..runs[run].0 + runs[run].2).contains(&i) {
-                run = runs.partition_point(|r| r.0 <= i) - 1;
-            }
-            Ppn(runs[run].1.0 + (i - runs[run].0))
-        };
-        let spares = &mut self.spares;
-        let mut assign = |i: u32, ppn: Ppn| {
-            spares.preset(ppn, base + i);
-            if M::ACTIVE {
-                place(base + i, ppn);
-            }
-            ppn
-        };
-        match layout {
-            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, slice_of(i))),
-            Layout::Random => {
-                let order = Permutation::new(u64::from(blocks), seed);
-                self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
-            }
-        }
-        let per_superblock = self.superblocks.slices();
-        for &(_, start, length) in &runs {
-            let (mut from, end) = (start.0, start.0 + length);
-            while from < end {
-                let sb = from / per_superblock;
-                let n = (end - from).min((sb + 1) * per_superblock - from);
-                self.superblocks.add_refs(sb, n);
-                from += n;
-            }
-        }
-        self.preset_map_pages(self.map.page_of(base)..=self.map.page_of(base + blocks - 1))?;
-        if self.superblocks.open_of(Stream::Meta).is_none() {
-            self.ticks += 1;
-            self.superblocks.open(Stream::Meta, self.ticks)?;
-        }
-        self.durable.checkpoint = self.put_checkpoint_together();
-        Ok(())
     }
 
     /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
@@ -523,139 +436,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         &self.slots[usize::from(tag)].data_in
     }
 
-    /// Hardware reset (RST_n) or link startup: every request in progress is dropped without reply; the mapping and
-    /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
-    pub fn hardware_reset(&mut self) {
-        self.arrivals.clear();
-        self.replies.clear();
-        for slot in self.slots.iter_mut() {
-            slot.active = false;
-            slot.life = slot.life.wrapping_add(1);
-        }
-        self.waiting_writes.clear();
-        self.journal_waiters.clear();
-        self.read_buffers.clear();
-        self.buffer.forget_waiters();
-        let used = self.target.hpb_in_use;
-        self.reset_hpb();
-        self.target = Target::new(&self.config);
-        self.target.hpb_in_use = used;
-        self.target.attention_after_reset();
-        if used {
-            self.recommendations.announce_reset();
-        }
-    }
-
-    /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
-    pub(crate) fn lose_sram(&mut self) {
-        self.arrivals.clear();
-        self.firmware.clear();
-        self.replies.clear();
-        for slot in self.slots.iter_mut() {
-            slot.active = false;
-            slot.life = slot.life.wrapping_add(1);
-        }
-        self.nand = S::new(self.config.geometry.channels, self.config.geometry.dies(), self.config.suspend);
-        self.ops = OpPool::new();
-        self.flash_work = 0;
-        self.array_writes = 0;
-        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_bytes / self.config.map_page_bytes);
-        self.waiters.fill(NO_OP);
-        self.stalled.clear();
-        self.starved.clear();
-        self.waiting_writes.clear();
-        self.read_buffers.clear();
-        self.reset_hpb();
-        self.link_down_free = Ns::ZERO;
-        self.link_up_free = Ns::ZERO;
-        self.firmware_free = Ns::ZERO;
-    }
-
-    /// Nothing begins before `ready`.
-    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
-        self.link_down_free = ready;
-        self.link_up_free = ready;
-        self.firmware_free = ready;
-    }
-
-    /// Counters so far.
-    pub fn stats(&self) -> &DeviceStats {
-        &self.stats
-    }
-
-    /// The configuration this device was made from.
-    pub fn config(&self) -> &DeviceConfig {
-        &self.config
-    }
-
-    /// The observer.
-    pub fn probe_mut(&mut self) -> &mut P {
-        &mut self.probe
-    }
-
-    /// Ends the device and gives its observer back.
-    pub fn into_probe(self) -> P {
-        self.probe
-    }
-
-    /// SRAM of the modelled device, by table: what it is and its bytes.
-    pub fn sram(&self) -> Vec<(&'static str, u64)> {
-        let ftl = &self.config.ftl;
-        vec![
-            ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
-            // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
-            ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
-            ("map directory", self.map.directory_bytes()),
-            // Logical page and state of each slot.
-            ("write buffer index", self.buffer.capacity() as u64 * 8),
-            ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
-            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
-            ("table of changes", self.changes.sram_bytes()),
-            ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
-            ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
-            // Logical page of each slice of the superblock that is emptied, and whether it is current.
-            ("list of slices to move", u64::from(self.config.geometry.slices_per_superblock()) * 4),
-            ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
-            ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
-            ("recommendations", Recommendations::CAPACITY as u64 * 4),
-            (
-                "HPB read buffers",
-                self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers)) * self.config.read_buffer_bytes(),
-            ),
-            // A block for each command. Longer reads are not held back while their data waits for the link.
-            ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
-        ]
-    }
-
-    /// Bytes of this process's memory that grow with the size of the modelled device.
-    pub fn process_bytes(&self) -> u64 {
-        self.map.process_bytes()
-            + self.spares.process_bytes()
-            + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
-    }
-
-    /// Slices of the flash array, for whoever keeps data per slice.
-    pub fn array_slices(&self) -> u32 {
-        self.array_slices
-    }
-
-    /// Slices of the write buffer, for whoever keeps data per slot.
-    pub fn buffer_slots(&self) -> usize {
-        self.buffer.capacity()
-    }
-
-    /// Valid slices by the count of the superblocks, for tests of conservation.
-    pub fn valid_slices(&self) -> u64 {
-        (0..self.config.logical_blocks() as u32)
-            .filter(|&lpn| self.flash_entry(lpn).mapping().flash().is_some())
-            .count() as u64
-    }
-
-    /// Operations in progress, for tests that nothing is left behind.
-    pub fn ops_in_use(&self) -> usize {
-        self.ops.in_use()
-    }
-
     /// Brings near what a read of `block` will touch if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
@@ -699,17 +479,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.probe.stage(StageOf::Request(op.tag), Resource::Firmware, start, self.firmware_free);
         }
         self.go_to_die(id, op);
-    }
-
-    /// The firmware core is reserved for `op`; its die comes next.
-    #[inline(always)]
-    fn go_to_die(&mut self, id: OpId, op: &Op) {
-        // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
-        if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.array_writes == 0 {
-            return self.start_on_die(self.firmware_free, id, op);
-        }
-        self.flash_work += 1;
-        self.firmware.push_back((self.firmware_free, Work::Flash(id)));
     }
 
     /// The firmware core is busy for `cost` from `now` on, with nothing that anybody waits for.
@@ -776,118 +545,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Hands an operation to its die.
-    #[inline(always)]
-    fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
-        let t = &self.config.flash;
-        let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-            Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
-                (OpKind::Read, t.map_read, t.map_transfer)
-            }
-            Job::SpareRead => (OpKind::Read, t.read, self.spare_transfer()),
-            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
-                let slices = self.config.geometry.slices_per_unit();
-                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
-            }
-            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
-            Job::Free => unreachable!("a freed operation has no work"),
-        };
-        let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
-        let die = self.config.geometry.die_of(op.ppn);
-        let report_at_end = op.job != Job::HostRead;
-        self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
-    }
-
-    #[inline(always)]
-    fn flash_done(&mut self, now: Ns, done: Done) {
-        if P::ACTIVE {
-            self.probe_flash(done);
-        }
-        match self.ops.get(done.op).job {
-            Job::HostRead => self.read_done(now, done),
-            job => self.other_done(now, done, job),
-        }
-        if !self.starved.is_empty() {
-            self.feed_starved(now);
-        }
-    }
-
-    #[inline(never)]
-    fn other_done(&mut self, now: Ns, done: Done, job: Job) {
-        match job {
-            Job::HostRead => self.read_done(now, done),
-            Job::MapLoad => self.map_loaded(now, done.op),
-            Job::BufferLoad => self.buffer_map_loaded(now, done.op),
-            Job::SpareRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
-            Job::MoveRead => self.move_read_done(now, done.op),
-            Job::WriteBackLoad => self.write_back_loaded(now, done.op),
-            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram | Job::Erase => {
-                self.array_writes -= 1;
-                match job {
-                    Job::Program => self.programmed(now, done.op),
-                    Job::MoveProgram => self.move_programmed(now, done.op),
-                    Job::MetaProgram => self.meta_programmed(now, done.op),
-                    Job::AnchorProgram => self.anchor_programmed(now, done.op),
-                    _ => self.erased(now, done.op),
-                }
-            }
-            Job::Free => unreachable!("a freed operation is not scheduled"),
-        }
-    }
-
-    #[cold]
-    fn feed_starved(&mut self, now: Ns) {
-        while !self.starved.is_empty() && self.ops.has_room() {
-            let Some((tag, life)) = self.starved.pop_front() else { return };
-            if self.is_alive(tag, life) {
-                match self.slots[usize::from(tag)].kind {
-                    Kind::Other => self.issue_map_loads(now, tag),
-                    _ => self.issue_reads(now, tag, false),
-                }
-            }
-        }
-    }
-
-    fn stage_of(&self, id: OpId) -> StageOf {
-        let op = self.ops.get(id);
-        match op.job {
-            Job::MapLoad => StageOf::MapLoad(op.lpn),
-            Job::Program => StageOf::Program,
-            Job::Erase => StageOf::Erase,
-            Job::SpareRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => StageOf::Collect,
-            Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
-            _ => StageOf::Request(op.tag),
-        }
-    }
-
-    fn probe_flash(&mut self, done: Done) {
-        let op = *self.ops.get(done.op);
-        let of = self.stage_of(done.op);
-        let (t, g) = (&self.config.flash, &self.config.geometry);
-        let die = g.die_of(op.ppn);
-        let channel = g.channel_of(die);
-        let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
-        let from = |end: Ns, span: Ns| end.saturating_sub(span);
-        match op.job {
-            Job::Erase => self.probe.stage(of, die, from(done.at, t.erase), done.at),
-            job if job.writes() => {
-                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
-                self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
-                self.probe.stage(of, die, from(done.at, t.program), done.at);
-            }
-            job => {
-                let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead => (t.read, self.spare_transfer()),
-                    _ => (t.map_read, t.map_transfer),
-                };
-                self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);
-                self.probe.stage(of, channel, from(done.at, transfer), done.at);
-            }
-        }
-    }
-
     /// Blocks of a read are ready for the link at `at`, and with the last of them the reply.
     #[inline(always)]
     pub(crate) fn blocks_ready(&mut self, at: Ns, tag: u8, count: u16) {
@@ -904,64 +561,5 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if M::ACTIVE {
             self.media.push_back(op);
         }
-    }
-
-    /// Channel time of the spare areas of a unit: 128 bytes for each slice.
-    pub(crate) fn spare_transfer(&self) -> Ns {
-        Ns(self.config.flash.transfer_block.0 * u64::from(self.config.geometry.slices_per_unit()) / 32)
-    }
-
-    pub(crate) fn array_has(&self) -> u32 {
-        self.array_slices
-    }
-
-    /// Carries out a task management function; the tags it drops get no reply.
-    pub(crate) fn manage(&mut self, now: Ns, tag: u8, lun: u8, task: TaskRequest) {
-        let service_response = if usize::from(lun) >= self.bases.len() && lun & 0x80 == 0 {
-            0x09
-        } else {
-            let mut present = false;
-            for other in 0..TAGS {
-                let slot = &self.slots[other];
-                let meant = slot.active
-                    && other != usize::from(tag)
-                    && slot.lun == task.lun
-                    && slot.is_command()
-                    && match task.function {
-                        0x01 | 0x80 => other == usize::from(task.task_tag),
-                        _ => true,
-                    };
-                present |= meant;
-                if meant && matches!(task.function, 0x01 | 0x02 | 0x04 | 0x08) {
-                    self.drop_request(now, other as u8);
-                }
-            }
-            match task.function {
-                0x01 | 0x02 | 0x04 => 0x00,
-                0x08 => {
-                    self.target.attention(task.lun);
-                    0x00
-                }
-                0x80 | 0x81 => {
-                    if present {
-                        0x08
-                    } else {
-                        0x00
-                    }
-                }
-                _ => 0x04,
-            }
-        };
-        self.slots[usize::from(tag)].outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
-        self.send_reply(now, tag);
-    }
-
-    fn drop_request(&mut self, now: Ns, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
-        slot.active = false;
-        slot.life = slot.life.wrapping_add(1);
-        self.waiting_writes.retain(|&(t, _)| t != tag);
-        self.read_buffers.leave(tag);
-        self.end_read_buffer(now, tag);
     }
 }

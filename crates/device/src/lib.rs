@@ -11,12 +11,14 @@
 //! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages whose
 //! reading it has paid for in time.
 
+mod account;
 mod audit;
 mod buffer;
 mod collect;
 mod config;
 mod control;
 mod device;
+mod dies;
 mod faults;
 mod ftl;
 mod ftl_config;
@@ -26,10 +28,12 @@ mod media;
 mod meta;
 mod ops;
 mod power;
+mod precondition;
 mod probe;
 mod query;
 mod read;
 mod request;
+mod reset;
 mod space;
 mod stats;
 mod write;
@@ -38,12 +42,13 @@ pub use config::{
     ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
     Verification,
 };
-pub use device::{Delays, Layout, UfsDevice};
+pub use device::{Delays, UfsDevice};
 pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
 pub use power::Recovery;
+pub use precondition::Layout;
 pub use probe::{Probe, Resource, StageOf};
 pub use space::Stall;
 pub use stats::DeviceStats;

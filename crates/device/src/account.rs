@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
+
+use crate::config::DeviceConfig;
+use crate::device::UfsDevice;
+use crate::ftl::Superblock;
+use crate::hpb::{HpbUnit, Recommendations};
+use crate::media::MediaMode;
+use crate::probe::Probe;
+use crate::stats::DeviceStats;
+use readpath_flash::DieSched;
+use readpath_kit::BLOCK_BYTES;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Counters so far.
+    pub fn stats(&self) -> &DeviceStats {
+        &self.stats
+    }
+
+    /// The configuration this device was made from.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// The observer.
+    pub fn probe_mut(&mut self) -> &mut P {
+        &mut self.probe
+    }
+
+    /// Ends the device and gives its observer back.
+    pub fn into_probe(self) -> P {
+        self.probe
+    }
+
+    /// SRAM of the modelled device, by table: what it is and its bytes.
+    pub fn sram(&self) -> Vec<(&'static str, u64)> {
+        let ftl = &self.config.ftl;
+        vec![
+            ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
+            // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
+            ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
+            ("map directory", self.map.directory_bytes()),
+            // Logical page and state of each slot.
+            ("write buffer index", self.buffer.capacity() as u64 * 8),
+            ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
+            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
+            ("table of changes", self.changes.sram_bytes()),
+            ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
+            ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
+            // Logical page of each slice of the superblock that is emptied, and whether it is current.
+            ("list of slices to move", u64::from(self.config.geometry.slices_per_superblock()) * 4),
+            ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
+            ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
+            ("recommendations", Recommendations::CAPACITY as u64 * 4),
+            (
+                "HPB read buffers",
+                self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers)) * self.config.read_buffer_bytes(),
+            ),
+            // A block for each command. Longer reads are not held back while their data waits for the link.
+            ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
+        ]
+    }
+
+    /// Bytes of this process's memory that grow with the size of the modelled device.
+    pub fn process_bytes(&self) -> u64 {
+        self.map.process_bytes()
+            + self.spares.process_bytes()
+            + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+    }
+
+    /// Slices of the flash array, for whoever keeps data per slice.
+    pub fn array_slices(&self) -> u32 {
+        self.array_slices
+    }
+
+    /// Slices of the write buffer, for whoever keeps data per slot.
+    pub fn buffer_slots(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Valid slices by the count of the superblocks, for tests of conservation.
+    pub fn valid_slices(&self) -> u64 {
+        (0..self.config.logical_blocks() as u32)
+            .filter(|&lpn| self.flash_entry(lpn).mapping().flash().is_some())
+            .count() as u64
+    }
+
+    /// Operations in progress, for tests that nothing is left behind.
+    pub fn ops_in_use(&self) -> usize {
+        self.ops.in_use()
+    }
+
+    pub(crate) fn array_has(&self) -> u32 {
+        self.array_slices
+    }
+}

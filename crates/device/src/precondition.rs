@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device that comes with data: the state that writing it would have left, built at no cost in virtual time. It knows
+//! nothing of requests.
+
+use crate::device::UfsDevice;
+use crate::ftl::{Mapping, NoSpace, Stream};
+use crate::media::MediaMode;
+use crate::probe::Probe;
+use readpath_flash::{DieSched, Ppn};
+use readpath_kit::Permutation;
+
+/// How preconditioned blocks lie in flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// As if written once in ascending order.
+    Sequential,
+    /// As if written once, block by block in random order.
+    Random,
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
+    /// told each logical page and its slice, for whoever keeps data.
+    ///
+    /// # Errors
+    /// [`NoSpace`] when the erased superblocks do not suffice.
+    pub fn precondition(
+        &mut self,
+        lun: u8,
+        first: u32,
+        blocks: u32,
+        layout: Layout,
+        seed: u64,
+        mut place: impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        assert!(self.sequence == 0, "a device that has been written to cannot be preconditioned");
+        let base = self.bases[usize::from(lun)] + first;
+        for lpn in base..base + blocks {
+            if let Mapping::Flash(ppn) = self.map.get(lpn) {
+                self.superblocks.drop_ref(ppn);
+            }
+        }
+        // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
+        let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
+        let mut at = 0;
+        self.superblocks.preset(blocks, Stream::Host, |ppn, n| {
+            match runs.last_mut() {
+                Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
+                _ => runs.push((at, ppn, n)),
+            }
+            at += n;
+        })?;
+        let mut run = 0;
+        let mut slice_of = |i: u32| {
+            if !(runs[run].0..runs[run].0 + runs[run].2).contains(&i) {
+                run = runs.partition_point(|r| r.0 <= i) - 1;
+            }
+            Ppn(runs[run].1.0 + (i - runs[run].0))
+        };
+        let spares = &mut self.spares;
+        let mut assign = |i: u32, ppn: Ppn| {
+            spares.preset(ppn, base + i);
+            if M::ACTIVE {
+                place(base + i, ppn);
+            }
+            ppn
+        };
+        match layout {
+            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, slice_of(i))),
+            Layout::Random => {
+                let order = Permutation::new(u64::from(blocks), seed);
+                self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
+            }
+        }
+        let per_superblock = self.superblocks.slices();
+        for &(_, start, length) in &runs {
+            let (mut from, end) = (start.0, start.0 + length);
+            while from < end {
+                let sb = from / per_superblock;
+                let n = (end - from).min((sb + 1) * per_superblock - from);
+                self.superblocks.add_refs(sb, n);
+                from += n;
+            }
+        }
+        self.preset_map_pages(self.map.page_of(base)..=self.map.page_of(base + blocks - 1))?;
+        if self.superblocks.open_of(Stream::Meta).is_none() {
+            self.ticks += 1;
+            self.superblocks.open(Stream::Meta, self.ticks)?;
+        }
+        self.durable.checkpoint = self.put_checkpoint_together();
+        Ok(())
+    }
+}

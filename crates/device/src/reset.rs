@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
+
+use crate::control::Target;
+use crate::device::UfsDevice;
+use crate::ftl::MapCache;
+use crate::media::MediaMode;
+use crate::ops::{NO_OP, OpPool};
+use crate::probe::Probe;
+use crate::request::TAGS;
+use readpath_flash::DieSched;
+use readpath_kit::Ns;
+use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Hardware reset (RST_n) or link startup: every request in progress is dropped without reply; the mapping and
+    /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
+    pub fn hardware_reset(&mut self) {
+        self.arrivals.clear();
+        self.replies.clear();
+        for slot in self.slots.iter_mut() {
+            slot.active = false;
+            slot.life = slot.life.wrapping_add(1);
+        }
+        self.waiting_writes.clear();
+        self.journal_waiters.clear();
+        self.read_buffers.clear();
+        self.buffer.forget_waiters();
+        let used = self.target.hpb_in_use;
+        self.reset_hpb();
+        self.target = Target::new(&self.config);
+        self.target.hpb_in_use = used;
+        self.target.attention_after_reset();
+        if used {
+            self.recommendations.announce_reset();
+        }
+    }
+
+    /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
+    pub(crate) fn lose_sram(&mut self) {
+        self.arrivals.clear();
+        self.firmware.clear();
+        self.replies.clear();
+        for slot in self.slots.iter_mut() {
+            slot.active = false;
+            slot.life = slot.life.wrapping_add(1);
+        }
+        self.nand = S::new(self.config.geometry.channels, self.config.geometry.dies(), self.config.suspend);
+        self.ops = OpPool::new();
+        self.flash_work = 0;
+        self.array_writes = 0;
+        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_bytes / self.config.map_page_bytes);
+        self.waiters.fill(NO_OP);
+        self.stalled.clear();
+        self.starved.clear();
+        self.waiting_writes.clear();
+        self.read_buffers.clear();
+        self.reset_hpb();
+        self.link_down_free = Ns::ZERO;
+        self.link_up_free = Ns::ZERO;
+        self.firmware_free = Ns::ZERO;
+    }
+
+    /// Nothing begins before `ready`.
+    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
+        self.link_down_free = ready;
+        self.link_up_free = ready;
+        self.firmware_free = ready;
+    }
+
+    /// Carries out a task management function; the tags it drops get no reply.
+    pub(crate) fn manage(&mut self, now: Ns, tag: u8, lun: u8, task: TaskRequest) {
+        let service_response = if usize::from(lun) >= self.bases.len() && lun & 0x80 == 0 {
+            0x09
+        } else {
+            let mut present = false;
+            for other in 0..TAGS {
+                let slot = &self.slots[other];
+                let meant = slot.active
+                    && other != usize::from(tag)
+                    && slot.lun == task.lun
+                    && slot.is_command()
+                    && match task.function {
+                        0x01 | 0x80 => other == usize::from(task.task_tag),
+                        _ => true,
+                    };
+                present |= meant;
+                if meant && matches!(task.function, 0x01 | 0x02 | 0x04 | 0x08) {
+                    self.drop_request(now, other as u8);
+                }
+            }
+            match task.function {
+                0x01 | 0x02 | 0x04 => 0x00,
+                0x08 => {
+                    self.target.attention(task.lun);
+                    0x00
+                }
+                0x80 | 0x81 => {
+                    if present {
+                        0x08
+                    } else {
+                        0x00
+                    }
+                }
+                _ => 0x04,
+            }
+        };
+        self.slots[usize::from(tag)].outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
+        self.send_reply(now, tag);
+    }
+
+    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.active = false;
+        slot.life = slot.life.wrapping_add(1);
+        self.waiting_writes.retain(|&(t, _)| t != tag);
+        self.read_buffers.leave(tag);
+        self.end_read_buffer(now, tag);
+    }
+}
