@@ -20,7 +20,9 @@ use std::collections::VecDeque;
 
 const NONE: u16 = u16::MAX;
 /// Slices whose map entries are fetched ahead of their turn.
-const AHEAD: u32 = 12;
+const AHEAD: u32 = 24;
+/// The same for pages to be copied.
+const PAGES_AHEAD: u32 = 4;
 
 /// Why a superblock is emptied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -305,8 +307,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         over
     }
 
-    fn is_current(&self, ppn: Ppn) -> Option<u32> {
-        self.spares.lpn(ppn).filter(|&lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
+    fn is_current(&self, ppn: Ppn) -> bool {
+        self.spares.lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
     }
 
     /// Moves current slices; true when the victim is empty.
@@ -328,7 +330,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if over {
             self.collector.grant(pages);
             self.collector.victim = None;
-            debug_assert!((0..self.superblocks.slices()).all(|i| self.is_current(Ppn(first.0 + i)).is_none()));
+            debug_assert!((0..self.superblocks.slices()).all(|i| !self.is_current(Ppn(first.0 + i))));
             self.discard(victim);
             self.begin_erase(now);
         }
@@ -339,33 +341,39 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn read_pages_to_move(&mut self, now: Ns, first: Ppn, pages: u32, per_page: u32) {
         while self.collector.cursor < pages && self.reads_allowed() {
             let page = Ppn(first.0 + self.collector.cursor * per_page);
-            if self.collector.cursor + 4 < pages
-                && let Some(lpn) = self.spares.lpn(Ppn(page.0 + 4 * per_page))
-            {
-                self.map.prefetch(lpn);
+            if self.collector.cursor + PAGES_AHEAD < pages {
+                for lpn in (0..per_page).filter_map(|i| self.spares.lpn(Ppn(page.0 + PAGES_AHEAD * per_page + i))) {
+                    self.map.prefetch(lpn);
+                }
             }
-            let current = (0..per_page).filter(|i| self.is_current(Ppn(page.0 + i)).is_some()).count();
+            let current = (0..per_page).fold(0, |bits, i| bits | u32::from(self.is_current(Ppn(page.0 + i))) << i);
             if current > 0 {
-                if self.collector.free.len() < current {
+                if self.collector.free.len() < current.count_ones() as usize {
                     break;
                 }
-                self.read_to_move(now, page, per_page, current as u16);
+                self.read_to_move(now, page, current);
             }
             self.collector.cursor += 1;
             self.collector.grant(pages);
         }
     }
 
-    fn read_to_move(&mut self, now: Ns, page: Ppn, per_page: u32, count: u16) {
+    /// Reads the slices of `page` whose bits are set in `current`.
+    fn read_to_move(&mut self, now: Ns, page: Ppn, current: u32) {
         let mut chain = NONE;
-        for i in (0..per_page).rev() {
+        let mut left = current;
+        while left != 0 {
+            // From the last slice on, so that the chain runs in order.
+            let i = left.ilog2();
+            left ^= 1 << i;
             let from = Ppn(page.0 + i);
-            let Some(lpn) = self.is_current(from) else { continue };
+            let lpn = self.spares.lpn(from).expect("a current slice names its logical page");
             let sequence = self.spares.sequence(from);
             let slot = self.collector.free.pop().expect("counted before");
             self.collector.moving[usize::from(slot)] = Moving { lpn, from, sequence, next: chain };
             chain = slot;
         }
+        let count = current.count_ones() as u16;
         self.collector.reads += 1;
         self.stats.moved_reads += 1;
         let op = Op { count, index: u32::from(chain), ..Op::new(Job::MoveRead, page) };

@@ -17,7 +17,7 @@ use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, Slots, TAGS};
 use crate::space::Stall;
 use crate::stats::{DeviceStats, StallClock};
-use readpath_flash::{DieSched, OpId};
+use readpath_flash::{DieSched, DiesOfSlices, OpId};
 use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
@@ -127,6 +127,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     reply_is_plain: bool,
     pub(crate) probe: P,
     pub(crate) array_slices: u32,
+    pub(crate) dies_of_slices: DiesOfSlices,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -215,6 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             reply_is_plain: true,
             probe,
             array_slices: g.slices(),
+            dies_of_slices: g.dies_of_slices(),
             bases,
             map,
             mode: std::marker::PhantomData,

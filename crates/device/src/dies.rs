@@ -39,7 +39,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn go_to_die(&mut self, id: OpId, op: &Op) {
         // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
-        if S::PLANS_READS_AHEAD && self.flash_work == 0 && self.array_writes == 0 {
+        if self.flash_work == 0 && !op.job.writes() && self.nand.plans_reads_ahead() {
             return self.start_on_die(self.firmware_free, id, op);
         }
         self.flash_work += 1;
@@ -64,7 +64,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::Free => unreachable!("a freed operation has no work"),
         };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
-        let die = self.config.geometry.die_of(op.ppn);
+        let die = self.dies_of_slices.die_of(op.ppn);
         let report_at_end = op.job != Job::HostRead;
         self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
     }

@@ -8,7 +8,7 @@
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
 use crate::device::UfsDevice;
-use crate::ftl::{ANCHORS, Change, Checkpoint, Held, Logged, Mapping, Record, Stream, Superblock, Taken};
+use crate::ftl::{ANCHORS, Change, Checkpoint, Entry, Held, Logged, Mapping, Record, Stream, Superblock, Taken};
 use crate::journal::Mark;
 use crate::media::MediaMode;
 use crate::ops::{Job, Op};
@@ -198,6 +198,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return;
             };
             self.changes.begin_write(page);
+            self.changes.each_of_page(page, |change| self.map.prefetch(change.lpn));
             self.meta.pages_under_way += 1;
             match self.map.directory(page) {
                 Some(ppn) if !self.cache.is_present(page) => {
@@ -350,17 +351,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.program_ended(op.ppn);
         self.meta.in_flight -= 1;
         let mut parts = std::mem::take(&mut self.meta.programs[op.index as usize]);
-        let mut held = Vec::with_capacity(parts.len());
+        let unit = self.durable.log.len();
+        self.durable.log.push(Logged::Meta { parts: 0 });
         let mut at = op.ppn;
         for part in parts.drain(..) {
             match part {
                 Part::Map { page, taken, put_together } => {
-                    held.push(self.map_page_written(page, taken, put_together, at));
+                    let held = self.map_page_written(page, taken, put_together, at);
+                    self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
                     self.meta.journal_under_way = false;
                     self.journal.written(up_to);
-                    held.push(Held::Journal { first: up_to + 1 - records.len() as u64, records });
+                    let held = Held::Journal { first: up_to + 1 - records.len() as u64, records };
+                    self.durable.log.push(Logged::Part(held));
                 }
                 Part::Checkpoint => {
                     self.checkpoint.parts_left -= 1;
@@ -373,8 +377,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             at = Ppn(at.0 + self.config.map_page_bytes / BLOCK_BYTES);
         }
         self.meta.programs[op.index as usize] = parts;
-        if !held.is_empty() {
-            self.durable.log.push(Logged::Meta { held });
+        match self.durable.log.len() - unit - 1 {
+            // Parts of a checkpoint: only its anchor leads to them.
+            0 => self.durable.log.truncate(unit),
+            parts => self.durable.log[unit] = Logged::Meta { parts: parts as u32 },
         }
         self.discard_if_empty(self.superblocks.of(op.ppn));
         self.journal_moved_on(now);
@@ -384,7 +390,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A map page is in flash: its changes are settled, unless there were more meanwhile.
     fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> Held {
         let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
-        let mut refs = Vec::new();
+        let refs_before = self.durable.refs.len();
         let mut rest = taken;
         while let Some((change, _)) = self.changes.get(rest) {
             rest = self.changes.drop_first(rest);
@@ -393,7 +399,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if let Mapping::Flash(ppn) = change.persisted.mapping() {
                 let sb = self.superblocks.of(ppn);
                 if self.superblocks.get(sb).opened_at <= before {
-                    refs.push((sb, false));
+                    self.durable.refs.push((sb, false));
                 }
                 self.superblocks.drop_written_ref(ppn, before);
                 self.discard_if_empty(sb);
@@ -402,7 +408,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if let Mapping::Flash(ppn) = merged {
                 let sb = self.superblocks.of(ppn);
                 if self.superblocks.get(sb).opened_at <= put_together {
-                    refs.push((sb, true));
+                    self.durable.refs.push((sb, true));
                 }
             }
             if now.clean() == change.merged {
@@ -427,6 +433,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.add_ref(at);
         self.changes.written(page);
         self.meta.pages_under_way -= 1;
+        let refs = (self.durable.refs.len() - refs_before) as u32;
         Held::Map { page, at, written_at: put_together, refs }
     }
 
@@ -504,8 +511,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The device's state of knowledge as of now.
     pub(crate) fn put_checkpoint_together(&self) -> Checkpoint {
-        let mut changes = Vec::new();
-        self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
+        const AHEAD: usize = 16;
+        let mut changes = Vec::with_capacity(self.changes.used() as usize);
+        self.each_change(|change| changes.push((change.lpn, Entry::UNMAPPED)));
+        for i in 0..changes.len() {
+            if let Some(&(lpn, _)) = changes.get(i + AHEAD) {
+                self.map.prefetch(lpn);
+            }
+            changes[i].1 = self.flash_entry(changes[i].0).clean();
+        }
         let bytes = self.map.directory_bytes()
             + Superblock::SRAM_BYTES * u64::from(self.config.geometry.superblocks())
             + 8 * u64::from(self.changes.used());

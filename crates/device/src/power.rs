@@ -165,7 +165,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         readers.now = end;
         let mut opened_since = 0;
-        for logged in &log {
+        let refs = std::mem::take(&mut self.durable.refs);
+        let mut refs_left = refs.as_slice();
+        for (i, logged) in log.iter().enumerate() {
             let (first, whole) = match logged {
                 Logged::Data { first } => {
                     self.find_data(&mut found, *first);
@@ -181,10 +183,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     }
                     (*first, false)
                 }
-                Logged::Meta { held } => {
-                    opened_since += self.find_meta(&mut found, held);
-                    let at = held.iter().find_map(|h| if let Held::Map { at, .. } = h { Some(*at) } else { None });
-                    (at.unwrap_or_default(), held.iter().any(|h| matches!(h, Held::Journal { .. })))
+                Logged::Meta { parts } => {
+                    let held = &log[i + 1..=i + *parts as usize];
+                    let map = |h: &Logged| if let Logged::Part(Held::Map { at, .. }) = h { Some(*at) } else { None };
+                    let journal = |h: &Logged| matches!(h, Logged::Part(Held::Journal { .. }));
+                    (held.iter().find_map(map).unwrap_or_default(), held.iter().any(journal))
+                }
+                Logged::Part(held) => {
+                    opened_since += self.find_meta(&mut found, held, &mut refs_left);
+                    continue;
                 }
             };
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
@@ -197,6 +204,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         recovery.end_reads += ends;
         self.durable.log = log;
+        self.durable.refs = refs;
         found.settle(checkpoint.sequence, &checkpoint.changes);
         recovery.changes = found.newest.len() as u32;
         recovery.ready_at = end;
@@ -216,31 +224,30 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Returns how many superblocks the journal opened.
-    fn find_meta(&self, found: &mut Found, held: &[Held]) -> u32 {
-        let mut opened = 0;
-        for held in held {
-            match held {
-                Held::Map { page, at, written_at, refs } => {
-                    for &(sb, gained) in refs {
-                        found.written_refs[sb as usize] += if gained { 1 } else { -1 };
-                    }
-                    if let Some(old) = found.directory[*page as usize].replace(*at) {
-                        found.written_refs[self.superblocks.of(old) as usize] -= 1;
-                    }
-                    found.written_refs[self.superblocks.of(*at) as usize] += 1;
-                    found.ticks = found.ticks.max(*written_at);
+    /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
+    fn find_meta(&self, found: &mut Found, held: &Held, refs: &mut &[(u32, bool)]) -> u32 {
+        match held {
+            Held::Map { page, at, written_at, refs: count } => {
+                let (own, rest) = refs.split_at(*count as usize);
+                *refs = rest;
+                for &(sb, gained) in own {
+                    found.written_refs[sb as usize] += if gained { 1 } else { -1 };
                 }
-                Held::Journal { .. } if self.config.ftl.without.journal => {}
-                Held::Journal { first, records } => {
-                    for (number, record) in (*first..).zip(records) {
-                        opened += u32::from(matches!(record, Record::Open { .. }));
-                        found.apply(number, record);
-                    }
+                if let Some(old) = found.directory[*page as usize].replace(*at) {
+                    found.written_refs[self.superblocks.of(old) as usize] -= 1;
                 }
+                found.written_refs[self.superblocks.of(*at) as usize] += 1;
+                found.ticks = found.ticks.max(*written_at);
+                0
+            }
+            Held::Journal { .. } if self.config.ftl.without.journal => 0,
+            Held::Journal { first, records } => {
+                for (number, record) in (*first..).zip(records) {
+                    found.apply(number, record);
+                }
+                records.iter().filter(|record| matches!(record, Record::Open { .. })).count() as u32
             }
         }
-        opened
     }
 
     fn take_over(&mut self, mut found: Found) {

@@ -2,7 +2,7 @@
 //! How a flash array is cut: channels, dies, planes, blocks, pages, slices; and the order in which physical addresses
 //! run through them. It knows nothing of time.
 
-use readpath_kit::BLOCK_BYTES;
+use readpath_kit::{BLOCK_BYTES, Divisor};
 
 /// A physical slice of 4 KiB. Addresses run through one die's multi-plane page first, then across the dies, then along
 /// the pages of the superblock, then to the next superblock: consecutive addresses are written by consecutive programs.
@@ -47,6 +47,21 @@ pub struct Place {
     pub page: u32,
     /// Slice within the multi-plane page.
     pub slice: u32,
+}
+
+/// On which die each slice lies, without divisions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiesOfSlices {
+    unit: Divisor,
+    dies: Divisor,
+}
+
+impl DiesOfSlices {
+    /// [`Geometry::die_of`].
+    #[inline(always)]
+    pub fn die_of(self, ppn: Ppn) -> u32 {
+        self.dies.remainder(self.unit.divide(ppn.0))
+    }
 }
 
 impl Geometry {
@@ -133,6 +148,11 @@ impl Geometry {
         ppn.0 / self.slices_per_unit() % self.dies()
     }
 
+    /// [`Geometry::die_of`] for hot paths.
+    pub fn dies_of_slices(&self) -> DiesOfSlices {
+        DiesOfSlices { unit: Divisor::new(self.slices_per_unit()), dies: Divisor::new(self.dies()) }
+    }
+
     /// Where a slice lies.
     pub fn place(&self, ppn: Ppn) -> Place {
         let unit = ppn.0 / self.slices_per_unit();
@@ -169,6 +189,7 @@ mod tests {
     proptest! {
         #[test]
         fn place_and_ppn_are_inverse(ppn in 0..G.slices()) {
+            prop_assert_eq!(G.dies_of_slices().die_of(Ppn(ppn)), G.die_of(Ppn(ppn)));
             let place = G.place(Ppn(ppn));
             prop_assert_eq!(G.ppn(place), Ppn(ppn));
             prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);

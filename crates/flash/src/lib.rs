@@ -7,5 +7,5 @@
 mod geometry;
 mod sched;
 
-pub use geometry::{Geometry, GeometryError, Place, Ppn};
+pub use geometry::{DiesOfSlices, Geometry, GeometryError, Place, Ppn};
 pub use sched::{DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, SuspendTiming};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, short lines, index LRU
+//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, divisors, short lines, index LRU
 //! lists, histogram, pseudo-random streams, keyed permutations and huge-page vectors.
 //!
 //! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
 //! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
 //! simulator needs; each module says which crate it replaces and why.
 
+mod divisor;
 mod heap;
 mod hist;
 mod huge;
@@ -15,6 +16,7 @@ mod prng;
 mod queue;
 mod time;
 
+pub use divisor::Divisor;
 pub use heap::DeadlineHeap;
 pub use hist::Histogram;
 pub use huge::{huge_vec, prefetch};

@@ -164,6 +164,11 @@ impl Changes {
         }
     }
 
+    /// Tells every change of `page` that has not been taken.
+    pub fn each_of_page(&self, page: u32, each: impl FnMut(Change)) {
+        self.each_of(Taken(self.head[page as usize]), each);
+    }
+
     /// Tells every change of a chain.
     pub fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
         let mut rest = taken;

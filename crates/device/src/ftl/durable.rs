@@ -56,8 +56,8 @@ pub enum Held {
         at: Ppn,
         /// See [`Superblock::opened_at`]: when its entries were put together.
         written_at: u32,
-        /// Superblocks that gained (`true`) or lost a reference by it.
-        refs: Vec<(u32, bool)>,
+        /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
+        refs: u32,
     },
     /// Records of the journal.
     Journal {
@@ -84,11 +84,13 @@ pub enum Logged {
         /// What the spare areas say: logical page and sequence number of each slice.
         spares: Vec<(Option<u32>, u32)>,
     },
-    /// A unit of the meta stream.
+    /// A unit of the meta stream. What follows in the log is what it holds.
     Meta {
-        /// What it holds.
-        held: Vec<Held>,
+        /// Parts that it holds.
+        parts: u32,
     },
+    /// A part of the unit before it.
+    Part(Held),
 }
 
 /// Everything that the device has to know, as of one moment when no program was in progress.
@@ -118,6 +120,9 @@ pub struct Durable {
     pub checkpoint: Checkpoint,
     /// What was programmed since, in the order in which the programs ended.
     pub log: Vec<Logged>,
+    /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
+    /// carries its own; here they lie in one row because a list for each would be allocated for each.
+    pub refs: Vec<(u32, bool)>,
     /// A checkpoint that is being written, and the length of the log when it was put together.
     pub pending: Option<(Checkpoint, usize)>,
 }
@@ -125,7 +130,7 @@ pub struct Durable {
 impl Durable {
     /// Nothing but a checkpoint.
     pub fn new(checkpoint: Checkpoint) -> Self {
-        Durable { checkpoint, log: Vec::new(), pending: None }
+        Durable { checkpoint, log: Vec::new(), refs: Vec::new(), pending: None }
     }
 
     /// Sequence numbers now count from `base` on.
@@ -133,19 +138,14 @@ impl Durable {
         self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
         for logged in &mut self.log {
             match logged {
-                Logged::Data { .. } => {}
+                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Map { .. }) => {}
                 Logged::Torn { spares, .. } => {
                     spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
                 }
-                Logged::Meta { held } => {
-                    for record in held
-                        .iter_mut()
-                        .filter_map(|h| if let Held::Journal { records, .. } = h { Some(records) } else { None })
-                    {
-                        for record in record {
-                            if let Record::Trim { sequence, .. } = record {
-                                *sequence = sequence.saturating_sub(base);
-                            }
+                Logged::Part(Held::Journal { records, .. }) => {
+                    for record in records {
+                        if let Record::Trim { sequence, .. } = record {
+                            *sequence = sequence.saturating_sub(base);
                         }
                     }
                 }
@@ -157,7 +157,10 @@ impl Durable {
     pub fn commit(&mut self) {
         if let Some((checkpoint, mark)) = self.pending.take() {
             self.checkpoint = checkpoint;
-            self.log.drain(..mark);
+            let refs =
+                |logged: Logged| if let Logged::Part(Held::Map { refs, .. }) = logged { refs as usize } else { 0 };
+            let gone: usize = self.log.drain(..mark).map(refs).sum();
+            self.refs.drain(..gone);
         }
     }
 }

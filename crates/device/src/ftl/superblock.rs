@@ -5,6 +5,7 @@
 use crate::journal::Mark;
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
+use readpath_kit::Divisor;
 use std::collections::VecDeque;
 
 /// No erased superblock is left for this purpose.
@@ -125,7 +126,7 @@ pub struct Superblocks {
     meta_in_use: u32,
     /// Superblocks in which a program failed.
     failed: u32,
-    slices_per_superblock: u32,
+    slices_per_superblock: Divisor,
     slices_per_unit: u32,
     units: u32,
     dies: u32,
@@ -149,7 +150,7 @@ impl Superblocks {
             any_bad: false,
             meta_in_use: 0,
             failed: 0,
-            slices_per_superblock: geometry.slices_per_superblock(),
+            slices_per_superblock: Divisor::new(geometry.slices_per_superblock()),
             slices_per_unit: geometry.slices_per_unit(),
             units: geometry.units_per_superblock(),
             dies: geometry.dies(),
@@ -159,17 +160,17 @@ impl Superblocks {
     /// The superblock of a slice.
     #[inline]
     pub fn of(&self, ppn: Ppn) -> u32 {
-        ppn.0 / self.slices_per_superblock
+        self.slices_per_superblock.divide(ppn.0)
     }
 
     /// The first slice of a superblock.
     pub fn first(&self, sb: u32) -> Ppn {
-        Ppn(sb * self.slices_per_superblock)
+        Ppn(sb * self.slices())
     }
 
     /// Slices of a superblock.
     pub fn slices(&self) -> u32 {
-        self.slices_per_superblock
+        self.slices_per_superblock.get()
     }
 
     /// A superblock.
@@ -242,7 +243,7 @@ impl Superblocks {
         if self.table[sb as usize].next_unit == self.units {
             self.close(stream, now);
         }
-        Some(Ppn(sb * self.slices_per_superblock + unit * self.slices_per_unit))
+        Some(Ppn(sb * self.slices() + unit * self.slices_per_unit))
     }
 
     /// Units left in the open superblock of a stream.

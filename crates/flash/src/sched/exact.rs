@@ -55,8 +55,6 @@ impl Exact {
 }
 
 impl DieSched for Exact {
-    const PLANS_READS_AHEAD: bool = false;
-
     fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         Exact {
             events: DeadlineHeap::default(),
@@ -65,6 +63,10 @@ impl DieSched for Exact {
             ops: vec![None; DeadlineHeap::SLOTS as usize],
             first_stage: vec![Ns::ZERO; DeadlineHeap::SLOTS as usize],
         }
+    }
+
+    fn plans_reads_ahead(&self) -> bool {
+        false
     }
 
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {

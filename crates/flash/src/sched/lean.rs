@@ -4,7 +4,7 @@
 //! caller that goes on to a third server at the reported end does so in order of array ends, not of transfer ends.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
-use readpath_kit::{DeadlineHeap, Ns};
+use readpath_kit::{DeadlineHeap, Divisor, Ns};
 
 /// See the module.
 pub struct Lean {
@@ -12,7 +12,9 @@ pub struct Lean {
     die_free: Vec<Ns>,
     channel_free: Vec<Ns>,
     ops: Vec<Running>,
-    channels: u32,
+    channels: Divisor,
+    /// Programs that have not come to their die yet.
+    transfers_in: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -36,8 +38,6 @@ enum Stage {
 }
 
 impl DieSched for Lean {
-    const PLANS_READS_AHEAD: bool = true;
-
     fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         let idle = Running {
             transfer: Ns::ZERO,
@@ -54,8 +54,15 @@ impl DieSched for Lean {
             die_free: vec![Ns::ZERO; dies as usize],
             channel_free: vec![Ns::ZERO; channels as usize],
             ops: vec![idle; DeadlineHeap::SLOTS as usize],
-            channels,
+            channels: Divisor::new(channels),
+            transfers_in: 0,
         }
+    }
+
+    /// A program joins its die's line when its transfer ends, so until then a read that comes later must not.
+    #[inline(always)]
+    fn plans_reads_ahead(&self) -> bool {
+        self.transfers_in == 0
     }
 
     #[inline(always)]
@@ -64,7 +71,7 @@ impl DieSched for Lean {
             transfer: op.transfer,
             array: op.array,
             die: op.die as u16,
-            channel: (op.die % self.channels) as u16,
+            channel: self.channels.remainder(op.die) as u16,
             kind: op.kind,
             next: Stage::ArrayDone,
             report_at_end: op.report_at_end,
@@ -74,6 +81,7 @@ impl DieSched for Lean {
             OpKind::Read | OpKind::Erase => reserve(&mut self.die_free[op.die as usize], now, op.array),
             OpKind::Program => {
                 running.next = Stage::TransferDone;
+                self.transfers_in += 1;
                 reserve(&mut self.channel_free[usize::from(running.channel)], now, op.transfer)
             }
         };
@@ -104,6 +112,7 @@ impl DieSched for Lean {
                 (OpKind::Program, Stage::TransferDone) => {
                     op.next = Stage::ArrayDone;
                     op.first_stage = at;
+                    self.transfers_in -= 1;
                     let end = reserve(&mut self.die_free[usize::from(op.die)], at, op.array);
                     self.events.push(end, slot);
                 }

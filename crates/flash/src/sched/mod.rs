@@ -59,15 +59,15 @@ pub struct Done {
 /// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
 /// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
 pub trait DieSched {
-    /// Whether reads may be submitted ahead of their arrival, in order of arrival, while nothing but reads is in the
-    /// array: a line of first-in-first-out servers with a single stream of arrivals can be planned as it is entered.
-    const PLANS_READS_AHEAD: bool;
-
     /// A scheduler for an idle array. Die `d` is on channel `d % channels`.
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
 
+    /// Whether a read may now be submitted ahead of its arrival, if none that arrives earlier is yet to come: a line of
+    /// first-in-first-out servers with a single stream of arrivals can be planned as it is entered.
+    fn plans_reads_ahead(&self) -> bool;
+
     /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or for reads the
-    /// future where [`DieSched::PLANS_READS_AHEAD`] allows it.
+    /// future where [`DieSched::plans_reads_ahead`] allows it.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
     /// When something happens next.

@@ -118,8 +118,6 @@ impl Queued {
 }
 
 impl DieSched for Queued {
-    const PLANS_READS_AHEAD: bool = false;
-
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
         let op = FlashOp { die: 0, kind: OpKind::Read, array: Ns::ZERO, transfer: Ns::ZERO, report_at_end: true };
         let idle = Running {
@@ -137,6 +135,10 @@ impl DieSched for Queued {
             ops: vec![idle; DeadlineHeap::SLOTS as usize],
             suspend,
         }
+    }
+
+    fn plans_reads_ahead(&self) -> bool {
+        false
     }
 
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
