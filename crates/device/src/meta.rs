@@ -13,6 +13,7 @@ use crate::journal::Mark;
 use crate::media::MediaMode;
 use crate::ops::{Job, Op};
 use crate::probe::Probe;
+use crate::space::flash_entry;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use std::collections::VecDeque;
@@ -335,12 +336,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn put_together(&mut self, page: u32) -> Part {
         self.ticks += 1;
         let taken = self.changes.take(page);
-        let mut rest = taken;
-        while let Some((change, next)) = self.changes.get(rest) {
-            let merged = self.flash_entry(change.lpn).clean();
-            self.changes.set_merged(rest, merged);
-            rest = next;
-        }
+        let (map, buffer) = (&self.map, &self.buffer);
+        self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
         Part::Map { page, taken, put_together: self.ticks }
     }
 
@@ -391,37 +388,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> Held {
         let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
         let refs_before = self.durable.refs.len();
-        let mut rest = taken;
-        while let Some((change, _)) = self.changes.get(rest) {
-            rest = self.changes.drop_first(rest);
-            let now = self.flash_entry(change.lpn);
-            // The log counts references into superblocks that have been given up as well: recovery may not know that.
-            if let Mapping::Flash(ppn) = change.persisted.mapping() {
-                let sb = self.superblocks.of(ppn);
-                if self.superblocks.get(sb).opened_at <= before {
-                    self.durable.refs.push((sb, false));
-                }
-                self.superblocks.drop_written_ref(ppn, before);
-                self.discard_if_empty(sb);
+        let mut left = taken;
+        loop {
+            let settled = self.changes.next_merged(&mut left);
+            if settled.is_empty() {
+                break;
             }
-            let merged = change.merged.mapping();
-            if let Mapping::Flash(ppn) = merged {
-                let sb = self.superblocks.of(ppn);
-                if self.superblocks.get(sb).opened_at <= put_together {
-                    self.durable.refs.push((sb, true));
-                }
-            }
-            if now.clean() == change.merged {
-                // The reference that the change held is the map page's from now on.
-                if merged.flash().is_some() {
-                    self.changes.names_slice(false);
-                }
-                self.set_flash_entry(change.lpn, change.merged);
-            } else {
-                self.changes.add(page, change.lpn, change.merged);
-                if let Mapping::Flash(ppn) = merged {
-                    self.superblocks.add_written_ref(ppn, put_together);
-                }
+            for (change, merged) in settled.iter() {
+                self.settle(page, change, merged, before, put_together);
             }
         }
         if let Some(old) = self.map.directory(page) {
@@ -435,6 +409,38 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.meta.pages_under_way -= 1;
         let refs = (self.durable.refs.len() - refs_before) as u32;
         Held::Map { page, at, written_at: put_together, refs }
+    }
+
+    /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
+    #[inline]
+    fn settle(&mut self, page: u32, change: Change, merged: Entry, before: u32, put_together: u32) {
+        // The log counts references into superblocks that have been given up as well: recovery may not know that.
+        if let Mapping::Flash(ppn) = change.persisted.mapping() {
+            let sb = self.superblocks.of(ppn);
+            if self.superblocks.get(sb).opened_at <= before {
+                self.durable.refs.push((sb, false));
+            }
+            self.superblocks.drop_written_ref(ppn, before);
+            self.discard_if_empty(sb);
+        }
+        if let Mapping::Flash(ppn) = merged.mapping() {
+            let sb = self.superblocks.of(ppn);
+            if self.superblocks.get(sb).opened_at <= put_together {
+                self.durable.refs.push((sb, true));
+            }
+        }
+        if self.flash_entry(change.lpn).clean() == merged {
+            // The reference that the change held is the map page's from now on.
+            if merged.mapping().flash().is_some() {
+                self.changes.names_slice(false);
+            }
+            self.set_flash_entry(change.lpn, merged);
+        } else {
+            self.changes.add(page, change.lpn, merged);
+            if let Mapping::Flash(ppn) = merged.mapping() {
+                self.superblocks.add_written_ref(ppn, put_together);
+            }
+        }
     }
 
     /// Whoever waits for the journal goes on.

@@ -114,11 +114,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let (meta, changes, map) = (&mut self.meta, &mut self.changes, &mut self.map);
         meta.power_cut(|taken| {
-            let mut rest = taken;
-            while let Some((change, next)) = changes.get(rest) {
-                map.set(change.lpn, change.persisted);
-                rest = next;
-            }
+            changes.each_of(taken, |change| map.set(change.lpn, change.persisted));
         });
         changes.clear(|change| map.set(change.lpn, change.persisted));
     }

@@ -2,8 +2,9 @@
 //! Which unit is written next, for whom, and who has to wait for what; and how the flash's own view of a block changes.
 //! It knows nothing of requests.
 
+use crate::buffer::WriteBuffer;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Mapping, Record, State, Stream};
+use crate::ftl::{Entry, Mapping, PageMap, Record, State, Stream};
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -123,11 +124,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
     #[inline]
     pub(crate) fn flash_entry(&self, lpn: u32) -> Entry {
-        let entry = self.map.entry(lpn);
-        match entry.mapping() {
-            Mapping::Buffered(slot) => self.buffer.under(slot),
-            _ => entry,
-        }
+        flash_entry(&self.map, &self.buffer, lpn)
     }
 
     /// Sets what [`UfsDevice::flash_entry`] says.
@@ -248,6 +245,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.program_meta(now);
         self.step_checkpoint(now);
         self.refuse_writes_if_hopeless(now);
+    }
+}
+
+/// See [`UfsDevice::flash_entry`].
+#[inline]
+pub(crate) fn flash_entry(map: &PageMap, buffer: &WriteBuffer, lpn: u32) -> Entry {
+    let entry = map.entry(lpn);
+    match entry.mapping() {
+        Mapping::Buffered(slot) => buffer.under(slot),
+        _ => entry,
     }
 }
 

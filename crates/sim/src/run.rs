@@ -344,7 +344,10 @@ impl<'a> Running<'a> {
         let half = if tail < BATCH { &mut self.queue[tail..BATCH] } else { &mut self.queue[tail..] };
         let n = self.job.stream.fill(half);
         for io in &half[..n] {
-            stack.prefetch(lun, io.block);
+            match io.kind {
+                IoKind::Read => stack.prefetch(lun, io.block),
+                _ => stack.prefetch_write(lun, io.block),
+            }
         }
         self.len += n;
     }

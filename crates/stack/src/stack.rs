@@ -199,6 +199,13 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
+    /// Brings near what a write or a trim of `block` will touch: the device's map too, whatever the host knows.
+    #[inline]
+    pub fn prefetch_write(&self, lun: u8, block: u32) {
+        self.host.prefetch(lun, block);
+        self.device.prefetch(lun, block);
+    }
+
     /// Moves reads to the device, up to the first request of another kind.
     #[inline(always)]
     fn exchange_reads(&mut self, now: Ns) {

@@ -13,21 +13,43 @@ use fixedbitset::FixedBitSet;
 const NIL: u32 = u32::MAX;
 
 /// A changed entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
     /// Logical page.
     pub lpn: u32,
     /// What the map page in flash says of it; clean.
     pub persisted: Entry,
-    /// What the map page that is being written says of it; clean.
-    pub merged: Entry,
-    next: u32,
 }
+
+/// Changes of one map page: as many as a cache line holds, because they are looked at together.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Chunk {
+    len: u32,
+    next: u32,
+    changes: [Change; Chunk::LEN],
+}
+
+impl Chunk {
+    const LEN: usize = 7;
+    const EMPTY: Chunk =
+        Chunk { len: 0, next: NIL, changes: [Change { lpn: 0, persisted: Entry::UNMAPPED }; Chunk::LEN] };
+
+    fn changes(&self) -> &[Change] {
+        &self.changes[..self.len as usize]
+    }
+}
+
+const _: () = assert!(size_of::<Chunk>() == 64);
 
 /// See the module.
 pub struct Changes {
-    records: Vec<Change>,
+    chunks: Vec<Chunk>,
+    /// For chunks on their way to flash: what the map page that is being written says of each entry; clean.
+    merged: Vec<[Entry; Chunk::LEN]>,
+    /// First of the chunks that are not in use.
     free: u32,
+    /// First chunk of each map page: the only one that need not be full.
     head: Vec<u32>,
     count: Vec<u32>,
     trims: Vec<u16>,
@@ -49,7 +71,8 @@ impl Changes {
     /// An empty table of `limit` changes for a map of `pages` pages.
     pub fn new(pages: u32, limit: u32) -> Self {
         Changes {
-            records: Vec::new(),
+            chunks: Vec::new(),
+            merged: Vec::new(),
             free: NIL,
             head: vec![NIL; pages as usize],
             count: vec![0; pages as usize],
@@ -67,23 +90,33 @@ impl Changes {
 
     /// An entry of `page`, clean until now, changes; `persisted` is what it said.
     pub fn add(&mut self, page: u32, lpn: u32, persisted: Entry) {
-        let record =
-            Change { lpn, persisted: persisted.clean(), merged: Entry::UNMAPPED, next: self.head[page as usize] };
-        let index = match self.free {
-            NIL => {
-                self.records.push(record);
-                self.records.len() as u32 - 1
-            }
-            free => {
-                self.free = self.records[free as usize].next;
-                self.records[free as usize] = record;
-                free
-            }
-        };
-        self.head[page as usize] = index;
+        let change = Change { lpn, persisted: persisted.clean() };
+        let mut head = self.head[page as usize];
+        if head == NIL || self.chunks[head as usize].len as usize == Chunk::LEN {
+            head = self.take_chunk(head);
+            self.head[page as usize] = head;
+        }
+        let chunk = &mut self.chunks[head as usize];
+        chunk.changes[chunk.len as usize % Chunk::LEN] = change;
+        chunk.len += 1;
         self.count[page as usize] += 1;
         self.total += 1;
         self.mark(page);
+    }
+
+    /// An empty chunk before `next`.
+    fn take_chunk(&mut self, next: u32) -> u32 {
+        let index = self.free;
+        if index == NIL {
+            self.chunks.push(Chunk { next, ..Chunk::EMPTY });
+            self.merged.push([Entry::UNMAPPED; Chunk::LEN]);
+            return self.chunks.len() as u32 - 1;
+        }
+        let chunk = &mut self.chunks[index as usize];
+        self.free = chunk.next;
+        chunk.len = 0;
+        chunk.next = next;
+        index
     }
 
     fn mark(&mut self, page: u32) {
@@ -109,7 +142,7 @@ impl Changes {
         self.mark(page);
     }
 
-    /// Takes the changes of `page` out, to be written back: the first of a chain for [`Changes::get`].
+    /// Takes the changes of `page` out, to be written back.
     pub fn take(&mut self, page: u32) -> Taken {
         let page = page as usize;
         let first = std::mem::replace(&mut self.head[page], NIL);
@@ -144,17 +177,30 @@ impl Changes {
         self.busy.contains(page as usize)
     }
 
-    /// Notes what the map page that is being written says of the first change of a chain.
-    pub fn set_merged(&mut self, taken: Taken, merged: Entry) {
-        self.records[taken.0 as usize].merged = merged.clean();
+    /// Notes what the map page that is being written says of each change: `entry_of` its logical page; clean.
+    pub fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(u32) -> Entry) {
+        let mut at = taken.0;
+        while at != NIL {
+            let chunk = &self.chunks[at as usize];
+            for (change, merged) in chunk.changes().iter().zip(&mut self.merged[at as usize]) {
+                *merged = entry_of(change.lpn).clean();
+            }
+            at = chunk.next;
+        }
     }
 
-    /// The first change of a chain and the rest of it.
-    pub fn get(&self, taken: Taken) -> Option<(Change, Taken)> {
-        (taken.0 != NIL).then(|| {
-            let record = self.records[taken.0 as usize];
-            (record, Taken(record.next))
-        })
+    /// Takes some of the changes that were merged, each with what the map page now says; what is left of them is in
+    /// `taken`. Empty when none is left.
+    pub fn next_merged(&mut self, taken: &mut Taken) -> Merged {
+        let at = taken.0;
+        if at == NIL {
+            return Merged { chunk: Chunk::EMPTY, merged: [Entry::UNMAPPED; Chunk::LEN] };
+        }
+        let chunk = self.chunks[at as usize];
+        taken.0 = chunk.next;
+        self.chunks[at as usize].next = self.free;
+        self.free = at;
+        Merged { chunk, merged: self.merged[at as usize] }
     }
 
     /// Tells every change that has not been taken.
@@ -171,20 +217,12 @@ impl Changes {
 
     /// Tells every change of a chain.
     pub fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
-        let mut rest = taken;
-        while let Some((change, next)) = self.get(rest) {
-            each(change);
-            rest = next;
+        let mut at = taken.0;
+        while at != NIL {
+            let chunk = &self.chunks[at as usize];
+            chunk.changes().iter().for_each(|&change| each(change));
+            at = chunk.next;
         }
-    }
-
-    /// Gives the first change of a chain back to the pool; returns the rest.
-    pub fn drop_first(&mut self, taken: Taken) -> Taken {
-        let record = &mut self.records[taken.0 as usize];
-        let rest = Taken(record.next);
-        record.next = self.free;
-        self.free = taken.0;
-        rest
     }
 
     /// Changes that may still be made before the table is full.
@@ -230,13 +268,11 @@ impl Changes {
     /// Forgets everything; `each` is told what was there.
     pub fn clear(&mut self, mut each: impl FnMut(Change)) {
         for page in 0..self.head.len() as u32 {
-            let mut taken = self.take(page);
-            while let Some((change, rest)) = self.get(taken) {
-                each(change);
-                taken = rest;
-            }
+            let taken = self.take(page);
+            self.each_of(taken, &mut each);
         }
-        self.records.clear();
+        self.chunks.clear();
+        self.merged.clear();
         self.busy.clear();
         self.free = NIL;
         self.in_flash = 0;
@@ -250,6 +286,24 @@ pub struct Taken(u32);
 impl Taken {
     /// No changes.
     pub const NONE: Taken = Taken(NIL);
+}
+
+/// Changes that have been written back. See [`Changes::next_merged`].
+pub struct Merged {
+    chunk: Chunk,
+    merged: [Entry; Chunk::LEN],
+}
+
+impl Merged {
+    /// Each change, and what the map page now says; clean.
+    pub fn iter(&self) -> impl Iterator<Item = (Change, Entry)> {
+        self.chunk.changes().iter().copied().zip(self.merged)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.chunk.len == 0
+    }
 }
 
 /// Ones of a part of a bit set, in ascending order, a word at a time.
@@ -284,6 +338,28 @@ mod tests {
     use readpath_flash::Ppn;
 
     #[test]
+    fn many_changes_of_one_page_are_all_told() {
+        let mut changes = Changes::new(2, 100);
+        for round in 0..3 {
+            (0..40).for_each(|lpn| changes.add(1, lpn, Entry::at(Ppn(lpn))));
+            let mut lpns = Vec::new();
+            changes.each_of_page(1, |change| lpns.push(change.lpn));
+            lpns.sort_unstable();
+            assert!(lpns.iter().copied().eq(0..40), "round {round}: {lpns:?}");
+            let mut taken = changes.take(1);
+            let mut left = 40;
+            loop {
+                let merged = changes.next_merged(&mut taken);
+                if merged.is_empty() {
+                    break;
+                }
+                left -= merged.iter().count();
+            }
+            assert_eq!((left, changes.chunks.len()), (0, 40usize.div_ceil(Chunk::LEN)), "chunks are used again");
+        }
+    }
+
+    #[test]
     fn changes_are_taken_by_map_page() {
         let mut changes = Changes::new(300, 8);
         for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
@@ -292,12 +368,11 @@ mod tests {
         }
         assert_eq!((changes.room(), changes.worth_writing()), (4, Some(1)));
         let mut taken = changes.take(1);
-        let mut seen = Vec::new();
-        while let Some((change, _)) = changes.get(taken) {
-            seen.push((change.lpn, change.persisted));
-            taken = changes.drop_first(taken);
-        }
-        assert_eq!(seen, [12, 11, 10].map(|lpn| (lpn, Entry::at(Ppn(lpn)))));
+        changes.merge(taken, |lpn| Entry::at(Ppn(lpn + 100)));
+        let merged = changes.next_merged(&mut taken);
+        let seen: Vec<_> = merged.iter().map(|(c, m)| (c.lpn, c.persisted, m)).collect();
+        assert_eq!(seen, [10, 11, 12].map(|lpn| (lpn, Entry::at(Ppn(lpn)), Entry::at(Ppn(lpn + 100)))));
+        assert!(changes.next_merged(&mut taken).is_empty());
         assert_eq!(changes.worth_writing(), Some(299));
         assert_eq!(changes.worth_writing(), Some(299), "the hand comes round");
         changes.add_trim(0);
