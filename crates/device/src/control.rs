@@ -417,6 +417,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             out.resize(wanted.len() * HpbEntry::BYTES, 0);
         }
         self.send_data(now, tag);
+        if self.journal.must_write() {
+            // Numbers were named, and under reads alone nothing else would write the journal.
+            self.program_meta(now);
+        }
     }
 
     /// Counts hand-outs. No number is used twice under one key, not even after a power cut: the journal names numbers
@@ -425,9 +429,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn next_generation(&mut self) -> u32 {
         let next = self.generations_used + 1;
         if next + FIRST_GENERATIONS / 2 > self.generations_named {
-            self.generations_named += FIRST_GENERATIONS;
-            self.generations_mark = self.journal.push(Record::Generations { up_to: self.generations_named });
-            self.journal.want(self.generations_mark);
+            self.name_generations();
         }
         if next > self.generations_durable {
             return 0;
@@ -439,6 +441,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.recommendations.announce_reset();
         }
         self.generations_used as u32
+    }
+
+    /// Has the journal name more generations.
+    pub(crate) fn name_generations(&mut self) {
+        self.generations_named += FIRST_GENERATIONS;
+        self.generations_mark = self.journal.push(Record::Generations { up_to: self.generations_named });
+        self.journal.want(self.generations_mark);
     }
 
     /// Generations up to `used` may have been given out. The high half counts keys.

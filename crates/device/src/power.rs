@@ -278,6 +278,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.generations_named = found.generations;
         self.generations_durable = found.generations;
         self.set_generation(found.generations);
+        if self.hpb.iter().any(Option::is_some) {
+            // All that were named may have been given out. Entries can be handed out again as soon as more are.
+            self.name_generations();
+        }
         let all: Vec<u32> = self.superblocks.iter().map(|(sb, _)| sb).collect();
         for sb in all {
             self.discard_if_empty(sb);

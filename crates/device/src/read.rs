@@ -109,6 +109,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_reads(now, tag, entry.is_some());
     }
 
+    /// An HPB READ comes though nothing was handed out since power came: the host has lived on, and holds entries of the
+    /// time before. It has to be told.
+    #[cold]
+    fn meet_host_with_entries(&mut self) {
+        if !std::mem::replace(&mut self.target.hpb_in_use, true) {
+            self.recommendations.announce_reset();
+        }
+    }
+
     #[inline(always)]
     fn judge(&mut self, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb[lun].as_ref()?;
@@ -119,7 +128,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return Some(ppn);
             }
             Verdict::Zero => &mut self.stats.hpb_zero,
-            Verdict::Inactive => &mut self.stats.hpb_inactive,
+            Verdict::Inactive => {
+                self.meet_host_with_entries();
+                &mut self.stats.hpb_inactive
+            }
             Verdict::Stale => &mut self.stats.hpb_stale,
             Verdict::Forged => &mut self.stats.hpb_forged,
         };

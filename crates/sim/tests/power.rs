@@ -3,13 +3,16 @@
 //! the device recovers. What was flushed is there; no read is older than the last flush, or something that was never
 //! written; no block is lost; recovery reads no more than the checkpoint and what was programmed since. And each
 //! safeguard of recovery is needed: without it the same tests find wrong reads.
+//!
+//! The host's HPB loses its power with everything else, or lives on with the entries of the time before: these are
+//! refused, the device says that it has lost its state, and hits come back.
 
 mod common;
 
 use common::DELAYS;
-use readpath_device::{DeviceConfig, FtlConfig, Layout, Recovery, VictimPolicy, Without};
+use readpath_device::{DeviceConfig, DeviceStats, FtlConfig, HpbConfig, Layout, Recovery, VictimPolicy, Without};
 use readpath_flash::{DieSched, Geometry, Lean, Queued};
-use readpath_host::{BlockOp, BlockRequest};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_stack::{Stack, Tags, Typed};
 
@@ -72,13 +75,15 @@ struct Load {
     depth: u32,
     outstanding: u32,
     left: u32,
+    /// Of a hundred requests.
+    reads: u64,
 }
 
 impl Load {
     fn new(seed: u64, requests: u32) -> Self {
         let mut rng = Prng::stream(seed, "load", 0);
         let depth = 1 + rng.below(12) as u32;
-        Load { rng, depth, outstanding: 0, left: requests }
+        Load { rng, depth, outstanding: 0, left: requests, reads: 10 }
     }
 
     /// Goes on to the next event; false when nothing is left to do.
@@ -89,10 +94,15 @@ impl Load {
                 0..4 => BlockOp::Flush,
                 4..9 => BlockOp::WriteFua,
                 9..17 => BlockOp::Discard,
-                17..27 => BlockOp::Read,
+                n if n < 17 + self.reads => BlockOp::Read,
                 _ => BlockOp::Write,
             };
-            let most = if op == BlockOp::Discard { 40 } else { 6 };
+            let most = match op {
+                BlockOp::Discard => 40,
+                // Reads of one block are those that HPB serves.
+                BlockOp::Read if self.reads > 10 => 1,
+                _ => 6,
+            };
             let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
             let range = if self.rng.below(2) == 0 { 40 } else { blocks };
             let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
@@ -115,8 +125,12 @@ impl Load {
 }
 
 fn new_stack<S: DieSched>(config: &DeviceConfig) -> (Powered<S>, Ns) {
+    stack_with_host(config, common::host(None))
+}
+
+fn stack_with_host<S: DieSched>(config: &DeviceConfig, host: HostConfig) -> (Powered<S>, Ns) {
     let mut stack: Powered<S> =
-        Stack::new(config, common::host(None), DELAYS, Tags::default(), (), Typed).expect("a possible device");
+        Stack::new(config, host, DELAYS, Tags::default(), (), Typed).expect("a possible device");
     let blocks = config.lus[0].blocks;
     stack.precondition(0, 0, blocks - blocks / 5, Layout::Random, 5).expect("room");
     let now = stack.start(Ns::ZERO).expect("host and device find each other");
@@ -265,4 +279,81 @@ fn random_cuts_queued() {
     for seed in (1_000..1_040).filter(|&s| only.is_none_or(|only| s == only)) {
         many_cuts::<Queued>(seed, 50);
     }
+}
+
+/// Cuts the power many times under hosts that use HPB: everything loses it, or the device alone. Returns the counters of
+/// the device at the end.
+fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
+    let mut config = draw(seed);
+    let rng = &mut Prng::stream(seed, "hpb", 0);
+    config.hpb =
+        Some(HpbConfig { region_size: 9 + rng.below(2) as u8, sub_region_size: 7 + rng.below(2) as u8, ..common::HPB });
+    let (mut stack, mut now) = stack_with_host::<S>(&config, common::host(Some(HpbOptions::default())));
+    let reads = 30 + rng.below(40);
+    let mut load = Load { reads, ..Load::new(seed, u32::MAX) };
+    for cut in 0..cuts {
+        let what = format!("seed {seed}, cut {cut}");
+        for _ in 0..rng.below(1_500) {
+            assert!(load.step(&mut stack, &mut now), "{what}");
+        }
+        if rng.below(3) == 0 {
+            cycle(&mut stack, &mut now, rng.below(2) as u32);
+            load = Load { reads, ..Load::new(seed << 16 | u64::from(cut), u32::MAX) };
+        } else {
+            let on = now + Ns::from_ms(5);
+            stack.device_power_cycle(now, on);
+            now = on;
+        }
+        if let Err(e) = stack.device.audit() {
+            panic!("{what}: {e}");
+        }
+    }
+    load.left = 0;
+    while load.outstanding > 0 {
+        load.step(&mut stack, &mut now);
+    }
+    check(&mut stack, &mut now, &format!("seed {seed}"));
+    *stack.device.stats()
+}
+
+#[test]
+fn cuts_under_hosts_with_entries() {
+    let (mut hits, mut refused, mut resets) = (0, 0, 0);
+    for seed in 2_000..2_060 {
+        let s = many_cuts_with_hpb::<Lean>(seed, 60);
+        hits += s.hpb_hits;
+        refused += s.hpb_inactive + s.hpb_forged;
+        resets += s.resets_announced;
+    }
+    assert!(hits > 10_000 && refused > 1_000 && resets > 500, "{hits} hits, {refused} refused, {resets} resets");
+}
+
+#[test]
+fn hits_come_back_after_the_device_lost_its_power() {
+    let config = common::device(BLOCKS);
+    let (mut stack, mut now) = stack_with_host::<Lean>(&config, common::host(Some(HpbOptions::default())));
+    let blocks = BLOCKS - BLOCKS / 5;
+    let pass = |stack: &mut Powered<Lean>, now: &mut Ns| {
+        let before = *stack.device.stats();
+        for i in 0..blocks {
+            // In a scattered order, so that no sub-region has all its reads at once.
+            common::one(stack, now, BlockOp::Read, i * 7 % blocks, 1);
+        }
+        stack.device.stats().since(&before)
+    };
+    for _ in 0..3 {
+        pass(&mut stack, &mut now);
+    }
+    assert_eq!(pass(&mut stack, &mut now).hpb_hits, u64::from(blocks));
+    let on = now + Ns::from_ms(5);
+    stack.device_power_cycle(now, on);
+    now = on;
+    let after = pass(&mut stack, &mut now);
+    assert!(after.resets_announced > 0 && after.hpb_inactive > 0, "{after:?}");
+    assert!(after.hpb_hits < u64::from(blocks), "{after:?}");
+    for _ in 0..3 {
+        pass(&mut stack, &mut now);
+    }
+    assert_eq!(pass(&mut stack, &mut now).hpb_hits, u64::from(blocks), "all of them");
+    assert_eq!(stack.payload.wrong, 0);
 }

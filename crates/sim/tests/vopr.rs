@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No read ever returns anything but what was written, whatever the device looks like, whatever is in flight together,
-//! whatever happens to HPB notifications and entries on their way, and whenever host and device are reset. Every request
-//! ends exactly once, and nothing is left behind in host or device.
+//! whatever happens to HPB notifications and entries on their way, whenever host and device are reset, and when the device
+//! loses its power beneath a living host (what was not flushed may then be lost). Every request ends exactly once, and
+//! nothing is left behind in host or device.
 //!
 //! Each seed draws a device, a host, a workload and a troublemaker. On failure its options are printed; a seed can be
 //! run alone with `READPATH_SEED=n`.
@@ -55,6 +56,8 @@ struct Options {
     /// Width in blocks of the window that half of the requests go to.
     hot: u32,
     resets_per_million: u64,
+    /// Losses of power of the device alone.
+    cuts_per_million: u64,
     precondition: Option<Layout>,
     trouble: Trouble,
 }
@@ -180,6 +183,7 @@ impl Options {
             longest: one_of(rng, &[1, 2, 8, 40]),
             hot: 1 + rng.below(100) as u32,
             resets_per_million: one_of(rng, &[0, 100, 2_000]),
+            cuts_per_million: one_of(&mut Prng::stream(seed, "power", 0), &[0, 0, 200]),
             precondition: one_of(rng, &[None, Some(Layout::Sequential), Some(Layout::Random)]),
             config,
             host,
@@ -386,6 +390,7 @@ struct Met {
     requests: u64,
     blocks_checked: u64,
     resets: u64,
+    cuts: u64,
     hits: u64,
     stale: u64,
     forged: u64,
@@ -433,11 +438,11 @@ impl Met {
     }
 
     fn everything(&self) -> bool {
-        let Met { resets, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
+        let Met { resets, cuts, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
         let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
         let Met { collected, levelled, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
-        let host = [resets, recommended, evicted, refused, load_errors];
+        let host = [resets, cuts, recommended, evicted, refused, load_errors];
         let translation = [collected, levelled, map_writes, checkpoints];
         device.iter().chain(&host).chain(&translation).all(|&n| n > 50)
     }
@@ -455,6 +460,7 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     }
     let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
     let rng = &mut Prng::stream(o.seed, "requests", 0);
+    let power = &mut Prng::stream(o.seed, "cuts", 0);
     let mut flights = InFlight { flights: Vec::new(), free: Vec::new(), outstanding: 0 };
     let (mut sent, mut steps) = (0, 0u64);
     while sent < o.ops {
@@ -478,6 +484,11 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             now = later;
             stack.reset(now);
             met.resets += 1;
+        } else if power.below(1_000_000) < o.cuts_per_million {
+            let on = now + Ns::from_ms(1);
+            stack.device_power_cycle(now, on);
+            now = on;
+            met.cuts += 1;
         } else if rng.below(2) == 0 {
             now = stack.next_deadline();
             stack.advance(now);
@@ -569,6 +580,7 @@ fn an_honest_host_needs_no_verification() {
         o.config.hpb.as_mut().expect("it has HPB").verification = Verification::Off;
         common::give_room(&mut o.config);
         (o.config.ftl.wear_threshold_percent, o.config.ftl.read_disturb_limit) = (0, 0);
+        o.cuts_per_million = 0;
         o.config.ftl.collect_idle_below = 0;
         o.config.ftl.faults = FaultConfig::NONE;
         try_out::<Lean>(&o, &mut met);

@@ -171,13 +171,28 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.power_on(on)
     }
 
-    /// The power goes away.
-    pub fn power_cut(&mut self) {
+    /// The device alone loses its power at `now` and gets it back at `on`. The host lives on: what was in flight it sends
+    /// again, and what it knows of the map it keeps until the device says that it was lost.
+    pub fn device_power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
+        debug_assert!(now <= on);
+        self.device_power_cut();
+        let recovery = self.device.recover(on);
+        self.host.reset();
+        self.exchange(on);
+        recovery
+    }
+
+    fn device_power_cut(&mut self) {
         self.device.power_cut();
         while let Some(op) = self.device.poll_media() {
             self.payload.execute(op);
         }
         self.payload.power_cut();
+    }
+
+    /// The power goes away.
+    pub fn power_cut(&mut self) {
+        self.device_power_cut();
         self.host.power_cut();
     }
 

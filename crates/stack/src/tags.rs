@@ -48,6 +48,15 @@ struct Expectation {
     durable: u32,
 }
 
+/// What a power cut has left of a block that had unflushed writes.
+#[derive(Clone, Copy, Default)]
+struct Remnant {
+    /// Newest version sent before the cut; 0 = the block was not touched by a cut.
+    cut: u32,
+    /// The one version of those that is left, once a read has told.
+    left: Option<u32>,
+}
+
 /// The first read that returned what it should not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadCheck {
@@ -76,8 +85,7 @@ pub struct Tags {
     /// Blocks and versions acknowledged since the last flush, and how many of them each flush in flight covers.
     acknowledged: Vec<(u32, u32)>,
     flushes: Vec<Option<usize>>,
-    /// The next read of a block tells which version the power cut has left.
-    unsettled: Vec<bool>,
+    remnants: Vec<Remnant>,
     /// Blocks read and checked.
     pub checked: u64,
     /// Blocks that were not what they should be.
@@ -113,20 +121,28 @@ impl Tags {
 
     fn check(&mut self, lpn: u32, floor: u32, got: Content) {
         self.checked += 1;
-        let e = self.expected[lpn as usize];
+        let e = &mut self.expected[lpn as usize];
+        let remnant = &mut self.remnants[lpn as usize];
+        let is_left = |v: u32| v > remnant.cut || remnant.left.is_none_or(|left| left == v);
         let right = match got {
             Content(0) => floor == 0 || e.discarded >= floor,
-            content => content.version_for(lpn).is_some_and(|v| (floor..=e.newest).contains(&v)),
+            content => content.version_for(lpn).is_some_and(|v| (floor..=e.newest).contains(&v) && is_left(v)),
         };
-        if right && std::mem::take(&mut self.unsettled[lpn as usize]) {
-            let e = &mut self.expected[lpn as usize];
-            let version = if got == Content(0) { e.discarded.min(e.newest) } else { got.0 as u32 };
-            (e.floor, e.newest, e.durable) = (version, version, version);
+        // Zeros may be of a discard before the cut or of one since.
+        let version = if got == Content(0) { e.discarded } else { got.0 as u32 };
+        if right && remnant.left.is_none() && version <= remnant.cut {
+            remnant.left = Some(version);
+            e.floor = e.floor.max(version);
+            e.durable = e.durable.max(version);
+            if e.newest == remnant.cut {
+                e.newest = version;
+            }
         }
         if !right {
             self.wrong += 1;
             let got = (got.0 != 0).then(|| ((got.0 >> 32) as u32 - 1, got.0 as u32));
-            self.first_wrong.get_or_insert(ReadCheck { lpn, oldest: floor, newest: e.newest, got });
+            let newest = e.newest;
+            self.first_wrong.get_or_insert(ReadCheck { lpn, oldest: floor, newest, got });
         }
     }
 }
@@ -142,7 +158,7 @@ impl Payload for Tags {
         self.floors = vec![Vec::new(); 64];
         self.sent = vec![None; 64];
         self.flushes = vec![None; 64];
-        self.unsettled = vec![false; logical_blocks as usize];
+        self.remnants = vec![Remnant::default(); logical_blocks as usize];
     }
 
     fn preset(&mut self, lpn: u32, ppn: Ppn) {
@@ -239,10 +255,11 @@ impl Payload for Tags {
         self.acknowledged.clear();
         self.flushes.fill(None);
         self.buffer.fill(Content::TORN);
-        for (e, unsettled) in self.expected.iter_mut().zip(&mut self.unsettled) {
+        for (e, remnant) in self.expected.iter_mut().zip(&mut self.remnants) {
             if e.newest > e.durable {
                 e.floor = e.durable;
-                *unsettled = true;
+                *remnant = Remnant { cut: e.sent, left: None };
+                e.newest = e.sent;
             }
         }
     }
