@@ -74,6 +74,16 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             d.map_page_bytes,
             gib(u64::from(d.map_cache_bytes / d.map_page_bytes) * u64::from(d.map_page_entries()))
         ),
+        {
+            let longest = d.longest_recovery();
+            format!(
+                "recovery after a power cut: at most {} pages read in {:.0} ms (checkpoint {}, programmed since {})",
+                longest.reads(),
+                us(longest.ready_at.0) / 1000.0,
+                longest.checkpoint_reads,
+                longest.units_read
+            )
+        },
     ];
     let tables: Vec<String> = sram.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
     lines.push(format!("device SRAM in bytes: {}", tables.join(", ")));

@@ -2,7 +2,7 @@
 //! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
 //! errors name the field, and whoever read the file knows its line.
 
-use crate::ftl::{ANCHORS, Superblock};
+use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -201,14 +201,6 @@ impl DeviceConfig {
             .saturating_sub(self.logical_blocks())
     }
 
-    /// Parts, each as long as a map page, that the largest checkpoint takes.
-    pub fn checkpoint_parts(&self) -> u32 {
-        let bytes = u64::from(self.map_pages()) * 4
-            + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES
-            + u64::from(self.ftl.map_changes) * 8;
-        bytes.div_ceil(u64::from(self.map_page_bytes)) as u32
-    }
-
     /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes.
     pub fn read_buffer_bytes(&self) -> u64 {
         let Some(hpb) = &self.hpb else { return 0 };
@@ -373,6 +365,19 @@ impl DeviceConfig {
             return bad(
                 "ftl.spare_map_superblocks",
                 format!("is {}; checkpoints of this size need at least {least_meta}", ftl.spare_map_superblocks),
+            );
+        }
+        let room = u64::from(self.write_buffer_blocks) * u64::from(BLOCK_BYTES);
+        if self.surplus_changes() * Changes::BYTES > room {
+            return bad(
+                "ftl.checkpoint_after_units",
+                format!(
+                    "is {}, so that recovery may find {} changes more than the table of changes holds; the write buffer, \
+                     where they lie until they are written back, has room for {}",
+                    ftl.checkpoint_after_units,
+                    self.surplus_changes(),
+                    room / Changes::BYTES
+                ),
             );
         }
         let logical = self.logical_blocks();

@@ -77,6 +77,10 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) starved: VecDeque<(u8, u32)>,
     pub(crate) buffer: WriteBuffer,
     pub(crate) waiting_writes: VecDeque<(u8, u32)>,
+    /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
+    /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
+    /// add to them.
+    pub(crate) buffer_is_lent: bool,
     pub(crate) superblocks: Superblocks,
     pub(crate) spares: Spares,
     pub(crate) changes: Changes,
@@ -179,6 +183,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
+            buffer_is_lent: false,
             superblocks,
             spares: Spares::new(g.slices()),
             changes: Changes::new(map.pages(), ftl.map_changes),

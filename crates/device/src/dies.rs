@@ -55,7 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
-            Job::SpareRead => (OpKind::Read, t.read, self.spare_transfer()),
+            Job::SpareRead => (OpKind::Read, t.read, self.config.spare_transfer()),
             Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
@@ -124,17 +124,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             job => {
                 let (array, transfer) = match job {
                     Job::HostRead | Job::MoveRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead => (t.read, self.spare_transfer()),
+                    Job::SpareRead => (t.read, self.config.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);
                 self.probe.stage(of, channel, from(done.at, transfer), done.at);
             }
         }
-    }
-
-    /// Channel time of the spare areas of a unit: 128 bytes for each slice.
-    pub(crate) fn spare_transfer(&self) -> Ns {
-        Ns(self.config.flash.transfer_block.0 * u64::from(self.config.geometry.slices_per_unit()) / 32)
     }
 }

@@ -349,7 +349,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.meta.in_flight -= 1;
         let mut parts = std::mem::take(&mut self.meta.programs[op.index as usize]);
         let unit = self.durable.log.len();
-        self.durable.log.push(Logged::Meta { parts: 0 });
+        self.durable.log.push(Logged::Meta { first: op.ppn, parts: 0 });
         let mut at = op.ppn;
         for part in parts.drain(..) {
             match part {
@@ -377,7 +377,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match self.durable.log.len() - unit - 1 {
             // Parts of a checkpoint: only its anchor leads to them.
             0 => self.durable.log.truncate(unit),
-            parts => self.durable.log[unit] = Logged::Meta { parts: parts as u32 },
+            parts => self.durable.log[unit] = Logged::Meta { first: op.ppn, parts: parts as u32 },
         }
         self.discard_if_empty(self.superblocks.of(op.ppn));
         self.journal_moved_on(now);
@@ -462,8 +462,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Begins or goes on with a checkpoint.
     pub(crate) fn step_checkpoint(&mut self, now: Ns) {
+        let waits = self.buffer_is_lent && self.changes.is_over_full() && !self.checkpoint.first;
         let checkpoint = &mut self.checkpoint;
         if checkpoint.step == Step::Idle
+            && !waits
             && checkpoint.parts_left == 0
             && (checkpoint.due || checkpoint.units >= self.config.ftl.checkpoint_after_units)
         {
@@ -547,6 +549,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.durable.commit();
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
+        if self.buffer_is_lent {
+            let changes = &self.durable.checkpoint.changes;
+            let slices = changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
+            self.buffer_is_lent = slices > self.changes.limit() as usize;
+            self.checkpoint.due |= self.buffer_is_lent;
+        }
         self.checkpoint.anchor += 1;
         while let Some(&(age, sb)) = self.meta.pinned.front()
             && age < self.checkpoint.age

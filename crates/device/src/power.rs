@@ -7,47 +7,21 @@
 //! 3. the spare areas of all units programmed since: for each block the highest sequence number wins, and a unit whose
 //!    check fails was torn and says nothing.
 //!
-//! That is bounded by what is programmed between two checkpoints. Superblocks that were open go on after what was torn. If
+//! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open go on after what was torn. If
 //! the record that names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
 //! because only its anchor can name one; otherwise it comes soon.
 
 use crate::control::Target;
 use crate::device::UfsDevice;
-use crate::ftl::{ANCHORS, Entry, Held, Logged, Mapping, Record, State, Stream, Superblock};
+use crate::ftl::{Entry, Held, Logged, Mapping, Record, State, Stream, Superblock};
 use crate::journal::Mark;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::Job;
 use crate::probe::Probe;
+use crate::recovery_time::{Readers, Recovery, What, anchor_reads};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use std::collections::BTreeMap;
-
-/// What recovery did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recovery {
-    /// When the device is ready.
-    pub ready_at: Ns,
-    /// Pages read to find the newest anchor.
-    pub anchor_reads: u32,
-    /// Pages of the checkpoint.
-    pub checkpoint_reads: u32,
-    /// Units programmed since the checkpoint whose spare areas or journal were read.
-    pub units_read: u32,
-    /// Units found not programmed, or torn, where the search for them ended.
-    pub end_reads: u32,
-    /// Of those, torn.
-    pub torn: u32,
-    /// Entries of the table of changes after recovery.
-    pub changes: u32,
-}
-
-/// Servers of the array as recovery uses them: everything is known to wait from the beginning, in order.
-struct Readers {
-    now: Ns,
-    firmware: Ns,
-    dies: Vec<Ns>,
-    channels: Vec<Ns>,
-}
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The power goes away. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
@@ -143,23 +117,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let mut recovery = Recovery {
             ready_at: now,
-            anchor_reads: ANCHORS + self.config.geometry.units_per_superblock().ilog2() + 1,
+            anchor_reads: anchor_reads(&self.config),
             checkpoint_reads: checkpoint.slots,
             units_read: 0,
             end_reads: 0,
             torn: 0,
             changes: 0,
         };
-        let mut readers = self.readers(now);
-        for _ in 0..recovery.anchor_reads {
-            readers.now = self.recovery_read(&mut readers, Ppn(0), true);
-        }
-        let mut end = readers.now;
-        for i in 0..checkpoint.slots {
-            let at = Ppn(i * self.config.geometry.slices_per_unit());
-            end = end.max(self.recovery_read(&mut readers, at, true));
-        }
-        readers.now = end;
+        let mut readers = Readers::new(&self.config, now);
+        readers.find_checkpoint(&recovery);
         let mut opened_since = 0;
         let refs = std::mem::take(&mut self.durable.refs);
         let mut refs_left = refs.as_slice();
@@ -179,11 +145,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     }
                     (*first, false)
                 }
-                Logged::Meta { parts } => {
+                Logged::Meta { first, parts } => {
                     let held = &log[i + 1..=i + *parts as usize];
-                    let map = |h: &Logged| if let Logged::Part(Held::Map { at, .. }) = h { Some(*at) } else { None };
-                    let journal = |h: &Logged| matches!(h, Logged::Part(Held::Journal { .. }));
-                    (held.iter().find_map(map).unwrap_or_default(), held.iter().any(journal))
+                    (*first, held.iter().any(|h| matches!(h, Logged::Part(Held::Journal { .. }))))
                 }
                 Logged::Part(held) => {
                     opened_since += self.find_meta(&mut found, held, &mut refs_left);
@@ -191,20 +155,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             };
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
-            end = end.max(self.recovery_read(&mut readers, first, whole));
+            readers.read(self.dies_of_slices.die_of(first), if whole { What::Part } else { What::Spares });
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
         let ends = (open_then + opened_since) * self.config.geometry.dies();
-        for i in 0..ends {
-            end = end.max(self.recovery_read(&mut readers, Ppn(i * self.config.geometry.slices_per_unit()), false));
-        }
+        readers.read_all_dies(ends, What::Spares);
         recovery.end_reads += ends;
         self.durable.log = log;
         self.durable.refs = refs;
         found.settle(checkpoint.sequence, &checkpoint.changes);
-        recovery.changes = found.newest.len() as u32;
+        let end = readers.end();
         recovery.ready_at = end;
         self.take_over(found);
+        recovery.changes = self.changes.naming_slices();
         self.set_busy_until(end);
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end);
@@ -267,14 +230,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.sequence = found.sequence;
         self.ticks = found.ticks;
         self.superblocks.restore(found.table, found.sequence);
+        let mut trimmed = None;
         for (lpn, (_, entry)) in found.newest {
-            self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
+            let page = self.map.page_of(lpn);
+            self.changes.add(page, lpn, self.map.entry(lpn));
+            if entry == Entry::UNMAPPED && trimmed.replace(page) != Some(page) {
+                self.changes.add_trim(page);
+            }
             if let Mapping::Flash(ppn) = entry.mapping() {
                 self.changes.names_slice(true);
                 self.superblocks.add_ref(ppn);
             }
             self.map.set(lpn, entry.recent());
         }
+        self.buffer_is_lent = self.changes.is_over_full();
         self.generations_named = found.generations;
         self.generations_durable = found.generations;
         self.set_generation(found.generations);
@@ -286,24 +255,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         for sb in all {
             self.discard_if_empty(sb);
         }
-    }
-
-    fn readers(&self, now: Ns) -> Readers {
-        let g = &self.config.geometry;
-        Readers { now, firmware: now, dies: vec![now; g.dies() as usize], channels: vec![now; g.channels as usize] }
-    }
-
-    /// Reads a unit's spare areas, or a whole part of the meta stream; returns when that is done.
-    fn recovery_read(&self, readers: &mut Readers, at: Ppn, whole: bool) -> Ns {
-        let t = &self.config.flash;
-        let die = self.config.geometry.die_of(at);
-        let channel = self.config.geometry.channel_of(die) as usize;
-        readers.firmware = readers.firmware.max(readers.now) + self.config.firmware.flash_op;
-        let die = &mut readers.dies[die as usize];
-        *die = (*die).max(readers.firmware) + if whole { t.map_read } else { t.read };
-        let transfer = if whole { t.map_transfer } else { self.spare_transfer() };
-        readers.channels[channel] = readers.channels[channel].max(*die) + transfer;
-        readers.channels[channel]
     }
 }
 

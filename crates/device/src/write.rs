@@ -48,6 +48,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Moves waiting writes into free buffer slots, and full pages of the buffer to flash.
     pub(crate) fn drain_writes(&mut self, now: Ns) {
+        if self.buffer_is_lent {
+            let waits = !self.waiting_writes.is_empty();
+            self.waits_for = waits.then_some(Stall::MapChanges);
+            return self.stalls.set(now, waits.then_some(self.waits_for), &mut self.stats);
+        }
         let mut stall = None;
         while let Some(&(tag, life)) = self.waiting_writes.front() {
             if self.is_alive(tag, life) && !self.fill_from(now, tag) {

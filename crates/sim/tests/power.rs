@@ -138,14 +138,29 @@ fn stack_with_host<S: DieSched>(config: &DeviceConfig, host: HostConfig) -> (Pow
 }
 
 /// Cuts the power, brings it back, and has the host find the device again.
-fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32) -> Recovery {
-    let mut recovery = stack.power_cycle(*now, *now + Ns::from_ms(5));
+fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32) {
+    let mut on = *now + Ns::from_ms(5);
+    let mut recovery = stack.power_cycle(*now, on);
     for _ in 0..again {
         // In the middle of the recovery: nothing has been programmed yet.
-        recovery = stack.power_cycle(*now + Ns::from_ms(6), *now + Ns::from_ms(10));
+        on = *now + Ns::from_ms(10);
+        recovery = stack.power_cycle(*now + Ns::from_ms(6), on);
     }
+    assert_bounded(stack.device.config(), &recovery, on);
     *now = stack.start(recovery.ready_at).expect("the host finds the device again");
-    recovery
+}
+
+/// No recovery reads more, or takes longer, than follows from the configuration.
+fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns) {
+    let most = config.longest_recovery();
+    assert!(
+        recovery.checkpoint_reads <= most.checkpoint_reads
+            && recovery.units_read <= most.units_read
+            && recovery.reads() <= most.reads()
+            && recovery.changes <= most.changes
+            && recovery.ready_at - on <= most.ready_at,
+        "{recovery:?} is more than {most:?}"
+    );
 }
 
 /// Reads everything; returns how many blocks were not what they may be.
@@ -194,9 +209,7 @@ fn cut_everywhere(without: Without, stop_at_first: bool) -> (u32, u32) {
             assert!(s.collected > 10 && s.checkpoints > 5 && s.map_writes > 20 && s.journal_writes > 20, "{s:?}");
             return (bad, event);
         }
-        let recovery = cycle(&mut stack, &mut now, event % 3);
-        let bound = config.ftl.checkpoint_after_units + 32;
-        assert!(recovery.units_read + recovery.torn <= bound, "after event {event}: {recovery:?}");
+        cycle(&mut stack, &mut now, event % 3);
         bad += u32::from(read_all(&mut stack, &mut now) > 0 || stack.device.audit().is_err());
         if bad > 0 && stop_at_first {
             return (bad, event);
@@ -301,7 +314,8 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
             load = Load { reads, ..Load::new(seed << 16 | u64::from(cut), u32::MAX) };
         } else {
             let on = now + Ns::from_ms(5);
-            stack.device_power_cycle(now, on);
+            let recovery = stack.device_power_cycle(now, on);
+            assert_bounded(&config, &recovery, on);
             now = on;
         }
         if let Err(e) = stack.device.audit() {

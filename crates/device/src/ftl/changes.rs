@@ -235,6 +235,16 @@ impl Changes {
         self.in_flash + self.trim_count
     }
 
+    /// Changes that name a slice.
+    pub fn naming_slices(&self) -> u32 {
+        self.in_flash
+    }
+
+    /// Whether there are more than places: only after a recovery, or many trims.
+    pub fn is_over_full(&self) -> bool {
+        self.used() > self.limit
+    }
+
     /// Places of the table.
     pub fn limit(&self) -> u32 {
         self.limit

@@ -86,6 +86,8 @@ pub enum Logged {
     },
     /// A unit of the meta stream. What follows in the log is what it holds.
     Meta {
+        /// First slice.
+        first: Ppn,
         /// Parts that it holds.
         parts: u32,
     },
