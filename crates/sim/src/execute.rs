@@ -197,7 +197,7 @@ fn in_stack<S: DieSched, P: Probe>(
 }
 
 /// Disjoint ranges of blocks to be there at the start: files may overlap.
-fn ranges(range: PreconditionRange, workload: &Workload, available: u32) -> Vec<(u32, u32)> {
+pub(crate) fn ranges(range: PreconditionRange, workload: &Workload, available: u32) -> Vec<(u32, u32)> {
     match range {
         PreconditionRange::None => Vec::new(),
         PreconditionRange::All => vec![(0, available)],

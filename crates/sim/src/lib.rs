@@ -9,6 +9,7 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod measure;
+pub mod power_cuts;
 mod rate;
 pub mod replay;
 mod run;
