@@ -374,6 +374,7 @@ pub struct Report {
 
 /// Arguments of `bench`.
 #[derive(Args, Debug)]
+#[command(after_help = crate::bench::list())]
 pub struct Bench {
     /// Only benches whose name contains this
     pub filter: Option<String>,

@@ -259,6 +259,15 @@ fn bench_prints_what_was_asked_for() {
     assert!(room.good(&args).starts_with("qd1-sram-hit "));
     let document = json(&room.good(&[&args[..], &["--json"]].concat()));
     assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
+    let parsed = room.good(&["bench", "parse-", "--ios", "500", "--repeat", "2"]);
+    assert_eq!(parsed.lines().count(), 7, "{parsed}");
+    assert!(parsed.lines().all(|l| l.starts_with("parse-") && l.contains(" MB/s ")), "{parsed}");
+    let help = room.good(&["bench", "--help"]);
+    for name in
+        ["qd31-hpb-hit", "mix-70-30-gc", "parse-msr", "parse-mobile", "parse-blkparse", "start-1t-rand", "flat-miss-1t"]
+    {
+        assert!(help.contains(&format!("  {name}  ")), "{name} in {help}");
+    }
 }
 
 /// Ctrl-C in a run that would take long.
