@@ -239,6 +239,7 @@ fn help_and_version() {
         &["run"],
         &["iozone"],
         &["fio"],
+        &["replay"],
         &["device"],
         &["device", "list"],
         &["device", "show"],
@@ -275,10 +276,10 @@ fn bench_prints_what_was_asked_for() {
 fn interrupted() {
     let room = Room::new();
     room.write("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
-    for more in [&["--out", "out"][..], &["--hpb", "off", "--trace-io", "t.json"]] {
+    for more in [&["fio", "job.fio", "--out", "out"][..], &["fio", "job.fio", "--hpb", "off", "--trace-io", "t.json"]] {
         let before = room.files();
         let mut command = Command::new(cargo_bin("readpath"));
-        command.current_dir(room.path("")).args(["fio", "job.fio"]).args(more);
+        command.current_dir(room.path("")).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
         // Once its output is there, it listens to signals or will in a moment.
         let begun = std::time::Instant::now();

@@ -11,6 +11,7 @@ pub mod fit;
 mod measure;
 mod rate;
 pub mod replay;
+mod request;
 mod run;
 mod tap;
 pub mod trace_info;
