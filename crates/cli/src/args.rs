@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as data: what can be typed and what `--help` says of it.
 
+mod compare;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+pub use compare::Compare;
 
 /// UFS Host Performance Booster in virtual time: device, host driver and experiments.
 #[derive(Parser, Debug)]
@@ -26,6 +30,8 @@ pub enum Command {
     Fio(Fio),
     /// Replay recorded block traces on a modelled device
     Replay(Replay),
+    /// Compare variants under one workload and several seeds: differences, and how sure they are
+    Compare(Compare),
     /// Describe block traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -241,6 +247,28 @@ pub struct TraceHow {
     /// Sectors of 512 bytes added to every address, for traces recorded behind a partition that is not aligned
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub shift_sectors: u8,
+}
+
+impl TraceHow {
+    /// An option that was given, if any was.
+    pub fn given(&self) -> Option<&'static str> {
+        let input = &self.input;
+        let options = [
+            (!self.precondition.is_empty(), "--precondition"),
+            (input.format.is_some(), "--format"),
+            (input.columns.is_some(), "--columns"),
+            (input.lenient, "--lenient"),
+            (input.trace_device.is_some(), "--trace-device"),
+            (input.merge_devices, "--merge-devices"),
+            (self.mode.is_some(), "--mode"),
+            (self.iodepth.is_some(), "--iodepth"),
+            (self.speed.is_some(), "--speed"),
+            (self.max_idle.is_some(), "--max-idle"),
+            (self.fold, "--fold"),
+            (self.shift_sectors > 0, "--shift-sectors"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
 }
 
 /// Arguments of `replay`.

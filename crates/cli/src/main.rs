@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod cases;
+mod compare;
 mod device;
 mod files;
 mod fit;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
+        Command::Compare(args) => compare::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Report(args) => simulate::report(&args),

@@ -33,6 +33,11 @@ struct Choice {
 }
 
 impl Typed<'_> {
+    /// Whether anything was typed.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.varied.is_empty() && self.map_cache.is_empty() && self.hpb.is_empty()
+    }
+
     /// All combinations; HPB alternates fastest.
     pub fn variants(&self) -> Result<Vec<Variant>> {
         let sizes = sizes(self.map_cache)?;

@@ -240,6 +240,7 @@ fn help_and_version() {
         &["iozone"],
         &["fio"],
         &["replay"],
+        &["compare"],
         &["device"],
         &["device", "list"],
         &["device", "show"],
@@ -276,7 +277,11 @@ fn bench_prints_what_was_asked_for() {
 fn interrupted() {
     let room = Room::new();
     room.write("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
-    for more in [&["fio", "job.fio", "--out", "out"][..], &["fio", "job.fio", "--hpb", "off", "--trace-io", "t.json"]] {
+    for more in [
+        &["fio", "job.fio", "--out", "out"][..],
+        &["fio", "job.fio", "--hpb", "off", "--trace-io", "t.json"],
+        &["compare", "job.fio", "--out", "out"],
+    ] {
         let before = room.files();
         let mut command = Command::new(cargo_bin("readpath"));
         command.current_dir(room.path("")).args(more);

@@ -83,7 +83,8 @@ pub fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
     let decimals = 1 - half.log10().floor() as i32;
     let shown = decimals.clamp(0, MOST_DECIMALS) as usize;
     let half = if decimals > MOST_DECIMALS { significant(half, 2) } else { grouped(half, shown) };
-    (grouped(value, shown), half)
+    // As in [`significant`]: a half that people wrote rounds away from zero.
+    (grouped(value * (1.0 + f64::EPSILON), shown), half)
 }
 
 /// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`.

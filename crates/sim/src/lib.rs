@@ -3,6 +3,7 @@
 //! system would have seen. The same inputs and seed give the same bits.
 
 pub mod bench;
+pub mod compare;
 pub mod document;
 mod execute;
 pub mod experiment;
