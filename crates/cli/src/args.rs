@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line, as data: what can be typed and what `--help` says of it.
 
+mod compare;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+pub use compare::Compare;
 
 /// UFS Host Performance Booster in virtual time: device, host driver and experiments.
 #[derive(Parser, Debug)]
@@ -26,6 +30,8 @@ pub enum Command {
     Fio(Fio),
     /// Replay recorded block traces on a modelled device
     Replay(Replay),
+    /// Compare variants under one workload and several seeds: differences, and how sure they are
+    Compare(Compare),
     /// Describe block traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -40,7 +46,7 @@ pub enum Command {
 
 /// Options of every command that simulates.
 #[derive(Args, Debug)]
-pub struct Common {
+pub struct Basics {
     /// Print the result document as JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -51,8 +57,15 @@ pub struct Common {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Threads for runs side by side [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
+}
+
+/// The same, and those of commands whose runs are looked at one by one.
+#[derive(Args, Debug)]
+pub struct Common {
+    #[command(flatten)]
+    pub basics: Basics,
     /// Record stages and UPIUs of every request of one run (choose it with --case and --variant) to FILE, in the trace
     /// event format that Perfetto opens
     #[arg(long, value_name = "FILE")]
@@ -208,33 +221,18 @@ pub enum Preload {
     Random,
 }
 
-/// Arguments of `replay`.
+/// How block traces are read and replayed.
 #[derive(Args, Debug)]
-pub struct Replay {
-    /// The traces; each is a case of its own, on a device of its own
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// A trace to replay first, measured apart; may be repeated, and goes before each FILE
+pub struct TraceHow {
+    /// A trace to replay first, measured apart; may be repeated, and goes before each trace
     #[arg(long, value_name = "FILE")]
     pub precondition: Vec<PathBuf>,
     #[command(flatten)]
     pub input: TraceInput,
-    /// Device preset, or a device file
-    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
-    pub device: String,
-    /// Whether the host uses HPB
-    #[arg(long, value_enum, default_value = "both")]
-    pub hpb: Hpb,
-    /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub map_cache: Vec<String>,
-    /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
-    #[arg(long, value_name = "BYTES")]
-    pub host_map: Option<String>,
-    /// When requests are submitted
-    #[arg(long, value_enum, default_value = "timed")]
-    pub mode: ReplayMode,
-    /// Requests kept outstanding with --mode closed [default: 32]
+    /// When the requests of a trace are submitted [default: timed]
+    #[arg(long, value_enum)]
+    pub mode: Option<ReplayMode>,
+    /// Requests of a trace kept outstanding with --mode closed [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub iodepth: Option<u32>,
     /// Times as fast as recorded, such as 2 or 0.5
@@ -249,24 +247,58 @@ pub struct Replay {
     /// Sectors of 512 bytes added to every address, for traces recorded behind a partition that is not aligned
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub shift_sectors: u8,
+}
+
+impl TraceHow {
+    /// An option that was given, if any was.
+    pub fn given(&self) -> Option<&'static str> {
+        let input = &self.input;
+        let options = [
+            (!self.precondition.is_empty(), "--precondition"),
+            (input.format.is_some(), "--format"),
+            (input.columns.is_some(), "--columns"),
+            (input.lenient, "--lenient"),
+            (input.trace_device.is_some(), "--trace-device"),
+            (input.merge_devices, "--merge-devices"),
+            (self.mode.is_some(), "--mode"),
+            (self.iodepth.is_some(), "--iodepth"),
+            (self.speed.is_some(), "--speed"),
+            (self.max_idle.is_some(), "--max-idle"),
+            (self.fold, "--fold"),
+            (self.shift_sectors > 0, "--shift-sectors"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
+/// Arguments of `replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// The traces; each is a case of its own, on a device of its own
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub how: TraceHow,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Whether the host uses HPB
+    #[arg(long, value_enum, default_value = "both")]
+    pub hpb: Hpb,
+    /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    pub map_cache: Vec<String>,
+    /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
+    #[arg(long, value_name = "BYTES")]
+    pub host_map: Option<String>,
     /// How blocks that are read before they are written lie in flash at the start
     #[arg(long, value_enum, default_value = "sequential")]
     pub preload: Preload,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Change a key of the device, as if it stood in its file; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Print the result document as JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// Folder for result.json and report.html
-    #[arg(long, visible_alias = "output", value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Threads for runs side by side [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// Formats that traces are written in.
@@ -374,6 +406,7 @@ pub struct Report {
 
 /// Arguments of `bench`.
 #[derive(Args, Debug)]
+#[command(after_help = crate::bench::list())]
 pub struct Bench {
     /// Only benches whose name contains this
     pub filter: Option<String>,

@@ -6,8 +6,32 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
-use readpath_sim::bench::{BENCHES, BenchCase, FLAT, STARTS, run, start};
+use readpath_sim::bench::{BENCHES, BenchCase, FLAT, PARSES, STARTS, STEADY, parse, run, start, steady};
 use std::io::{self, Write};
+
+/// Bytes of a trace for each of `--ios`, about a row, and at most.
+const ROW_BYTES: u64 = 64;
+const MOST_TRACE_BYTES: u64 = 64 << 20;
+
+/// Names of all benches but those of `--flat`.
+fn names() -> Vec<&'static str> {
+    let runs = BENCHES.iter().map(|b| b.name).chain(STEADY.iter().map(|s| s.bench.name));
+    runs.chain(PARSES.iter().map(|p| p.name)).chain(STARTS.iter().map(|s| s.name)).collect()
+}
+
+/// What `--help` says below the options.
+pub fn list() -> String {
+    let line = |name: &str, what: &str| format!("  {name:<16} {what}\n");
+    let mut text = "Benches:\n".to_owned();
+    text.extend(BENCHES.iter().map(|b| line(b.name, b.what)));
+    text.extend(STEADY.iter().map(|s| line(s.bench.name, s.bench.what)));
+    text.extend(PARSES.iter().map(|p| line(p.name, p.what)));
+    text.extend(STARTS.iter().map(|s| line(s.name, s.what)));
+    text.push_str("\nWith --flat:\n");
+    text.extend(FLAT.iter().map(|b| line(b.name, b.what)));
+    text.truncate(text.trim_end().len());
+    text
+}
 
 /// `readpath bench`.
 pub fn main(args: &Bench) -> Result<()> {
@@ -20,10 +44,9 @@ pub fn main(args: &Bench) -> Result<()> {
     let is_wanted = |name: &str| args.filter.as_ref().is_none_or(|f| name.contains(f));
     let wanted: Vec<_> = BENCHES.iter().filter(|b| is_wanted(b.name)).collect();
     let starts: Vec<_> = STARTS.iter().filter(|s| is_wanted(s.name)).collect();
-    if wanted.is_empty() && starts.is_empty() {
-        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(STARTS.iter().map(|s| s.name)).collect();
+    if !names().into_iter().any(is_wanted) {
         let filter = args.filter.as_deref().unwrap_or_default();
-        return Err(usage(anyhow!("no bench has '{filter}' in its name; there are: {}", names.join(", "))));
+        return Err(usage(anyhow!("no bench has '{filter}' in its name; there are: {}", names().join(", "))));
     }
     for bench in wanted {
         let mut best: Option<(f64, u64)> = None;
@@ -40,6 +63,44 @@ pub fn main(args: &Bench) -> Result<()> {
         doc.row(bench.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
         if !args.json {
             writeln!(out, "{:<16} {:>7.2} M/s {:>7.1} ns   {}", bench.name, rate / 1e6, ns, bench.what)?;
+        }
+    }
+    for case in STEADY.iter().filter(|s| is_wanted(s.bench.name)) {
+        let name = case.bench.name;
+        let result = steady(case, ios, repeat, thread_cpu_seconds)?;
+        let o = result.ok_or_else(|| anyhow!("{name}: write amplification did not become steady"))?;
+        doc.simulated_ios += o.simulated_ios;
+        let (rate, ns) = (o.ios as f64 / o.seconds, o.seconds * 1e9 / o.ios as f64);
+        doc.row(name, "", "simulated_ios_per_cpu_second", "1/s", rate, Origin::Measured)?;
+        doc.row(name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
+        doc.row(name, "", "data_write_amplification", "", o.write_amplification, Origin::Predicted)?;
+        doc.row(name, "", "passes_before", "", o.passes_before, Origin::Predicted)?;
+        if !args.json {
+            writeln!(
+                out,
+                "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {:.2}, steady after {} passes)",
+                rate / 1e6,
+                case.bench.what,
+                o.write_amplification,
+                o.passes_before
+            )?;
+        }
+    }
+    for case in PARSES.iter().filter(|p| is_wanted(p.name)) {
+        let bytes = ios.saturating_mul(ROW_BYTES).min(MOST_TRACE_BYTES) as usize;
+        let mut best: Option<(u64, u64, f64)> = None;
+        for _ in 0..repeat {
+            let measured = parse(case, bytes, thread_cpu_seconds)?;
+            if best.is_none_or(|(.., seconds)| measured.2 < seconds) {
+                best = Some(measured);
+            }
+        }
+        let Some((bytes, requests, seconds)) = best else { continue };
+        let (rate, ns) = (bytes as f64 / seconds / 1e6, seconds * 1e9 / requests as f64);
+        doc.row(case.name, "", "parsed_per_cpu_second", "MB/s", rate, Origin::Measured)?;
+        doc.row(case.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
+        if !args.json {
+            writeln!(out, "{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what)?;
         }
     }
     for case in starts {

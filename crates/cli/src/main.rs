@@ -5,16 +5,20 @@
 
 mod args;
 mod bench;
+mod cases;
+mod compare;
 mod device;
 mod files;
 mod fit;
 mod output;
 mod replay;
+mod runs;
 mod simulate;
 mod trace;
+mod variants;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -51,13 +55,16 @@ pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    // Elsewhere --output is the file that is printed to.
+    let command = Cli::command().mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")));
+    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| e.exit());
     let result = match cli.command {
         Command::Reproduce(args) => simulate::reproduce(&args),
         Command::Run(args) => simulate::run_file(&args),
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
+        Command::Compare(args) => compare::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Report(args) => simulate::report(&args),

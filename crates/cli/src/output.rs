@@ -76,6 +76,17 @@ pub fn print_columns(doc: &Document, columns: &[(&str, &str)], width: Option<u16
     Ok(())
 }
 
+/// Prints what stands below a table: what the simulation cost, and where the files are.
+pub fn print_end(doc: &Document, folder: Option<&Path>, out: &mut impl Write) -> Result<()> {
+    let (seconds, mib) = (doc.process.cpu_seconds, doc.process.peak_rss_bytes as f64 / f64::from(1 << 20));
+    writeln!(out, "{} requests simulated in {seconds:.1} s of CPU time, {mib:.0} MiB at most", doc.simulated_ios)?;
+    if let Some(folder) = folder {
+        let (json, page) = (folder.join("result.json"), folder.join("report.html"));
+        writeln!(out, "Results: {} and {}", json.display(), page.display())?;
+    }
+    Ok(())
+}
+
 /// Writes to the file that was asked for, or else to standard output.
 pub fn emit(text: &[u8], to: Option<&Path>) -> Result<()> {
     match to {

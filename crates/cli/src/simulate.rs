@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
-use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile, Target};
-use crate::files::{PartFile, check_writable, read_text, write_whole};
+use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
+use crate::files::{check_writable, read_text, write_whole};
 use crate::output::Folder;
-use crate::{output, usage};
+use crate::variants::Typed;
+use crate::{output, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
 use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
-use readpath_sim::{Tap, document, execute, fio_json};
+use readpath_sim::{document, execute, fio_json};
 use readpath_stack::config::experiment::{
     Experiment, Fio as FioSource, Iozone as IozoneSource, Precondition, PreconditionRange, Variant, Workload,
 };
 use readpath_stack::config::{self, Override};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// `readpath reproduce`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
-    let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
+    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
 }
 
@@ -30,7 +30,7 @@ pub fn run_file(args: &RunFile) -> Result<()> {
     let file = args.file.to_string_lossy();
     let text = read_text(&args.file).with_context(|| format!("{file}: cannot read")).map_err(usage)?;
     let experiment = config::experiment::parse(&text, &file).map_err(usage)?;
-    let folder = args.common.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
+    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
 }
 
@@ -38,28 +38,31 @@ pub fn run_file(args: &RunFile) -> Result<()> {
 pub fn iozone(args: &Iozone) -> Result<()> {
     let source = IozoneSource::Args { case: "iozone".into(), args: args.args.clone() };
     let title = format!("iozone {}", args.args.join(" "));
-    let experiment = of_user("iozone_command", title, &args.target, Workload::Iozone(source));
-    run_and_show(&experiment, &args.common, args.common.out.clone(), None).map(drop)
+    let (target, workload) = (&args.target, Workload::Iozone(source));
+    let variants = variants(target.hpb)?;
+    let mut experiment = of_user("iozone_command", title, &target.device, target.precondition, variants, workload);
+    experiment.seed = target.seed;
+    run_and_show(&experiment, &args.common, args.common.basics.out.clone(), None).map(drop)
 }
 
 /// `readpath fio`.
 pub fn fio(args: &Fio) -> Result<()> {
-    let job = args.job.to_string_lossy().into_owned();
-    let case = args.job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
-    let source = FioSource::File { case, job: job.clone() };
-    let experiment = of_user("fio_job", format!("fio {job}"), &args.target, Workload::Fio(source));
+    let target = &args.target;
+    let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(target.hpb)?);
+    experiment.seed = target.seed;
     let format = args.output_format;
     if format == FioFormat::Normal {
-        return run_and_show(&experiment, &args.common, args.common.out.clone(), args.output.as_deref()).map(drop);
+        return run_and_show(&experiment, &args.common, args.common.basics.out.clone(), args.output.as_deref())
+            .map(drop);
     }
-    if args.common.json {
+    if args.common.basics.json {
         return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
     }
     let plans = plans(&experiment, &args.common)?;
     if plans.len() != 1 {
         return Err(usage(anyhow!("fio's JSON holds one run: choose --hpb off or --hpb dcm")));
     }
-    let folder = args.common.out.as_deref().map(Folder::create).transpose()?;
+    let folder = args.common.basics.out.as_deref().map(Folder::create).transpose()?;
     args.output.as_deref().map(check_writable).transpose()?;
     let runs = run(plans, &args.common)?;
     let only = &runs[0];
@@ -72,7 +75,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     for note in &only.plan.workload.notes {
         writeln!(io::stderr(), "Note: {note}").ok();
     }
-    complete(&runs)
+    complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())
 }
 
 /// `readpath report`.
@@ -84,26 +87,37 @@ pub fn report(args: &Report) -> Result<()> {
     Ok(writeln!(io::stdout(), "{}", args.html.display())?)
 }
 
-/// The experiment that a workload of the user's amounts to.
-fn of_user(name: &str, title: String, target: &Target, workload: Workload) -> Experiment {
-    let hpb = config::experiment::default_hpb();
-    let variant = |name: &str, hpb| Variant { name: name.into(), hpb, set: Vec::new() };
-    let (off, on) = (variant("HPB off", None), variant("HPB on", Some(hpb)));
-    let variants = match target.hpb {
-        Hpb::Off => vec![off],
-        Hpb::Dcm => vec![on],
-        Hpb::Both => vec![off, on],
-    };
+/// The experiment that a fio job file on a device amounts to, with seed 1.
+pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
+    let case = job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
+    let job = job.to_string_lossy().into_owned();
+    let title = format!("fio {job}");
+    of_user("fio_job", title, device, fill, variants, Workload::Fio(FioSource::File { case, job }))
+}
+
+/// The experiment that a workload of the user's amounts to, with seed 1.
+fn of_user(
+    name: &str,
+    title: String,
+    device: &str,
+    fill: Fill,
+    variants: Vec<Variant>,
+    workload: Workload,
+) -> Experiment {
     let layout = |l| Precondition { layout: l, range: PreconditionRange::Files };
-    let precondition = match target.precondition {
+    let precondition = match fill {
         Fill::Sequential => layout(config::experiment::Layout::Sequential),
         Fill::Random => layout(config::experiment::Layout::Random),
         Fill::None => Precondition { range: PreconditionRange::None, ..layout(config::experiment::Layout::Sequential) },
     };
-    let mut experiment = Experiment::new(name, &title, &target.device, target.seed, precondition, workload);
-    experiment.description = format!("Simulated on the device '{}'.", target.device);
+    let mut experiment = Experiment::new(name, &title, device, 1, precondition, workload);
+    experiment.description = format!("Simulated on the device '{device}'.");
     experiment.variants = variants;
     experiment
+}
+
+fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
+    Typed { named: &[], varied: &[], map_cache: &[], hpb: &[hpb] }.variants()
 }
 
 /// Runs an experiment, prints its table or document, to the file `to` if there is one, and writes its folder.
@@ -122,7 +136,7 @@ fn run_and_show(
         files.write(&doc)?;
     }
     let mut out = Vec::new();
-    if common.json {
+    if common.basics.json {
         out = doc.to_json_pretty()?.into_bytes();
     } else {
         writeln!(out, "{}\n", doc.title)?;
@@ -132,31 +146,19 @@ fn run_and_show(
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }
-        let process = doc.process;
-        writeln!(
-            out,
-            "{} requests simulated in {:.1} s of CPU time, {:.0} MiB at most",
-            doc.simulated_ios,
-            process.cpu_seconds,
-            process.peak_rss_bytes as f64 / (1u64 << 20) as f64
-        )?;
-        if let Some(folder) = &folder {
-            let (json, page) = (folder.join("result.json"), folder.join("report.html"));
-            writeln!(out, "Results: {} and {}", json.display(), page.display())?;
-        }
+        output::print_end(&doc, folder.as_deref(), &mut out)?;
     }
     output::emit(&out, to)?;
-    complete(&runs)?;
+    complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;
     Ok(runs)
 }
 
-/// Fails if a run is not whole. What there is of it has been shown and written by then.
-fn complete(runs: &[CaseRun]) -> Result<()> {
-    let mut missing = runs.iter().filter_map(CaseRun::incomplete);
+/// Fails if something is missing of any of `runs` runs. What there is of it has been shown and written by then.
+pub fn complete(mut missing: impl Iterator<Item = String>, runs: usize) -> Result<()> {
     let Some(first) = missing.next() else { return Ok(()) };
     let more = match missing.count() {
         0 => String::new(),
-        n => format!("; and so in {n} more of {} runs (see the notes of the results)", runs.len()),
+        n => format!("; and so in {n} more of {runs} runs (see the notes of the results)"),
     };
     Err(anyhow!("results are incomplete: {first}{more}"))
 }
@@ -170,20 +172,18 @@ fn finish(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document> {
 
 /// The runs that were asked for, with everything checked that can be checked without running them.
 fn plans(experiment: &Experiment, common: &Common) -> Result<Vec<Plan>> {
-    if common.threads == Some(0) {
-        return Err(usage(anyhow!("--threads must be at least 1")));
-    }
-    let overrides: Vec<Override> =
-        common.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
+    let overrides: Vec<Override> = common
+        .basics
+        .set
+        .iter()
+        .map(|s| Override::from_argument(s, "--set"))
+        .collect::<Result<_, _>>()
+        .map_err(usage)?;
     let mut plans = plan(experiment, &overrides, &read_text).map_err(classify)?;
-    choose(&mut plans, common)?;
+    runs::choose(&mut plans, |p| &p.case, "--case", common.case.as_deref())?;
+    runs::choose(&mut plans, |p| &p.variant, "--variant", common.variant.as_deref())?;
     plans.iter_mut().for_each(|p| p.setup.encoded = common.wire);
-    if common.trace_io.is_some() && plans.len() != 1 {
-        return Err(usage(anyhow!(
-            "--trace-io records one run, but this makes {}: choose one with --case, --variant or --hpb",
-            plans.len()
-        )));
-    }
+    runs::only_one_traced(common, plans.len())?;
     Ok(plans)
 }
 
@@ -192,64 +192,22 @@ fn run(mut plans: Vec<Plan>, common: &Common) -> Result<Vec<CaseRun>> {
         return Ok(vec![traced(plans.remove(0), path, common.trace_io_limit)?]);
     }
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
-    let shared = Arc::new(Shared::default());
-    stop_on_signal(&shared)?;
-    let progress = output::Progress::start(shared.clone(), expected);
-    let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(n) = common.threads {
-        // More threads than runs have nothing to do.
-        pool = pool.num_threads(n.min(plans.len()));
-    }
-    let result = pool.build()?.install(|| run_all(plans, &shared));
-    drop(progress);
+    let count = plans.len();
+    let result = runs::side_by_side(common.basics.threads, count, expected, |shared| run_all(plans, shared))?;
     result.map_err(classify)
-}
-
-/// Keeps the runs that were asked for.
-fn choose(plans: &mut Vec<Plan>, common: &Common) -> Result<()> {
-    for (wanted, what, of) in [
-        (&common.case, "--case", (|p: &Plan| p.case.clone()) as fn(&Plan) -> String),
-        (&common.variant, "--variant", |p: &Plan| p.variant.clone()),
-    ] {
-        let Some(wanted) = wanted else { continue };
-        // In the order of the experiment, which is that of its tables: 4 GB comes before 16 GB.
-        let mut known: Vec<String> = Vec::new();
-        for name in plans.iter().map(of) {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
-        plans.retain(|p| of(p) == *wanted);
-        if plans.is_empty() {
-            return Err(usage(anyhow!("{what} '{wanted}' is not one of: {}", known.join(", "))));
-        }
-    }
-    Ok(())
 }
 
 /// One run with every stage of its requests recorded.
 fn traced(mut plan: Plan, path: &Path, limit: u64) -> Result<CaseRun> {
-    let part = PartFile::create(path)?;
     let title = format!("{}, {}", plan.case, plan.variant);
-    let tap = Tap::new(&part.file, &title, Some(limit));
-    let shared = Shared::default();
-    stop_on_signal(&shared)?;
-    let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(&shared));
-    let events = match tap {
-        Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
-        None => 0,
-    };
-    match result {
-        Ok(output) => {
-            part.finish()?;
-            writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
-            Ok(CaseRun { plan, output })
-        }
-        Err(error) => {
-            let Plan { case, variant, .. } = plan;
-            Err(classify(ExperimentError::Run { case, variant, error }))
-        }
-    }
+    runs::recorded(path, &title, limit, |tap, shared| {
+        let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared));
+        let run = match result {
+            Ok(output) => Ok(CaseRun { plan, output }),
+            Err(error) => Err(ExperimentError::Run { case: plan.case, variant: plan.variant, error }),
+        };
+        (run, tap)
+    })
 }
 
 /// Lets Ctrl-C and a request to terminate stop the runs in order, so that no file is left half written. A second one ends

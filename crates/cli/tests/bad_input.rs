@@ -103,7 +103,7 @@ fn overrides_and_names() {
         &["--case '1 TB' is not one of: 1 GB, 4 GB, 8 GB, 16 GB, 32 GB\n"],
     );
     room.bad(&["run", "small.toml", "--variant", "HPB"], &["--variant 'HPB' is not one of: HPB off, HPB on"]);
-    room.bad(&["run", "small.toml", "--threads", "0"], &["--threads must be at least 1"]);
+    room.bad(&["run", "small.toml", "--threads", "0"], &["0 is not in 1..=4294967295"]);
     room.bad(&["bench", "nothing"], &["no bench has 'nothing' in its name", "qd1-sram-hit"]);
     room.bad(&["reproduced"], &["reproduced", "'reproduce'"]);
     room.bad(&[], &["Usage: readpath <COMMAND>"]);

@@ -239,6 +239,8 @@ fn help_and_version() {
         &["run"],
         &["iozone"],
         &["fio"],
+        &["replay"],
+        &["compare"],
         &["device"],
         &["device", "list"],
         &["device", "show"],
@@ -259,6 +261,15 @@ fn bench_prints_what_was_asked_for() {
     assert!(room.good(&args).starts_with("qd1-sram-hit "));
     let document = json(&room.good(&[&args[..], &["--json"]].concat()));
     assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
+    let parsed = room.good(&["bench", "parse-", "--ios", "500", "--repeat", "2"]);
+    assert_eq!(parsed.lines().count(), 7, "{parsed}");
+    assert!(parsed.lines().all(|l| l.starts_with("parse-") && l.contains(" MB/s ")), "{parsed}");
+    let help = room.good(&["bench", "--help"]);
+    for name in
+        ["qd31-hpb-hit", "mix-70-30-gc", "parse-msr", "parse-mobile", "parse-blkparse", "start-1t-rand", "flat-miss-1t"]
+    {
+        assert!(help.contains(&format!("  {name}  ")), "{name} in {help}");
+    }
 }
 
 /// Ctrl-C in a run that would take long.
@@ -266,10 +277,14 @@ fn bench_prints_what_was_asked_for() {
 fn interrupted() {
     let room = Room::new();
     room.write("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
-    for more in [&["--out", "out"][..], &["--hpb", "off", "--trace-io", "t.json"]] {
+    for more in [
+        &["fio", "job.fio", "--out", "out"][..],
+        &["fio", "job.fio", "--hpb", "off", "--trace-io", "t.json"],
+        &["compare", "job.fio", "--out", "out"],
+    ] {
         let before = room.files();
         let mut command = Command::new(cargo_bin("readpath"));
-        command.current_dir(room.path("")).args(["fio", "job.fio"]).args(more);
+        command.current_dir(room.path("")).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
         // Once its output is there, it listens to signals or will in a moment.
         let begun = std::time::Instant::now();

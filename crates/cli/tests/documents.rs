@@ -79,6 +79,24 @@ order = "recency"
 set = { "map_cache.size_kib" = 32, "hpb.refresh_after_reads" = 2 }
 "#;
 
+/// Reads, writes in part, trims and flushes over eight map pages, faster than the device can serve them.
+fn trace() -> String {
+    let mut text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    for i in 0..4000u64 {
+        let op = ["R", "R", "W", "R", "R", "FW", "R", "D", "R", "F"][(i % 10) as usize];
+        let (place, bytes) = (i * 2_654_435_761 % (8 << 12) * 4096, if op == "F" { 0 } else { 2048 * (1 + i % 9) });
+        writeln!(text, "{},{op},{place},{bytes},,", i * 8_000).expect("memory");
+    }
+    text
+}
+
+/// A document as it is printed, and what it says.
+fn made(room: &Room, args: &[&str]) -> (String, Value) {
+    let text = room.good(args);
+    let document = serde_json::from_str(&text).expect("a document");
+    (text, document)
+}
+
 /// All of a document as it is printed, but for the process, which comes last.
 fn without_process(printed: &str) -> &str {
     let (results, process) = printed.split_once("\n  \"process\":").expect("a process");
@@ -101,6 +119,7 @@ fn the_same_document_however_it_is_made() {
     room.write("reads.toml", READS_THEN_WRITES);
     room.write("mixed.toml", MIXED);
     room.write("job.fio", "[mixed]\nrw=randrw\nbs=4k\nsize=16m\nioengine=libaio\niodepth=4\n");
+    room.write("trace.csv", &trace());
     let line = "iozone --json --precondition random --seed 3 --set map_cache.size_kib=32";
     let iozone: Vec<&str> = line.split(' ').collect();
     let typed = ["--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "4", "-s", "16m"];
@@ -108,16 +127,18 @@ fn the_same_document_however_it_is_made() {
         (&["run", "reads.toml", "--json"][..], &[][..]),
         (&["run", "mixed.toml", "--json"], &[]),
         (&["fio", "job.fio", "--json"], &[]),
+        (&["replay", "trace.csv", "--json", "--preload", "random", "--map-cache", "32K"], &[]),
         (&iozone, &typed),
     ] {
-        let run = |more: &[&str]| room.good(&[command, more, rest].concat());
-        let first = run(&["--threads", "1"]);
-        let document: Value = serde_json::from_str(&first).expect("a document");
+        let run = |more: &[&str]| made(&room, &[command, more, rest].concat()).0;
+        let (first, document) = made(&room, &[command, &["--threads", "1"], rest].concat());
         let has = |variant: &str, metric: &str| {
             let rows = document["rows"].as_array().expect("rows");
             rows.iter().any(|r| r["variant"] == variant && r["metric"].as_str().is_some_and(|m| m.ends_with(metric)))
         };
-        for variant in ["HPB off", "HPB on"] {
+        let of_size = if command[0] == "replay" { ", map cache 32 KiB" } else { "" };
+        for variant in ["HPB off", "HPB on"].map(|name| format!("{name}{of_size}")) {
+            let variant = variant.as_str();
             assert!(has(variant, "read_throughput") && has(variant, "write_throughput"), "{command:?}, {variant}");
         }
         for more in
@@ -139,7 +160,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 fn results(experiment: &str) -> String {
     let room = Room::new();
     room.write("experiment.toml", experiment);
-    let document: Value = serde_json::from_str(&room.good(&["run", "experiment.toml", "--json"])).expect("a document");
+    let (_, document) = made(&room, &["run", "experiment.toml", "--json"]);
     let mut text = format!("simulated_ios = {}\n", document["simulated_ios"]);
     for row in document["rows"].as_array().expect("rows") {
         let [case, variant, metric, unit] =

@@ -196,6 +196,49 @@ fn threads_change_nothing_and_variants_do() {
 }
 
 #[test]
+fn one_run_can_be_chosen_and_recorded() {
+    let room = Room::new();
+    room.write("a.csv", &spread());
+    room.write("b.csv", &table(&[(0, "R", 0, 4096), (100, "W", 9, 4096)]));
+    let all = document(&room, &["a.csv", "b.csv", "--precondition", "b.csv"]);
+    let only =
+        document(&room, &["a.csv", "b.csv", "--precondition", "b.csv", "--case", "b.csv", "--variant", "HPB on"]);
+    let rows = |doc: &Value| doc["rows"].as_array().expect("rows").clone();
+    let kept: Vec<Value> = rows(&all)
+        .into_iter()
+        .filter(|r| r["case"].as_str().is_some_and(|c| c.starts_with("b.csv")) && r["variant"] == "HPB on")
+        .collect();
+    assert!(kept.len() > 20);
+    assert_eq!(rows(&only), kept);
+
+    let recorded = |more: &[&str]| {
+        let args = ["replay", "a.csv", "--hpb", "dcm", "--json", "--trace-io", "t.json"];
+        let output = room.output(&[&args[..], more].concat());
+        assert!(output.status.success(), "{}", common::text(&output.stderr));
+        let mut doc: Value = serde_json::from_str(common::text(&output.stdout)).expect("a document");
+        doc.as_object_mut().expect("an object").remove("process");
+        let trace: Value = serde_json::from_str(&room.read("t.json")).expect("an array");
+        let events = trace.as_array().expect("an array").len();
+        assert_eq!(common::text(&output.stderr), format!("t.json: {events} events\n"));
+        (doc, events)
+    };
+    let (doc, events) = recorded(&[]);
+    assert!(events > 4 * 3000, "{events} events of 3000 requests");
+    assert_eq!(doc, document(&room, &["a.csv", "--hpb", "dcm"]), "being watched changes nothing");
+    assert!(room.read("t.json").contains("a.csv, HPB on"), "the run is named");
+    assert!(recorded(&["--trace-io-limit", "10"]).1 < 400);
+    std::fs::remove_file(room.path("t.json")).expect("it is there");
+    for (args, says) in [
+        (&["a.csv", "--trace-io", "t.json"][..], "--trace-io records one run, but this makes 2: "),
+        (&["a.csv", "--case", "x"], "--case 'x' is not one of: a.csv\n"),
+        (&["a.csv", "--variant", "HPB"], "--variant 'HPB' is not one of: HPB off, HPB on\n"),
+        (&["a.csv", "--hpb", "off", "--trace-io", "no/such/t.json"], "no/such/t.json: cannot be written"),
+    ] {
+        room.bad(&[&["replay"], args].concat(), &[says]);
+    }
+}
+
+#[test]
 fn formats_and_folders() {
     let room = Room::new();
     room.write(

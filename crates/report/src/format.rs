@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers and names as people read them. Knows no documents and no output format.
 
+use readpath_results::Interval;
+
 /// A number with four significant digits and grouped thousands. Integers stay plain, large numbers keep every digit
 /// before the point, and very small or very large ones use an exponent.
 pub fn number(value: f64) -> String {
@@ -60,6 +62,29 @@ pub fn grouped(value: f64, decimals: usize) -> String {
         out.push(digit);
     }
     out + fraction
+}
+
+/// Both ends of an interval.
+pub fn interval(interval: Interval) -> String {
+    format!("{} to {}", number(interval.low), number(interval.high))
+}
+
+/// Most digits after the point that a mean is given for the sake of its interval.
+const MOST_DECIMALS: i32 = 6;
+
+/// A value and half of its interval: two digits of the half, and the value to the same place. Without an interval, the
+/// value as [`number`] writes it, and nothing.
+pub fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
+    let half = interval.map_or(0.0, Interval::half);
+    if half <= 0.0 || !(1e-4..1e15).contains(&value.abs()) && value != 0.0 {
+        let half = interval.map_or_else(String::new, |i| significant(i.half(), 2));
+        return (number(value), half);
+    }
+    let decimals = 1 - half.log10().floor() as i32;
+    let shown = decimals.clamp(0, MOST_DECIMALS) as usize;
+    let half = if decimals > MOST_DECIMALS { significant(half, 2) } else { grouped(half, shown) };
+    // As in [`significant`]: a half that people wrote rounds away from zero.
+    (grouped(value * (1.0 + f64::EPSILON), shown), half)
 }
 
 /// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`.
@@ -139,6 +164,25 @@ mod tests {
         ] {
             assert_eq!(percent(value), text);
         }
+    }
+
+    #[test]
+    fn means_have_the_digits_of_their_intervals() {
+        for (value, half, texts) in [
+            (204.8312, 0.2149, ("204.83", "0.21")),
+            (401.4, 12.34, ("401", "12")),
+            (17834.6, 1234.0, ("17,835", "1,234")),
+            (0.98317, 0.000123, ("0.98317", "0.00012")),
+            (300.0, 1e-9, ("300.000000", "1.0e-9")),
+            (0.0, 0.5, ("0.00", "0.50")),
+            (-12.345, 0.99, ("-12.35", "0.99")),
+        ] {
+            let interval = Interval { low: value - half, high: value + half };
+            let (shown, spread) = with_half(value, Some(interval));
+            assert_eq!((shown.as_str(), spread.as_str()), texts, "{value} {half}");
+        }
+        assert_eq!(with_half(1024.0, None), ("1,024".into(), String::new()));
+        assert_eq!(with_half(179.35, None), ("179.4".into(), String::new()));
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! could not fetch anything. Figures are SVG drawn by [`crate::svg`], twice: for a page and for a telephone; a media
 //! query shows one of them.
 
+mod compared;
+
 use std::fmt::Write;
 
 use readpath_results::{Chart, Document, Origin, Point, SeriesStyle, X};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, mark};
-use crate::{Error, findings, format, style, svg, text};
+use crate::{Error, comparison, findings, format, style, svg, text};
 
 /// Longer data of a figure are comma-separated text instead of a table.
 const MOST_TABLE_LINES: usize = 40;
@@ -23,7 +25,8 @@ pub fn page(document: &Document) -> Result<String, Error> {
     let pivot = Pivot::new(document, &TableSpec::new());
     let mut page = Page { out: String::new(), tables: 0 };
     page.head(document);
-    page.findings(&pivot);
+    page.comparison(document);
+    page.findings(&pivot, comparison::has_any(document));
     page.figures(document)?;
     page.results(&pivot);
     page.list("Notes", "ul", &document.notes);
@@ -84,8 +87,10 @@ impl Page {
         self.put("</table>\n</div>\n");
     }
 
-    fn findings(&mut self, pivot: &Pivot<'_>) {
-        let (agreement, effects) = (findings::agreement(pivot), findings::effects(pivot));
+    /// Multiples of the first variant are left out where differences stand already.
+    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool) {
+        let effects = if compared { Vec::new() } else { findings::effects(pivot) };
+        let agreement = findings::agreement(pivot);
         if agreement.is_empty() && effects.is_empty() {
             return;
         }
@@ -182,10 +187,13 @@ impl Page {
             );
             for series in &chart.series {
                 let _ = writeln!(self.out, "# {}", text::html(&series.name));
-                for Point { x, y } in &series.points {
+                for Point { x, y, interval } in &series.points {
+                    let ends = interval.map(|i| format!(",{},{}", six(i.low), six(i.high))).unwrap_or_default();
                     let _ = match x {
-                        X::Number(x) => writeln!(self.out, "{},{}", six(*x), six(*y)),
-                        X::Label(x) => writeln!(self.out, "\"{}\",{}", text::html(&x.replace('"', "\"\"")), six(*y)),
+                        X::Number(x) => writeln!(self.out, "{},{}{ends}", six(*x), six(*y)),
+                        X::Label(x) => {
+                            writeln!(self.out, "\"{}\",{}{ends}", text::html(&x.replace('"', "\"\"")), six(*y))
+                        }
                     };
                 }
             }
@@ -238,7 +246,8 @@ impl Page {
                     (false, _) => write!(self.out, "<td class=\"first\">{x}</td>"),
                 };
                 let y = point.map_or_else(String::new, |p| exact(p.y, forms[i].1));
-                let _ = write!(self.out, "<td>{y}</td>");
+                let ends = point.and_then(|p| p.interval).map(|i| minus(&format!(" ({})", format::interval(i))));
+                let _ = write!(self.out, "<td>{y}{}</td>", ends.unwrap_or_default());
             }
             self.put("</tr>\n");
         }

@@ -5,6 +5,7 @@
 //! beyond what its row says. It opens no file, asks no terminal for its width and prints nothing; it turns a
 //! [`readpath_results::Document`] into a string. Whatever stands in a document is treated as hostile text.
 
+pub mod comparison;
 mod findings;
 mod format;
 pub mod html;

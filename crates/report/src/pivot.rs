@@ -35,6 +35,11 @@ impl TableSpec {
         self
     }
 
+    /// Metrics and their headings.
+    pub(crate) fn columns(&self) -> &[(String, String)] {
+        &self.columns
+    }
+
     pub(crate) fn max_width(&self) -> Option<usize> {
         self.width.map(usize::from)
     }

@@ -25,6 +25,8 @@ font-variant-numeric:tabular-nums}
 .chart .axis{stroke:var(--muted);stroke-width:1}
 .chart .bar{fill:var(--k);stroke:var(--k);stroke-width:1}
 .chart .curve{fill:none;stroke:var(--k);stroke-width:1.9;stroke-linejoin:round}
+.chart .error{fill:none;stroke:var(--ink);stroke-width:1.3}
+.chart .error.under{stroke:var(--paper);stroke-width:3.6}
 .chart .dot{fill:var(--k);stroke:var(--k);stroke-width:1.5}
 .chart .dot.published{fill:var(--paper)}
 .chart .paper{fill:var(--paper)}

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, finite};
+use crate::spread::Interval;
 
 /// How the points of a chart are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct Point {
     pub x: X,
     /// How much, in the unit of the y axis.
     pub y: f64,
+    /// What `y` may as well be, drawn as an error bar; `y` lies within.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
 }
 
 /// Points that belong together.
@@ -155,7 +159,20 @@ impl Chart {
         style: SeriesStyle,
         points: impl IntoIterator<Item = (T, f64)>,
     ) -> Result<&mut Self, Error> {
-        let points = points.into_iter().map(|(x, y)| Point { x: x.into(), y }).collect();
+        self.series_with_bars(name, style, points.into_iter().map(|(x, y)| (x, y, None)))
+    }
+
+    /// Adds a series of `(x, y, interval)` points, each with an error bar if it has an interval.
+    ///
+    /// # Errors
+    /// As [`Self::series`], and [`Error::WrongInterval`] if an interval does not contain its `y`.
+    pub fn series_with_bars<T: Into<X>>(
+        &mut self,
+        name: impl Into<String>,
+        style: SeriesStyle,
+        points: impl IntoIterator<Item = (T, f64, Option<Interval>)>,
+    ) -> Result<&mut Self, Error> {
+        let points = points.into_iter().map(|(x, y, interval)| Point { x: x.into(), y, interval }).collect();
         let series = Series { name: name.into(), style, points };
         self.check(&series)?;
         self.series.push(series);
@@ -164,11 +181,12 @@ impl Chart {
 
     fn check(&self, series: &Series) -> Result<(), Error> {
         for (i, point) in series.points.iter().enumerate() {
-            let what = |axis| format!("{axis} of point {i}, series `{}`, chart `{}`", series.name, self.id);
+            let what = |axis: &str| format!("{axis} of point {i}, series `{}`, chart `{}`", series.name, self.id);
             if let X::Number(x) = point.x {
                 finite(x, || what("x"))?;
             }
             finite(point.y, || what("y"))?;
+            point.interval.map_or(Ok(()), |i| i.check(point.y, &what))?;
         }
         Ok(())
     }

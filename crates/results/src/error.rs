@@ -33,6 +33,24 @@ pub enum Error {
         /// The row.
         what: String,
     },
+    /// `simulated` is not the mean of the values behind it.
+    #[error("{what}: `simulated` is not the mean of `sample.values`, or there are none")]
+    WrongMean {
+        /// The row.
+        what: String,
+    },
+    /// An interval does not contain what it is the interval of.
+    #[error("{what}: an interval does not contain the value that it belongs to, or that value is missing")]
+    WrongInterval {
+        /// The row and field.
+        what: String,
+    },
+    /// A finding does not follow from the interval beside it.
+    #[error("{what}: the finding does not follow from the difference and its interval")]
+    WrongFinding {
+        /// The row.
+        what: String,
+    },
     /// The text is JSON but says nothing of a schema.
     #[error("not a Readpath result document: there is no `schema` field")]
     NoSchema,

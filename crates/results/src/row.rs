@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, finite};
+use crate::spread::{Difference, Sample};
 
 /// What a simulated value may be taken as evidence for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,6 +56,12 @@ pub struct Row {
     pub error_percent: Option<f64>,
     /// What agreement of the two values is worth.
     pub origin: Origin,
+    /// The values behind `simulated` if it is a mean over several seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+    /// How far it is from the base variant, if it was compared with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
 }
 
 impl Row {
@@ -79,6 +86,8 @@ impl Row {
             simulated,
             error_percent: None,
             origin,
+            sample: None,
+            difference: None,
         };
         finite(simulated, || row.what("simulated"))?;
         Ok(row)
@@ -107,6 +116,9 @@ impl Row {
         if let Some(error) = self.error_percent {
             finite(error, || self.what("error_percent"))?;
         }
+        let what = |field: &str| self.what(field);
+        self.sample.as_ref().map_or(Ok(()), |s| s.validate(self.simulated, &what))?;
+        self.difference.as_ref().map_or(Ok(()), |d| d.validate(&what))?;
         // Other writers may round the error, so it is compared with room for that.
         let good = match (self.published.and_then(|p| error_percent(p, self.simulated)), self.error_percent) {
             (None, None) => true,

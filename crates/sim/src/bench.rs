@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Benches of the simulator itself: fixed runs, timed by a clock that the caller brings. They check nothing.
 
+mod parse;
+mod steady;
+
 use crate::execute::{ExecuteError, LUN};
 use crate::run::Runner;
 use readpath_device::Layout;
@@ -10,6 +13,9 @@ use readpath_kit::Ns;
 use readpath_stack::config::{DevicePreset, device, presets};
 use readpath_stack::{AnyWire, NoData, Stack, Typed};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
+
+pub use parse::{PARSES, ParseCase, parse};
+pub use steady::{STEADY, SteadyCase, SteadyOutput, steady};
 
 /// A fixed run.
 #[derive(Clone, Copy, Debug)]
@@ -136,9 +142,14 @@ fn bench_preset(bench: &BenchCase) -> DevicePreset {
 }
 
 fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
+    jobs(bench, ios, |i| Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"))
+}
+
+/// `ios` requests shared by as many jobs with one request in flight as the bench is deep.
+fn jobs(bench: &BenchCase, ios: u64, stream: impl Fn(u64) -> Stream) -> Phase {
     let jobs = (0..u64::from(bench.depth))
         .map(|i| Job {
-            name: format!("reader.{i}"),
+            name: format!("job.{i}"),
             group: 0,
             iodepth: 1,
             limits: Limits { ios: Some(ios / u64::from(bench.depth)), ..Limits::default() },
@@ -146,9 +157,9 @@ fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
             start_delay: Ns::ZERO,
             think: Think::default(),
             rate_bytes: [None; 3],
-            stream: Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"),
+            stream: stream(i),
             fio: Default::default(),
         })
         .collect();
-    Phase { name: "read".into(), jobs }
+    Phase { name: "bench".into(), jobs }
 }

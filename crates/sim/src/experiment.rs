@@ -208,7 +208,7 @@ pub(crate) fn first_failure<T>(results: Vec<Result<T, ExperimentError>>) -> Resu
     failure.map_or(Ok(runs), Err)
 }
 
-fn run_one(mut plan: Plan, shared: &Shared) -> Result<CaseRun, ExperimentError> {
+pub(crate) fn run_one(mut plan: Plan, shared: &Shared) -> Result<CaseRun, ExperimentError> {
     let (result, _) = execute(&plan.setup, &mut plan.workload, (), &mut watch(shared));
     match result {
         Ok(output) => Ok(CaseRun { plan, output }),

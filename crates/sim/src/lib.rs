@@ -3,6 +3,7 @@
 //! system would have seen. The same inputs and seed give the same bits.
 
 pub mod bench;
+pub mod compare;
 pub mod document;
 mod execute;
 pub mod experiment;
@@ -12,6 +13,7 @@ mod measure;
 pub mod power_cuts;
 mod rate;
 pub mod replay;
+mod request;
 mod run;
 mod tap;
 pub mod trace_info;

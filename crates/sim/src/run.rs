@@ -3,10 +3,11 @@
 
 use crate::measure::{JobStats, PhaseStats};
 use crate::rate::{Rates, Step};
+use crate::request::{Flights, LATEST, block_op, io_error};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
-use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::{DeadlineHeap, Ns};
+use readpath_host::BlockRequest;
+use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind, Job, Phase};
 use std::cmp::Reverse;
@@ -120,19 +121,16 @@ struct InFlight {
 pub struct Runner {
     now: Ns,
     lun: u8,
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
-    /// Jobs that wait for a time. Jobs may be more than a [`DeadlineHeap`] can tell apart, and timers are rare.
+    in_flight: Flights<InFlight>,
+    /// Jobs that wait for a time. Jobs may be more than a [`readpath_kit::DeadlineHeap`] can tell apart, and timers are
+    /// rare.
     timers: BinaryHeap<Reverse<(Ns, u32)>>,
 }
-
-/// Runs stop a day before the deadlines of the device run out of bits.
-pub(crate) const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
 
 impl Runner {
     /// A runner for logical unit `lun`, from virtual time `now` on.
     pub fn new(lun: u8, now: Ns) -> Self {
-        Runner { now, lun, in_flight: Vec::new(), free: Vec::new(), timers: BinaryHeap::new() }
+        Runner { now, lun, in_flight: Flights::new(), timers: BinaryHeap::new() }
     }
 
     /// Virtual time.
@@ -156,8 +154,8 @@ impl Runner {
         }
         loop {
             while let Some(done) = stack.poll_done() {
-                let flight = self.in_flight[done.cookie as usize];
-                self.free.push(done.cookie);
+                let flight = self.in_flight.get(done.cookie);
+                self.in_flight.end(done.cookie);
                 if let Some(sense) = done.error {
                     return Err(io_error(flight.io, sense, self.now));
                 }
@@ -235,35 +233,12 @@ impl Runner {
             }
             // Without a request the job has ended, or waits for its rate.
             let Some(io) = job.next_io(stack, self.lun, now) else { continue };
-            let flight = InFlight { job: index, io, since: now };
-            let cookie = match self.free.pop() {
-                Some(cookie) => {
-                    self.in_flight[cookie as usize] = flight;
-                    cookie
-                }
-                None => {
-                    self.in_flight.push(flight);
-                    (self.in_flight.len() - 1) as u32
-                }
-            };
+            let cookie = self.in_flight.begin(InFlight { job: index, io, since: now });
             job.outstanding += 1;
-            let op = if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io) };
-            let (lun, block, blocks) = (self.lun, io.block, u32::from(io.blocks));
+            let (op, lun, block, blocks) = (block_op(io), self.lun, io.block, u32::from(io.blocks));
             stack.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
             job.pace();
         }
-    }
-}
-
-/// What a request asks of the stack. Reads do not come here.
-#[inline(never)]
-pub(crate) fn other_op(io: Io) -> BlockOp {
-    match io.kind {
-        IoKind::Read => BlockOp::Read,
-        IoKind::Write if io.fua => BlockOp::WriteFua,
-        IoKind::Write => BlockOp::Write,
-        IoKind::Trim => BlockOp::Discard,
-        IoKind::Flush => BlockOp::Flush,
     }
 }
 
@@ -400,25 +375,5 @@ impl<'a> Running<'a> {
                 self.pause = Some(think.time);
             }
         }
-    }
-}
-
-pub(crate) fn io_error(io: Io, sense: readpath_host::SenseData, at: Ns) -> RunError {
-    let meaning = match (sense.key, sense.asc, sense.ascq) {
-        (5, 0x21, _) => "beyond the logical unit",
-        (7, 0x27, 7) => {
-            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its capacity"
-        }
-        _ => "see SPC-4",
-    };
-    RunError::Io {
-        kind: io.kind,
-        block: io.block,
-        blocks: io.blocks,
-        key: sense.key,
-        asc: sense.asc,
-        ascq: sense.ascq,
-        meaning,
-        at,
     }
 }

@@ -94,7 +94,8 @@ fn check(chart: &Chart) -> Result<(), Error> {
         }
         for point in &series.points {
             let x = if let X::Number(x) = point.x { x } else { 0.0 };
-            for value in [x, point.y] {
+            let ends = point.interval.map_or([point.y; 2], |i| [i.low, i.high]);
+            for value in [x, point.y, ends[0], ends[1]] {
                 if !value.is_finite() || value.abs() > scale::LIMIT {
                     let (chart, series) = name();
                     return Err(Error::Range { chart, series, value });
@@ -134,6 +135,9 @@ fn describe(chart: &Chart) -> String {
                 write!(out, " {}{what}: {n} points from {} to {}.", series.name, format::number(lo), format::number(hi))
             }
         };
+    }
+    if chart.series.iter().flat_map(|s| &s.points).any(|p| p.interval.is_some()) {
+        out.push_str(" Error bars show intervals.");
     }
     out + " The data follow as a table."
 }

@@ -18,6 +18,8 @@ const TINY: f64 = 10.5;
 const BOLD: f64 = 1.1;
 /// Longest label of a category or series in a figure; the table below has all of it.
 const LONGEST: usize = 26;
+/// Half of the width of an error bar's caps.
+const CAP: f64 = 4.5;
 /// A series with more points than this has no markers.
 const MARKED: usize = 40;
 
@@ -75,7 +77,7 @@ impl<'a> Plot<'a> {
             Across::Numbers(axis_of_numbers(xs, chart.x_log, size, &mut below))
         };
 
-        let ys = || points().map(|p| p.y);
+        let ys = || points().flat_map(|p| [Some(p.y), p.interval.map(|i| i.low), p.interval.map(|i| i.high)]).flatten();
         let (lo, hi) = span(ys());
         let positive = ys().filter(|y| *y > 0.0).fold(f64::INFINITY, f64::min);
         let up = if chart.y_log && positive.is_finite() {
@@ -313,9 +315,14 @@ impl<'a> Plot<'a> {
                 let x = area.left + slot * i as f64 + start + each * n as f64 + (each - bar) / 2.0;
                 let y = area.y(self.up.at(point.y));
                 paint.rect(look, x, y.min(zero), bar, (y - zero).abs(), &self.tip(series, point));
+                let mut end = y;
+                if let Some((low, high)) = self.ends(point, area) {
+                    paint.error_bar(x + bar / 2.0, low, high, CAP.min(bar / 2.0));
+                    end = if point.y < 0.0 { low } else { high };
+                }
                 let label = short(point.y);
                 if text_width(&label, TINY) <= each + 1.0 {
-                    let y = if point.y < 0.0 && !self.chart.y_log { y + 13.0 } else { y - 4.0 };
+                    let y = if point.y < 0.0 && !self.chart.y_log { end + 13.0 } else { end - 4.0 };
                     paint.text("value", (x + bar / 2.0, y), "middle", TINY, &label);
                 }
             }
@@ -350,9 +357,17 @@ impl<'a> Plot<'a> {
         for (series, look) in self.chart.series.iter().zip(&self.looks).filter(|(s, _)| self.marked(s)) {
             for point in &series.points {
                 let (x, y) = at(point);
+                if let Some((low, high)) = self.ends(point, area) {
+                    paint.error_bar(x, low, high, CAP);
+                }
                 paint.marker(look, x, y, &self.tip(series, point));
             }
         }
+    }
+
+    /// Where the error bar of a point ends, low and high, if it has one.
+    fn ends(&self, point: &Point, area: &Area) -> Option<(f64, f64)> {
+        point.interval.map(|i| (area.y(self.up.at(i.low)), area.y(self.up.at(i.high))))
     }
 
     fn marked(&self, series: &Series) -> bool {
@@ -360,7 +375,8 @@ impl<'a> Plot<'a> {
     }
 
     fn tip(&self, series: &Series, point: &Point) -> String {
-        format!("{}, {}: {}", series.name, category(point), format::number(point.y))
+        let interval = point.interval.map_or_else(String::new, |i| format!(" ({})", format::interval(i)));
+        format!("{}, {}: {}{interval}", series.name, category(point), format::number(point.y))
     }
 }
 

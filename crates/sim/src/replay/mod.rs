@@ -9,15 +9,17 @@ mod preload;
 use crate::execute::{ExecuteError, LUN, PhaseOutput};
 use crate::experiment::{ExperimentError, Shared, first_failure, watch};
 use crate::measure::PhaseStats;
-use crate::run::{LATEST, Observer};
+use crate::request::LATEST;
+use crate::run::Observer;
 use player::play;
 use rayon::prelude::*;
-use readpath_device::{Layout, NoSpace};
+use readpath_device::{Layout, NoSpace, Probe};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
-use readpath_stack::config::{DevicePreset, Scheduler};
-use readpath_stack::{NoData, Stack, Typed};
+use readpath_stack::config::experiment::Variant;
+use readpath_stack::config::{ConfigFileError, DevicePreset, Scheduler};
+use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,8 +46,10 @@ pub struct ReplayOptions {
     pub mode: Mode,
     /// In which order the blocks that are there at the start were written.
     pub layout: Layout,
-    /// Seed of that order, if it is random.
+    /// Seed of that order, if it is random. Nothing else is drawn.
     pub seed: u64,
+    /// Every request and reply is encoded to a UPIU and parsed again, which makes no difference to results.
+    pub encoded: bool,
 }
 
 /// The longest that the phases of a case may take by their times, so that the run behind them has room.
@@ -113,6 +117,17 @@ pub struct ReplayVariant {
     pub host: HostConfig,
 }
 
+impl ReplayVariant {
+    /// What `variant` makes of a device.
+    ///
+    /// # Errors
+    /// Names the key in its `set` that is at fault.
+    pub fn new(variant: &Variant, base: &DevicePreset) -> Result<Self, ConfigFileError> {
+        let preset = base.with_overrides(&variant.set)?;
+        Ok(ReplayVariant { name: variant.name.clone(), host: variant.host(&preset), preset })
+    }
+}
+
 /// What one phase showed.
 #[derive(Clone, Debug)]
 pub struct ReplayPhase {
@@ -150,36 +165,69 @@ pub fn run_all(
     let results = pairs
         .into_par_iter()
         .with_max_len(1)
-        .map(|(case, variant)| {
-            let (c, v) = (&cases[case], &variants[variant]);
-            let run = match v.preset.scheduler {
-                Scheduler::Lean => on::<Lean>(c, v, options, &mut watch(shared)),
-                Scheduler::Queued => on::<Queued>(c, v, options, &mut watch(shared)),
-                Scheduler::Exact => on::<Exact>(c, v, options, &mut watch(shared)),
-            };
-            match run {
-                Ok((phases, sram)) => Ok(ReplayRun { case, variant, phases, sram }),
-                Err(error) => {
-                    shared.stop.store(true, Ordering::Relaxed);
-                    Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error })
-                }
+        .map(|at| {
+            let result = run_one(cases, variants, at, options, (), shared).0;
+            if result.is_err() {
+                shared.stop.store(true, Ordering::Relaxed);
             }
+            result
         })
         .collect();
     first_failure(results)
 }
 
+/// Makes the run of one case and variant, given by their places. `probe` sees every stage, and comes back in any case but
+/// that of a device which cannot be made.
+pub fn run_one<P: Probe>(
+    cases: &[ReplayCase],
+    variants: &[ReplayVariant],
+    at: (usize, usize),
+    options: &ReplayOptions,
+    probe: P,
+    shared: &Shared,
+) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
+    let (case, variant) = at;
+    let (c, v) = (&cases[case], &variants[variant]);
+    let (run, probe) = match v.preset.scheduler {
+        Scheduler::Lean => on::<Lean, P>(c, v, options, probe, &mut watch(shared)),
+        Scheduler::Queued => on::<Queued, P>(c, v, options, probe, &mut watch(shared)),
+        Scheduler::Exact => on::<Exact, P>(c, v, options, probe, &mut watch(shared)),
+    };
+    let run = match run {
+        Ok((phases, sram)) => Ok(ReplayRun { case, variant, phases, sram }),
+        Err(error) => Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error }),
+    };
+    (run, probe)
+}
+
 type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>);
 
-fn on<S: DieSched>(
+fn on<S: DieSched, P: Probe>(
     case: &ReplayCase,
     variant: &ReplayVariant,
     options: &ReplayOptions,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<Shown, ExecuteError>, Option<P>) {
+    let preset = &variant.preset;
+    let wire = AnyWire::new(options.encoded);
+    match Stack::<S, NoData, P, AnyWire>::new(&preset.device, variant.host, preset.delays, NoData, probe, wire) {
+        Ok(mut stack) => {
+            let shown = in_stack(case, variant, options, &mut stack, observer);
+            (shown, Some(stack.device.into_probe()))
+        }
+        Err(error) => (Err(error.into()), None),
+    }
+}
+
+fn in_stack<S: DieSched, P: Probe>(
+    case: &ReplayCase,
+    variant: &ReplayVariant,
+    options: &ReplayOptions,
+    stack: &mut Stack<S, NoData, P, AnyWire>,
     observer: &mut impl Observer,
 ) -> Result<Shown, ExecuteError> {
-    let preset = &variant.preset;
-    let mut stack = Stack::<S, NoData, (), Typed>::new(&preset.device, variant.host, preset.delays, NoData, (), Typed)?;
-    for (first, blocks) in preload::joined(&case.preload, preset.device.geometry.slices_per_unit()) {
+    for (first, blocks) in preload::joined(&case.preload, variant.preset.device.geometry.slices_per_unit()) {
         stack
             .precondition(LUN, first, blocks, options.layout, options.seed)
             .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
@@ -188,7 +236,7 @@ fn on<S: DieSched>(
     let mut phases = Vec::new();
     for (name, trace) in case.phases() {
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
-        let (job, most_outstanding) = play(&mut stack, &trace.ios, options.mode, now, observer)?;
+        let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, observer)?;
         let ios = job.kinds.iter().map(|k| k.ios).sum();
         let stats = PhaseStats { name, start: now, end: job.end, jobs: vec![job], ios };
         now = stats.end;

@@ -5,15 +5,14 @@
 use super::Mode;
 use crate::execute::LUN;
 use crate::measure::JobStats;
-use crate::run::{LATEST, Observer, RunError, io_error, other_op};
+use crate::request::{Flights, LATEST, block_op, io_error};
+use crate::run::{Observer, RunError};
+use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
-use readpath_stack::{NoData, Stack, Typed};
-use readpath_workload::IoKind;
+use readpath_stack::{NoData, Stack, Wire};
 use readpath_workload::trace::TimedIo;
-
-type Simulated<S> = Stack<S, NoData, (), Typed>;
 
 /// Requests between two looks of the observer.
 const WATCH_EVERY: u64 = 1 << 14;
@@ -48,31 +47,30 @@ struct Flight {
 struct Player<'a> {
     ios: &'a [TimedIo],
     next: usize,
-    flights: Vec<Flight>,
-    free: Vec<u32>,
+    flights: Flights<Flight>,
 }
 
 /// Replays `ios` from virtual time `start` on. Returns what was measured, and the most requests outstanding at once.
-pub(super) fn play<S: DieSched>(
-    stack: &mut Simulated<S>,
+pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
+    stack: &mut Stack<S, NoData, P, W>,
     ios: &[TimedIo],
     mode: Mode,
     start: Ns,
     observer: &mut impl Observer,
 ) -> Result<(JobStats, u32), RunError> {
-    let mut player = Player { ios, next: 0, flights: Vec::new(), free: Vec::new() };
+    let mut player = Player { ios, next: 0, flights: Flights::new() };
     let mut stats = JobStats { name: String::new(), group: 0, start, end: start, kinds: Default::default() };
     let (mut now, mut outstanding, mut most, mut ended) = (start, 0, 0, 0);
     loop {
         while let Some(done) = stack.poll_done() {
-            let flight = player.flights[done.cookie as usize];
+            let flight = player.flights.get(done.cookie);
             if let Some(sense) = done.error {
                 return Err(io_error(ios[flight.first as usize].io(), sense, now));
             }
             if player.one_ended(stack, done.cookie, now) {
                 continue;
             }
-            player.free.push(done.cookie);
+            player.flights.end(done.cookie);
             outstanding -= 1;
             let pieces = &ios[flight.first as usize..flight.end as usize];
             let blocks = pieces.iter().map(|io| u32::from(io.blocks)).sum();
@@ -106,12 +104,19 @@ pub(super) fn play<S: DieSched>(
         }
         let next = stack.advance_to_reply(limit);
         if next == Ns::NEVER {
-            return Err(RunError::Stuck(now));
+            break;
         }
         if next > LATEST {
             return Err(RunError::TooLong { limit: LATEST });
         }
         now = next;
+    }
+    // Of what did not survive its encoding nothing more is heard.
+    if let Some(e) = stack.wire_error() {
+        return Err(e.clone().into());
+    }
+    if outstanding > 0 {
+        return Err(RunError::Stuck(now));
     }
     observer.progress(ended, now);
     stats.end = now;
@@ -120,7 +125,7 @@ pub(super) fn play<S: DieSched>(
 
 impl Player<'_> {
     /// Takes the next request of the trace.
-    fn begin<S: DieSched>(&mut self, stack: &mut Simulated<S>, since: Ns, now: Ns) {
+    fn begin<S: DieSched, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, NoData, P, W>, since: Ns, now: Ns) {
         let first = self.next;
         let more = self.ios[first + 1..].iter().take_while(|io| io.continued()).count();
         self.next = first + 1 + more;
@@ -128,22 +133,18 @@ impl Player<'_> {
             stack.prefetch(LUN, io.block);
         }
         let flight = Flight { first: first as u32, end: self.next as u32, step: Step::Due, left: 0, since };
-        let cookie = match self.free.pop() {
-            Some(cookie) => {
-                self.flights[cookie as usize] = flight;
-                cookie
-            }
-            None => {
-                self.flights.push(flight);
-                (self.flights.len() - 1) as u32
-            }
-        };
+        let cookie = self.flights.begin(flight);
         self.go_on(stack, cookie, now);
     }
 
     /// A command of a request has ended. Whether there are others, or will be.
-    fn one_ended<S: DieSched>(&mut self, stack: &mut Simulated<S>, cookie: u32, now: Ns) -> bool {
-        let flight = &mut self.flights[cookie as usize];
+    fn one_ended<S: DieSched, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, NoData, P, W>,
+        cookie: u32,
+        now: Ns,
+    ) -> bool {
+        let flight = self.flights.get_mut(cookie);
         flight.left -= 1;
         if flight.left > 0 {
             return true;
@@ -156,8 +157,8 @@ impl Player<'_> {
     }
 
     /// Submits the commands of the next step that has any.
-    fn go_on<S: DieSched>(&mut self, stack: &mut Simulated<S>, cookie: u32, now: Ns) {
-        let flight = &mut self.flights[cookie as usize];
+    fn go_on<S: DieSched, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, NoData, P, W>, cookie: u32, now: Ns) {
+        let flight = self.flights.get_mut(cookie);
         let pieces = &self.ios[flight.first as usize..flight.end as usize];
         let (head, tail) = (&pieces[0], &pieces[pieces.len() - 1]);
         let command = |op, block, blocks| BlockRequest { cookie, lun: LUN, op, block, blocks };
@@ -181,8 +182,7 @@ impl Player<'_> {
         }
         (flight.step, flight.left) = (Step::Pieces, pieces.len() as u32);
         for io in pieces {
-            let op = if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io.io()) };
-            stack.submit(now, &command(op, io.block, u32::from(io.blocks)));
+            stack.submit(now, &command(block_op(io.io()), io.block, u32::from(io.blocks)));
         }
     }
 }

@@ -393,29 +393,39 @@ fn iozone_cases(s: &Section) -> Result<Iozone> {
     Ok(Iozone::Cases { threads, record_kib, cases })
 }
 
+/// Keys of a variant that belong to `hpb = true`.
+pub(super) const HPB_KEYS: [&str; 4] = ["order", "strict_linux", "dirty_bitmap", "max_map_mib"];
+/// All keys of a variant.
+pub(super) const VARIANT_KEYS: [&str; 7] = ["name", "hpb", "set", HPB_KEYS[0], HPB_KEYS[1], HPB_KEYS[2], HPB_KEYS[3]];
+
 fn variants(root: &Section) -> Result<Vec<Variant>> {
-    let hpb_keys = ["order", "strict_linux", "dirty_bitmap", "max_map_mib"];
-    let keys = ["name", "hpb", "set", "order", "strict_linux", "dirty_bitmap", "max_map_mib"];
     let mut variants: Vec<Variant> = Vec::new();
-    for s in root.sections("variant", &keys)? {
-        let name = non_empty(&s, "name")?;
-        if variants.iter().any(|v| v.name == name) {
-            return Err(s.error("name", format!("is {name:?}, as that of an earlier variant; names must differ")));
+    for s in root.sections("variant", &VARIANT_KEYS)? {
+        let variant = variant(&s)?;
+        if variants.iter().any(|v| v.name == variant.name) {
+            let message = format!("is {:?}, as that of an earlier variant; names must differ", variant.name);
+            return Err(s.error("name", message));
         }
-        let hpb = if s.flag("hpb")? {
-            Some(hpb_options(&s)?)
-        } else {
-            if let Some(key) = hpb_keys.iter().find(|key| s.has(key)) {
-                return Err(s.error(key, "has no meaning with hpb = false"));
-            }
-            None
-        };
-        variants.push(Variant { name, hpb, set: overrides(&s)? });
+        variants.push(variant);
     }
     if variants.is_empty() {
         return Err(root.error("variant", "is empty; at least one variant is needed"));
     }
     Ok(variants)
+}
+
+/// A variant, which may be part of a file or not.
+pub(super) fn variant(s: &Section) -> Result<Variant> {
+    let name = non_empty(s, "name")?;
+    let hpb = if s.flag("hpb")? {
+        Some(hpb_options(s)?)
+    } else {
+        if let Some(key) = HPB_KEYS.iter().find(|key| s.has(key)) {
+            return Err(s.error(key, "has no meaning with hpb = false"));
+        }
+        None
+    };
+    Ok(Variant { name, hpb, set: overrides(s)? })
 }
 
 fn hpb_options(s: &Section) -> Result<HpbOptions> {

@@ -17,6 +17,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod typed_variant;
 
 pub use builtin::{Builtin, ReadFile, experiments, presets};
 pub use device::{DevicePreset, Scheduler};
@@ -24,3 +25,4 @@ pub use echo::DeviceEcho;
 pub use error::ConfigFileError;
 pub use experiment::Experiment;
 pub use overrides::Override;
+pub use typed_variant::GivenKey;

@@ -32,7 +32,8 @@ impl<'a> Section<'a> {
         Section::open(node, String::new(), known)
     }
 
-    fn open(node: &'a Node, path: String, known: &[&str]) -> Result<Self> {
+    /// A table whose keys are among `known`; `path` is where it stands.
+    pub fn open(node: &'a Node, path: String, known: &[&str]) -> Result<Self> {
         let Value::Table(table) = &node.value else {
             return Err(node.at.error(path, format!("is {}; a table is expected", node.value.describe())));
         };

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block traces from files to cases of a replay: read, fitted to a device, loaded, with everything noted that makes them
+//! differ from what was recorded. Knows nothing of variants.
+
+use crate::args::{ReplayMode, TraceHow};
+use crate::{trace, usage};
+use anyhow::{Result, anyhow};
+use readpath_kit::Ns;
+use readpath_sim::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
+use readpath_stack::config::experiment::Layout;
+use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Requests of a trace at most; they take 16 bytes each.
+const MAX_IOS: usize = 1 << 28;
+
+/// When requests are submitted.
+pub fn mode(how: &TraceHow) -> Result<Mode> {
+    match how.mode.unwrap_or(ReplayMode::Timed) {
+        ReplayMode::Timed if how.iodepth.is_some() => {
+            Err(usage(anyhow!("--iodepth goes with --mode closed; with timed, requests come at their times")))
+        }
+        ReplayMode::Closed if how.speed.is_some() || how.max_idle.is_some() => {
+            Err(usage(anyhow!("--speed and --max-idle change times, which do not count with --mode closed")))
+        }
+        ReplayMode::Timed => Ok(Mode::Timed),
+        ReplayMode::Closed => Ok(Mode::Closed { iodepth: how.iodepth.unwrap_or(32) }),
+    }
+}
+
+/// How requests become those of a device of `device_blocks` blocks.
+pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
+    let speed = how.speed.as_deref().map(Speed::parse).transpose();
+    let max_idle = how.max_idle.as_deref().map(time).transpose();
+    Ok(Prepare {
+        shift_sectors: how.shift_sectors,
+        fit: if how.fold { Fit::Fold } else { Fit::Refuse },
+        max_idle: max_idle.map_err(|e| usage(anyhow!("--max-idle: {e}")))?,
+        speed: speed.map_err(|e| usage(anyhow!("--speed: {e}")))?.unwrap_or(Speed::RECORDED),
+        // The host's driver splits what is too long for a command.
+        max_blocks: u16::MAX,
+        ..Prepare::new(device_blocks)
+    })
+}
+
+/// A span of time such as `10ms`.
+fn time(text: &str) -> Result<Ns, String> {
+    let wrong = || format!("{text:?} is not a time such as 10ms; units are ns, us, ms and s");
+    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let unit = match &text[at..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Ns).ok_or_else(wrong)
+}
+
+/// A trace in memory and what there is to know of it.
+fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<(Arc<Loaded>, Vec<String>)> {
+    let name = path.display().to_string();
+    let reader = trace::open(path, options)?;
+    let mut replay = prepare.requests(&name, reader).map_err(usage)?;
+    let loaded = Loaded::load(&mut replay, MAX_IOS).map_err(|e| {
+        let hint = if e.message.contains("beyond the device") { " (--device, or --fold to fold them)" } else { "" };
+        usage(anyhow!("{e}{hint}"))
+    })?;
+    if loaded.ios.is_empty() {
+        return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
+    }
+    let mut notes: Vec<String> = loaded.prepared.warnings().into_iter().map(|w| format!("{name}: {w}")).collect();
+    // What makes it another trace comes first.
+    notes.sort_by_key(|n| !n.contains("FOLDED"));
+    notes.extend(trace::notes(&name, &replay.into_inner()));
+    Ok((Arc::new(loaded), notes))
+}
+
+/// Names of cases for tables, which are narrow: the folder is told only where the name alone is not enough.
+pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
+    let name = |path: &PathBuf| {
+        if files.iter().filter(|other| *other == path).count() > 1 {
+            return Err(usage(anyhow!("{}: is given twice", path.display())));
+        }
+        let short = path.file_name();
+        Ok(match short.filter(|_| files.iter().filter(|other| other.file_name() == short).count() == 1) {
+            Some(short) => short.to_string_lossy().into_owned(),
+            None => path.display().to_string(),
+        })
+    };
+    files.iter().map(name).collect()
+}
+
+/// Loads `files`, which are called `names`, for a device of `blocks` blocks.
+pub fn cases(how: &TraceHow, files: &[PathBuf], names: &[String], blocks: u32) -> Result<Vec<ReplayCase>> {
+    let (prepare, options, mode) = (prepare(how, blocks)?, trace::options(&how.input)?, mode(how)?);
+    let before = how.precondition.iter().map(|p| load(p, &options, prepare)).collect::<Result<Vec<_>>>()?;
+    let mut cases: Vec<ReplayCase> = Vec::new();
+    for (path, name) in files.iter().zip(names) {
+        let (trace, notes) = load(path, &options, prepare)?;
+        let phases = before.iter().map(|(trace, _)| trace.clone()).collect();
+        let mut case = ReplayCase::new(name, phases, trace, blocks);
+        let most = case.span();
+        if mode == Mode::Timed && most > LONGEST {
+            let message = "cut pauses with --max-idle, or make it faster with --speed";
+            return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
+        }
+        case.notes = notes;
+        case.notes.extend(before.iter().flat_map(|(_, notes)| notes.clone()));
+        if case.preload_blocks() > 0 {
+            case.notes.push(format!(
+                "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: they \
+                 are on the device at the start",
+                case.preload_blocks(),
+                case.preload().len()
+            ));
+        }
+        cases.push(case);
+    }
+    // In whatever file: nobody may take the results for those of the trace as it was.
+    for case in &mut cases {
+        case.notes.sort_by_key(|n| !n.contains("FOLDED"));
+    }
+    Ok(cases)
+}
+
+/// What a document says of `cases` on `device`.
+pub fn texts(how: &TraceHow, files: &[PathBuf], device: &str, layout: Layout, cases: &[ReplayCase]) -> ReplayTexts {
+    let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
+    let folded: u64 = cases.iter().flat_map(|c| c.before.iter().chain([&c.trace])).map(|t| t.prepared.folded).sum();
+    let mut title = format!("Replay of {}", names.join(", "));
+    if folded > 0 {
+        title.push_str(" (addresses FOLDED)");
+    }
+    let when = match how.mode.unwrap_or(ReplayMode::Timed) {
+        ReplayMode::Timed => {
+            "Requests are submitted at their times; waiting for the controller's queue counts as latency."
+        }
+        ReplayMode::Closed => {
+            "Requests are submitted in order, as soon as the queue depth allows; their times do not count."
+        }
+    };
+    let per_case: Vec<_> = cases
+        .iter()
+        .map(|c| {
+            json!({
+                "case": c.name,
+                "preloaded_blocks": c.preload_blocks(),
+                "preloaded_ranges": c.preload().len(),
+                "phases": c.before.iter().chain([&c.trace]).map(|t| prepared(t)).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let paths = |list: &[PathBuf]| list.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
+    let input = &how.input;
+    ReplayTexts {
+        title,
+        description: format!("Simulated on the device '{device}'. {when}"),
+        settings: json!({
+            "files": paths(files),
+            "precondition": paths(&how.precondition),
+            "format": input.format,
+            "columns": input.columns,
+            "lenient": input.lenient,
+            "trace_device": input.trace_device,
+            "merge_devices": input.merge_devices,
+            "fold": how.fold,
+            "shift_sectors": how.shift_sectors,
+            "speed": how.speed,
+            "max_idle": how.max_idle,
+            "preload": match layout { Layout::Sequential => "sequential", Layout::Random => "random" },
+            "cases": per_case,
+        }),
+    }
+}
+
+/// What was changed of a trace, in numbers.
+fn prepared(trace: &Loaded) -> serde_json::Value {
+    let p = &trace.prepared;
+    json!({
+        "requests": p.requests,
+        "folded": p.folded,
+        "rounded_reads": p.rounded_reads,
+        "partial_writes": p.partial_writes,
+        "partial_blocks": p.partial_blocks,
+        "rounded_trims": p.rounded_trims,
+        "dropped_trims": p.dropped_trims,
+        "shortened_trims": p.shortened_trims,
+        "cut_pauses": p.cut_pauses,
+        "cut_time_ns": p.cut_time.0,
+    })
+}

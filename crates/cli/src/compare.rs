@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath compare`: finds out what kind of workload it was given, makes variants and seeds of what was typed, has all of
+//! them run and shows the differences. What they mean is worked out elsewhere.
+
+use crate::args::{Compare, Fill};
+use crate::files::read_text;
+use crate::output::{self, Folder};
+use crate::replay::preset;
+use crate::simulate::{self, classify};
+use crate::variants::Typed;
+use crate::{cases, runs, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_report::{TableSpec, comparison};
+use readpath_results::Document;
+use readpath_sim::LUN;
+use readpath_sim::compare::{CompareError, CompareTexts, Seeds, Trial, document, run_plans, run_replays};
+use readpath_sim::experiment::{Plan, expected_ios, plan};
+use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant};
+use readpath_stack::config::experiment::{Experiment, Layout, Variant};
+use readpath_stack::config::{self, Override};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Seeds, where nobody says how many.
+const SEEDS: u32 = 5;
+/// The device of jobs and traces, where nobody names one.
+const DEVICE: &str = "ufs21-64g";
+
+/// Lines of the table, where a document has them; all metrics are in the document and on the page.
+const METRICS: [(&str, &str); 28] = [
+    ("random_read_throughput", "random read"),
+    ("read_throughput", "read"),
+    ("read_iops", "read IOPS"),
+    ("random_read_latency_mean", "read mean"),
+    ("random_read_latency_p50", "read p50"),
+    ("random_read_latency_p99", "read p99"),
+    ("read_latency_mean", "read mean"),
+    ("read_latency_p50", "read p50"),
+    ("read_latency_p99", "read p99"),
+    ("random_write_throughput", "random write"),
+    ("write_throughput", "write"),
+    ("write_iops", "write IOPS"),
+    ("random_write_latency_mean", "write mean"),
+    ("random_write_latency_p50", "write p50"),
+    ("random_write_latency_p99", "write p99"),
+    ("write_latency_mean", "write mean"),
+    ("write_latency_p50", "write p50"),
+    ("write_latency_p99", "write p99"),
+    ("trim_latency_mean", "trim mean"),
+    ("flush_latency_mean", "flush mean"),
+    ("map_hit_ratio", "map hits"),
+    ("hpb_hit_ratio", "HPB hits"),
+    ("map_loads", "map loads"),
+    ("device_map_memory", "map, device"),
+    ("host_memory", "map, host"),
+    ("write_amplification", "write ampl."),
+    ("most_outstanding", "most in flight"),
+    ("virtual_duration", "duration"),
+];
+
+/// What WORKLOAD is.
+enum Kind {
+    /// A fio job file.
+    Job,
+    /// An experiment.
+    Experiment(Box<Experiment>),
+    /// A block trace.
+    Trace,
+}
+
+/// All that a comparison needs once its runs are made.
+struct Made {
+    texts: CompareTexts,
+    variants: Vec<String>,
+    base: String,
+    seeds: Seeds,
+    trials: Vec<Trial>,
+    folder: Option<Folder>,
+}
+
+/// `readpath compare`.
+pub fn main(args: &Compare) -> Result<()> {
+    let made = match kind(args)? {
+        Kind::Trace => of_trace(args)?,
+        Kind::Job => of_plans(args, None)?,
+        Kind::Experiment(experiment) => of_plans(args, Some(*experiment))?,
+    };
+    let mut doc = document(&made.texts, &made.trials, &made.variants, &made.base, made.seeds)?;
+    doc.process = output::process();
+    doc.validate()?;
+    if let Some(folder) = made.folder {
+        folder.write(&doc)?;
+    }
+    let text = if args.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
+    output::emit(&text, None)?;
+    simulate::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
+}
+
+fn kind(args: &Compare) -> Result<Kind> {
+    let name = args.workload.to_string_lossy();
+    let extension = args.workload.extension().unwrap_or_default();
+    let builtin = config::experiments().iter().any(|e| e.name == name) && !args.workload.exists();
+    Ok(match () {
+        () if args.trace => Kind::Trace,
+        () if args.fio || extension == "fio" => Kind::Job,
+        () if builtin => Kind::Experiment(config::experiment::load(&name, &read_text).map_err(usage)?.into()),
+        () if extension == "toml" => {
+            let text = read_text(&args.workload).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
+            Kind::Experiment(config::experiment::parse(&text, &name).map_err(usage)?.into())
+        }
+        () => Kind::Trace,
+    })
+}
+
+fn typed(args: &Compare) -> Typed<'_> {
+    Typed { named: &args.variant, varied: &args.vary, map_cache: &args.map_cache, hpb: &args.hpb }
+}
+
+fn seeds(args: &Compare, first: u64, count: u32) -> Result<Seeds> {
+    let first = args.seed.unwrap_or(first);
+    let count = args.seeds.unwrap_or(count);
+    Seeds::new(first, count).ok_or_else(|| usage(anyhow!("--seed: {count} seeds from {first} on go beyond 64 bits")))
+}
+
+fn base(args: &Compare, variants: &[String]) -> Result<String> {
+    let mut list = variants.to_vec();
+    runs::choose(&mut list, |name| name, "--base", args.base.as_deref())?;
+    Ok(list.swap_remove(0))
+}
+
+/// A job, or an experiment.
+fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
+    let what = if experiment.is_some() { "an experiment" } else { "a fio job" };
+    if let Some(option) = args.how.given() {
+        let name = args.workload.display();
+        return Err(usage(anyhow!(
+            "{option} is for traces, but {name} is taken for {what} (--trace if it is a trace)"
+        )));
+    }
+    let experiment = match experiment {
+        Some(experiment) => of_file(args, experiment)?,
+        None => simulate::of_job(
+            &args.workload,
+            args.device.as_deref().unwrap_or(DEVICE),
+            args.preload.unwrap_or(Fill::Sequential),
+            typed(args).variants()?,
+        ),
+    };
+    let seeds = seeds(args, experiment.seed, SEEDS)?;
+    let variants: Vec<String> = experiment.variants.iter().map(|v| v.name.clone()).collect();
+    let base = base(args, &variants)?;
+    let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
+    let set = set.map_err(usage)?;
+    let mut planned: Vec<(Arc<Experiment>, Plan)> = Vec::new();
+    for seed in seeds.all() {
+        let mut experiment = experiment.clone();
+        experiment.seed = seed;
+        let experiment = Arc::new(experiment);
+        let mut plans = plan(&experiment, &set, &read_text).map_err(classify)?;
+        runs::choose(&mut plans, |p| &p.case, "--case", args.case.as_deref())?;
+        planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
+    }
+    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
+    let count = planned.len();
+    let trials = runs::side_by_side(args.basics.threads, count, expected, |shared| run_plans(planned, shared))?;
+    let mut drawn = "the random choices of the workload".to_owned();
+    if experiment.precondition.layout == Layout::Random {
+        drawn.push_str(" and the order in which its files lie in flash");
+    }
+    let texts = CompareTexts {
+        title: title(&experiment.title, variants.len()),
+        description: experiment.description.clone(),
+        drawn: Some(drawn),
+    };
+    Ok(Made { texts, variants, base, seeds, trials: trials.map_err(mark)?, folder })
+}
+
+/// An experiment as its file has it, but for the variants if others were typed.
+fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
+    for (given, option) in [(args.device.is_some(), "--device"), (args.preload.is_some(), "--preload")] {
+        if given {
+            let name = &experiment.name;
+            return Err(usage(anyhow!("{option} is not for experiments: '{name}' says in its file what it runs on")));
+        }
+    }
+    if !typed(args).is_empty() {
+        experiment.variants = typed(args).variants()?;
+        // What has been published belongs to the variants of the file.
+        experiment.published.clear();
+    }
+    Ok(experiment)
+}
+
+fn of_trace(args: &Compare) -> Result<Made> {
+    if args.case.is_some() {
+        return Err(usage(anyhow!("--case is for experiments; a trace is one case")));
+    }
+    let layout = match args.preload.unwrap_or(Fill::Sequential) {
+        Fill::Sequential => Layout::Sequential,
+        Fill::Random => Layout::Random,
+        Fill::None => {
+            let message = "what a trace reads before it writes it was there, so sequential or random is needed";
+            return Err(usage(anyhow!("--preload none is for jobs: {message}")));
+        }
+    };
+    let drawn = match layout {
+        Layout::Random => {
+            Some("the order in which preloaded blocks lie in flash; the requests of a trace are fixed".into())
+        }
+        Layout::Sequential => None,
+    };
+    let seeds = seeds(args, 1, if drawn.is_some() { SEEDS } else { 1 })?;
+    let device = args.device.as_deref().unwrap_or(DEVICE);
+    let variants = replay_variants(&typed(args).variants()?, device, &args.basics.set)?;
+    let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
+    let base = base(args, &names)?;
+    let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
+    // Options are looked at before a file is, and files before traces are read.
+    cases::prepare(&args.how, 1)?;
+    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let files = std::slice::from_ref(&args.workload);
+    let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
+    let cases = cases::cases(&args.how, files, &cases::names(files)?, blocks)?;
+    let count = variants.len() * seeds.count() as usize;
+    let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
+    let of_replay = cases::texts(&args.how, files, device, layout, &cases);
+    let trials = runs::side_by_side(args.basics.threads, count, Some(expected), |shared| {
+        run_replays(&of_replay, &cases, &variants, &options, seeds, shared)
+    })?;
+    let texts =
+        CompareTexts { title: title(&of_replay.title, names.len()), description: of_replay.description.clone(), drawn };
+    Ok(Made { texts, variants: names, base, seeds, trials: trials.map_err(mark)?, folder })
+}
+
+/// The same trace has to fit onto all of them.
+fn replay_variants(variants: &[Variant], device: &str, set: &[String]) -> Result<Vec<ReplayVariant>> {
+    let preset = preset(device, set)?;
+    let made = variants.iter().map(|v| ReplayVariant::new(v, &preset)).collect::<Result<Vec<_>, _>>();
+    let made = made.map_err(usage)?;
+    let blocks = |v: &ReplayVariant| v.preset.device.lus[usize::from(LUN)].blocks;
+    if let Some(other) = made.iter().find(|v| blocks(v) != blocks(&made[0])) {
+        return Err(usage(anyhow!(
+            "'{}' has {} blocks and '{}' has {}: a trace is fitted to one size of the logical unit; change it with --set",
+            made[0].name,
+            blocks(&made[0]),
+            other.name,
+            blocks(other)
+        )));
+    }
+    Ok(made)
+}
+
+fn title(of: &str, variants: usize) -> String {
+    match variants {
+        1 => of.to_owned(),
+        n => format!("{of}: {n} variants compared"),
+    }
+}
+
+fn mark(error: CompareError) -> anyhow::Error {
+    match error {
+        CompareError::Run(error) => classify(error),
+        CompareError::Results(error) => error.into(),
+    }
+}
+
+fn table(args: &Compare, doc: &Document) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    writeln!(out, "{}\n", doc.title)?;
+    let mut spec = METRICS.iter().fold(TableSpec::new(), |spec, (metric, label)| spec.column(*metric, *label));
+    if let Some(width) = output::terminal_width() {
+        spec = spec.width(width);
+    }
+    writeln!(out, "{}", comparison::table(doc, &spec))?;
+    for note in &doc.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    let folder: Option<&Path> = args.basics.out.as_deref();
+    output::print_end(doc, folder, &mut out)?;
+    Ok(out)
+}

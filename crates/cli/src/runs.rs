@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs as the user sees them: chosen by name, side by side with progress, or one of them recorded; and stopped by Ctrl-C.
+//! Knows nothing of what a run is.
+
+use crate::args::Common;
+use crate::files::PartFile;
+use crate::simulate::{classify, stop_on_signal};
+use crate::{output, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_sim::Tap;
+use readpath_sim::experiment::{ExperimentError, Shared};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Keeps what has the name that was asked for with `option`, if one was.
+pub fn choose<T>(list: &mut Vec<T>, name: impl Fn(&T) -> &str, option: &str, wanted: Option<&str>) -> Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    if !list.iter().any(|item| name(item) == wanted) {
+        // In the order of the experiment, which is that of its tables: 4 GB comes before 16 GB.
+        let mut known: Vec<&str> = Vec::new();
+        for name in list.iter().map(&name) {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        return Err(usage(anyhow!("{option} '{wanted}' is not one of: {}", known.join(", "))));
+    }
+    list.retain(|item| name(item) == wanted);
+    Ok(())
+}
+
+/// Refuses `--trace-io` for several runs.
+pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
+    if common.trace_io.is_some() && runs != 1 {
+        let message = "choose one with --case, --variant or --hpb";
+        return Err(usage(anyhow!("--trace-io records one run, but this makes {runs}: {message}")));
+    }
+    Ok(())
+}
+
+/// Lets `work` make `runs` runs on a pool of threads, with progress on the way to `expected` requests.
+pub fn side_by_side<T: Send>(
+    threads: Option<u32>,
+    runs: usize,
+    expected: Option<u64>,
+    work: impl FnOnce(&Shared) -> T + Send,
+) -> Result<T> {
+    let shared = Arc::new(Shared::default());
+    stop_on_signal(&shared)?;
+    let _progress = output::Progress::start(shared.clone(), expected);
+    let mut pool = rayon::ThreadPoolBuilder::new();
+    if let Some(n) = threads {
+        // More threads than runs have nothing to do.
+        pool = pool.num_threads((n as usize).min(runs));
+    }
+    Ok(pool.build()?.install(|| work(&shared)))
+}
+
+/// Lets `work` make one run and records its first `limit` requests, stage by stage, to the file at `path`.
+pub fn recorded<T>(
+    path: &Path,
+    title: &str,
+    limit: u64,
+    work: impl for<'f> FnOnce(Tap<&'f File>, &Shared) -> (Result<T, ExperimentError>, Option<Tap<&'f File>>),
+) -> Result<T> {
+    let part = PartFile::create(path)?;
+    let tap = Tap::new(&part.file, title, Some(limit));
+    let shared = Shared::default();
+    stop_on_signal(&shared)?;
+    let (result, tap) = work(tap, &shared);
+    let events = match tap {
+        Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
+        None => 0,
+    };
+    let output = result.map_err(classify)?;
+    part.finish()?;
+    writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
+    Ok(output)
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Variants from the command line: named ones, and every combination of what is varied. What a key means, and whether a
+//! value is possible, is known elsewhere.
+
+use crate::args::Hpb;
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_stack::config::GivenKey;
+use readpath_stack::config::experiment::Variant;
+
+/// More would be a mistake, and fill the memory before anybody saw it.
+const MOST: usize = 1000;
+/// The key of `--map-cache`.
+const MAP_CACHE: &str = "map_cache.size_kib";
+
+/// What was typed.
+pub struct Typed<'a> {
+    /// `--variant NAME:KEY=VALUE,...`.
+    pub named: &'a [String],
+    /// `--vary KEY=VALUE,...`.
+    pub varied: &'a [String],
+    /// `--map-cache`.
+    pub map_cache: &'a [String],
+    /// `--hpb`; both if neither this nor a key says.
+    pub hpb: &'a [Hpb],
+}
+
+/// One choice: what it adds to the name of a variant, and its keys.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct Choice {
+    name: Option<String>,
+    keys: Vec<GivenKey>,
+}
+
+impl Typed<'_> {
+    /// Whether anything was typed.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.varied.is_empty() && self.map_cache.is_empty() && self.hpb.is_empty()
+    }
+
+    /// All combinations; HPB alternates fastest.
+    pub fn variants(&self) -> Result<Vec<Variant>> {
+        let sizes = sizes(self.map_cache)?;
+        let hpb = hpb(self.hpb)?;
+        // Lists of choices, from what changes slowest to what changes fastest.
+        let mut lists = vec![named(self.named)?];
+        for argument in self.varied {
+            lists.push(varied(argument)?);
+        }
+        lists.push(sizes);
+        let count = lists.iter().try_fold(1usize, |n, list| n.checked_mul(list.len())).filter(|n| *n <= MOST);
+        count.ok_or_else(|| usage(anyhow!("more than {MOST} variants; compare fewer at a time")))?;
+        let mut chosen: Vec<Vec<&Choice>> = vec![Vec::new()];
+        for list in &lists {
+            chosen = chosen.iter().flat_map(|before| list.iter().map(|c| [&before[..], &[c]].concat())).collect();
+        }
+        let mut variants: Vec<Variant> = Vec::new();
+        for choices in &chosen {
+            let keys: Vec<GivenKey> = choices.iter().flat_map(|c| c.keys.clone()).collect();
+            let said = keys.iter().any(|k| k.key == "hpb");
+            let neither = [Choice::default()];
+            for on in if said && self.hpb.is_empty() { &neither[..] } else { &hpb } {
+                // Named ones first, then HPB, then sizes, then the rest.
+                let (first, rest) = choices.split_at(1);
+                let (varied, size) = rest.split_at(rest.len() - 1);
+                let parts = first.iter().copied().chain([on]).chain(size.iter().copied()).chain(varied.iter().copied());
+                let name = parts.filter_map(|c| c.name.as_deref()).collect::<Vec<_>>().join(", ");
+                if variants.iter().any(|v| v.name == name) {
+                    return Err(usage(anyhow!("two variants are called {name:?}; names must differ")));
+                }
+                let keys = [&keys[..], &on.keys].concat();
+                variants.push(Variant::of_keys(&name, &keys).map_err(usage)?);
+            }
+        }
+        Ok(variants)
+    }
+}
+
+fn named(arguments: &[String]) -> Result<Vec<Choice>> {
+    let mut list: Vec<Choice> = Vec::new();
+    for argument in arguments {
+        let wrong = |what: &str| usage(anyhow!("--variant {argument:?}: {what}"));
+        let (name, keys) =
+            argument.split_once(':').ok_or_else(|| wrong("has no ':'; expected NAME:KEY=VALUE,KEY=VALUE"))?;
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(wrong("has no name before the ':'"));
+        }
+        if list.iter().any(|c| c.name.as_deref() == Some(name)) {
+            return Err(wrong("the name is given twice; names must differ"));
+        }
+        let mut choice = Choice { name: Some(name.to_owned()), keys: Vec::new() };
+        for part in split(keys) {
+            let (key, value) = pair(part).ok_or_else(|| wrong(&format!("{part:?} is not KEY=VALUE")))?;
+            choice.keys.push(GivenKey::new(key, value, format!("--variant {name}")));
+        }
+        list.push(choice);
+    }
+    if list.is_empty() {
+        list.push(Choice::default());
+    }
+    Ok(list)
+}
+
+fn varied(argument: &str) -> Result<Vec<Choice>> {
+    let wrong = |what: &str| usage(anyhow!("--vary {argument:?}: {what}"));
+    let (key, values) = pair(argument).ok_or_else(|| wrong("is not KEY=VALUE,VALUE"))?;
+    let mut list: Vec<Choice> = Vec::new();
+    for value in split(values) {
+        let name = format!("{key}={value}");
+        if value.is_empty() {
+            return Err(wrong("a value is empty"));
+        }
+        if list.iter().any(|c| c.name.as_deref() == Some(&name)) {
+            return Err(wrong(&format!("{value} is given twice")));
+        }
+        list.push(Choice { name: Some(name), keys: vec![GivenKey::new(key, value, "--vary")] });
+    }
+    if list.is_empty() {
+        return Err(wrong("has no value after the '='"));
+    }
+    Ok(list)
+}
+
+fn sizes(arguments: &[String]) -> Result<Vec<Choice>> {
+    let mut list: Vec<Choice> = Vec::new();
+    for text in arguments {
+        let bytes = size(text).map_err(|e| usage(anyhow!("--map-cache: {e}")))?;
+        if !bytes.is_multiple_of(1024) {
+            return Err(usage(anyhow!("--map-cache: {bytes} bytes are not a multiple of 1024")));
+        }
+        let name = format!("map cache {}", size_name(bytes));
+        if list.iter().any(|c| c.name.as_ref() == Some(&name)) {
+            return Err(usage(anyhow!("--map-cache: {} is given twice", size_name(bytes))));
+        }
+        let key = GivenKey::new(MAP_CACHE, (bytes >> 10).to_string(), "--map-cache");
+        list.push(Choice { name: Some(name), keys: vec![key] });
+    }
+    if list.is_empty() {
+        list.push(Choice::default());
+    }
+    Ok(list)
+}
+
+fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
+    let given = if given.is_empty() { &[Hpb::Both] } else { given };
+    let mut list: Vec<Choice> = Vec::new();
+    for choice in given {
+        let modes: &[(&str, &str)] = match choice {
+            Hpb::Off => &[("HPB off", "off")],
+            Hpb::Dcm => &[("HPB on", "dcm")],
+            Hpb::Both => &[("HPB off", "off"), ("HPB on", "dcm")],
+        };
+        for &(name, word) in modes {
+            if list.iter().any(|c| c.name.as_deref() == Some(name)) {
+                return Err(usage(anyhow!("--hpb: {word} is given twice")));
+            }
+            list.push(Choice { name: Some(name.to_owned()), keys: vec![GivenKey::new("hpb", word, "--hpb")] });
+        }
+    }
+    Ok(list)
+}
+
+fn pair(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once('=')?;
+    Some((key.trim(), value.trim())).filter(|(key, _)| !key.is_empty())
+}
+
+/// Parts between commas, but for those within brackets or quotes. An empty text has no parts.
+fn split(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0usize, None, 0);
+    let mut parts = Vec::new();
+    for (i, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(q), _) if q == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                parts.push(text[start..i].trim());
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text.trim().is_empty() {
+        parts.push(text[start..].trim());
+    }
+    parts
+}
+
+/// A size such as `1440K`, in bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size such as 262144, 256K or 1M (1K = 1024 bytes)");
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match &text[at..] {
+        "" => 1,
+        "k" | "K" | "KiB" => 1 << 10,
+        "m" | "M" | "MiB" => 1 << 20,
+        "g" | "G" | "GiB" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0).ok_or_else(wrong)
+}
+
+/// A size in words, exact.
+fn size_name(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|s| (*s).to_owned()).collect()
+    }
+
+    fn made(named: &[&str], varied: &[&str], map_cache: &[&str], hpb: &[Hpb]) -> Result<Vec<Variant>, String> {
+        let (named, varied, map_cache) = (texts(named), texts(varied), texts(map_cache));
+        let typed = Typed { named: &named, varied: &varied, map_cache: &map_cache, hpb };
+        typed.variants().map_err(|e| e.to_string())
+    }
+
+    fn names(list: Vec<Variant>) -> Vec<String> {
+        list.into_iter().map(|v| v.name).collect()
+    }
+
+    #[test]
+    fn all_combinations() {
+        let of = |a: &[&str], b: &[&str], c: &[&str], d: &[Hpb]| names(made(a, b, c, d).expect("variants"));
+        assert_eq!(of(&[], &[], &[], &[]), ["HPB off", "HPB on"]);
+        assert_eq!(
+            of(&[], &[], &["256K", "1M"], &[Hpb::Dcm]),
+            ["HPB on, map cache 256 KiB", "HPB on, map cache 1 MiB"]
+        );
+        assert_eq!(of(&[], &["hpb=dcm,off"], &[], &[]), ["hpb=dcm", "hpb=off"]);
+        let both = of(&["a:hpb=off", "b:x.y=1,hpb=dcm", "c:"], &["k=1,[2, 3]"], &[], &[]);
+        assert_eq!(
+            both,
+            [
+                "a, k=1",
+                "a, k=[2, 3]",
+                "b, k=1",
+                "b, k=[2, 3]",
+                "c, HPB off, k=1",
+                "c, HPB on, k=1",
+                "c, HPB off, k=[2, 3]",
+                "c, HPB on, k=[2, 3]"
+            ]
+        );
+        let b = &made(&["b: x.y = 1 , hpb=dcm"], &[], &[], &[]).expect("variants")[0];
+        assert!(b.hpb.is_some() && b.set.len() == 1 && b.set[0].key() == "x.y");
+    }
+
+    #[test]
+    fn mistakes() {
+        for (named, varied, says) in [
+            (&["a"][..], &[][..], "--variant \"a\": has no ':'"),
+            (&[":k=1"], &[], "has no name before"),
+            (&["a:k"], &[], "\"k\" is not KEY=VALUE"),
+            (&["a:k=1,"], &[], "\"\" is not KEY=VALUE"),
+            (&["a:k=1", "a:k=2"], &[], "the name is given twice"),
+            (&["a:k=1,k=2"], &[], "--variant a: k: is given twice"),
+            (&["a:k=1"], &["k=2"], "--vary: k: is given by --variant a too"),
+            (&[], &["k=1,1"], "1 is given twice"),
+            (&[], &["k="], "has no value after the '='"),
+            (&[], &["k=1,,2"], "a value is empty"),
+            (&[], &["k"], "is not KEY=VALUE,VALUE"),
+            (&[], &["map_cache.size_kib=1", "map_cache.size_kib=2"], "--vary: map_cache.size_kib: is given twice"),
+        ] {
+            let message = made(named, varied, &[], &[]).expect_err("a mistake");
+            assert!(message.contains(says), "{says}: {message}");
+        }
+        let message = made(&["a:hpb=off"], &[], &[], &[Hpb::Off]).expect_err("twice");
+        assert!(message.contains("--hpb: hpb: is given by --variant a too"), "{message}");
+        let message = made(&[], &["map_cache.size_kib=1"], &["1M"], &[]).expect_err("twice");
+        assert!(message.contains("--map-cache: map_cache.size_kib: is given by --vary too"), "{message}");
+        let many = format!("k={}", (0..1001).map(|i| i.to_string()).collect::<Vec<_>>().join(","));
+        assert!(made(&[], &[&many], &[], &[]).expect_err("many").contains("more than 1000 variants"));
+    }
+
+    #[test]
+    fn commas_within_brackets_and_quotes_part_nothing() {
+        assert_eq!(split("a=[1,2],b='x,y' , c={d=1,e=2}"), ["a=[1,2]", "b='x,y'", "c={d=1,e=2}"]);
+        assert_eq!(split(""), Vec::<&str>::new());
+        assert_eq!(split("a,"), ["a", ""]);
+    }
+}

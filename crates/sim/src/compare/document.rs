@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the documents of single runs to one that compares: means over seeds, paired differences, charts, and in words what
+//! their intervals cover. It knows rows, not how they came about.
+
+use super::statistics::{estimate, t_95};
+use super::{Seeds, Trial};
+use readpath_results::{Chart, ChartKind, Difference, Document, Error, Finding, Interval, Row, Sample, SeriesStyle};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What a comparison says that its runs do not know.
+#[derive(Clone, Debug)]
+pub struct CompareTexts {
+    /// Heading.
+    pub title: String,
+    /// What was asked.
+    pub description: String,
+    /// What the seed draws, as the end of "They cover …"; none if nothing here draws from it.
+    pub drawn: Option<String>,
+}
+
+/// Metrics that have charts, where a document has them.
+const CHARTED: [&str; 14] = [
+    "random_read_throughput",
+    "read_throughput",
+    "random_write_throughput",
+    "write_throughput",
+    "random_read_latency_mean",
+    "read_latency_mean",
+    "random_read_latency_p99",
+    "read_latency_p99",
+    "random_write_latency_mean",
+    "write_latency_mean",
+    "random_write_latency_p99",
+    "write_latency_p99",
+    "map_hit_ratio",
+    "write_amplification",
+];
+
+/// How much of a value its difference from another may be off by: half a unit in the last place each, and of what they
+/// were divided by. What differs by no more than that is the same difference.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// Case, variant and metric.
+type Key = (String, String, String);
+
+/// A figure under every seed.
+struct Figure {
+    row: Row,
+    /// By seed; a run may lack it.
+    values: Vec<Option<f64>>,
+}
+
+/// The document that compares `variants` with the one called `base`, from `trials` of all of them under all `seeds`.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn document(
+    texts: &CompareTexts,
+    trials: &[Trial],
+    variants: &[String],
+    base: &str,
+    seeds: Seeds,
+) -> Result<Document, Error> {
+    let mut doc = Document::new("compare", &texts.title);
+    doc.description = texts.description.clone();
+    doc.seed = seeds.first();
+    doc.simulated_ios = trials.iter().map(|t| t.document.simulated_ios).sum();
+    doc.configuration = configuration(trials, variants, base, seeds);
+    for citation in trials.iter().flat_map(|t| &t.document.citations) {
+        if !doc.citations.contains(citation) {
+            doc.citations.push(citation.clone());
+        }
+    }
+    let figures = figures(trials, seeds);
+    let mut left_out = Vec::new();
+    for (key, figure) in &figures {
+        let Some(values) = figure.values.iter().copied().collect::<Option<Vec<f64>>>() else {
+            left_out.push(figure);
+            continue;
+        };
+        let of_base = || {
+            let key = (key.0.clone(), base.to_owned(), key.2.clone());
+            let figure = &figures.iter().find(|(k, _)| *k == key)?.1;
+            figure.values.iter().copied().collect::<Option<Vec<f64>>>()
+        };
+        let base_values = if key.1 == base { None } else { of_base() };
+        doc.rows.push(row(&figure.row, values, base, base_values, texts.drawn.is_none())?);
+    }
+    doc.notes = notes(texts, trials, variants, base, seeds, &doc.rows, &left_out);
+    charts(&mut doc, variants, base)?;
+    Ok(doc)
+}
+
+/// All figures in the order of their first appearance.
+fn figures(trials: &[Trial], seeds: Seeds) -> Vec<(Key, Figure)> {
+    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut list: Vec<(Key, Figure)> = Vec::new();
+    for trial in trials {
+        let seed = (trial.seed - seeds.first()) as usize;
+        for row in &trial.document.rows {
+            let key = (row.case.clone(), row.variant.clone(), row.metric.clone());
+            let at = *places.entry(key.clone()).or_insert_with(|| {
+                list.push((key, Figure { row: row.clone(), values: vec![None; seeds.count() as usize] }));
+                list.len() - 1
+            });
+            list[at].1.values[seed] = Some(row.simulated);
+        }
+    }
+    list
+}
+
+/// `fixed`: nothing depends on the seed.
+fn row(of: &Row, values: Vec<f64>, base: &str, base_values: Option<Vec<f64>>, fixed: bool) -> Result<Row, Error> {
+    let e = estimate(&values);
+    let mut row = Row::new(&of.case, &of.variant, &of.metric, &of.unit, e.mean, of.origin)?;
+    if let Some(published) = of.published {
+        row.published(published)?;
+    }
+    row.difference = base_values.map(|b| difference(&values, &b, base, fixed));
+    row.sample = Some(Sample { values, interval: e.interval });
+    Ok(row)
+}
+
+/// The paired difference of values under the same seeds.
+fn difference(values: &[f64], base_values: &[f64], base: &str, fixed: bool) -> Difference {
+    let mut differences: Vec<f64> = values.iter().zip(base_values).map(|(v, b)| v - b).collect();
+    let largest = values.iter().chain(base_values).fold(0.0, |a: f64, v| a.max(v.abs()));
+    let first = differences[0];
+    if differences.iter().all(|d| (d - first).abs() <= ROUNDING * largest) {
+        differences.fill(first);
+    }
+    let e = estimate(&differences);
+    let size = estimate(base_values).mean.abs();
+    let in_percent = |x: f64| 100.0 * x / size;
+    // Of a base that is all but zero no percentage can be told.
+    let percent = Some(in_percent(e.mean)).filter(|p| size > 0.0 && p.is_finite());
+    let percent_interval = e
+        .interval
+        .filter(|_| percent.is_some())
+        .map(|i| Interval { low: in_percent(i.low), high: in_percent(i.high) })
+        .filter(|i| i.low.is_finite() && i.high.is_finite());
+    let finding = match e.interval {
+        _ if e.equal && e.mean == 0.0 => Finding::Identical,
+        _ if values.len() == 1 && !fixed => Finding::OneSeed,
+        None => Finding::Exact,
+        Some(interval) if interval.contains(0.0) => Finding::NotShown,
+        Some(_) => Finding::Shown,
+    };
+    Difference { base: base.to_owned(), mean: e.mean, interval: e.interval, percent, percent_interval, finding }
+}
+
+/// That of the runs of the first seed put together, and what is compared.
+fn configuration(trials: &[Trial], variants: &[String], base: &str, seeds: Seeds) -> Value {
+    let mut all = json!({});
+    for trial in trials.iter().filter(|t| t.seed == seeds.first()) {
+        merge(&mut all, &trial.document.configuration);
+    }
+    let compare = json!({ "variants": variants, "base": base, "first_seed": seeds.first(), "seeds": seeds.count() });
+    merge(&mut all, &json!({ "compare": compare }));
+    all
+}
+
+/// Adds what `into` lacks.
+fn merge(into: &mut Value, from: &Value) {
+    let (Value::Object(into), Value::Object(from)) = (into, from) else { return };
+    for (key, value) in from {
+        match into.get_mut(key) {
+            Some(known) => merge(known, value),
+            None => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn notes(
+    texts: &CompareTexts,
+    trials: &[Trial],
+    variants: &[String],
+    base: &str,
+    seeds: Seeds,
+    rows: &[Row],
+    left_out: &[&Figure],
+) -> Vec<String> {
+    let mut notes: Vec<String> = trials
+        .iter()
+        .filter_map(|t| t.incomplete.as_ref().map(|what| format!("INCOMPLETE: seed {}: {what}", t.seed)))
+        .collect();
+    let first = seeds.first();
+    let equal = rows.iter().all(|r| r.sample.as_ref().is_some_and(|s| s.interval.is_none()));
+    let last = seeds.all().last().unwrap_or(first);
+    match (seeds.count(), &texts.drawn) {
+        (1, None) => notes.push(format!(
+            "One run of each variant, with seed {first}: nothing in this workload and layout draws from the seed, so other \
+             seeds would give the same figures. There are no intervals, and the differences are exact."
+        )),
+        (1, Some(drawn)) => notes.push(format!(
+            "One seed ({first}): there are no intervals, and nothing tells which differences are chance. The seed draws \
+             {drawn}; ask for more with --seeds."
+        )),
+        (n, _) if equal => notes.push(format!(
+            "All {n} seeds ({first} to {last}) gave the same figures, to the bit: nothing in this workload and layout \
+             depends on the seed. There are no intervals, and the differences are exact."
+        )),
+        (n, drawn) => {
+            let drawn = drawn.as_deref().unwrap_or("what the seed draws");
+            notes.push(format!(
+                "Figures are means over {n} seeds ({first} to {last}); ± is half of the 95 % confidence interval (Student's \
+                 t, {} degrees of freedom, {:.3} standard errors). The intervals cover {drawn}. They do not cover the choice \
+                 of the workload, the parameters of the device, or what the model leaves out.",
+                n - 1,
+                t_95(n - 1)
+            ));
+            if variants.len() > 1 {
+                notes.push(format!(
+                    "Differences are paired: variant − '{base}' for each seed, so under the same draws; the interval is that \
+                     of their mean. 'No difference shown': it contains zero. Of many true zeros one in twenty shows a \
+                     difference by chance."
+                ));
+            }
+        }
+    }
+    for variant in variants.iter().filter(|v| *v != base) {
+        let keys = |name: &str| -> Vec<(&str, &str)> {
+            rows.iter().filter(|r| r.variant == name).map(|r| (r.case.as_str(), r.metric.as_str())).collect()
+        };
+        let mut of_variant = rows.iter().filter(|r| r.variant == *variant).peekable();
+        let identical = |r: &Row| r.difference.as_ref().is_some_and(|d| d.finding == Finding::Identical);
+        if of_variant.peek().is_some() && of_variant.all(identical) && keys(variant) == keys(base) {
+            notes.push(format!(
+                "'{variant}' and '{base}' are identical: every figure is the same for every seed, to the bit."
+            ));
+        }
+    }
+    for figure in left_out {
+        let missing = figure.values.iter().filter(|v| v.is_none()).count();
+        notes.push(format!(
+            "{}, {}: {} is left out, as runs with {missing} of {} seeds do not have it",
+            figure.row.case,
+            figure.row.variant,
+            figure.row.metric,
+            seeds.count()
+        ));
+    }
+    for note in trials.iter().flat_map(|t| &t.document.notes) {
+        if !note.starts_with("INCOMPLETE: ") && !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    // Nobody may take the results for those of the trace as it was.
+    notes.sort_by_key(|n| !n.contains("FOLDED") && !n.starts_with("INCOMPLETE: "));
+    notes
+}
+
+fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Error> {
+    let mut cases: Vec<&str> = Vec::new();
+    for row in &doc.rows {
+        if !cases.contains(&row.case.as_str()) {
+            cases.push(&row.case);
+        }
+    }
+    let row = |case: &str, variant: &str, metric: &str| {
+        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
+    };
+    let words = |metric: &str| metric.replace('_', " ");
+    let mut charts = Vec::new();
+    for (i, &case) in cases.iter().enumerate() {
+        let mut chart = Chart::new(
+            format!("differences_{}", i + 1),
+            format!("Difference from '{base}', {case}"),
+            ChartKind::Bars,
+        )
+        .axes("metric", "% of the base's mean")
+        .caption("Mean of the paired differences; the error bar is its 95 % confidence interval, where there is one.");
+        for variant in variants.iter().filter(|v| *v != base) {
+            let points: Vec<_> = CHARTED
+                .iter()
+                .filter_map(|metric| {
+                    let difference = row(case, variant, metric)?.difference.as_ref()?;
+                    Some((words(metric), difference.percent?, difference.percent_interval))
+                })
+                .collect();
+            if !points.is_empty() {
+                chart.series_with_bars(variant, SeriesStyle::Plain, points)?;
+            }
+        }
+        if !chart.series.is_empty() {
+            charts.push(chart);
+        }
+    }
+    for metric in CHARTED {
+        let Some(unit) = doc.rows.iter().find(|r| r.metric == metric).map(|r| &r.unit) else { continue };
+        let mut name = words(metric);
+        name[..1].make_ascii_uppercase();
+        let mut chart = Chart::new(format!("mean_{metric}"), name, ChartKind::Bars)
+            .axes("case", unit)
+            .caption("Means over the seeds; the error bar is the 95 % confidence interval, where there is one.");
+        for variant in variants {
+            let points: Vec<_> = cases
+                .iter()
+                .filter_map(|&case| {
+                    let row = row(case, variant, metric)?;
+                    Some((case, row.simulated, row.sample.as_ref()?.interval))
+                })
+                .collect();
+            if !points.is_empty() {
+                chart.series_with_bars(variant, SeriesStyle::Plain, points)?;
+            }
+        }
+        charts.push(chart);
+    }
+    doc.charts = charts;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Comparisons of figures that nobody had to simulate.
+
+use super::{CompareTexts, Seeds, Trial, document, t_95};
+use readpath_results::{Document, Finding, Origin, Row};
+use serde_json::json;
+
+/// A run that showed these metrics.
+fn trial(seed: u64, variant: &str, figures: &[(&str, f64)]) -> Trial {
+    let mut document = Document::new("e", "t");
+    for (metric, value) in figures {
+        document.row("case", variant, *metric, "us", *value, Origin::Predicted).expect("finite");
+    }
+    document.configuration = json!({ "of": { variant: seed }, "same": 1 });
+    document.notes = vec!["a note".into()];
+    document.simulated_ios = 10;
+    Trial { seed, document, incomplete: None }
+}
+
+fn compared(trials: &[Trial], variants: &[&str], count: u32, drawn: Option<&str>) -> Document {
+    let texts = CompareTexts { title: "t".into(), description: "d".into(), drawn: drawn.map(String::from) };
+    let variants: Vec<String> = variants.iter().map(|v| (*v).to_owned()).collect();
+    let seeds = Seeds::new(3, count).expect("seeds");
+    let doc = document(&texts, trials, &variants, &variants[0], seeds).expect("a document");
+    doc.validate().expect("valid");
+    doc
+}
+
+/// Two variants whose figure is `a` and `b` under seeds from 3 on.
+fn two(a: &[f64], b: &[f64]) -> Document {
+    let seeds = 3u64..;
+    let pairs = a.iter().zip(b).zip(seeds);
+    let trials: Vec<Trial> =
+        pairs.flat_map(|((a, b), s)| [trial(s, "A", &[("m", *a)]), trial(s, "B", &[("m", *b)])]).collect();
+    compared(&trials, &["A", "B"], a.len() as u32, Some("this and that"))
+}
+
+fn row<'d>(doc: &'d Document, variant: &str, metric: &str) -> &'d Row {
+    doc.rows.iter().find(|r| r.variant == variant && r.metric == metric).expect("a row")
+}
+
+#[test]
+fn pairs_are_compared_and_not_means() {
+    // The seeds differ by hundreds, the variants by 5 on average.
+    let doc = two(&[100.0, 900.0, 500.0, 300.0], &[104.0, 906.0, 505.0, 305.0]);
+    let b = row(&doc, "B", "m");
+    let difference = b.difference.as_ref().expect("a difference");
+    // Differences 4, 6, 5, 5: mean 5, standard error sqrt(2/3)/2.
+    let half = t_95(3) * (2.0f64 / 3.0).sqrt() / 2.0;
+    let interval = difference.interval.expect("an interval");
+    assert_eq!((difference.mean, difference.finding), (5.0, Finding::Shown));
+    assert!((interval.half() - half).abs() < 1e-12, "{interval:?}");
+    assert_eq!(difference.percent, Some(100.0 * 5.0 / 450.0));
+    let of_mean = b.sample.as_ref().and_then(|s| s.interval).expect("an interval");
+    assert!(of_mean.half() > 100.0 * interval.half(), "the means alone would have shown nothing");
+    assert_eq!((b.simulated, doc.seed, doc.simulated_ios), (455.0, 3, 80));
+}
+
+#[test]
+fn every_finding() {
+    let finding = |a: &[f64], b: &[f64]| row(&two(a, b), "B", "m").difference.as_ref().expect("one").finding;
+    assert_eq!(finding(&[1.0, 2.0, 3.0], &[1.5, 1.8, 3.1]), Finding::NotShown);
+    assert_eq!(finding(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]), Finding::Identical);
+    assert_eq!(finding(&[1.0, 2.0, 3.0], &[3.0, 4.0, 5.0]), Finding::Exact);
+    assert_eq!(finding(&[1.0], &[2.0]), Finding::OneSeed);
+    assert_eq!(finding(&[2.0], &[2.0]), Finding::Identical);
+    // What only rounding tells apart is not noise: 0.1 + 0.2 is not 0.3.
+    assert_eq!(finding(&[0.1, 0.2, 0.3], &[0.3, 0.4, 0.1 + 0.2 + 0.2]), Finding::Exact);
+    // Nor is what is as small as that a difference of chance.
+    assert_eq!(finding(&[1e9, 1e9], &[1e9, 1e9 + 1.0]), Finding::NotShown);
+    let fixed = [trial(3, "A", &[("m", 1.0)]), trial(3, "B", &[("m", 2.0)])];
+    let doc = compared(&fixed, &["A", "B"], 1, None);
+    assert_eq!(row(&doc, "B", "m").difference.as_ref().map(|d| d.finding), Some(Finding::Exact));
+    assert!(doc.notes[0].starts_with("One run of each variant, with seed 3: nothing"), "{:?}", doc.notes);
+}
+
+#[test]
+fn notes_say_what_is_covered() {
+    let doc = two(&[1.0, 2.0, 3.0], &[1.5, 1.8, 3.1]);
+    assert!(doc.notes[0].contains("3 seeds (3 to 5)") && doc.notes[0].contains("2 degrees of freedom, 4.303"));
+    assert!(doc.notes[0].contains("cover this and that."), "{:?}", doc.notes);
+    assert!(doc.notes[1].contains("variant − 'A' for each seed"), "{:?}", doc.notes);
+    assert_eq!(doc.notes.iter().filter(|n| *n == "a note").count(), 1);
+    let same = two(&[1.0, 1.0], &[2.0, 2.0]);
+    assert!(same.notes[0].starts_with("All 2 seeds (3 to 4) gave the same figures"), "{:?}", same.notes);
+    let identical = two(&[1.0, 2.0], &[1.0, 2.0]);
+    assert!(identical.notes.iter().any(|n| n.starts_with("'B' and 'A' are identical")), "{:?}", identical.notes);
+    let mut trials = [trial(3, "A", &[("m", 1.0)]), trial(3, "B", &[("m", 2.0)])];
+    trials[1].incomplete = Some("B ended early".into());
+    let doc = compared(&trials, &["A", "B"], 1, None);
+    assert_eq!(doc.notes[0], "INCOMPLETE: seed 3: B ended early");
+}
+
+#[test]
+fn what_some_seeds_lack_is_left_out_and_said() {
+    let trials = [
+        trial(3, "A", &[("m", 1.0), ("n", 5.0)]),
+        trial(3, "B", &[("m", 2.0), ("n", 6.0), ("own", 1.0)]),
+        trial(4, "A", &[("m", 1.5)]),
+        trial(4, "B", &[("m", 2.0), ("n", 7.0), ("own", 2.0)]),
+    ];
+    let doc = compared(&trials, &["A", "B"], 2, Some("x"));
+    let names: Vec<_> = doc.rows.iter().map(|r| (r.variant.as_str(), r.metric.as_str())).collect();
+    assert_eq!(names, [("A", "m"), ("B", "m"), ("B", "n"), ("B", "own")]);
+    assert!(row(&doc, "B", "n").difference.is_none() && row(&doc, "B", "own").difference.is_none());
+    assert!(doc.notes.contains(&"case, A: n is left out, as runs with 1 of 2 seeds do not have it".to_owned()));
+    let configuration = json!({ "of": { "A": 3, "B": 3 }, "same": 1,
+        "compare": { "variants": ["A", "B"], "base": "A", "first_seed": 3, "seeds": 2 } });
+    assert_eq!(doc.configuration, configuration);
+}
+
+#[test]
+fn charts_have_error_bars_where_there_are_intervals() {
+    let figures = |x: f64| [("read_latency_mean", x), ("map_hit_ratio", 50.0)];
+    let trials = [
+        trial(3, "A", &figures(1.0)),
+        trial(3, "B", &figures(2.0)),
+        trial(4, "A", &figures(1.5)),
+        trial(4, "B", &figures(2.6)),
+    ];
+    let doc = compared(&trials, &["A", "B"], 2, Some("x"));
+    let ids: Vec<&str> = doc.charts.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(ids, ["differences_1", "mean_read_latency_mean", "mean_map_hit_ratio"]);
+    let points = &doc.charts[0].series[0].points;
+    assert_eq!((doc.charts[0].series.len(), points.len()), (1, 2), "the base has no difference from itself");
+    assert!(points[0].interval.is_some_and(|i| i.contains(points[0].y)) && points[1].interval.is_none());
+    assert!(doc.charts[1].series.iter().all(|s| s.points[0].interval.is_some()));
+}
+
+#[test]
+fn seeds_end_with_64_bits() {
+    assert_eq!(Seeds::new(u64::MAX - 1, 2).expect("two").all().count(), 2);
+    assert_eq!(Seeds::new(u64::MAX - 1, 3), None);
+    assert_eq!(Seeds::new(1, 0), None);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Variants that were typed, not written in a file: the same keys with the same meaning, and errors that name the
+//! argument. It knows which keys are the host's; every other key is the device's, who checks it.
+
+use super::error::ConfigFileError;
+use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
+use super::overrides::Override;
+use super::section::Section;
+use super::tree::{At, Entry, Node, Table, Value, parse_value};
+
+/// A key of a variant with its value, as somebody typed it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenKey {
+    /// `hpb` (`off` or `dcm`), another key of a variant that says what the host does, or a dotted key of the device.
+    pub key: String,
+    /// The value, in TOML or as a bare word.
+    pub text: String,
+    /// Whoever says so, for errors: `--vary`.
+    pub origin: String,
+}
+
+impl GivenKey {
+    /// A key, its value and who says so.
+    pub fn new(key: impl Into<String>, text: impl Into<String>, origin: impl Into<String>) -> Self {
+        GivenKey { key: key.into(), text: text.into(), origin: origin.into() }
+    }
+
+    fn at(&self) -> At {
+        At { file: self.origin.as_str().into(), line: 0, column: 0 }
+    }
+
+    fn value(&self) -> Result<Value, ConfigFileError> {
+        let error = |e| self.at().error(&self.key, format!("{:?} is not a value: {e}", self.text));
+        match (self.key.as_str(), self.text.trim()) {
+            ("hpb", "off") => Ok(Value::Boolean(false)),
+            ("hpb", "dcm") => Ok(Value::Boolean(true)),
+            ("hpb", other) => Err(self.at().error("hpb", format!("is {other:?}; expected \"off\" or \"dcm\""))),
+            (_, text) => parse_value(text, &self.at()).map_err(error),
+        }
+    }
+}
+
+impl Variant {
+    /// The variant `name` that these keys describe; `hpb` has to be among them.
+    ///
+    /// # Errors
+    /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out when
+    /// the device is made.
+    pub fn of_keys(name: &str, keys: &[GivenKey]) -> Result<Variant, ConfigFileError> {
+        let nowhere = At { file: name.into(), line: 0, column: 0 };
+        let mut table = Table::new();
+        let mut put = |key: &str, at: At, value: Value| {
+            table.insert(key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } });
+        };
+        put("name", nowhere.clone(), Value::String(name.to_owned()));
+        let mut set = Vec::new();
+        for (i, given) in keys.iter().enumerate() {
+            if let Some(before) = keys[..i].iter().find(|k| k.key == given.key) {
+                let message = match before.origin == given.origin {
+                    true => "is given twice".to_owned(),
+                    false => format!("is given by {} too", before.origin),
+                };
+                return Err(given.at().error(&given.key, message));
+            }
+            if given.key == "hpb" || HPB_KEYS.contains(&given.key.as_str()) {
+                put(&given.key, given.at(), given.value()?);
+            } else {
+                set.push(Override::new(&given.key, &given.text, &given.origin)?);
+            }
+        }
+        let node = Node { at: nowhere, value: Value::Table(table) };
+        let parsed = variant(&Section::open(&node, String::new(), &VARIANT_KEYS)?)?;
+        Ok(Variant { set, ..parsed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_host::ListOrder;
+
+    fn of(keys: &[(&str, &str)]) -> Result<Variant, String> {
+        let keys: Vec<GivenKey> = keys.iter().map(|(k, v)| GivenKey::new(*k, *v, "--vary")).collect();
+        Variant::of_keys("small", &keys).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn keys_of_host_and_device() {
+        let v = of(&[
+            ("hpb", "dcm"),
+            ("map_cache.size_kib", "256"),
+            ("order", "recency"),
+            ("max_map_mib", "4"),
+            ("scheduler", "exact"),
+        ])
+        .expect("a variant");
+        let hpb = v.hpb.expect("HPB");
+        assert_eq!((v.name.as_str(), hpb.order, hpb.max_map_bytes), ("small", ListOrder::Recency, Some(4 << 20)));
+        let keys: Vec<&str> = v.set.iter().map(Override::key).collect();
+        assert_eq!(keys, ["map_cache.size_kib", "scheduler"]);
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        assert_eq!(preset.with_overrides(&v.set).expect("a device").device.map_cache_bytes, 256 << 10);
+        assert!(of(&[("hpb", "off")]).expect("a variant").hpb.is_none());
+    }
+
+    #[test]
+    fn mistakes_name_the_argument_and_the_key() {
+        for (keys, says) in [
+            (&[("hpb", "on")][..], "--vary: hpb: is \"on\"; expected \"off\" or \"dcm\""),
+            (&[("hpb", "off"), ("order", "recency")], "--vary: order: has no meaning with hpb = false"),
+            (&[("hpb", "dcm"), ("order", "recent")], "--vary: order: is \"recent\"; "),
+            (&[("hpb", "dcm"), ("max_map_mib", "0")], "--vary: max_map_mib: is 0; expected a whole number from 1"),
+            (&[("hpb", "dcm"), ("a.b", "1"), ("a.b", "1")], "--vary: a.b: is given twice"),
+            (&[("hpb", "dcm"), ("a.b", "[1")], "--vary: a.b: \"[1\" is not a value"),
+            (&[("a.b", "1")], "small: hpb: is missing"),
+        ] {
+            let message = of(keys).expect_err("a mistake");
+            assert!(message.starts_with(says), "{says}: {message}");
+        }
+        let keys = [GivenKey::new("a", "1", "--variant x"), GivenKey::new("a", "2", "--vary")];
+        let message = Variant::of_keys("x", &keys).expect_err("twice").to_string();
+        assert_eq!(message, "--vary: a: is given by --variant x too");
+    }
+}
