@@ -32,6 +32,8 @@ pub enum Command {
     Replay(Replay),
     /// Compare variants under one workload and several seeds: differences, and how sure they are
     Compare(Compare),
+    /// Cut the power in the middle of a fio job, again and again, and check that nothing is lost that must not be
+    Power(Power),
     /// Describe block traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -180,6 +182,35 @@ pub struct Fio {
     /// Print to FILE instead of the terminal, in any format
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Who loses its power.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loses {
+    /// Host and device: the host finds the device anew
+    Everything,
+    /// The device beneath a living host, which keeps its HPB entries until it is told
+    Device,
+}
+
+/// Arguments of `power`.
+#[derive(Args, Debug)]
+pub struct Power {
+    /// The job file; its length has to be known, so no runtime, rates or pauses
+    pub job: PathBuf,
+    /// How often the power is cut, at random moments
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub cuts: u32,
+    /// Who loses its power
+    #[arg(long, value_enum, default_value = "everything")]
+    pub loses: Loses,
+    /// For how long the power is away
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub off: String,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub basics: Basics,
 }
 
 /// How block traces are read.

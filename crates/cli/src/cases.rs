@@ -46,7 +46,7 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
 }
 
 /// A span of time such as `10ms`.
-fn time(text: &str) -> Result<Ns, String> {
+pub fn time(text: &str) -> Result<Ns, String> {
     let wrong = || format!("{text:?} is not a time such as 10ms; units are ns, us, ms and s");
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let unit = match &text[at..] {

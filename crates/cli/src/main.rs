@@ -11,6 +11,7 @@ mod device;
 mod files;
 mod fit;
 mod output;
+mod power;
 mod replay;
 mod runs;
 mod simulate;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Power(args) => power::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Report(args) => simulate::report(&args),

@@ -116,7 +116,7 @@ fn of_user(
     experiment
 }
 
-fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
+pub fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
     Typed { named: &[], varied: &[], map_cache: &[], hpb: &[hpb] }.variants()
 }
 

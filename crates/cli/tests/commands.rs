@@ -177,6 +177,25 @@ fn writes_go_on_when_the_spare_area_is_used_up() {
 }
 
 #[test]
+fn power_cuts_are_survived_and_measured() {
+    let room = Room::new();
+    room.write("job.fio", "[job]\nrw=randrw\nbs=4k\nsize=16m\nfsync=16\n");
+    let shown = room.good(&["power", "job.fio", "--cuts", "3", "--out", "cut"]);
+    assert!(shown.contains("blocks wrong") && shown.contains("HPB on"), "{shown}");
+    let document = json(&room.read("cut/result.json"));
+    let value = |metric: &str| {
+        let row = document["rows"].as_array().expect("rows").iter().find(|row| row["metric"] == metric);
+        row.unwrap_or_else(|| panic!("{metric}"))["simulated"].as_f64().expect("a number")
+    };
+    assert_eq!((value("power_cuts"), value("blocks_wrong")), (3.0, 0.0));
+    assert!(value("blocks_checked") >= 4096.0);
+    assert!(value("recovery_time_max") > 0.0 && value("recovery_time_max") <= value("recovery_time_bound"));
+    room.write("timed.fio", "[job]\nrw=randread\nbs=4k\nsize=16m\nruntime=1\ntime_based=1\n");
+    room.bad(&["power", "timed.fio", "--out", "timed"], &["'job'", "runtime"]);
+    room.bad(&["power", "job.fio", "--off", "soon"], &["--off", "\"soon\""]);
+}
+
+#[test]
 fn trace() {
     let room = Room::new();
     room.write("job.fio", JOB);

@@ -10,7 +10,8 @@ pub use document::{PowerTexts, document};
 
 use crate::execute::{ExecuteError, LUN, Setup, ranges};
 use crate::experiment::{Shared, expected_ios};
-use crate::run::{LATEST, RunError, io_error, other_op};
+use crate::request::{Flights, LATEST, block_op, io_error};
+use crate::run::RunError;
 use readpath_device::{DeviceStats, NoSpace, Recovery};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest};
@@ -110,13 +111,7 @@ pub struct PowerRun {
 /// # Errors
 /// [`PowerError`]; wrong blocks are no error here.
 pub fn run(setup: &Setup, workload: &mut Workload, plan: &PowerCuts, shared: &Shared) -> Result<PowerRun, PowerError> {
-    for job in workload.phases.iter().flat_map(|p| &p.jobs) {
-        check(job)?;
-    }
-    let ios = expected_ios(workload).ok_or(PowerError::Endless)?;
-    if u64::from(plan.cuts) > ios {
-        return Err(PowerError::TooMany { cuts: plan.cuts, ios });
-    }
+    let ios = check(workload, plan)?;
     match setup.preset.scheduler {
         Scheduler::Lean => on::<Lean>(setup, workload, plan, ios, shared),
         Scheduler::Queued => on::<Queued>(setup, workload, plan, ios, shared),
@@ -124,7 +119,22 @@ pub fn run(setup: &Setup, workload: &mut Workload, plan: &PowerCuts, shared: &Sh
     }
 }
 
-fn check(job: &Job) -> Result<(), PowerError> {
+/// Whether a workload can be run through these power cuts; returns how many requests it will make.
+///
+/// # Errors
+/// Any [`PowerError`] but a failed run.
+pub fn check(workload: &Workload, plan: &PowerCuts) -> Result<u64, PowerError> {
+    for job in workload.phases.iter().flat_map(|p| &p.jobs) {
+        check_job(job)?;
+    }
+    let ios = expected_ios(workload).ok_or(PowerError::Endless)?;
+    if u64::from(plan.cuts) > ios {
+        return Err(PowerError::TooMany { cuts: plan.cuts, ios });
+    }
+    Ok(ios)
+}
+
+fn check_job(job: &Job) -> Result<(), PowerError> {
     let unsupported = |what| Err(PowerError::Unsupported { job: job.name.clone(), what });
     if job.rate_bytes.iter().any(Option::is_some) {
         return unsupported("a rate");
@@ -180,7 +190,7 @@ struct Session<'a, S: DieSched> {
     /// Events until it does, once that many requests have ended.
     events: Option<u64>,
     rng: Prng,
-    flights: Vec<Option<(usize, Io)>>,
+    flights: Flights<(usize, Io)>,
     cuts: Vec<Cut>,
     ios: u64,
 }
@@ -250,7 +260,7 @@ impl<'a, S: DieSched> Session<'a, S> {
         let mut moments: Vec<u64> = (0..plan.cuts).map(|_| 1 + rng.below(expected)).collect();
         moments.sort_unstable();
         let moments = moments.into_iter().peekable();
-        Ok(Session { stack, now, plan, moments, events: None, rng, flights: Vec::new(), cuts: Vec::new(), ios: 0 })
+        Ok(Session { stack, now, plan, moments, events: None, rng, flights: Flights::new(), cuts: Vec::new(), ios: 0 })
     }
 
     fn phase(&mut self, jobs: &mut [Running], shared: &Shared) -> Result<(), PowerError> {
@@ -277,7 +287,8 @@ impl<'a, S: DieSched> Session<'a, S> {
             self.now = next;
             self.stack.advance(next);
             while let Some(done) = self.stack.poll_done() {
-                let (index, io) = self.flights[done.cookie as usize].take().expect("it was submitted");
+                let (index, io) = self.flights.get(done.cookie);
+                self.flights.end(done.cookie);
                 if let Some(sense) = done.error {
                     return Err(failed(io_error(io, sense, self.now)));
                 }
@@ -300,16 +311,9 @@ impl<'a, S: DieSched> Session<'a, S> {
     }
 
     fn submit(&mut self, job: usize, io: Io) {
-        let cookie = match self.flights.iter().position(Option::is_none) {
-            Some(free) => free,
-            None => {
-                self.flights.push(None);
-                self.flights.len() - 1
-            }
-        };
-        self.flights[cookie] = Some((job, io));
-        let (cookie, block, blocks) = (cookie as u32, io.block, u32::from(io.blocks));
-        self.stack.submit(self.now, &BlockRequest { cookie, lun: LUN, op: other_op(io), block, blocks });
+        let cookie = self.flights.begin((job, io));
+        let (block, blocks) = (io.block, u32::from(io.blocks));
+        self.stack.submit(self.now, &BlockRequest { cookie, lun: LUN, op: block_op(io), block, blocks });
     }
 
     /// Counts requests, then events: the power may go between any two of them.
@@ -340,7 +344,7 @@ impl<'a, S: DieSched> Session<'a, S> {
         let recovery = match self.plan.loses {
             Loses::Everything => {
                 let recovery = self.stack.power_cycle(at, on);
-                self.flights.clear();
+                self.flights = Flights::new();
                 jobs.iter_mut().for_each(|job| job.outstanding = 0);
                 self.now = self.stack.start(recovery.ready_at).map_err(|e| PowerError::Run(e.into()))?;
                 recovery

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath power`: plans the runs of a fio job as `fio` does, has the power cut in the middle of each and shows what
+//! recovery took and whether all data was there.
+
+use crate::args::{Loses, Power};
+use crate::cases::time;
+use crate::files::read_text;
+use crate::output::{self, Folder};
+use crate::simulate::{self, classify};
+use crate::{Interrupted, runs, usage};
+use anyhow::{Result, anyhow};
+use rayon::prelude::*;
+use readpath_results::Document;
+use readpath_sim::RunError;
+use readpath_sim::experiment::{expected_ios, plan};
+use readpath_sim::power_cuts::{self, PowerCuts, PowerError, PowerTexts, document};
+use readpath_sim::{ExecuteError, power_cuts::PowerRun};
+use readpath_stack::config::Override;
+use std::io::Write;
+
+/// Columns of the table.
+const COLUMNS: [(&str, &str); 9] = [
+    ("power_cuts", "cuts"),
+    ("recovery_time_mean", "recovery"),
+    ("recovery_time_max", "longest"),
+    ("recovery_time_bound", "at most"),
+    ("recovery_reads_max", "pages read"),
+    ("torn_units", "torn units"),
+    ("requests_in_flight_mean", "in flight"),
+    ("blocks_checked", "blocks checked"),
+    ("blocks_wrong", "blocks wrong"),
+];
+
+/// `readpath power`.
+pub fn main(args: &Power) -> Result<()> {
+    let cuts = PowerCuts {
+        cuts: args.cuts,
+        loses: match args.loses {
+            Loses::Everything => power_cuts::Loses::Everything,
+            Loses::Device => power_cuts::Loses::Device,
+        },
+        off: time(&args.off).map_err(|e| usage(anyhow!("--off: {e}")))?,
+        seed: args.target.seed,
+    };
+    let target = &args.target;
+    let mut experiment =
+        simulate::of_job(&args.job, &target.device, target.precondition, simulate::variants(target.hpb)?);
+    experiment.seed = target.seed;
+    let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
+    let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;
+    plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(mark)?;
+    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
+    let count = plans.len();
+    let results: Vec<Result<PowerRun, PowerError>> =
+        runs::side_by_side(args.basics.threads, count, expected, |shared| {
+            plans.par_iter_mut().map(|p| power_cuts::run(&p.setup, &mut p.workload, &cuts, shared)).collect()
+        })?;
+    let runs = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(mark)?;
+    let texts = PowerTexts {
+        title: format!("Power cuts under {}", experiment.title),
+        description: format!("Simulated on the device '{}'.", target.device),
+    };
+    let mut doc = document(&texts, &plans, &cuts, &runs)?;
+    doc.process = output::process();
+    doc.validate()?;
+    if let Some(folder) = folder {
+        folder.write(&doc)?;
+    }
+    let text = if args.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
+    output::emit(&text, None)?;
+    match runs.iter().map(|run| run.wrong).sum::<u64>() {
+        0 => Ok(()),
+        wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
+    }
+}
+
+fn mark(error: PowerError) -> anyhow::Error {
+    match error {
+        PowerError::Run(ExecuteError::Run(RunError::Interrupted)) => anyhow::Error::new(Interrupted),
+        PowerError::Run(ExecuteError::Run(_) | ExecuteError::Precondition { .. }) => error.into(),
+        _ => usage(error),
+    }
+}
+
+fn table(args: &Power, doc: &Document) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    writeln!(out, "{}\n", doc.title)?;
+    output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
+    for note in &doc.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    output::print_end(doc, args.basics.out.as_deref(), &mut out)?;
+    Ok(out)
+}
