@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 pub use document::{CompareTexts, document};
-pub use statistics::{Estimate, estimate, t_95};
 
 /// Why a comparison gave no result.
 #[derive(Debug, Error)]

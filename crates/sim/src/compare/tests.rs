@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Comparisons of figures that nobody had to simulate.
 
-use super::{CompareTexts, Seeds, Trial, document, t_95};
+use super::statistics::t_95;
+use super::{CompareTexts, Seeds, Trial, document};
 use readpath_results::{Document, Finding, Origin, Row};
 use serde_json::json;
 
