@@ -17,7 +17,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         &self.stats
     }
 
-    /// How worn the superblocks are.
+    /// How worn the superblocks are, over the device's life.
     pub fn wear(&self) -> Wear {
         self.superblocks.wear()
     }

@@ -194,10 +194,12 @@ impl DeviceConfig {
     }
 
     /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's writes:
-    /// all but the anchors, what the map, journal and checkpoints may take, and the superblocks that collection keeps
-    /// erased (`ftl.collect_below`). One or two more are about half full at any time: those being written and the one
-    /// being emptied; and of those kept erased one is on average being written already. That makes up for it. Divided by
-    /// the logical capacity it is the over-provisioning that formulas of write amplification speak of.
+    /// all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased superblocks.
+    /// Divided by the logical capacity it is the over-provisioning that formulas of write amplification speak of.
+    ///
+    /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
+    /// two, because the host is let have all that collection frees; and those that are being written, or emptied, are
+    /// about half full.
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
         let superblocks = self.geometry.superblocks().saturating_sub(others);

@@ -550,6 +550,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.checkpoint.anchor > 0 && self.checkpoint.anchor.is_multiple_of(units) {
             let other = self.checkpoint.anchor / units % ANCHORS;
             self.checkpoint.anchor_erasing = self.config.geometry.dies();
+            self.superblocks.count_anchor_erase(other);
             self.erase_dies(now, other);
         }
     }

@@ -377,6 +377,11 @@ impl Superblocks {
         Some(sb)
     }
 
+    /// A superblock of anchors is being erased.
+    pub fn count_anchor_erase(&mut self, sb: u32) {
+        self.table[sb as usize].erases += 1;
+    }
+
     /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
     pub fn die_erased(&mut self, sb: u32, die: u32, failed: bool) -> bool {
         if failed {

@@ -195,6 +195,7 @@ fn on<S: DieSched>(
         let output = PhaseOutput {
             stats,
             device: stack.device.stats().since(&device),
+            wear: stack.device.wear(),
             hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
             memory: stack.host.memory(LUN),
         };

@@ -104,7 +104,7 @@ impl Superblocks {
                     let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);
                     let free = u64::from(capacity(sb)) - used;
                     // The benefit as a ratio of integers, kept exact enough by a fixed point of 16 bits.
-                    let benefit = (u128::from(free * age) << 16) / u128::from(2 * used + 1);
+                    let benefit = (u128::from(free * age) << 16) / u128::from((2 * used).max(1));
                     (benefit, std::cmp::Reverse(i))
                 })
                 .map(|(i, _)| i),
@@ -175,3 +175,7 @@ impl Superblocks {
             .map(|(i, _)| i)
     }
 }
+
+#[cfg(test)]
+#[path = "choice_tests.rs"]
+mod tests;
