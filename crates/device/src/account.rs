@@ -3,7 +3,7 @@
 
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
-use crate::ftl::Superblock;
+use crate::ftl::{Superblock, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
 use crate::media::MediaMode;
 use crate::probe::Probe;
@@ -15,6 +15,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Counters so far.
     pub fn stats(&self) -> &DeviceStats {
         &self.stats
+    }
+
+    /// How worn the superblocks are, over the device's life.
+    pub fn wear(&self) -> Wear {
+        self.superblocks.wear()
     }
 
     /// The configuration this device was made from.

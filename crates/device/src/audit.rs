@@ -77,14 +77,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         counts
     }
 
-    /// Erase counts of the superblocks that are not retired and do not hold anchors.
-    pub fn erase_counts(&self) -> impl Iterator<Item = u32> {
-        self.superblocks
-            .iter()
-            .filter(|(_, sb)| !matches!(sb.state, State::Anchor | State::Retired))
-            .map(|(_, sb)| sb.erases)
-    }
-
     /// Bad blocks (one per die and superblock).
     pub fn bad_blocks(&self) -> u32 {
         self.superblocks.iter().map(|(_, sb)| sb.bad_dies).sum()

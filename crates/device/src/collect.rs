@@ -23,6 +23,9 @@ const NONE: u16 = u16::MAX;
 const AHEAD: u32 = 24;
 /// The same for pages to be copied.
 const PAGES_AHEAD: u32 = 4;
+/// Superblocks emptied for other reasons between two that are emptied to level wear. After a long time in which nothing
+/// was level the host would wait for many in a row otherwise; a few percent of all is what levelling needs.
+const BETWEEN_LEVELLING: u32 = 3;
 
 /// Why a superblock is emptied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +55,8 @@ struct Moving {
 /// See the module.
 pub struct Collector {
     victim: Option<u32>,
+    /// Where its data goes.
+    to: Stream,
     pass: Pass,
     /// Next unit (spares), slice (maps) or page (copy).
     cursor: u32,
@@ -69,6 +74,8 @@ pub struct Collector {
     free: Vec<u16>,
     ready: VecDeque<u16>,
     wear_due: bool,
+    /// Superblocks emptied since one was emptied to level wear.
+    since_levelled: u32,
     idle: bool,
     disturbed: VecDeque<u32>,
 }
@@ -78,6 +85,7 @@ impl Collector {
         let nothing = Moving { lpn: 0, from: Ppn(0), sequence: 0, next: NONE };
         Collector {
             victim: None,
+            to: Stream::Moved,
             pass: Pass::Spares,
             cursor: 0,
             reads: 0,
@@ -91,6 +99,7 @@ impl Collector {
             free: (0..buffer_blocks as u16).rev().collect(),
             ready: VecDeque::with_capacity(buffer_blocks as usize),
             wear_due: false,
+            since_levelled: 0,
             idle: false,
             disturbed: VecDeque::new(),
         }
@@ -183,12 +192,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             None
         };
         let wear = |device: &mut Self| {
-            if !std::mem::take(&mut device.collector.wear_due) || device.config.ftl.wear_threshold_percent == 0 {
+            // What moves may need a superblock, or two if blocks are bad, before one becomes free.
+            let room = spare + 1 >= device.spare_for_host();
+            let (percent, least) = (device.config.ftl.wear_threshold_percent, device.config.ftl.wear_least_erases);
+            let c = &mut device.collector;
+            if percent == 0 || !room || c.since_levelled < BETWEEN_LEVELLING || !std::mem::take(&mut c.wear_due) {
                 return None;
             }
-            const LEAST: u32 = 2;
-            let sb = device.superblocks.worn_least(device.config.ftl.wear_threshold_percent, LEAST)?;
-            Some((sb, Why::Wear))
+            let choice = device.superblocks.look_at_wear(percent, least);
+            for stream in Stream::ALL {
+                if let Some(sb) = device.superblocks.close_left_behind(stream, device.sequence) {
+                    device.discard_if_empty(sb);
+                }
+            }
+            choice.map(|sb| (sb, Why::Wear))
         };
         let disturbed = |device: &mut Self| {
             while let Some(sb) = device.collector.disturbed.pop_front() {
@@ -210,8 +227,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             };
             device.superblocks.victim(policy, device.sequence).filter(pays).map(|sb| (sb, Why::Idle))
         };
-        // Wear comes before space: under pressure it would never have its turn otherwise.
-        let choice = wear(self).filter(|_| spare > 1).or(choice).or_else(|| disturbed(self)).or_else(|| idle(self));
+        // Wear comes before space: under pressure it would never have its turn otherwise. But it frees nothing.
+        let choice = wear(self).or(choice).or_else(|| disturbed(self)).or_else(|| idle(self));
         let Some((victim, why)) = choice else { return false };
         let counter = match why {
             Why::Space => &mut self.stats.collected,
@@ -222,6 +239,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         *counter += 1;
         let c = &mut self.collector;
         c.victim = Some(victim);
+        (c.to, c.since_levelled) = match why {
+            Why::Wear => (Stream::Cold, 0),
+            _ if self.config.ftl.separate_moved => (Stream::Moved, c.since_levelled + 1),
+            _ => (Stream::Host, c.since_levelled + 1),
+        };
         c.pass = Pass::Spares;
         c.cursor = 0;
         c.round += 1;
@@ -408,7 +430,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Programs moved data, whole units at a time, or what there is if no more comes.
     fn program_moved(&mut self, now: Ns, last: bool) {
         let unit = self.config.geometry.slices_per_unit() as usize;
-        let stream = if self.config.ftl.separate_moved { Stream::Moved } else { Stream::Host };
+        let stream = self.collector.to;
         loop {
             // What was overwritten since it was read need not move. Its entry is recent, so this is known.
             while self.collector.ready.len() >= unit || (last && !self.collector.ready.is_empty()) {

@@ -159,9 +159,9 @@ fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, Con
     Err(ConfigError { field: field.into(), message: message.into() })
 }
 
-/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data, and one to
-/// move data to.
-pub(crate) const KEPT_ERASED: u32 = 4;
+/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host, hot,
+/// moved, cold), and one to move data to.
+pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
 pub const MAP_ENTRY_BYTES: u32 = 4;
@@ -193,10 +193,16 @@ impl DeviceConfig {
         self.map_superblocks() + self.ftl.spare_map_superblocks
     }
 
-    /// Slices of data beyond the logical capacity that garbage collection has to work with, with the superblocks that
-    /// are kept erased taken off.
+    /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's writes:
+    /// all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased superblocks.
+    /// Divided by the logical capacity it is the over-provisioning that formulas of write amplification speak of.
+    ///
+    /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
+    /// two, because the host is let have all that collection frees; and those that are being written, or emptied, are
+    /// about half full.
     pub fn spare_slices(&self) -> u64 {
-        let superblocks = self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED);
+        let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
+        let superblocks = self.geometry.superblocks().saturating_sub(others);
         (u64::from(superblocks) * u64::from(self.geometry.slices_per_superblock()))
             .saturating_sub(self.logical_blocks())
     }
@@ -334,6 +340,7 @@ impl DeviceConfig {
             ("ftl.spare_map_superblocks", ftl.spare_map_superblocks, 5, 1 << 16),
             ("ftl.checkpoint_after_units", ftl.checkpoint_after_units, 16, 1 << 24),
             ("ftl.wear_threshold_percent", ftl.wear_threshold_percent, 0, 100),
+            ("ftl.wear_least_erases", ftl.wear_least_erases, 1, 1 << 16),
             ("ftl.faults.program_failures_ppm", ftl.faults.program_failures_ppm, 0, 100_000),
             ("ftl.faults.erase_failures_ppm", ftl.faults.erase_failures_ppm, 0, 100_000),
             ("ftl.faults.read_retries_ppm", ftl.faults.read_retries_ppm, 0, 900_000),

@@ -22,8 +22,10 @@ pub struct FtlConfig {
     pub separate_moved: bool,
     /// Logical pages that are remembered as written lately, to keep data that is overwritten soon apart; 0 = none.
     pub hot_table_entries: u32,
-    /// The superblock erased least is emptied when it is behind the mean by more than so many percent; 0 = never.
+    /// Wear levelling keeps erase counts within so many percent of their mean; 0 = no levelling.
     pub wear_threshold_percent: u32,
+    /// But it lets them differ from the mean by so many erases at least.
+    pub wear_least_erases: u32,
     /// Changed map entries that SRAM holds, 12 bytes each.
     pub map_changes: u32,
     /// Map pages that may be on their way to flash at once, each in SRAM of its own.
@@ -51,6 +53,7 @@ impl FtlConfig {
         separate_moved: true,
         hot_table_entries: 0,
         wear_threshold_percent: 4,
+        wear_least_erases: 16,
         map_changes: 16_384,
         map_write_pages: 8,
         spare_map_superblocks: 6,

@@ -44,7 +44,7 @@ pub use config::{
     Verification,
 };
 pub use device::{Delays, UfsDevice};
-pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy};
+pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};

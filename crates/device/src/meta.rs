@@ -309,7 +309,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.stats.journal_writes += 1;
             parts.push(Part::Journal { records, up_to });
         }
+        // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
+        // lost with the checkpoint, and with it what was given up for its sake.
+        let first_only = self.checkpoint.first;
         while parts.len() < self.parts_per_unit()
+            && self.meta.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))
             && let Some(part) = self.meta.queue.pop_front()
         {
             let part = match part {
@@ -574,6 +578,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.checkpoint.anchor > 0 && self.checkpoint.anchor.is_multiple_of(units) {
             let other = self.checkpoint.anchor / units % ANCHORS;
             self.checkpoint.anchor_erasing = self.config.geometry.dies();
+            self.superblocks.count_anchor_erase(other);
             self.erase_dies(now, other);
         }
     }

@@ -45,7 +45,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Spare superblocks that there must be for the host to open one. What moves must always find one, and one with bad
     /// blocks may not hold all of another's data.
-    fn spare_for_host(&self) -> u32 {
+    pub(crate) fn spare_for_host(&self) -> u32 {
         2 + u32::from(self.superblocks.has_bad_blocks())
     }
 
@@ -67,8 +67,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return Err(Stall::MapChanges);
         }
         if self.superblocks.open_of(stream).is_none() {
-            let least = if purpose == Purpose::Host { self.spare_for_host() } else { 1 };
-            if self.spare_superblocks() < least {
+            let room = match purpose {
+                Purpose::Host => self.spare_superblocks() >= self.spare_for_host(),
+                // A power cut in the middle of a move wastes what was prepared for it. Then it may have one that is kept
+                // for the map, unless the map needs it soon: emptying the victim gives it back.
+                Purpose::Move => self.spare_superblocks() >= 1 || self.superblocks.erased() >= 3,
+            };
+            if !room {
                 return Err(Stall::Space);
             }
             self.open_superblock(stream).map_err(|_| Stall::Space)?;

@@ -120,10 +120,12 @@ counters! {
 }
 
 impl DeviceStats {
-    /// Slices programmed for each that the host wrote: data, moved data and padding. `None` if the host wrote nothing.
+    /// Slices of data programmed, for the host and moved, for each that was programmed for the host: what formulas of
+    /// write amplification speak of. Padding, the map, the journal and checkpoints come on top. `None` if nothing was
+    /// programmed for the host.
     pub fn write_amplification(&self) -> Option<f64> {
-        let programmed = self.slices_programmed + self.slices_moved + self.slices_padded;
-        (self.slices_programmed > 0).then(|| programmed as f64 / self.slices_programmed as f64)
+        let data = self.slices_programmed + self.slices_moved;
+        (self.slices_programmed > 0).then(|| data as f64 / self.slices_programmed as f64)
     }
 }
 

@@ -143,10 +143,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let unit = self.config.geometry.slices_per_unit();
         let mut stall = None;
         for (hot, stream) in [(false, Stream::Host), (true, Stream::Hot)] {
-            // With few slots neither kind may fill a page: then whatever there is must go.
+            // With few slots neither kind may fill a page: then whatever there is must go. If one does, it is enough to
+            // wait for that: padding is space lost.
             while self.buffer.filled(hot) >= unit as usize
                 || self.buffer.must_flush(hot)
-                || (self.buffer.is_full() && self.buffer.filled(hot) > 0 && self.data_programs == 0)
+                || (self.buffer.is_full()
+                    && self.data_programs == 0
+                    && self.buffer.filled(hot) > 0
+                    && self.buffer.filled(!hot) < unit as usize)
             {
                 let ppn = match self.unit_for(stream, Purpose::Host) {
                     Ok(ppn) => ppn,

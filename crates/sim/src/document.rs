@@ -4,7 +4,7 @@
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
 use crate::measure::{GroupStats, KindStats};
-use readpath_device::DeviceStats;
+use readpath_device::{DeviceStats, Wear};
 use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
@@ -122,6 +122,9 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
         for (metric, unit, value) in write_metrics(&phase.device, slices_per_unit) {
             add(&case, metric.into(), unit, value)?;
         }
+        for (metric, unit, value) in wear_metrics(&phase.wear) {
+            add(&case, metric.into(), unit, value)?;
+        }
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
     let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
@@ -147,8 +150,9 @@ fn whole_phase(run: &CaseRun, phase: &PhaseOutput) -> String {
     format!("{}: {}", run.plan.case, phase.stats.name)
 }
 
-/// What the device did for the writes of a phase: metric, unit, value. The first ratio counts data, moved data and padding
-/// for each block that was programmed for the host; the second counts all programs for each block that it wrote.
+/// What the device did for the writes of a phase: metric, unit, value. The first ratio counts data, moved data included,
+/// for each block that was programmed for the host; the second counts all programs for each block that it wrote. The
+/// counts behind it are what programs are made of.
 pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(&'static str, &'static str, f64)> {
     let programmed = (device.programs * u64::from(slices_per_unit)) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -162,6 +166,8 @@ pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(
         ("slices_moved", "", device.slices_moved as f64),
         ("slices_padded", "", device.slices_padded as f64),
         ("map_writes", "", device.map_writes as f64),
+        ("journal_writes", "", device.journal_writes as f64),
+        ("checkpoint_writes", "", device.checkpoint_writes as f64),
         ("erases", "", device.erases as f64),
         ("superblocks_collected", "", (device.collected + device.collected_idle) as f64),
         ("superblocks_levelled", "", device.levelled as f64),
@@ -172,6 +178,17 @@ pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(
         ("stall_flash", "ms", ms(device.stall_flash_ns)),
     ]);
     metrics
+}
+
+/// How worn the device is: metric, unit, value. All of its life counts, and superblocks of anchors apart.
+pub(crate) fn wear_metrics(wear: &Wear) -> Vec<(&'static str, &'static str, f64)> {
+    vec![
+        ("erase_count_mean", "", wear.mean),
+        ("erase_count_min", "", f64::from(wear.min)),
+        ("erase_count_max", "", f64::from(wear.max)),
+        ("erase_count_spread", "%", wear.spread_percent()),
+        ("anchor_erase_count_max", "", f64::from(wear.anchors_max)),
+    ]
 }
 
 pub(crate) fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {

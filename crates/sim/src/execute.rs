@@ -4,7 +4,7 @@
 
 use crate::measure::PhaseStats;
 use crate::run::{Observer, RunError, Runner};
-use readpath_device::{DeviceStats, NoSpace, Probe};
+use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{HostConfig, HostMemory, HpbCounters};
 use readpath_kit::Ns;
@@ -63,6 +63,8 @@ pub struct PhaseOutput {
     pub stats: PhaseStats,
     /// What the device did in this phase.
     pub device: DeviceStats,
+    /// How worn the device was at its end.
+    pub wear: Wear,
     /// What the host's HPB did in this phase.
     pub hpb: Option<HpbCounters>,
     /// Host memory for HPB at the end of the phase.
@@ -189,6 +191,7 @@ fn in_stack<S: DieSched, P: Probe>(
         phases.push(PhaseOutput {
             stats,
             device: stack.device.stats().since(&device),
+            wear: stack.device.wear(),
             hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
             memory: stack.host.memory(LUN),
         });

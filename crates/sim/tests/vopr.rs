@@ -89,6 +89,7 @@ impl Options {
             separate_moved: rng.below(2) == 0,
             hot_table_entries: one_of(rng, &[0, 64]),
             wear_threshold_percent: one_of(rng, &[0, 5, 20]),
+            wear_least_erases: one_of(rng, &[1, 4]),
             map_changes: unit * (16 + rng.below(40) as u32),
             map_write_pages: 1 + rng.below(4) as u32,
             spare_map_superblocks: 5 + rng.below(3) as u32,

@@ -14,4 +14,4 @@ pub use durable::{Checkpoint, Durable, Held, Logged, Record};
 pub use map::{Entry, Mapping, PageMap};
 pub use map_cache::{FrameState, MapCache};
 pub use spare::Spares;
-pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, Superblocks, VictimPolicy};
+pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, Superblocks, VictimPolicy, Wear};

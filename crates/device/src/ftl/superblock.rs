@@ -2,6 +2,11 @@
 //! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices are
 //! written next. It knows nothing of time, of logical pages, or of why something is written.
 
+mod choice;
+
+use choice::WearBand;
+pub use choice::{VictimPolicy, Wear};
+
 use crate::journal::Mark;
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
@@ -19,17 +24,19 @@ pub enum Stream {
     Host,
     /// Data from the host that was overwritten not long ago.
     Hot,
-    /// Data that garbage collection or wear levelling moved.
+    /// Data that garbage collection moved.
     Moved,
     /// Map pages, journal and checkpoints.
     Meta,
+    /// Data that wear levelling moved: it had stayed where it was for longest.
+    Cold,
 }
 
 impl Stream {
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// All of them.
-    pub const ALL: [Stream; Stream::COUNT] = [Stream::Host, Stream::Hot, Stream::Moved, Stream::Meta];
+    pub const ALL: [Stream; Stream::COUNT] = [Stream::Host, Stream::Hot, Stream::Moved, Stream::Meta, Stream::Cold];
 
     /// Number from 0 on.
     #[inline]
@@ -100,17 +107,8 @@ impl Superblock {
 
     /// Whether it holds data that could be moved now.
     pub fn is_movable(&self) -> bool {
-        matches!(self.state, State::Closed(Stream::Host | Stream::Hot | Stream::Moved)) && self.in_flight == 0
+        matches!(self.state, State::Closed(stream) if stream != Stream::Meta) && self.in_flight == 0
     }
-}
-
-/// How a superblock to be collected is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum VictimPolicy {
-    /// The one with the fewest references.
-    Greedy,
-    /// The greatest (1 - u) * age / 2u, where u is the share referenced (Rosenblum and Ousterhout, LFS, 1991).
-    CostBenefit,
 }
 
 /// See the module.
@@ -126,6 +124,7 @@ pub struct Superblocks {
     meta_in_use: u32,
     /// Superblocks in which a program failed.
     failed: u32,
+    wear_band: WearBand,
     slices_per_superblock: Divisor,
     slices_per_unit: u32,
     units: u32,
@@ -150,6 +149,7 @@ impl Superblocks {
             any_bad: false,
             meta_in_use: 0,
             failed: 0,
+            wear_band: WearBand::NONE,
             slices_per_superblock: Divisor::new(geometry.slices_per_superblock()),
             slices_per_unit: geometry.slices_per_unit(),
             units: geometry.units_per_superblock(),
@@ -209,15 +209,10 @@ impl Superblocks {
         self.open[stream.index()]
     }
 
-    /// Opens an erased superblock for a stream: the least worn, or for moved data, which is likely to stay, the most
-    /// worn. Of equals the first.
+    /// Opens an erased superblock for a stream; `choice.rs` says which.
     pub fn open(&mut self, stream: Stream, now: u32) -> Result<u32, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
-        let wear = |&(_, &sb): &(usize, &u32)| {
-            let erases = self.table[sb as usize].erases;
-            (if stream == Stream::Moved { u32::MAX - erases } else { erases }, sb)
-        };
-        let at = self.erased.iter().enumerate().min_by_key(wear).ok_or(NoSpace)?.0;
+        let at = self.erased_for(stream).ok_or(NoSpace)?;
         let sb = self.erased.swap_remove(at);
         let slot = &mut self.table[sb as usize];
         slot.state = State::Open(stream);
@@ -352,49 +347,6 @@ impl Superblocks {
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0
     }
 
-    /// The closed superblock of data that is best collected, with fewer references than it has slices.
-    pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
-        let capacity = |sb: &Superblock| (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit;
-        let movable = || self.iter().filter(|(_, sb)| sb.is_movable());
-        if self.failed > 0
-            && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
-        {
-            return Some(failed);
-        }
-        let candidates = movable().filter(|(_, sb)| sb.refs < capacity(sb));
-        match policy {
-            VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (sb.refs, i)).map(|(i, _)| i),
-            VictimPolicy::CostBenefit => candidates
-                .max_by_key(|&(i, sb)| {
-                    let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);
-                    let free = u64::from(capacity(sb)) - used;
-                    // The benefit as a ratio of integers, kept exact enough by a fixed point of 16 bits.
-                    let benefit = (u128::from(free * age) << 16) / u128::from(2 * used + 1);
-                    (benefit, std::cmp::Reverse(i))
-                })
-                .map(|(i, _)| i),
-        }
-    }
-
-    /// The closed superblock of data that was erased least often, if the mean of all is ahead of it by more than
-    /// `threshold_percent` of the mean, and by at least `least`.
-    pub fn worn_least(&self, threshold_percent: u32, least: u32) -> Option<u32> {
-        let in_use = self.iter().filter(|(_, sb)| !matches!(sb.state, State::Anchor | State::Retired));
-        let (n, sum) = in_use.fold((0u64, 0u64), |(n, sum), (_, sb)| (n + 1, sum + u64::from(sb.erases)));
-        let (coldest, sb) = self.iter().filter(|(_, sb)| sb.is_movable()).min_by_key(|&(i, sb)| (sb.erases, i))?;
-        let behind = sum.saturating_sub(u64::from(sb.erases) * n);
-        let far = behind * 100 > u64::from(threshold_percent) * sum && behind > u64::from(least) * n;
-        far.then_some(coldest)
-    }
-
-    /// A closed superblock of map pages with the fewest references, for which `free_to_go` holds.
-    pub fn meta_victim(&self, free_to_go: impl Fn(u32) -> bool) -> Option<u32> {
-        self.iter()
-            .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
-            .min_by_key(|&(i, sb)| (sb.refs, i))
-            .map(|(i, _)| i)
-    }
-
     /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in flash.
     pub fn discard(&mut self, sb: u32, record: Mark) {
         let slot = &mut self.table[sb as usize];
@@ -424,6 +376,11 @@ impl Superblocks {
             slot.erases += 1;
         }
         Some(sb)
+    }
+
+    /// A superblock of anchors is being erased.
+    pub fn count_anchor_erase(&mut self, sb: u32) {
+        self.table[sb as usize].erases += 1;
     }
 
     /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
@@ -499,6 +456,7 @@ impl Superblocks {
         self.erased.clear();
         self.to_erase.clear();
         self.meta_in_use = 0;
+        self.wear_band = WearBand::NONE;
         self.failed = self.table.iter().filter(|sb| sb.failed).count() as u32;
         for i in 0..self.table.len() as u32 {
             let bad = (0..self.dies).filter(|die| self.bad.contains((i * self.dies + die) as usize)).count() as u32;

@@ -2,7 +2,7 @@
 //! From replays to the result document: rows and charts. It adds no figure that a run did not give.
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
-use crate::document::{MIB, WRITES, distribution, kind_name, latencies, write_metrics};
+use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
@@ -110,6 +110,9 @@ fn rows(
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 {
         for (metric, unit, value) in write_metrics(device, variant.preset.device.geometry.slices_per_unit()) {
+            add(metric, unit, value)?;
+        }
+        for (metric, unit, value) in wear_metrics(&output.wear) {
             add(metric, unit, value)?;
         }
     }

@@ -243,6 +243,7 @@ fn in_stack<S: DieSched, P: Probe>(
         let output = PhaseOutput {
             stats,
             device: stack.device.stats().since(&device),
+            wear: stack.device.wear(),
             hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
             memory: stack.host.memory(LUN),
         };

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which superblock is emptied, and which erased one is written next: garbage collection and wear levelling choose here.
+//! It sees references and erase counts, nothing else; it knows neither time nor data.
+//!
+//! *Wear levelling.* Superblocks with data that nobody overwrites are never erased, so the others wear out early.
+//! Two things are done about it. Whoever opens a superblock takes one that suits what it writes: data that may stay goes
+//! where wear is. And data that has stayed while others were erased is moved onto the most worn of the erased
+//! superblocks, into a stream of its own: mixed with other data it would be collected, and moved, again and again.
+//!
+//! When is that due? Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that was
+//! erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock that was erased fewer
+//! than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what is parked at *m* + *w*
+//! stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays, *s* / 2*w* of all
+//! erases are due to levelling, and no scheme that holds such a band can do with fewer.
+
+use super::{State, Stream, Superblock, Superblocks};
+
+/// How a superblock to be collected is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VictimPolicy {
+    /// The one with the fewest references.
+    Greedy,
+    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is likely to
+    /// stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A Flash-Memory Based
+    /// File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u, because their cleaner reads
+    /// whole segments). Age is counted in writes of the host since the superblock was closed.
+    CostBenefit,
+}
+
+/// Erase counts of the superblocks that hold data or the map, or may. Anchors stay in two superblocks of their own and do
+/// not count; nor do superblocks that are retired.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Wear {
+    /// Superblocks that count.
+    pub superblocks: u32,
+    /// Mean erase count.
+    pub mean: f64,
+    /// Least.
+    pub min: u32,
+    /// Greatest.
+    pub max: u32,
+    /// Greatest erase count of the superblocks of anchors.
+    pub anchors_max: u32,
+}
+
+impl Wear {
+    /// How far the count that is farthest from the mean is away from it, in percent of the mean; 0 if nothing was erased.
+    pub fn spread_percent(&self) -> f64 {
+        if self.mean == 0.0 {
+            return 0.0;
+        }
+        100.0 * (self.mean - f64::from(self.min)).max(f64::from(self.max) - self.mean) / self.mean
+    }
+}
+
+/// Erase counts at which levelling does something, and how far open superblocks were written, as of the last time it
+/// looked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WearBand {
+    /// Superblocks erased fewer times are to be emptied.
+    below: u32,
+    /// Erased superblocks worn so much are kept for data that stays.
+    above: u32,
+    /// Next unit of the open superblock of each stream.
+    next_units: [u32; Stream::COUNT],
+}
+
+impl WearBand {
+    /// Nothing is done.
+    pub(super) const NONE: WearBand = WearBand { below: 0, above: u32::MAX, next_units: [0; Stream::COUNT] };
+}
+
+impl Superblocks {
+    /// Where in the list of erased superblocks the one is that suits `stream`; of equals the first superblock. Data that
+    /// levelling moves gets the most worn. So does what collection moves, which has proved to live longer than other
+    /// data, but of those within the band if there are any. All else gets the least worn.
+    pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
+        let order = |&(_, &sb): &(usize, &u32)| {
+            let erases = self.table[sb as usize].erases;
+            let order = match stream {
+                Stream::Cold => (false, u32::MAX - erases),
+                Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
+                Stream::Host | Stream::Hot | Stream::Meta => (erases >= self.wear_band.above, erases),
+            };
+            (order, sb)
+        };
+        self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
+    }
+
+    /// The closed superblock of data that is best collected, with fewer references than it has slices.
+    pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
+        let capacity = |sb: &Superblock| (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit;
+        let movable = || self.iter().filter(|(_, sb)| sb.is_movable());
+        if self.failed > 0
+            && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
+        {
+            return Some(failed);
+        }
+        let candidates = movable().filter(|(_, sb)| sb.refs < capacity(sb));
+        match policy {
+            VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (sb.refs, i)).map(|(i, _)| i),
+            VictimPolicy::CostBenefit => candidates
+                .max_by_key(|&(i, sb)| {
+                    let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);
+                    let free = u64::from(capacity(sb)) - used;
+                    // The benefit as a ratio of integers, kept exact enough by a fixed point of 16 bits.
+                    let benefit = (u128::from(free * age) << 16) / u128::from((2 * used).max(1));
+                    (benefit, std::cmp::Reverse(i))
+                })
+                .map(|(i, _)| i),
+        }
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &Superblock> {
+        self.table.iter().filter(|sb| !matches!(sb.state, State::Anchor | State::Retired))
+    }
+
+    /// How worn the superblocks are.
+    pub fn wear(&self) -> Wear {
+        let superblocks = self.counted().count() as u32;
+        let sum: u64 = self.counted().map(|sb| u64::from(sb.erases)).sum();
+        Wear {
+            superblocks,
+            mean: sum as f64 / f64::from(superblocks.max(1)),
+            min: self.counted().map(|sb| sb.erases).min().unwrap_or(0),
+            max: self.counted().map(|sb| sb.erases).max().unwrap_or(0),
+            anchors_max: self
+                .table
+                .iter()
+                .filter(|sb| sb.state == State::Anchor)
+                .map(|sb| sb.erases)
+                .max()
+                .unwrap_or(0),
+        }
+    }
+
+    /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
+    /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small, and
+    /// a few erases among the thousands that flash stands mean nothing.
+    pub fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<u32> {
+        let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
+        // All n times as large as they are, so that the mean is a whole number.
+        let band = (sum * u64::from(percent) / 100).max(u64::from(least) * n);
+        self.wear_band.below = (sum.saturating_sub(band) / n.max(1)) as u32;
+        self.wear_band.above = ((sum + band) / n.max(1)) as u32;
+        let worn = self.erased.iter().map(|&sb| u64::from(self.table[sb as usize].erases)).max()? * n;
+        let due = |sb: &Superblock| {
+            let behind = sum.saturating_sub(u64::from(sb.erases) * n);
+            (behind >= band && worn >= sum) || (2 * behind >= band && worn >= sum + band)
+        };
+        // Of equals the one that has held its data for longest.
+        let candidates = self.iter().filter(|(_, sb)| sb.is_movable() && due(sb));
+        candidates.min_by_key(|&(i, sb)| (sb.erases, sb.closed_at, i)).map(|(i, _)| i)
+    }
+
+    /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has left
+    /// it behind: open ones cannot be emptied.
+    pub fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<u32> {
+        let sb = self.open_of(stream)?;
+        let Superblock { next_unit, erases, .. } = *self.get(sb);
+        let before = std::mem::replace(&mut self.wear_band.next_units[stream.index()], next_unit);
+        let left = stream != Stream::Meta && next_unit == before && erases < self.wear_band.below;
+        left.then(|| {
+            self.close(stream, now);
+            sb
+        })
+    }
+
+    /// A closed superblock of map pages for which `free_to_go` holds: one that was left behind by wear, or else the one
+    /// with the fewest references.
+    pub fn meta_victim(&self, free_to_go: impl Fn(u32) -> bool) -> Option<u32> {
+        self.iter()
+            .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
+            .min_by_key(|&(i, sb)| (sb.erases >= self.wear_band.below, sb.refs, i))
+            .map(|(i, _)| i)
+    }
+}
+
+#[cfg(test)]
+#[path = "choice_tests.rs"]
+mod tests;
