@@ -5,6 +5,7 @@ use crate::args::DeviceCommand;
 use crate::files::read_text;
 use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_device::{ANCHORS, KEPT_ERASED};
 use readpath_stack::config::{self, DevicePreset, Override};
 use std::io::{self, Write};
 use std::path::Path;
@@ -62,6 +63,19 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             gib(g.slices().into()),
             gib(d.logical_blocks()),
             gib(spare)
+        ),
+        format!(
+            "over-provisioning {:.2} GiB, {:.2} % of the logical capacity: of {} superblocks of {:.2} MiB, {ANCHORS} hold \
+             anchors, {} are for the map ({} that it fills, {} for journal, checkpoints and collecting it), {KEPT_ERASED} \
+             stay erased, and {} are for data",
+            gib(d.spare_slices()),
+            d.spare_slices() as f64 * 100.0 / d.logical_blocks() as f64,
+            g.superblocks(),
+            gib(g.slices_per_superblock().into()) * 1024.0,
+            d.meta_superblocks(),
+            d.map_superblocks(),
+            d.ftl.spare_map_superblocks,
+            d.data_superblocks()
         ),
         format!(
             "4 KiB read at queue depth 1: {:.1} us with its map entry in SRAM, {:.1} us without",

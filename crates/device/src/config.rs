@@ -161,7 +161,7 @@ fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, Con
 
 /// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data, and one to
 /// move data to.
-pub(crate) const KEPT_ERASED: u32 = 4;
+pub const KEPT_ERASED: u32 = 4;
 
 /// Bytes of one map entry in flash and in the map cache.
 pub const MAP_ENTRY_BYTES: u32 = 4;
@@ -193,11 +193,15 @@ impl DeviceConfig {
         self.map_superblocks() + self.ftl.spare_map_superblocks
     }
 
-    /// Slices of data beyond the logical capacity that garbage collection has to work with, with the superblocks that
-    /// are kept erased taken off.
+    /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
+    /// and checkpoints may take, and those kept erased ([`KEPT_ERASED`]).
+    pub fn data_superblocks(&self) -> u32 {
+        self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED)
+    }
+
+    /// Slices of [`DeviceConfig::data_superblocks`] beyond the logical capacity: what garbage collection has to work with.
     pub fn spare_slices(&self) -> u64 {
-        let superblocks = self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED);
-        (u64::from(superblocks) * u64::from(self.geometry.slices_per_superblock()))
+        (u64::from(self.data_superblocks()) * u64::from(self.geometry.slices_per_superblock()))
             .saturating_sub(self.logical_blocks())
     }
 
@@ -336,6 +340,7 @@ impl DeviceConfig {
         let unit = self.geometry.slices_per_unit();
         for (field, value, least, most) in [
             ("ftl.collect_below", ftl.collect_below, 2, 1 << 16),
+            ("ftl.collect_idle_below", ftl.collect_idle_below, 0, 1 << 16),
             ("ftl.move_buffer_blocks", ftl.move_buffer_blocks, 2 * unit, 1 << 15),
             ("ftl.map_changes", ftl.map_changes, 16 * unit, 1 << 24),
             ("ftl.map_write_pages", ftl.map_write_pages, 1, 256),
@@ -355,6 +360,10 @@ impl DeviceConfig {
                 "ftl.hot_table_entries",
                 format!("is {}; it must be 0 or a power of two up to 16,777,216", ftl.hot_table_entries),
             );
+        }
+        // Idle time is looked at anew after as long; without any time between, that would never end.
+        if !(Ns(1_000)..=Ns::from_secs(1_000)).contains(&ftl.idle_after) {
+            return bad("ftl.idle_after", format!("is {}; it must be 1 us to 1000 s", ftl.idle_after));
         }
         let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
         if self.checkpoint_parts() > parts {
@@ -377,8 +386,7 @@ impl DeviceConfig {
         }
         let logical = self.logical_blocks();
         let per_superblock = u64::from(self.geometry.slices_per_superblock());
-        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
-        let data = u64::from(self.geometry.superblocks().saturating_sub(others)) * per_superblock;
+        let data = u64::from(self.data_superblocks()) * per_superblock;
         // A superblock that is collected has to free a unit at least, or nothing is gained.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
         if data < logical + least_spare {
@@ -390,6 +398,17 @@ impl DeviceConfig {
                      collect garbage need {}",
                     self.meta_superblocks(),
                     logical + least_spare
+                ),
+            );
+        }
+        let erased_when_full = KEPT_ERASED + ((data - logical) / per_superblock) as u32;
+        if ftl.collect_below > erased_when_full {
+            return bad(
+                "ftl.collect_below",
+                format!(
+                    "is {}; with all logical blocks written at most {erased_when_full} superblocks can be erased, so \
+                     collection would never rest",
+                    ftl.collect_below
                 ),
             );
         }

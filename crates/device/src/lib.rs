@@ -39,11 +39,11 @@ mod stats;
 mod write;
 
 pub use config::{
-    ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
-    Verification,
+    ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, KEPT_ERASED, LinkTiming, LuConfig,
+    MAP_ENTRY_BYTES, Verification,
 };
 pub use device::{Delays, UfsDevice};
-pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy};
+pub use ftl::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};

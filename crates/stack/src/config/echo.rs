@@ -3,6 +3,7 @@
 //! configuration and for reading it back. It checks nothing; whoever reads it back does.
 
 use super::device::{DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
+use super::ftl::{FaultsEcho, FtlEcho};
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,11 @@ pub struct DeviceEcho {
     link: LinkEcho,
     map_cache: MapCacheEcho,
     write_buffer: WriteBufferEcho,
+    /// Documents older than these tables do not have them.
+    #[serde(default)]
+    ftl: FtlEcho,
+    #[serde(default)]
+    faults: FaultsEcho,
     #[serde(skip_serializing_if = "Option::is_none")]
     hpb: Option<HpbEcho>,
     lu: Vec<LuEcho>,
@@ -189,6 +195,8 @@ impl DeviceEcho {
             },
             map_cache: MapCacheEcho { size_kib: d.map_cache_bytes >> 10, page_bytes: d.map_page_bytes },
             write_buffer: WriteBufferEcho { size_kib: u64::from(d.write_buffer_blocks) * 4 },
+            ftl: FtlEcho::of(&d.ftl),
+            faults: FaultsEcho::of(&d.ftl.faults),
             hpb: d.hpb.map(|h| HpbEcho {
                 region_mib: 1 << (h.region_size - MIB_EXPONENT),
                 sub_region_mib: 1 << (h.sub_region_size - MIB_EXPONENT),

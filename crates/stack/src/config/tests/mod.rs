@@ -3,6 +3,7 @@
 
 mod device;
 mod experiment;
+mod ftl;
 
 use super::ConfigFileError;
 
