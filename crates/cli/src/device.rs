@@ -89,6 +89,17 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             gib(u64::from(d.map_cache_bytes / d.map_page_bytes) * u64::from(d.map_page_entries()))
         ),
     ];
+    if d.write_booster.is_some() {
+        let each = u64::from(d.booster_slices());
+        lines.push(format!(
+            "WriteBooster: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB; lent while more than {} superblocks \
+             can be spared",
+            d.booster_superblocks(),
+            gib(each) * 1024.0,
+            gib(each * u64::from(d.booster_superblocks())),
+            d.ftl.collect_below
+        ));
+    }
     let tables: Vec<String> = sram.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
     lines.push(format!("device SRAM in bytes: {}", tables.join(", ")));
     Ok(lines)

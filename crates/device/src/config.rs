@@ -2,6 +2,7 @@
 //! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
 //! errors name the field, and whoever read the file knows its line.
 
+use crate::booster_config::WriteBoosterConfig;
 use crate::ftl::{ANCHORS, Superblock};
 use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
@@ -131,6 +132,8 @@ pub struct DeviceConfig {
     pub lus: Vec<LuConfig>,
     /// How flash translation does its work.
     pub ftl: FtlConfig,
+    /// WriteBooster, if the device has it.
+    pub write_booster: Option<WriteBoosterConfig>,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
     /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
@@ -155,7 +158,7 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
+pub(crate) fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError { field: field.into(), message: message.into() })
 }
 
@@ -205,6 +208,11 @@ impl DeviceConfig {
             .saturating_sub(self.logical_blocks())
     }
 
+    /// Whether the device may begin work by itself when it has been idle for a while.
+    pub fn works_when_idle(&self) -> bool {
+        self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
+    }
+
     /// Parts, each as long as a map page, that the largest checkpoint takes.
     pub fn checkpoint_parts(&self) -> u32 {
         let bytes = u64::from(self.map_pages()) * 4
@@ -249,6 +257,7 @@ impl DeviceConfig {
         self.check_times()?;
         self.check_lus()?;
         self.check_map()?;
+        self.check_booster()?;
         match &self.hpb {
             Some(hpb) => self.check_hpb(hpb),
             None if self.lus.iter().any(|lu| lu.hpb) => {

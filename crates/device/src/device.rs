@@ -149,6 +149,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
+        superblocks.set_slc_units(config.booster_units());
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,

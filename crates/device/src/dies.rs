@@ -51,16 +51,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::HostRead | Job::MoveRead => {
+                (OpKind::Read, self.data_read_time(op.ppn), Ns(t.transfer_block.0 * u64::from(op.count)))
+            }
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
-            Job::SpareRead => (OpKind::Read, t.read, self.spare_transfer()),
+            Job::SpareRead => (OpKind::Read, self.data_read_time(op.ppn), self.spare_transfer()),
             Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
-                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
+                (OpKind::Program, self.program_time(op.ppn), Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
+            Job::Erase => (OpKind::Erase, self.erase_time(op.ppn), Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
@@ -109,22 +111,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn probe_flash(&mut self, done: Done) {
         let op = *self.ops.get(done.op);
         let of = self.stage_of(done.op);
+        let (data_read, program, erase) =
+            (self.data_read_time(op.ppn), self.program_time(op.ppn), self.erase_time(op.ppn));
         let (t, g) = (&self.config.flash, &self.config.geometry);
         let die = g.die_of(op.ppn);
         let channel = g.channel_of(die);
         let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
         let from = |end: Ns, span: Ns| end.saturating_sub(span);
         match op.job {
-            Job::Erase => self.probe.stage(of, die, from(done.at, t.erase), done.at),
+            Job::Erase => self.probe.stage(of, die, from(done.at, erase), done.at),
             job if job.writes() => {
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
                 self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
-                self.probe.stage(of, die, from(done.at, t.program), done.at);
+                self.probe.stage(of, die, from(done.at, program), done.at);
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead => (t.read, self.spare_transfer()),
+                    Job::HostRead | Job::MoveRead => (data_read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::SpareRead => (data_read, self.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);

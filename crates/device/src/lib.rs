@@ -13,6 +13,8 @@
 
 mod account;
 mod audit;
+mod booster;
+mod booster_config;
 mod buffer;
 mod collect;
 mod config;
@@ -38,6 +40,7 @@ mod space;
 mod stats;
 mod write;
 
+pub use booster_config::WriteBoosterConfig;
 pub use config::{
     ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, KEPT_ERASED, LinkTiming, LuConfig,
     MAP_ENTRY_BYTES, Verification,

@@ -138,7 +138,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             generations: checkpoint.generations,
             journal: checkpoint.journal,
         };
-        let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
+        let mut opened: Vec<Stream> = Vec::new();
+        opened.extend(found.table.iter().filter_map(|sb| if let State::Open(s) = sb.state { Some(s) } else { None }));
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for (_, entry) in &checkpoint.changes {
             if let Mapping::Flash(ppn) = entry.mapping() {
@@ -156,15 +157,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let mut readers = self.readers(now);
         for _ in 0..recovery.anchor_reads {
-            readers.now = self.recovery_read(&mut readers, Ppn(0), true);
+            readers.now = self.recovery_read(&mut readers, Ppn(0), None);
         }
         let mut end = readers.now;
         for i in 0..checkpoint.slots {
             let at = Ppn(i * self.config.geometry.slices_per_unit());
-            end = end.max(self.recovery_read(&mut readers, at, true));
+            end = end.max(self.recovery_read(&mut readers, at, None));
         }
         readers.now = end;
-        let mut opened_since = 0;
         for logged in &log {
             let (first, whole) = match logged {
                 Logged::Data { first } => {
@@ -182,20 +182,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     (*first, false)
                 }
                 Logged::Meta { held } => {
-                    opened_since += self.find_meta(&mut found, held);
+                    self.find_meta(&mut found, held, &mut opened);
                     let at = held.iter().find_map(|h| if let Held::Map { at, .. } = h { Some(*at) } else { None });
                     (at.unwrap_or_default(), held.iter().any(|h| matches!(h, Held::Journal { .. })))
                 }
             };
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
-            end = end.max(self.recovery_read(&mut readers, first, whole));
+            let spares = (!whole).then(|| self.data_read_time(first));
+            end = end.max(self.recovery_read(&mut readers, first, spares));
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
-        let ends = (open_then + opened_since) * self.config.geometry.dies();
-        for i in 0..ends {
-            end = end.max(self.recovery_read(&mut readers, Ppn(i * self.config.geometry.slices_per_unit()), false));
+        let dies = self.config.geometry.dies();
+        for (stream, die) in opened.iter().flat_map(|&stream| (0..dies).map(move |die| (stream, die))) {
+            let slc = self.config.write_booster.filter(|_| stream == Stream::Boosted);
+            let read = slc.map_or(self.config.flash.read, |wb| wb.slc_read);
+            let at = Ppn(die * self.config.geometry.slices_per_unit());
+            end = end.max(self.recovery_read(&mut readers, at, Some(read)));
         }
-        recovery.end_reads += ends;
+        recovery.end_reads += opened.len() as u32 * dies;
         self.durable.log = log;
         found.settle(checkpoint.sequence, &checkpoint.changes);
         recovery.changes = found.newest.len() as u32;
@@ -216,9 +220,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Returns how many superblocks the journal opened.
-    fn find_meta(&self, found: &mut Found, held: &[Held]) -> u32 {
-        let mut opened = 0;
+    /// Adds to `opened` the streams for which the journal opened superblocks.
+    fn find_meta(&self, found: &mut Found, held: &[Held], opened: &mut Vec<Stream>) {
         for held in held {
             match held {
                 Held::Map { page, at, written_at, refs } => {
@@ -234,13 +237,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Held::Journal { .. } if self.config.ftl.without.journal => {}
                 Held::Journal { first, records } => {
                     for (number, record) in (*first..).zip(records) {
-                        opened += u32::from(matches!(record, Record::Open { .. }));
+                        if let Record::Open { stream, .. } = record {
+                            opened.push(*stream);
+                        }
                         found.apply(number, record);
                     }
                 }
             }
         }
-        opened
     }
 
     fn take_over(&mut self, mut found: Found) {
@@ -251,6 +255,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
             sb.failed |= seen.failed;
+            // It may have been erased since.
+            sb.slc &= seen.slc;
             let holds_data = matches!(sb.state, State::Open(_) | State::Closed(_));
             sb.refs = if holds_data { found.written_refs[i].max(0) as u32 } else { 0 };
             if sb.state == State::Erased && seen.next_unit > 0 && !matches!(seen.state, State::Erased) {
@@ -286,15 +292,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Readers { now, firmware: now, dies: vec![now; g.dies() as usize], channels: vec![now; g.channels as usize] }
     }
 
-    /// Reads a unit's spare areas, or a whole part of the meta stream; returns when that is done.
-    fn recovery_read(&self, readers: &mut Readers, at: Ppn, whole: bool) -> Ns {
+    /// Reads a unit's `spares`, with the tR of their page, or a whole part of the meta stream; returns when that is done.
+    fn recovery_read(&self, readers: &mut Readers, at: Ppn, spares: Option<Ns>) -> Ns {
         let t = &self.config.flash;
         let die = self.config.geometry.die_of(at);
         let channel = self.config.geometry.channel_of(die) as usize;
         readers.firmware = readers.firmware.max(readers.now) + self.config.firmware.flash_op;
         let die = &mut readers.dies[die as usize];
-        *die = (*die).max(readers.firmware) + if whole { t.map_read } else { t.read };
-        let transfer = if whole { t.map_transfer } else { self.spare_transfer() };
+        *die = (*die).max(readers.firmware) + spares.unwrap_or(t.map_read);
+        let transfer = if spares.is_some() { self.spare_transfer() } else { t.map_transfer };
         readers.channels[channel] = readers.channels[channel].max(*die) + transfer;
         readers.channels[channel]
     }
@@ -352,6 +358,7 @@ impl Found {
                 let sb = &mut self.table[superblock as usize];
                 sb.state = State::Open(stream);
                 sb.opened_at = opened_at;
+                sb.slc = stream == Stream::Boosted;
                 sb.reads = 0;
                 self.written_refs[superblock as usize] = 0;
                 self.ticks = self.ticks.max(opened_at);

@@ -48,9 +48,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         2 + u32::from(self.superblocks.has_bad_blocks())
     }
 
+    /// Space is short with fewer spare superblocks than this.
+    pub(crate) fn short_below(&self) -> u32 {
+        self.config.ftl.collect_below.max(self.spare_for_host())
+    }
+
     /// Whether space is so short that collection has to go on beside the host's writes.
     pub(crate) fn space_is_short(&self) -> bool {
-        self.spare_superblocks() < self.config.ftl.collect_below.max(self.spare_for_host())
+        self.spare_superblocks() < self.short_below()
     }
 
     /// A unit for data of `stream`, and room for as many changes.
@@ -203,6 +208,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         for die in (0..g.dies()).filter(|&die| !self.superblocks.is_bad(sb, die)).collect::<Vec<_>>() {
             let ppn = Ppn(self.superblocks.first(sb).0 + die * g.slices_per_unit());
             self.stats.erases += 1;
+            self.stats.slc_erases += u64::from(self.superblocks.is_slc(ppn));
             self.begin_flash(now, Op { lpn: sb, ..Op::new(Job::Erase, ppn) });
         }
     }

@@ -2,6 +2,7 @@
 //! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the device;
 //! here they are only read, converted and checked. `docs/formats/device.md` describes the format.
 
+use super::booster::write_booster;
 use super::builtin::{self, ReadFile};
 use super::echo::DeviceEcho;
 use super::error::ConfigFileError;
@@ -133,6 +134,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         "write_buffer",
         "ftl",
         "faults",
+        "write_booster",
         "hpb",
         "lu",
         "host",
@@ -159,11 +161,12 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         write_buffer_blocks: write_buffer.blocks_of_kib("size_kib", u64::from(u32::MAX))?,
         queue_depth: root.any_u32("queue_depth")?,
         ftl: ftl(&root)?,
+        write_booster: write_booster(&root)?,
         lus: lus(&root, hpb.is_some())?,
         hpb,
         entry_key,
     };
-    let host = root.section("host", &["submit_us", "complete_us", "slots", "max_transfer_kib"])?;
+    let host = root.section("host", &["submit_us", "complete_us", "slots", "max_transfer_kib", "write_booster"])?;
     let preset = DevicePreset {
         name: root.name("name", "lower-case letters, digits and '-'", lower)?,
         description: root.string("description")?.to_owned(),
@@ -174,6 +177,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
             slots: host.integer("slots", 2..=64)?,
             max_transfer_blocks: host.blocks_of_kib("max_transfer_kib", u64::from(u16::MAX))? as u16,
             hpb: None,
+            write_booster: host.flag_or("write_booster", true)?,
         },
         scheduler: root.word("scheduler", &SCHEDULERS)?,
         fitted: fitted(&root, &tree)?,
@@ -379,7 +383,7 @@ fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
 }
 
 /// Fields of [`DeviceConfig`] whose key has another name, and the unit in which the device counts if it is another one.
-const KEYS: [(&str, &str, &str); 33] = [
+const KEYS: [(&str, &str, &str); 37] = [
     ("flash.read", "flash.read_us", ""),
     ("flash.map_read", "flash.map_read_us", ""),
     ("flash.program", "flash.program_us", ""),
@@ -405,6 +409,10 @@ const KEYS: [(&str, &str, &str); 33] = [
     ("ftl.faults.program_failures_ppm", "faults.program_failures_ppm", ""),
     ("ftl.faults.erase_failures_ppm", "faults.erase_failures_ppm", ""),
     ("ftl.faults.read_retries_ppm", "faults.read_retries_ppm", ""),
+    ("write_booster.buffer_blocks", "write_booster.buffer_mib", " (counted in blocks of 4 KiB)"),
+    ("write_booster.slc_read", "write_booster.slc_read_us", ""),
+    ("write_booster.slc_program", "write_booster.slc_program_us", ""),
+    ("write_booster.slc_erase", "write_booster.slc_erase_us", ""),
     ("hpb.region_size", "hpb.region_mib", " (as an exponent: a region is 512 << this bytes)"),
     ("hpb.sub_region_size", "hpb.sub_region_mib", " (as an exponent: a sub-region is 512 << this bytes)"),
     ("hpb.activate_after", "hpb.activate_after_reads", ""),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of configuration: what is read, and where errors point. They run nothing.
 
+mod booster;
 mod device;
 mod experiment;
 mod ftl;
