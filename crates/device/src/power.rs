@@ -137,9 +137,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
             journal: checkpoint.journal,
+            boosted_opened: 0,
         };
-        let mut opened: Vec<Stream> = Vec::new();
-        opened.extend(found.table.iter().filter_map(|sb| if let State::Open(s) = sb.state { Some(s) } else { None }));
+        let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
+        let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
+        found.boosted_opened = boosted;
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for (_, entry) in &checkpoint.changes {
             if let Mapping::Flash(ppn) = entry.mapping() {
@@ -165,6 +167,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             end = end.max(self.recovery_read(&mut readers, at, None));
         }
         readers.now = end;
+        let mut opened_since = 0;
         for logged in &log {
             let (first, whole) = match logged {
                 Logged::Data { first } => {
@@ -182,7 +185,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     (*first, false)
                 }
                 Logged::Meta { held } => {
-                    self.find_meta(&mut found, held, &mut opened);
+                    opened_since += self.find_meta(&mut found, held);
                     let at = held.iter().find_map(|h| if let Held::Map { at, .. } = h { Some(*at) } else { None });
                     (at.unwrap_or_default(), held.iter().any(|h| matches!(h, Held::Journal { .. })))
                 }
@@ -192,14 +195,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             end = end.max(self.recovery_read(&mut readers, first, spares));
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
-        let dies = self.config.geometry.dies();
-        for (stream, die) in opened.iter().flat_map(|&stream| (0..dies).map(move |die| (stream, die))) {
-            let slc = self.config.write_booster.filter(|_| stream == Stream::Boosted);
+        let ends = (open_then + opened_since) * self.config.geometry.dies();
+        let slc_ends = found.boosted_opened * self.config.geometry.dies();
+        for i in 0..ends {
+            let slc = self.config.write_booster.filter(|_| i < slc_ends);
             let read = slc.map_or(self.config.flash.read, |wb| wb.slc_read);
-            let at = Ppn(die * self.config.geometry.slices_per_unit());
+            let at = Ppn(i * self.config.geometry.slices_per_unit());
             end = end.max(self.recovery_read(&mut readers, at, Some(read)));
         }
-        recovery.end_reads += opened.len() as u32 * dies;
+        recovery.end_reads += ends;
         self.durable.log = log;
         found.settle(checkpoint.sequence, &checkpoint.changes);
         recovery.changes = found.newest.len() as u32;
@@ -220,8 +224,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Adds to `opened` the streams for which the journal opened superblocks.
-    fn find_meta(&self, found: &mut Found, held: &[Held], opened: &mut Vec<Stream>) {
+    /// Returns how many superblocks the journal opened.
+    fn find_meta(&self, found: &mut Found, held: &[Held]) -> u32 {
+        let mut opened = 0;
         for held in held {
             match held {
                 Held::Map { page, at, written_at, refs } => {
@@ -237,14 +242,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Held::Journal { .. } if self.config.ftl.without.journal => {}
                 Held::Journal { first, records } => {
                     for (number, record) in (*first..).zip(records) {
-                        if let Record::Open { stream, .. } = record {
-                            opened.push(*stream);
-                        }
+                        opened += u32::from(matches!(record, Record::Open { .. }));
                         found.apply(number, record);
                     }
                 }
             }
         }
+        opened
     }
 
     fn take_over(&mut self, mut found: Found) {
@@ -292,7 +296,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Readers { now, firmware: now, dies: vec![now; g.dies() as usize], channels: vec![now; g.channels as usize] }
     }
 
-    /// Reads a unit's `spares`, with the tR of their page, or a whole part of the meta stream; returns when that is done.
+    /// Reads a unit's spare areas, with the tR that is given, or a whole part of the meta stream; returns when that is done.
     fn recovery_read(&self, readers: &mut Readers, at: Ppn, spares: Option<Ns>) -> Ns {
         let t = &self.config.flash;
         let die = self.config.geometry.die_of(at);
@@ -319,6 +323,8 @@ struct Found {
     generations: u64,
     /// Records up to this one are part of the checkpoint.
     journal: Mark,
+    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
+    boosted_opened: u32,
 }
 
 impl Found {
@@ -344,6 +350,7 @@ impl Found {
     }
 
     fn apply(&mut self, number: Mark, record: &Record) {
+        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
             // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
             // others have had their effect.
