@@ -107,30 +107,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// tR of a page of data.
-    #[inline(always)]
-    pub(crate) fn data_read_time(&self, ppn: Ppn) -> Ns {
-        self.by_mode(ppn, self.config.flash.read, |wb| wb.slc_read)
-    }
-
-    /// tPROG of a unit.
-    #[inline]
-    pub(crate) fn program_time(&self, ppn: Ppn) -> Ns {
-        self.by_mode(ppn, self.config.flash.program, |wb| wb.slc_program)
-    }
-
-    /// tBERS of a block.
-    #[inline]
-    pub(crate) fn erase_time(&self, ppn: Ppn) -> Ns {
-        self.by_mode(ppn, self.config.flash.erase, |wb| wb.slc_erase)
-    }
-
-    /// Only while superblocks are in SLC mode anybody has to look which.
-    #[inline(always)]
-    fn by_mode(&self, ppn: Ppn, normal: Ns, slc: fn(&crate::WriteBoosterConfig) -> Ns) -> Ns {
-        if self.superblocks.slc() == 0 {
-            return normal;
-        }
-        self.config.write_booster.as_ref().filter(|_| self.superblocks.is_slc(ppn)).map_or(normal, slc)
+    /// Array times of the buffer: tR, tPROG and tBERS. Only what is in SLC mode asks for them.
+    #[cold]
+    pub(crate) fn slc_times(&self) -> [Ns; 3] {
+        self.config.write_booster.map_or([Ns::ZERO; 3], |wb| [wb.slc_read, wb.slc_program, wb.slc_erase])
     }
 }

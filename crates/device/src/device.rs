@@ -127,6 +127,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     reply_is_plain: bool,
     pub(crate) probe: P,
     pub(crate) array_slices: u32,
+    /// Reads are counted by superblock, or there may be superblocks in SLC mode.
+    pub(crate) looks_at_superblocks: bool,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -216,6 +218,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             reply_is_plain: true,
             probe,
             array_slices: g.slices(),
+            looks_at_superblocks: ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
             map,
             mode: std::marker::PhantomData,

@@ -50,19 +50,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
+        let [read, program, erase] = if op.slc { self.slc_times() } else { [t.read, t.program, t.erase] };
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead => {
-                (OpKind::Read, self.data_read_time(op.ppn), Ns(t.transfer_block.0 * u64::from(op.count)))
-            }
+            Job::HostRead | Job::MoveRead => (OpKind::Read, read, Ns(t.transfer_block.0 * u64::from(op.count))),
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
-            Job::SpareRead => (OpKind::Read, self.data_read_time(op.ppn), self.spare_transfer()),
+            Job::SpareRead => (OpKind::Read, read, self.spare_transfer()),
             Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
-                (OpKind::Program, self.program_time(op.ppn), Ns(t.transfer_block.0 * u64::from(slices)))
+                (OpKind::Program, program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            Job::Erase => (OpKind::Erase, self.erase_time(op.ppn), Ns::ZERO),
+            Job::Erase => (OpKind::Erase, erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
@@ -111,9 +110,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn probe_flash(&mut self, done: Done) {
         let op = *self.ops.get(done.op);
         let of = self.stage_of(done.op);
-        let (data_read, program, erase) =
-            (self.data_read_time(op.ppn), self.program_time(op.ppn), self.erase_time(op.ppn));
         let (t, g) = (&self.config.flash, &self.config.geometry);
+        let [read, program, erase] = if op.slc { self.slc_times() } else { [t.read, t.program, t.erase] };
         let die = g.die_of(op.ppn);
         let channel = g.channel_of(die);
         let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
@@ -127,8 +125,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead => (data_read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead => (data_read, self.spare_transfer()),
+                    Job::HostRead | Job::MoveRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::SpareRead => (read, self.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);

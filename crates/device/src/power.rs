@@ -157,6 +157,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             torn: 0,
             changes: 0,
         };
+        let (read, [slc_read, ..]) = (self.config.flash.read, self.slc_times());
         let mut readers = self.readers(now);
         for _ in 0..recovery.anchor_reads {
             readers.now = self.recovery_read(&mut readers, Ppn(0), None);
@@ -191,16 +192,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             };
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
-            let spares = (!whole).then(|| self.data_read_time(first));
+            let spares = (!whole).then(|| if self.superblocks.is_slc(first) { slc_read } else { read });
             end = end.max(self.recovery_read(&mut readers, first, spares));
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
         let ends = (open_then + opened_since) * self.config.geometry.dies();
         let slc_ends = found.boosted_opened * self.config.geometry.dies();
         for i in 0..ends {
-            let slc = self.config.write_booster.filter(|_| i < slc_ends);
-            let read = slc.map_or(self.config.flash.read, |wb| wb.slc_read);
             let at = Ppn(i * self.config.geometry.slices_per_unit());
+            let read = if i < slc_ends { slc_read } else { read };
             end = end.max(self.recovery_read(&mut readers, at, Some(read)));
         }
         recovery.end_reads += ends;

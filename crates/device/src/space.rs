@@ -118,7 +118,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The flash operation of `id` begins: firmware first.
-    pub(crate) fn begin_flash(&mut self, now: Ns, op: Op) -> OpId {
+    pub(crate) fn begin_flash(&mut self, now: Ns, mut op: Op) -> OpId {
+        op.slc = self.superblocks.is_slc(op.ppn);
         self.array_writes += u32::from(op.job.writes());
         let id = self.ops.take(op);
         self.work(now, self.config.firmware.flash_op, crate::device::Work::Flash(id));
@@ -260,6 +261,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 impl Op {
     /// An operation of nobody's request.
     pub(crate) fn new(job: Job, ppn: Ppn) -> Op {
-        Op { job, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
+        Op { job, slc: false, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
     }
 }
