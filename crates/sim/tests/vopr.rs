@@ -444,11 +444,11 @@ impl Met {
     fn everything(&self) -> bool {
         let Met { resets, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
         let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
-        let Met { collected, levelled, boosted, flushed, map_writes, checkpoints, .. } = *self;
+        let Met { collected, levelled, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
         let host = [resets, recommended, evicted, refused, load_errors];
-        let translation = [collected, levelled, boosted, flushed, map_writes, checkpoints];
-        device.iter().chain(&host).chain(&translation).all(|&n| n > 50)
+        let translation = [collected, levelled, map_writes, checkpoints];
+        device.iter().chain(&host).chain(&translation).chain(&[self.boosted, self.flushed]).all(|&n| n > 50)
     }
 }
 
