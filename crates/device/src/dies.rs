@@ -50,20 +50,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
-        let [read, program, erase] = if op.slc { self.slc_times() } else { [t.read, t.program, t.erase] };
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead => (OpKind::Read, read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
-            Job::SpareRead => (OpKind::Read, read, self.spare_transfer()),
+            Job::SpareRead => (OpKind::Read, t.read, self.spare_transfer()),
             Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
-                (OpKind::Program, program, Ns(t.transfer_block.0 * u64::from(slices)))
+                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            Job::Erase => (OpKind::Erase, erase, Ns::ZERO),
+            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
+        let array = if op.slc { self.slc_time(kind) } else { array };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let die = self.config.geometry.die_of(op.ppn);
         let report_at_end = op.job != Job::HostRead;
@@ -111,7 +111,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let op = *self.ops.get(done.op);
         let of = self.stage_of(done.op);
         let (t, g) = (&self.config.flash, &self.config.geometry);
-        let [read, program, erase] = if op.slc { self.slc_times() } else { [t.read, t.program, t.erase] };
+        let slc = [OpKind::Read, OpKind::Program, OpKind::Erase].map(|kind| self.slc_time(kind));
+        let [read, program, erase] = if op.slc { slc } else { [t.read, t.program, t.erase] };
         let die = g.die_of(op.ppn);
         let channel = g.channel_of(die);
         let (die, channel) = (Resource::Die(die), Resource::Channel(channel));

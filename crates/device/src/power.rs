@@ -18,7 +18,7 @@ use crate::journal::Mark;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::Job;
 use crate::probe::Probe;
-use readpath_flash::{DieSched, Ppn};
+use readpath_flash::{DieSched, OpKind, Ppn};
 use readpath_kit::Ns;
 use std::collections::BTreeMap;
 
@@ -157,7 +157,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             torn: 0,
             changes: 0,
         };
-        let (read, [slc_read, ..]) = (self.config.flash.read, self.slc_times());
+        let (read, slc_read) = (self.config.flash.read, self.slc_time(OpKind::Read));
         let mut readers = self.readers(now);
         for _ in 0..recovery.anchor_reads {
             readers.now = self.recovery_read(&mut readers, Ppn(0), None);
