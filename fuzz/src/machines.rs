@@ -15,7 +15,7 @@ use readpath_proto::typed::{
     HpbNotification, QueryResponse, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status,
     SubRegion, TaskResponse,
 };
-use readpath_proto::{hpb, upiu};
+use readpath_proto::{booster, hpb, upiu};
 
 /// Blocks of the fuzzed unit: 16 regions of 4 sub-regions of 64 blocks.
 const BLOCKS: u32 = 4096;
@@ -31,7 +31,7 @@ pub fn host_replies(data: &[u8]) {
         max_map_bytes: (options & 8 != 0).then_some(4 * 512),
     };
     let slots = [32, 2, 3, 64][usize::from(options >> 4 & 3)];
-    let mut driver = Driver::new(HostConfig { slots, max_transfer_blocks: 128, hpb: Some(hpb) });
+    let mut driver = Driver::new(HostConfig { slots, max_transfer_blocks: 128, hpb: Some(hpb), write_booster: true });
     driver.start();
     // Bit 6: even the answers to the probe are made up.
     if options & 64 == 0 {
@@ -133,6 +133,9 @@ fn probe_answer(request: &Request) -> (ReplyBody, Vec<u8>) {
                     ufs_features: hpb::FEATURE_HPB,
                     hpb_version: hpb::VERSION_2_0,
                     hpb_control: hpb::CONTROL_DEVICE,
+                    extended_features: booster::FEATURE_WRITE_BOOSTER,
+                    wb_type: booster::BUFFER_SHARED,
+                    wb_shared_alloc_units: 1,
                     ..DeviceDescriptor::default()
                 };
                 (good(0), d.to_bytes().to_vec())
@@ -253,6 +256,7 @@ fn device() -> DeviceConfig {
         }),
         entry_key: [0x5EED, 0xC0FFEE],
         ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },
+        write_booster: None,
     };
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
     config.geometry.blocks_per_plane += config.meta_superblocks();

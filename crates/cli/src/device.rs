@@ -5,6 +5,7 @@ use crate::args::DeviceCommand;
 use crate::files::read_text;
 use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_device::ANCHORS;
 use readpath_stack::config::{self, DevicePreset, Override};
 use std::io::{self, Write};
 use std::path::Path;
@@ -64,6 +65,20 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             gib(spare)
         ),
         format!(
+            "over-provisioning {:.2} GiB, {:.2} % of the logical capacity: of {} superblocks of {:.2} MiB, {ANCHORS} hold \
+             anchors, {} are for the map ({} that it fills, {} for journal, checkpoints and collecting it), {} \
+             are kept erased, and {} are for data",
+            gib(d.spare_slices()),
+            d.spare_slices() as f64 * 100.0 / d.logical_blocks() as f64,
+            g.superblocks(),
+            gib(g.slices_per_superblock().into()) * 1024.0,
+            d.meta_superblocks(),
+            d.map_superblocks(),
+            d.ftl.spare_map_superblocks,
+            d.ftl.collect_below,
+            (d.spare_slices() + d.logical_blocks()) / u64::from(g.slices_per_superblock())
+        ),
+        format!(
             "4 KiB read at queue depth 1: {:.1} us with its map entry in SRAM, {:.1} us without",
             us(hit),
             us(miss)
@@ -85,6 +100,17 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             )
         },
     ];
+    if d.write_booster.is_some() {
+        let each = u64::from(d.booster_slices());
+        lines.push(format!(
+            "WriteBooster: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB; lent while more than {} superblocks \
+             can be spared",
+            d.booster_superblocks(),
+            gib(each) * 1024.0,
+            gib(each * u64::from(d.booster_superblocks())),
+            d.ftl.collect_below
+        ));
+    }
     let tables: Vec<String> = sram.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
     lines.push(format!("device SRAM in bytes: {}", tables.join(", ")));
     Ok(lines)

@@ -90,6 +90,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             .count() as u64
     }
 
+    /// Whether no request with `tag` is under way, for whoever speaks to the device beside a driver.
+    pub fn is_tag_free(&self, tag: u8) -> bool {
+        self.slots.get(usize::from(tag)).is_some_and(|slot| !slot.active)
+    }
+
     /// Operations in progress, for tests that nothing is left behind.
     pub fn ops_in_use(&self) -> usize {
         self.ops.in_use()

@@ -60,6 +60,27 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.superblocks.meta_in_use()
             ));
         }
+        self.audit_booster()
+    }
+
+    /// Checks that what is in SLC mode is the WriteBooster buffer's, and no more than it may have.
+    fn audit_booster(&self) -> Result<(), String> {
+        let mut slc = 0;
+        for (i, sb) in self.superblocks.iter() {
+            let boosted = matches!(sb.state, State::Open(Stream::Boosted) | State::Closed(Stream::Boosted));
+            let may = boosted || matches!(sb.state, State::Erasing(_));
+            if (boosted && !sb.slc) || (sb.slc && (!may || sb.next_unit > self.config.booster_units())) {
+                return Err(format!("superblock {i} is in the wrong mode: {sb:?}"));
+            }
+            slc += u32::from(sb.slc);
+        }
+        if slc != self.superblocks.slc() || slc > self.config.booster_superblocks() {
+            return Err(format!(
+                "{slc} superblocks are in SLC mode, counted as {}, of at most {}",
+                self.superblocks.slc(),
+                self.config.booster_superblocks()
+            ));
+        }
         Ok(())
     }
 

@@ -34,6 +34,7 @@ enum Why {
     Idle,
     Wear,
     Disturb,
+    Flush,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +131,11 @@ impl Collector {
         self.idle = idle;
     }
 
+    /// Whether the host is idle.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle
+    }
+
     /// A superblock was read very often.
     pub(crate) fn disturbed(&mut self, sb: u32) {
         self.disturbed.push_back(sb);
@@ -183,6 +189,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn choose_victim(&mut self) -> bool {
+        let flush = self.next_to_flush().map(|sb| (sb, Why::Flush));
+        if self.space_is_short() {
+            self.close_boosted();
+        }
         let ftl = &self.config.ftl;
         let spare = self.spare_superblocks();
         let policy = ftl.victim;
@@ -223,18 +233,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let unit = device.config.geometry.slices_per_unit();
             let pays = |&sb: &u32| {
                 let sb = device.superblocks.get(sb);
-                sb.refs.div_ceil(unit) * 4 <= sb.next_unit * 3
+                sb.slc || sb.refs.div_ceil(unit) * 4 <= sb.next_unit * 3
             };
             device.superblocks.victim(policy, device.sequence).filter(pays).map(|sb| (sb, Why::Idle))
         };
         // Wear comes before space: under pressure it would never have its turn otherwise. But it frees nothing.
-        let choice = wear(self).or(choice).or_else(|| disturbed(self)).or_else(|| idle(self));
+        let choice = wear(self).or(choice).or(flush).or_else(|| disturbed(self)).or_else(|| idle(self));
         let Some((victim, why)) = choice else { return false };
         let counter = match why {
             Why::Space => &mut self.stats.collected,
             Why::Idle => &mut self.stats.collected_idle,
             Why::Wear => &mut self.stats.levelled,
             Why::Disturb => &mut self.stats.refreshed,
+            Why::Flush => &mut self.stats.flushed,
         };
         *counter += 1;
         let c = &mut self.collector;
@@ -249,8 +260,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         c.round += 1;
         c.granted = 0;
         let sb = self.superblocks.get(victim);
-        c.freed = if why == Why::Wear {
+        c.freed = if matches!(why, Why::Wear | Why::Flush) {
             0
+        } else if sb.slc {
+            // It comes back with all its pages.
+            self.superblocks.slices() - sb.refs
         } else {
             (sb.next_unit * self.config.geometry.slices_per_unit()).saturating_sub(sb.refs)
         };
@@ -458,6 +472,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.collector.programs += 1;
             self.stats.programs += 1;
             self.stats.slices_moved += n as u64;
+            let from = self.collector.moving[usize::from(chain)].from;
+            self.stats.slices_flushed += if self.superblocks.is_slc(from) { n as u64 } else { 0 };
             self.stats.slices_padded += (unit - n) as u64;
             let op = Op { count: n as u16, index: u32::from(chain), ..Op::new(Job::MoveProgram, ppn) };
             self.begin_flash(now, op);
@@ -501,7 +517,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Something may be worth doing once the host has been idle for a while.
     pub(crate) fn arm_background(&mut self, now: Ns) {
-        if self.config.ftl.collect_idle_below > 0 {
+        if self.config.ftl.collect_idle_below > 0 || self.flushes_when_idle() {
             self.background = now + self.config.ftl.idle_after;
         }
     }

@@ -2,6 +2,7 @@
 //! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
 //! errors name the field, and whoever read the file knows its line.
 
+use crate::booster_config::WriteBoosterConfig;
 use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
@@ -131,6 +132,8 @@ pub struct DeviceConfig {
     pub lus: Vec<LuConfig>,
     /// How flash translation does its work.
     pub ftl: FtlConfig,
+    /// WriteBooster, if the device has it.
+    pub write_booster: Option<WriteBoosterConfig>,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
     /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
@@ -155,12 +158,12 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
+pub(crate) fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError { field: field.into(), message: message.into() })
 }
 
 /// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host, hot,
-/// moved, cold), and one to move data to.
+/// moved, cold), and one to move data to. One is opened for the WriteBooster buffer only while there are more.
 pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
@@ -191,6 +194,17 @@ impl DeviceConfig {
     /// Superblocks that map pages, journal and checkpoints may take.
     pub fn meta_superblocks(&self) -> u32 {
         self.map_superblocks() + self.ftl.spare_map_superblocks
+    }
+
+    /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
+    /// and checkpoints may take, and those kept erased ([`KEPT_ERASED`]).
+    pub fn data_superblocks(&self) -> u32 {
+        self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED)
+    }
+
+    /// Whether the device may begin work by itself when it has been idle for a while.
+    pub fn works_when_idle(&self) -> bool {
+        self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
     }
 
     /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's writes:
@@ -243,6 +257,7 @@ impl DeviceConfig {
         self.check_times()?;
         self.check_lus()?;
         self.check_map()?;
+        self.check_booster()?;
         match &self.hpb {
             Some(hpb) => self.check_hpb(hpb),
             None if self.lus.iter().any(|lu| lu.hpb) => {
@@ -334,6 +349,7 @@ impl DeviceConfig {
         let unit = self.geometry.slices_per_unit();
         for (field, value, least, most) in [
             ("ftl.collect_below", ftl.collect_below, 2, 1 << 16),
+            ("ftl.collect_idle_below", ftl.collect_idle_below, 0, 1 << 16),
             ("ftl.move_buffer_blocks", ftl.move_buffer_blocks, 2 * unit, 1 << 15),
             ("ftl.map_changes", ftl.map_changes, 16 * unit, 1 << 24),
             ("ftl.map_write_pages", ftl.map_write_pages, 1, 256),
@@ -354,6 +370,10 @@ impl DeviceConfig {
                 "ftl.hot_table_entries",
                 format!("is {}; it must be 0 or a power of two up to 16,777,216", ftl.hot_table_entries),
             );
+        }
+        // Idle time is looked at anew after as long; without any time between, that would never end.
+        if !(Ns(1_000)..=Ns::from_secs(1_000)).contains(&ftl.idle_after) {
+            return bad("ftl.idle_after", format!("is {}; it must be 1 us to 1000 s", ftl.idle_after));
         }
         let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
         if self.checkpoint_parts() > parts {
@@ -389,8 +409,7 @@ impl DeviceConfig {
         }
         let logical = self.logical_blocks();
         let per_superblock = u64::from(self.geometry.slices_per_superblock());
-        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
-        let data = u64::from(self.geometry.superblocks().saturating_sub(others)) * per_superblock;
+        let data = u64::from(self.data_superblocks()) * per_superblock;
         // A superblock that is collected has to free a unit at least, or nothing is gained.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
         if data < logical + least_spare {
@@ -402,6 +421,17 @@ impl DeviceConfig {
                      collect garbage need {}",
                     self.meta_superblocks(),
                     logical + least_spare
+                ),
+            );
+        }
+        let erased_when_full = KEPT_ERASED + ((data - logical) / per_superblock) as u32;
+        if ftl.collect_below > erased_when_full {
+            return bad(
+                "ftl.collect_below",
+                format!(
+                    "is {}; with all logical blocks written at most {erased_when_full} superblocks can be erased, so \
+                     collection would never rest",
+                    ftl.collect_below
                 ),
             );
         }

@@ -351,6 +351,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     slot.in_flight += 1;
                     let op = Op {
                         job: Job::BufferLoad,
+                        slc: false,
                         tag,
                         count: 1,
                         next: NO_OP,

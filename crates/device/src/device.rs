@@ -132,6 +132,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) probe: P,
     pub(crate) array_slices: u32,
     pub(crate) dies_of_slices: DiesOfSlices,
+    /// Reads are counted by superblock, or there may be superblocks in SLC mode.
+    pub(crate) looks_at_superblocks: bool,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -154,6 +156,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
+        superblocks.set_slc_units(config.booster_units());
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,
@@ -222,6 +225,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             probe,
             array_slices: g.slices(),
             dies_of_slices: g.dies_of_slices(),
+            looks_at_superblocks: ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
             map,
             mode: std::marker::PhantomData,

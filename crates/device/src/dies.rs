@@ -63,6 +63,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
+        let array = if op.slc { self.slc_time(kind) } else { array };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let die = self.dies_of_slices.die_of(op.ppn);
         let report_at_end = op.job != Job::HostRead;
@@ -110,21 +111,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let op = *self.ops.get(done.op);
         let of = self.stage_of(done.op);
         let (t, g) = (&self.config.flash, &self.config.geometry);
+        let slc = [OpKind::Read, OpKind::Program, OpKind::Erase].map(|kind| self.slc_time(kind));
+        let [read, program, erase] = if op.slc { slc } else { [t.read, t.program, t.erase] };
         let die = g.die_of(op.ppn);
         let channel = g.channel_of(die);
         let (die, channel) = (Resource::Die(die), Resource::Channel(channel));
         let from = |end: Ns, span: Ns| end.saturating_sub(span);
         match op.job {
-            Job::Erase => self.probe.stage(of, die, from(done.at, t.erase), done.at),
+            Job::Erase => self.probe.stage(of, die, from(done.at, erase), done.at),
             job if job.writes() => {
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
                 self.probe.stage(of, channel, from(done.first_stage, transfer), done.first_stage);
-                self.probe.stage(of, die, from(done.at, t.program), done.at);
+                self.probe.stage(of, die, from(done.at, program), done.at);
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead => (t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead => (t.read, self.config.spare_transfer()),
+                    Job::HostRead | Job::MoveRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::SpareRead => (read, self.config.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);

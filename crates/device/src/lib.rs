@@ -13,6 +13,8 @@
 
 mod account;
 mod audit;
+mod booster;
+mod booster_config;
 mod buffer;
 mod collect;
 mod config;
@@ -39,12 +41,13 @@ mod space;
 mod stats;
 mod write;
 
+pub use booster_config::WriteBoosterConfig;
 pub use config::{
     ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
     Verification,
 };
 pub use device::{Delays, UfsDevice};
-pub use ftl::{NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
+pub use ftl::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};

@@ -59,6 +59,8 @@ impl Job {
 pub struct Op {
     /// What it does.
     pub job: Job,
+    /// Where it goes is in SLC mode (data only).
+    pub slc: bool,
     /// The request it belongs to.
     pub tag: u8,
     /// Blocks it moves.
@@ -91,8 +93,18 @@ pub struct OpPool {
 impl OpPool {
     /// A pool of which nothing is in use.
     pub fn new() -> Self {
-        let idle =
-            Op { job: Job::Free, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn: Ppn(0), frame: 0 };
+        let idle = Op {
+            job: Job::Free,
+            slc: false,
+            tag: 0,
+            count: 0,
+            next: NO_OP,
+            life: 0,
+            index: 0,
+            lpn: 0,
+            ppn: Ppn(0),
+            frame: 0,
+        };
         let free = std::array::from_fn(|i| (SIZE - 1 - i) as OpId);
         OpPool { ops: Box::new([idle; SIZE]), free: Box::new(free), free_count: SIZE }
     }

@@ -107,8 +107,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
             journal: checkpoint.journal,
+            boosted_opened: 0,
         };
         let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
+        let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
+        found.boosted_opened = boosted;
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for (_, entry) in &checkpoint.changes {
             if let Mapping::Flash(ppn) = entry.mapping() {
@@ -155,11 +158,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             };
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
-            readers.read(self.dies_of_slices.die_of(first), if whole { What::Part } else { What::Spares });
+            let what = match whole {
+                true => What::Part,
+                false if self.superblocks.is_slc(first) => What::SlcSpares,
+                false => What::Spares,
+            };
+            readers.read(self.dies_of_slices.die_of(first), what);
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
         let ends = (open_then + opened_since) * self.config.geometry.dies();
-        readers.read_all_dies(ends, What::Spares);
+        let slc_ends = found.boosted_opened * self.config.geometry.dies();
+        readers.read_all_dies(slc_ends, What::SlcSpares);
+        readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
         recovery.end_reads += ends;
         self.durable.log = log;
         self.durable.refs = refs;
@@ -217,6 +227,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
             sb.failed |= seen.failed;
+            // It may have been erased since.
+            sb.slc &= seen.slc;
             let holds_data = matches!(sb.state, State::Open(_) | State::Closed(_));
             sb.refs = if holds_data { found.written_refs[i].max(0) as u32 } else { 0 };
             if sb.state == State::Erased && seen.next_unit > 0 && !matches!(seen.state, State::Erased) {
@@ -271,6 +283,8 @@ struct Found {
     generations: u64,
     /// Records up to this one are part of the checkpoint.
     journal: Mark,
+    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
+    boosted_opened: u32,
 }
 
 impl Found {
@@ -296,6 +310,7 @@ impl Found {
     }
 
     fn apply(&mut self, number: Mark, record: &Record) {
+        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
             // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
             // others have had their effect.
@@ -310,6 +325,7 @@ impl Found {
                 let sb = &mut self.table[superblock as usize];
                 sb.state = State::Open(stream);
                 sb.opened_at = opened_at;
+                sb.slc = stream == Stream::Boosted;
                 sb.reads = 0;
                 self.written_refs[superblock as usize] = 0;
                 self.ticks = self.ticks.max(opened_at);

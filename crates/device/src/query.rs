@@ -11,10 +11,10 @@ use readpath_proto::desc::{
     DeviceDescriptor, GeometryDescriptor, HealthDescriptor, InterconnectDescriptor, PowerDescriptor,
     RpmbUnitDescriptor, UnitDescriptor, encode_string,
 };
-use readpath_proto::hpb;
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::WLUN_RPMB;
 use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
+use readpath_proto::{booster, hpb};
 
 const SECTOR_BYTES: u64 = 512;
 
@@ -33,6 +33,22 @@ impl QueryState {
         attributes[usize::from(attribute::MAX_DATA_OUT_SIZE)] = 8;
         attributes[usize::from(attribute::MAX_NUM_OF_RTT)] = 2;
         QueryState { flags: 0, attributes }
+    }
+
+    /// Whether a flag is set.
+    #[inline]
+    pub(crate) fn is_set(&self, idn: u8) -> bool {
+        self.flags >> idn & 1 == 1
+    }
+
+    /// The value that an attribute was left with.
+    pub(crate) fn attribute(&self, idn: u8) -> u32 {
+        self.attributes[usize::from(idn)]
+    }
+
+    /// An attribute that the device itself keeps here.
+    pub(crate) fn attribute_mut(&mut self, idn: u8) -> &mut u32 {
+        &mut self.attributes[usize::from(idn)]
     }
 
     /// Bit 0 of the device information in responses.
@@ -84,6 +100,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.data_in = data;
         slot.outcome = Some(ReplyBody::Query(response));
         self.send_reply(now, tag);
+        let writes_flag = matches!(request.opcode, opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG);
+        if code == result::SUCCESS
+            && writes_flag
+            && (flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE).contains(&request.idn)
+        {
+            self.booster_flags_changed(now);
+        }
     }
 
     fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
@@ -100,7 +123,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if !readable {
                     return Err(result::NOT_READABLE);
                 }
-                Ok(self.target.query.attributes[usize::from(q.idn)])
+                match q.idn {
+                    attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
+                        Ok(self.booster_attribute(q.idn))
+                    }
+                    idn => Ok(self.target.query.attributes[usize::from(idn)]),
+                }
             }
             opcode::WRITE_ATTRIBUTE => {
                 let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
@@ -128,10 +156,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn known_flag(&self, idn: u8) -> Result<(), u8> {
         let hpb = self.config.hpb.is_some();
+        let write_booster = self.config.write_booster.is_some();
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
             // fHPBEn came with HPB 2.0.
             flag::HPB_RESET if hpb => Ok(()),
+            flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE if write_booster => Ok(()),
             _ => Err(result::INVALID_IDN),
         }
     }
@@ -145,7 +175,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.reset_hpb();
                 Ok(0)
             }
-            (flag::BACKGROUND_OPS_EN | flag::LIFE_SPAN_MODE_EN, op) => {
+            (
+                flag::BACKGROUND_OPS_EN
+                | flag::LIFE_SPAN_MODE_EN
+                | flag::WB_EN
+                | flag::WB_FLUSH_EN
+                | flag::WB_FLUSH_DURING_HIBERNATE,
+                op,
+            ) => {
                 let bit = 1 << q.idn;
                 let flags = &mut self.target.query.flags;
                 match op {
@@ -211,6 +248,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.hpb_version = hpb::VERSION_1_0;
             d.hpb_control = hpb::CONTROL_DEVICE;
         }
+        if let Some(wb) = &self.config.write_booster {
+            d.extended_features |= booster::FEATURE_WRITE_BOOSTER;
+            d.wb_preserve_user_space = 1;
+            d.wb_type = booster::BUFFER_SHARED;
+            d.wb_shared_alloc_units = wb.buffer_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
+        }
         d
     }
 
@@ -222,6 +265,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.hpb_sub_region_size = hpb.sub_region_size;
             d.hpb_number_lu = self.config.lus.iter().filter(|lu| lu.hpb).count() as u8;
             d.hpb_max_active_regions = hpb.max_active_regions;
+        }
+        if let Some(wb) = &self.config.write_booster {
+            d.wb_max_alloc_units = wb.buffer_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
+            d.wb_max_luns = self.config.lus.len() as u8;
+            d.wb_capacity_factor = wb.bits_per_cell as u8;
+            d.wb_reduction_types = booster::PRESERVE_USER_SPACE_ONLY;
+            d.wb_types = booster::SHARED_ONLY;
         }
         d
     }

@@ -210,6 +210,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.stats.map_misses += u64::from(most);
                 let id = self.ops.take(Op {
                     job: Job::HostRead,
+                    slc: false,
                     tag,
                     count: most as u16,
                     next: NO_OP,
@@ -263,7 +264,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn begin_map_load(&mut self, now: Ns, page: u32, frame: u32) {
         let ppn = self.map.directory(page).expect("only existing map pages are loaded");
         self.stats.map_loads += 1;
-        let op = Op { job: Job::MapLoad, tag: 0, count: 1, next: NO_OP, life: 0, index: 0, lpn: page, ppn, frame };
+        let op = Op {
+            job: Job::MapLoad,
+            slc: false,
+            tag: 0,
+            count: 1,
+            next: NO_OP,
+            life: 0,
+            index: 0,
+            lpn: page,
+            ppn,
+            frame,
+        };
         let id = self.ops.take(op);
         self.waiters[frame as usize] = NO_OP;
         self.work(now, self.config.firmware.flash_op, Work::Flash(id));
@@ -341,16 +353,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     fn begin_flash_read(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, ppn: Ppn, count: u16, extra: Ns) {
-        let op = Op { job: Job::HostRead, tag, count, next: NO_OP, life, index, lpn, ppn, frame: 0 };
+        let mut op = Op { job: Job::HostRead, slc: false, tag, count, next: NO_OP, life, index, lpn, ppn, frame: 0 };
         let id = self.ops.take(op);
         self.slots[usize::from(tag)].in_flight += 1;
         self.stats.data_reads += 1;
-        if self.config.ftl.read_disturb_limit > 0 && self.superblocks.note_read(ppn, self.config.ftl.read_disturb_limit)
-        {
+        if self.looks_at_superblocks {
+            op.slc = self.look_at_superblock(now, ppn);
+            self.ops.get_mut(id).slc = op.slc;
+        }
+        self.work_for_read(now, self.config.firmware.flash_op + extra, id, &op);
+    }
+
+    /// Counts a read of the superblock of `ppn`, if reads are counted; returns whether it is in SLC mode.
+    #[inline(never)]
+    fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> bool {
+        let limit = self.config.ftl.read_disturb_limit;
+        if limit > 0 && self.superblocks.note_read(ppn, limit) {
             self.collector.disturbed(self.superblocks.of(ppn));
             self.pump(now);
         }
-        self.work_for_read(now, self.config.firmware.flash_op + extra, id, &op);
+        self.superblocks.is_slc(ppn)
     }
 
     /// A page of data has left flash.

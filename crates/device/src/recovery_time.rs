@@ -37,6 +37,8 @@ impl Recovery {
 pub(crate) enum What {
     /// The spare areas of a unit.
     Spares,
+    /// The spare areas of a unit in SLC mode.
+    SlcSpares,
     /// A whole part of the meta stream, as long as a map page.
     Part,
     /// One or the other: as long as the longer of them.
@@ -72,10 +74,12 @@ impl<'a> Readers<'a> {
         let channel = &mut self.channels[self.config.geometry.channel_of(die) as usize];
         let die = &mut self.dies[die as usize];
         self.firmware = self.firmware.max(self.now) + self.config.firmware.flash_op;
+        let slc_read = self.config.write_booster.map_or(t.read, |wb| wb.slc_read);
         let (array, transfer) = match what {
             What::Spares => (t.read, self.config.spare_transfer()),
+            What::SlcSpares => (slc_read, self.config.spare_transfer()),
             What::Part => (t.map_read, t.map_transfer),
-            What::Either => (t.read.max(t.map_read), self.config.spare_transfer().max(t.map_transfer)),
+            What::Either => (t.read.max(t.map_read).max(slc_read), self.config.spare_transfer().max(t.map_transfer)),
         };
         *die = self.firmware.max(*die) + array;
         *channel = (*die).max(*channel) + transfer;
@@ -112,22 +116,30 @@ impl DeviceConfig {
 
     /// Units that recovery may have to read behind a checkpoint: those after which the next one is due, and those that
     /// are programmed until its anchor is in flash. Before its parts there is what was handed out when it became due, and
-    /// while a die programs one of them, or the anchor, every other die programs at most one unit of data.
+    /// while a die programs one of them, or the anchor, every other die programs at most one unit of data, or as many more
+    /// in SLC mode as that is faster.
     fn units_behind(&self, checkpoint_parts: u32) -> u32 {
         let unit = self.geometry.slices_per_unit();
         let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
         let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
-        self.ftl.checkpoint_after_units + 2 * handed_out + self.geometry.dies() * (parts + 1)
+        let slc_program = self.write_booster.map_or(self.flash.program, |wb| wb.slc_program);
+        let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
+        self.ftl.checkpoint_after_units + 2 * handed_out + self.geometry.dies() * (parts + 1) * meanwhile
     }
 
     /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery, when
     /// every slice programmed since the checkpoint before it may be a change.
     pub fn checkpoint_parts(&self) -> u32 {
+        const TOO_MANY: u32 = 1 << 17;
         let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
         let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;
         let mut parts = parts_with(u64::from(self.ftl.map_changes));
         loop {
-            // Longer checkpoints take longer to write, which lets more be programmed meanwhile; never as much again.
+            // Longer checkpoints take longer to write, which lets more be programmed meanwhile: less than as much again,
+            // unless there are hundreds of dies in SLC mode. Then none is long enough, and no superblock holds it.
+            if parts > TOO_MANY {
+                return parts;
+            }
             let more = parts_with(u64::from(self.ftl.map_changes) + self.changes_behind(parts));
             if more <= parts {
                 return parts;

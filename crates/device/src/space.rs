@@ -49,9 +49,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         2 + u32::from(self.superblocks.has_bad_blocks())
     }
 
+    /// Space is short with fewer spare superblocks than this.
+    pub(crate) fn short_below(&self) -> u32 {
+        self.config.ftl.collect_below.max(self.spare_for_host())
+    }
+
     /// Whether space is so short that collection has to go on beside the host's writes.
     pub(crate) fn space_is_short(&self) -> bool {
-        self.spare_superblocks() < self.config.ftl.collect_below.max(self.spare_for_host())
+        self.spare_superblocks() < self.short_below()
     }
 
     /// A unit for data of `stream`, and room for as many changes.
@@ -119,7 +124,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The flash operation of `id` begins: firmware first.
-    pub(crate) fn begin_flash(&mut self, now: Ns, op: Op) -> OpId {
+    pub(crate) fn begin_flash(&mut self, now: Ns, mut op: Op) -> OpId {
+        op.slc = self.superblocks.is_slc(op.ppn);
         self.array_writes += u32::from(op.job.writes());
         let id = self.ops.take(op);
         self.work(now, self.config.firmware.flash_op, crate::device::Work::Flash(id));
@@ -205,6 +211,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         for die in (0..g.dies()).filter(|&die| !self.superblocks.is_bad(sb, die)).collect::<Vec<_>>() {
             let ppn = Ppn(self.superblocks.first(sb).0 + die * g.slices_per_unit());
             self.stats.erases += 1;
+            self.stats.slc_erases += u64::from(self.superblocks.is_slc(ppn));
             self.begin_flash(now, Op { lpn: sb, ..Op::new(Job::Erase, ppn) });
         }
     }
@@ -266,6 +273,6 @@ pub(crate) fn flash_entry(map: &PageMap, buffer: &WriteBuffer, lpn: u32) -> Entr
 impl Op {
     /// An operation of nobody's request.
     pub(crate) fn new(job: Job, ppn: Ppn) -> Op {
-        Op { job, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
+        Op { job, slc: false, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
     }
 }

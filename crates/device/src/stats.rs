@@ -45,8 +45,12 @@ counters! {
     programs,
     /// Slices programmed with data from the host.
     slices_programmed,
+    /// Of those, into the WriteBooster buffer.
+    slices_boosted,
     /// Slices programmed with data that was moved.
     slices_moved,
+    /// Of those, out of the WriteBooster buffer, by a flush or because space was short.
+    slices_flushed,
     /// Slices programmed as padding of a page that could not wait.
     slices_padded,
     /// Map pages programmed.
@@ -59,6 +63,8 @@ counters! {
     checkpoints,
     /// Blocks erased (one per die and superblock).
     erases,
+    /// Of those, in SLC mode.
+    slc_erases,
     /// Units whose spare areas were read to find out what is in a superblock.
     spare_reads,
     /// Map pages read to find out what is current in a superblock.
@@ -75,6 +81,8 @@ counters! {
     levelled,
     /// Superblocks emptied because they were read very often.
     refreshed,
+    /// Superblocks emptied to flush the WriteBooster buffer.
+    flushed,
     /// Programs that failed.
     program_failures,
     /// Erases that failed.

@@ -8,7 +8,7 @@ use crate::ftl::{Entry, Logged, Mapping, Record, Stream};
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, Op};
 use crate::probe::Probe;
-use crate::space::{Purpose, Stall};
+use crate::space::Stall;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{FLAG_FUA, Sense};
@@ -152,7 +152,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     && self.buffer.filled(hot) > 0
                     && self.buffer.filled(!hot) < unit as usize)
             {
-                let ppn = match self.unit_for(stream, Purpose::Host) {
+                let ppn = match self.unit_for_host(stream) {
                     Ok(ppn) => ppn,
                     Err(cause) => {
                         stall = Some(cause);
@@ -162,6 +162,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let (first, count) = self.buffer.take_for_program(hot, unit, self.journal.durable());
                 self.stats.programs += 1;
                 self.stats.slices_programmed += u64::from(count);
+                self.stats.slices_boosted += if self.superblocks.is_slc(ppn) { u64::from(count) } else { 0 };
                 self.stats.slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
                 self.begin_flash(now, op);

@@ -39,9 +39,11 @@ pub struct HostConfig {
     pub max_transfer_blocks: u16,
     /// HPB, if it is to be used.
     pub hpb: Option<HpbOptions>,
+    /// Whether WriteBooster is switched on if the device has it.
+    pub write_booster: bool,
 }
 
 impl HostConfig {
-    /// Linux's limits: 32 slots, 128 segments of 4 KiB.
-    pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None };
+    /// Linux's limits, 32 slots and 128 segments of 4 KiB, and its use of WriteBooster.
+    pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None, write_booster: true };
 }

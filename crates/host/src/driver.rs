@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block requests to commands and back: tags, splitting, READ to HPB READ, map loads, and what to do about errors.
 
+use crate::booster;
 use crate::config::HostConfig;
 use crate::hpb::{HostMemory, HpbCounters, HpbLu};
 use crate::probe::{Probe, ProbeError};
@@ -88,6 +89,8 @@ enum Use {
     Map,
     /// A step of the probe.
     Probe,
+    /// WriteBooster is being switched on again, in this step.
+    Booster(u8),
 }
 
 /// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
@@ -157,6 +160,8 @@ pub struct Driver {
     units: Vec<Option<Unit>>,
     probe: Option<Probe>,
     failed: Option<ProbeError>,
+    /// The probe has switched WriteBooster on.
+    booster: bool,
     /// Those from `config.slots` on are never used.
     tags: Box<[TagState; MAX_SLOTS]>,
     free_tags: Vec<u8>,
@@ -181,6 +186,7 @@ impl Driver {
             units: Vec::new(),
             probe: None,
             failed: None,
+            booster: false,
             tags: Box::new([TagState::FREE; MAX_SLOTS]),
             // The last slot is kept for queries.
             free_tags: (0..slots - 1).rev().collect(),
@@ -196,7 +202,7 @@ impl Driver {
 
     /// Begins to find out what the device is. Block requests may be submitted when [`Driver::is_ready`].
     pub fn start(&mut self) {
-        self.probe = Some(Probe::new(self.config.hpb));
+        self.probe = Some(Probe::new(&self.config));
         self.step_probe();
     }
 
@@ -264,6 +270,7 @@ impl Driver {
                 RequestBody::Command(Command { expected_bytes, cdb })
             }
             Use::Probe => self.probe.as_ref()?.request()?,
+            Use::Booster(step) => booster::request(step)?,
             Use::Free => return None,
         };
         Some(Request { lun, tag, body })
@@ -326,6 +333,11 @@ impl Driver {
             Use::Free => return false,
             Use::Probe => {
                 self.on_probe_reply(reply, data_in);
+                return false;
+            }
+            Use::Booster(step) => {
+                self.tags[usize::from(reply.tag)].used = Use::Free;
+                self.ask_booster(step + 1);
                 return false;
             }
             Use::Map => {
@@ -401,6 +413,9 @@ impl Driver {
         }
         for item in again.into_iter().rev() {
             self.waiting.push_front(item);
+        }
+        if self.booster {
+            self.ask_booster(0);
         }
         self.send_waiting();
     }
@@ -607,6 +622,15 @@ impl Driver {
         }
     }
 
+    /// Goes on with switching WriteBooster on.
+    fn ask_booster(&mut self, step: u8) {
+        if booster::request(step).is_some() {
+            let tag = self.config.slots - 1;
+            self.tags[usize::from(tag)].used = Use::Booster(step);
+            self.out.push_back(tag);
+        }
+    }
+
     fn step_probe(&mut self) {
         let Some(probe) = &self.probe else { return };
         match probe.request() {
@@ -617,6 +641,7 @@ impl Driver {
             }
             None => {
                 let probe = self.probe.take().expect("seen above");
+                self.booster = probe.booster;
                 for (lun, blocks, hpb) in probe.units {
                     let lun = usize::from(lun);
                     if self.units.len() <= lun {

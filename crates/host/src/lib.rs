@@ -10,6 +10,7 @@
 //! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
 //! it; it decides only from what a host has seen.
 
+mod booster;
 mod config;
 mod driver;
 mod hpb;

@@ -3,7 +3,8 @@
 //! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps that
 //! only concern power and speed of a physical link.
 
-use crate::config::HpbOptions;
+use crate::booster;
+use crate::config::{HostConfig, HpbOptions};
 use crate::hpb::HpbLu;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::hpb::{self, HpbGeometry, HpbGeometryError};
@@ -39,6 +40,8 @@ enum Step {
     Device,
     MaxSingleCommand,
     HpbEnabled,
+    BoosterLifeTime,
+    SetBooster(u8),
     ResetHpb,
     ReportLuns,
     Unit(u8),
@@ -53,21 +56,26 @@ const POLLS: u32 = 10;
 pub struct Probe {
     step: Step,
     options: Option<HpbOptions>,
+    wants_booster: bool,
     polls: u32,
     geometry: GeometryDescriptor,
     device: DeviceDescriptor,
     hpb: bool,
     max_blocks: u8,
     luns: Vec<u8>,
+    /// WriteBooster is on.
+    pub booster: bool,
     /// Units found: LUN, blocks, HPB.
     pub units: Vec<(u8, u32, Option<HpbLu>)>,
 }
 
 impl Probe {
-    pub fn new(options: Option<HpbOptions>) -> Self {
+    pub fn new(config: &HostConfig) -> Self {
         Probe {
             step: Step::NopOut,
-            options,
+            options: config.hpb,
+            wants_booster: config.write_booster,
+            booster: false,
             polls: 0,
             geometry: GeometryDescriptor::default(),
             device: DeviceDescriptor::default(),
@@ -89,6 +97,8 @@ impl Probe {
             Step::Device => read_descriptor(descriptor::DEVICE, 0),
             Step::MaxSingleCommand => query(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0, 0),
             Step::HpbEnabled => query(opcode::READ_FLAG, flag::HPB_EN, 0, 0),
+            Step::BoosterLifeTime => query(opcode::READ_ATTRIBUTE, attribute::WB_LIFE_TIME_EST, 0, 0),
+            Step::SetBooster(i) => return booster::request(i),
             Step::ResetHpb => query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0),
             Step::ReportLuns => {
                 let cdb = Cdb::ReportLuns { select: 0, alloc: 4096 };
@@ -125,7 +135,19 @@ impl Probe {
             }
             (Step::HpbEnabled, ReplyBody::Query(q)) => {
                 self.hpb = q.result == result::SUCCESS && q.value & 1 == 1;
-                if self.hpb { Step::ResetHpb } else { Step::ReportLuns }
+                self.after_hpb()
+            }
+            // As Linux: without an answer, no WriteBooster.
+            (Step::BoosterLifeTime, ReplyBody::Query(q)) => {
+                self.booster = q.result == result::SUCCESS && booster::is_alive(q.value);
+                if self.booster { Step::SetBooster(0) } else { self.after_booster() }
+            }
+            (Step::SetBooster(i), ReplyBody::Query(_)) => {
+                if booster::request(i + 1).is_some() {
+                    Step::SetBooster(i + 1)
+                } else {
+                    self.after_booster()
+                }
             }
             (Step::ResetHpb, ReplyBody::Query(_)) => Step::ReportLuns,
             (Step::ReportLuns, ReplyBody::Response(r)) if r.status == Status::Good => {
@@ -156,6 +178,8 @@ impl Probe {
                     Step::SetDeviceInit | Step::PollDeviceInit => "fDeviceInit",
                     Step::Geometry => "READ DESCRIPTOR geometry",
                     Step::Device => "READ DESCRIPTOR device",
+                    Step::BoosterLifeTime => "bWriteBoosterBufferLifeTimeEst",
+                    Step::SetBooster(_) => "WriteBooster flags",
                     Step::ReportLuns => "REPORT LUNS",
                     _ => "READ DESCRIPTOR unit",
                 };
@@ -185,16 +209,30 @@ impl Probe {
         let offered = d.spec_version >= 0x0310 && d.ufs_features & hpb::FEATURE_HPB != 0;
         self.polls = 0;
         if self.options.is_none() || !described || !offered || d.hpb_control == hpb::CONTROL_HOST {
-            return Step::ReportLuns;
+            return self.after_hpb();
         }
         match d.hpb_version {
             hpb::VERSION_1_0 => {
                 self.hpb = true;
-                Step::ResetHpb
+                self.after_hpb()
             }
             hpb::VERSION_2_0 => Step::MaxSingleCommand,
-            _ => Step::ReportLuns,
+            _ => self.after_hpb(),
         }
+    }
+
+    /// It is known whether there is HPB.
+    fn after_hpb(&self) -> Step {
+        if self.wants_booster && booster::is_offered(&self.device) {
+            Step::BoosterLifeTime
+        } else {
+            self.after_booster()
+        }
+    }
+
+    /// WriteBooster is on, or will not be.
+    fn after_booster(&self) -> Step {
+        if self.hpb { Step::ResetHpb } else { Step::ReportLuns }
     }
 
     fn next_unit(&self, i: u8) -> Step {

@@ -231,8 +231,14 @@ descriptor! {
         0x40 hpb_version: u16 = 0,
         /// bHPBControl: 0 host control mode, 1 device control mode.
         0x42 hpb_control: u8 = 0,
-        /// dExtendedUFSFeaturesSupport; bit 7 = HPB.
+        /// dExtendedUFSFeaturesSupport; bit 7 = HPB, bit 8 = WriteBooster ([`crate::booster::FEATURE_WRITE_BOOSTER`]).
         0x4F extended_features: u32 = 0,
+        /// bWriteBoosterBufferPreserveUserSpaceEn: 1 = the buffer takes no space from the logical units.
+        0x53 wb_preserve_user_space: u8 = 0,
+        /// bWriteBoosterBufferType ([`crate::booster::BUFFER_SHARED`]).
+        0x54 wb_type: u8 = 0,
+        /// dNumSharedWriteBoosterBufferAllocUnits: size of the shared buffer in allocation units.
+        0x55 wb_shared_alloc_units: u32 = 0,
     }
     // bUD0BaseOffset and bUDConfigPLength of the configuration descriptor.
     fixed { 0x1A = 0x16, 0x1B = 0x1A }
@@ -271,6 +277,16 @@ descriptor! {
         0x4A hpb_sub_region_size: u8 = 0,
         /// wDeviceMaxActiveHPBRegions: most active regions of the device; 0 = no HPB.
         0x4B hpb_max_active_regions: u16 = 0,
+        /// dWriteBoosterBufferMaxNAllocUnits: largest buffer of the device in allocation units.
+        0x4F wb_max_alloc_units: u32 = 0,
+        /// bDeviceMaxWriteBoosterLUs.
+        0x53 wb_max_luns: u8 = 0,
+        /// bWriteBoosterBufferCapAdjFac: bits of a cell outside the buffer.
+        0x54 wb_capacity_factor: u8 = 0,
+        /// bSupportedWriteBoosterBufferUserSpaceReductionTypes: 0 reduction, 1 preservation, 2 either.
+        0x55 wb_reduction_types: u8 = 0,
+        /// bSupportedWriteBoosterBufferTypes: 0 for one logical unit, 1 shared, 2 either.
+        0x56 wb_types: u8 = 0,
     }
     // bRPMB_ReadWriteSize: 64 frames.
     fixed { 0x17 = 0x40 }

@@ -4,7 +4,7 @@
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
 use crate::measure::{GroupStats, KindStats};
-use readpath_device::{DeviceStats, Wear};
+use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
@@ -118,8 +118,7 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     // Device and host count for the whole phase.
     if let Some(first) = groups.first().filter(|_| phase.device.slices_written > 0) {
         let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
-        let slices_per_unit = run.plan.setup.preset.device.geometry.slices_per_unit();
-        for (metric, unit, value) in write_metrics(&phase.device, slices_per_unit) {
+        for (metric, unit, value) in write_metrics(&phase.device, &run.plan.setup.preset.device) {
             add(&case, metric.into(), unit, value)?;
         }
         for (metric, unit, value) in wear_metrics(&phase.wear) {
@@ -151,10 +150,10 @@ fn whole_phase(run: &CaseRun, phase: &PhaseOutput) -> String {
 }
 
 /// What the device did for the writes of a phase: metric, unit, value. The first ratio counts data, moved data included,
-/// for each block that was programmed for the host; the second counts all programs for each block that it wrote. The
-/// counts behind it are what programs are made of.
-pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(&'static str, &'static str, f64)> {
-    let programmed = (device.programs * u64::from(slices_per_unit)) as f64;
+/// for each block that was programmed for the host; the second counts all programs for each block that it wrote. Both count
+/// what a flush of the WriteBooster buffer moves. The counts behind it are what programs are made of.
+pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<(&'static str, &'static str, f64)> {
+    let programmed = (device.programs * u64::from(config.geometry.slices_per_unit())) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
     let mut metrics = Vec::new();
     if let Some(ratio) = device.write_amplification() {
@@ -177,6 +176,14 @@ pub(crate) fn write_metrics(device: &DeviceStats, slices_per_unit: u32) -> Vec<(
         ("stall_checkpoint", "ms", ms(device.stall_checkpoint_ns)),
         ("stall_flash", "ms", ms(device.stall_flash_ns)),
     ]);
+    if config.write_booster.is_some() {
+        metrics.extend([
+            ("slices_boosted", "", device.slices_boosted as f64),
+            ("slices_flushed", "", device.slices_flushed as f64),
+            ("superblocks_flushed", "", device.flushed as f64),
+            ("slc_erases", "", device.slc_erases as f64),
+        ]);
+    }
     metrics
 }
 

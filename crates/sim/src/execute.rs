@@ -187,6 +187,10 @@ fn in_stack<S: DieSched, P: Probe>(
             }
             Err(error) => return Err(error.into()),
         };
+        if i + 1 == planned {
+            // The work that is left behind counts for the last phase.
+            Runner::settle(stack)?;
+        }
         ios += stats.ios;
         phases.push(PhaseOutput {
             stats,

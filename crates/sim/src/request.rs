@@ -37,6 +37,12 @@ impl<T: Copy> Flights<T> {
         }
     }
 
+    /// Whether nothing is in flight.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
     #[inline(always)]
     pub fn get(&self, cookie: u32) -> T {
         self.places[cookie as usize]

@@ -148,6 +148,7 @@ impl Runner {
         let start = self.now;
         let mut jobs: Vec<Running> = phase.jobs.iter_mut().map(|job| Running::new(job, start)).collect();
         let mut ios = 0;
+        let works_when_idle = stack.device.config().works_when_idle();
         self.timers.clear();
         for (i, job) in jobs.iter_mut().enumerate() {
             self.fill(stack, job, i as u32, start);
@@ -168,6 +169,10 @@ impl Runner {
                 }
             }
             let timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
+            if works_when_idle && timer == Ns::NEVER && self.in_flight.is_empty() {
+                // What the device does from here on takes its time, and the next phase does not wait for it.
+                break;
+            }
             let next = stack.advance_to_reply(timer);
             if next == Ns::NEVER {
                 break;
@@ -197,6 +202,18 @@ impl Runner {
         observer.progress(ios, self.now);
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
+    }
+
+    /// Lets the device end what it does by itself: nothing is submitted any more.
+    pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>) -> Result<(), RunError> {
+        while stack.next_deadline() != Ns::NEVER {
+            let now = stack.next_deadline();
+            if now > LATEST {
+                return Err(RunError::TooLong { limit: LATEST });
+            }
+            stack.advance(now);
+        }
+        Ok(())
     }
 
     /// Submits as much as the job may have outstanding now.

@@ -115,7 +115,7 @@ fn one_die() -> DeviceConfig {
 fn mean_wait(rho: f64, n: u64) -> f64 {
     let c = one_die();
     let service = c.flash.read.0;
-    let host = HostConfig { slots: 64, max_transfer_blocks: 1, hpb: None };
+    let host = HostConfig { slots: 64, max_transfer_blocks: 1, ..HostConfig::LINUX };
     let mut stack: Stack<Lean, NoData, (), Typed> =
         Stack::new(&c, host, Default::default(), NoData, (), Typed).expect("a possible device");
     stack.precondition(0, 0, 1024, Layout::Sequential, 1).expect("room");

@@ -67,6 +67,10 @@ fn draw(seed: u64) -> DeviceConfig {
     config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
     config.ftl.wear_least_erases = 1 + rng.below(3) as u32;
     common::give_little_room(&mut config, 1 + rng.below(4) as u32);
+    if seed % 2 == 1 {
+        config.ftl.idle_after = Ns(200_000);
+        common::any_booster(&mut config, rng);
+    }
     config
 }
 
@@ -110,6 +114,9 @@ impl Load {
             stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
             self.outstanding += 1;
             self.left -= 1;
+        }
+        if stack.device.config().write_booster.is_some() && self.rng.below(100) == 0 {
+            common::toggle_booster(stack, *now, &mut self.rng);
         }
         if stack.next_deadline() == Ns::NEVER {
             assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
@@ -195,19 +202,21 @@ fn check<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, what: &str) {
 
 /// How many of the events of the script lead to a wrong read, or to a state that does not add up, when the power goes
 /// after them.
-fn cut_everywhere(without: Without, stop_at_first: bool) -> (u32, u32) {
-    let config = device(without);
+fn cut_everywhere(config: &DeviceConfig, stop_at_first: bool) -> (u32, u32) {
     let seed = 77;
     let (mut bad, mut event) = (0, 0);
     loop {
-        let (mut stack, mut now) = new_stack::<Lean>(&config);
+        let (mut stack, mut now) = new_stack::<Lean>(config);
         let mut load = Load::new(seed, 500);
         for _ in 0..event {
             load.step(&mut stack, &mut now);
         }
         if !load.step(&mut stack, &mut now) {
             let s = stack.device.stats();
-            assert!(s.collected > 10 && s.checkpoints > 5 && s.map_writes > 20 && s.journal_writes > 20, "{s:?}");
+            assert!(
+                s.collected + s.flushed > 10 && s.checkpoints > 5 && s.map_writes > 20 && s.journal_writes > 20,
+                "{s:?}"
+            );
             return (bad, event);
         }
         cycle(&mut stack, &mut now, event % 3);
@@ -221,25 +230,34 @@ fn cut_everywhere(without: Without, stop_at_first: bool) -> (u32, u32) {
 
 #[test]
 fn a_cut_at_every_event() {
-    let (bad, events) = cut_everywhere(Without::NOTHING, true);
+    let (bad, events) = cut_everywhere(&device(Without::NOTHING), true);
+    assert!(bad == 0 && events > 2_000, "{bad} of {events}");
+}
+
+#[test]
+fn a_cut_at_every_event_with_write_booster() {
+    let mut config = device(Without::NOTHING);
+    config.ftl.idle_after = Ns(200_000);
+    common::any_booster(&mut config, &mut Prng::new(3));
+    let (bad, events) = cut_everywhere(&config, true);
     assert!(bad == 0 && events > 2_000, "{bad} of {events}");
 }
 
 #[test]
 fn without_the_journal_blocks_are_wrong() {
-    let (bad, event) = cut_everywhere(Without { journal: true, ..Without::NOTHING }, true);
+    let (bad, event) = cut_everywhere(&device(Without { journal: true, ..Without::NOTHING }), true);
     assert!(bad > 0, "{event}");
 }
 
 #[test]
 fn without_the_check_of_spare_areas_blocks_are_wrong() {
-    let (bad, event) = cut_everywhere(Without { spare_check: true, ..Without::NOTHING }, true);
+    let (bad, event) = cut_everywhere(&device(Without { spare_check: true, ..Without::NOTHING }), true);
     assert!(bad > 0, "{event}");
 }
 
 #[test]
 fn without_the_order_of_checkpoints_blocks_are_wrong() {
-    let (bad, event) = cut_everywhere(Without { checkpoint_order: true, ..Without::NOTHING }, true);
+    let (bad, event) = cut_everywhere(&device(Without { checkpoint_order: true, ..Without::NOTHING }), true);
     assert!(bad > 0, "{event}");
 }
 

@@ -144,6 +144,10 @@ impl Options {
         let faults = config.ftl.faults.program_failures_ppm + config.ftl.faults.erase_failures_ppm;
         let more = 1 + rng.below(8) as u32 + if faults > 0 { 200 } else { 0 };
         common::give_little_room(&mut config, more);
+        let booster = &mut Prng::stream(seed, "booster", 0);
+        if booster.below(2) == 0 {
+            common::any_booster(&mut config, booster);
+        }
         let hpb = HpbOptions {
             order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
             strict_linux: rng.below(4) == 0,
@@ -154,6 +158,7 @@ impl Options {
             slots: one_of(rng, &[2, 3, 8, 32, 64]),
             max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),
             hpb: (rng.below(16) > 0).then_some(hpb),
+            write_booster: true,
         };
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
@@ -404,6 +409,8 @@ struct Met {
     erases: u64,
     collected: u64,
     levelled: u64,
+    boosted: u64,
+    flushed: u64,
     map_writes: u64,
     checkpoints: u64,
     recommended: u64,
@@ -428,6 +435,8 @@ impl Met {
         self.erases += s.erases;
         self.collected += s.collected;
         self.levelled += s.levelled;
+        self.boosted += s.slices_boosted;
+        self.flushed += s.flushed;
         self.map_writes += s.map_writes;
         self.checkpoints += s.checkpoints;
         self.recommended += s.recommended_active;
@@ -445,7 +454,7 @@ impl Met {
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
         let host = [resets, cuts, recommended, evicted, refused, load_errors];
         let translation = [collected, levelled, map_writes, checkpoints];
-        device.iter().chain(&host).chain(&translation).all(|&n| n > 50)
+        device.iter().chain(&host).chain(&translation).chain(&[self.boosted, self.flushed]).all(|&n| n > 50)
     }
 }
 
@@ -464,7 +473,11 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let power = &mut Prng::stream(o.seed, "cuts", 0);
     let mut flights = InFlight { flights: Vec::new(), free: Vec::new(), outstanding: 0 };
     let (mut sent, mut steps) = (0, 0u64);
+    let toggles = &mut Prng::stream(o.seed, "toggles", 0);
     while sent < o.ops {
+        if o.config.write_booster.is_some() && o.host.slots < 64 && toggles.below(1000) == 0 {
+            common::toggle_booster(&mut stack, now, toggles);
+        }
         // Now and then everything ends before more is sent.
         if rng.below(2000) == 0 {
             now = flights.drain(&mut stack, now);
@@ -584,6 +597,7 @@ fn an_honest_host_needs_no_verification() {
         o.cuts_per_million = 0;
         o.config.ftl.collect_idle_below = 0;
         o.config.ftl.faults = FaultConfig::NONE;
+        o.config.write_booster = None;
         try_out::<Lean>(&o, &mut met);
     }
     assert!(met.hits > 100_000 && met.resets > 1_000, "{met:?}");
@@ -597,7 +611,7 @@ fn many_long_scattered_reads() {
     config.map_cache_bytes = 4096;
     let o = Options {
         config,
-        host: HostConfig { slots: 64, max_transfer_blocks: 1024, hpb: None },
+        host: HostConfig { slots: 64, max_transfer_blocks: 1024, ..HostConfig::LINUX },
         encoded: false,
         depth: 63,
         writes: 100,

@@ -24,6 +24,8 @@ pub enum Stream {
     Host,
     /// Data from the host that was overwritten not long ago.
     Hot,
+    /// Data from the host in the WriteBooster buffer: in SLC mode.
+    Boosted,
     /// Data that garbage collection moved.
     Moved,
     /// Map pages, journal and checkpoints.
@@ -34,9 +36,10 @@ pub enum Stream {
 
 impl Stream {
     /// How many there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All of them.
-    pub const ALL: [Stream; Stream::COUNT] = [Stream::Host, Stream::Hot, Stream::Moved, Stream::Meta, Stream::Cold];
+    pub const ALL: [Stream; Stream::COUNT] =
+        [Stream::Host, Stream::Hot, Stream::Boosted, Stream::Moved, Stream::Meta, Stream::Cold];
 
     /// Number from 0 on.
     #[inline]
@@ -86,6 +89,8 @@ pub struct Superblock {
     pub bad_dies: u32,
     /// A program in it failed: it is to be emptied soon.
     pub failed: bool,
+    /// It was written in SLC mode and has not been erased since.
+    pub slc: bool,
 }
 
 impl Superblock {
@@ -103,6 +108,7 @@ impl Superblock {
         reads: 0,
         bad_dies: 0,
         failed: false,
+        slc: false,
     };
 
     /// Whether it holds data that could be moved now.
@@ -129,6 +135,13 @@ pub struct Superblocks {
     slices_per_unit: u32,
     units: u32,
     dies: u32,
+    /// Units of a superblock in SLC mode.
+    slc_units: u32,
+    /// Superblocks in SLC mode, those being erased included; and those of them that are closed.
+    slc: u32,
+    slc_closed: u32,
+    /// Superblocks in SLC mode that were ever erased. Blocks carry their counts, so a power cut leaves it.
+    slc_erases: u64,
 }
 
 /// Superblocks that hold anchors, at the start of the array.
@@ -154,7 +167,52 @@ impl Superblocks {
             slices_per_unit: geometry.slices_per_unit(),
             units: geometry.units_per_superblock(),
             dies: geometry.dies(),
+            slc_units: 0,
+            slc: 0,
+            slc_closed: 0,
+            slc_erases: 0,
         }
+    }
+
+    /// Says how many units a superblock of [`Stream::Boosted`] has.
+    pub fn set_slc_units(&mut self, units: u32) {
+        self.slc_units = units;
+    }
+
+    /// Superblocks in SLC mode, those being erased included.
+    #[inline]
+    pub fn slc(&self) -> u32 {
+        self.slc
+    }
+
+    /// Erases of superblocks in SLC mode.
+    pub fn slc_erases(&self) -> u64 {
+        self.slc_erases
+    }
+
+    /// Whether the superblock of `ppn` is in SLC mode.
+    #[inline]
+    pub fn is_slc(&self, ppn: Ppn) -> bool {
+        self.slc > 0 && self.table[self.of(ppn) as usize].slc
+    }
+
+    /// Whether a stream has an open superblock in which nothing was written.
+    pub fn is_blank(&self, stream: Stream) -> bool {
+        self.open_of(stream).is_some_and(|sb| self.table[sb as usize].next_unit == 0)
+    }
+
+    /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
+    pub fn oldest_boosted(&self) -> Option<u32> {
+        if self.slc_closed == 0 {
+            return None;
+        }
+        let boosted = self.iter().filter(|(_, sb)| sb.state == State::Closed(Stream::Boosted) && sb.is_movable());
+        boosted.min_by_key(|&(i, sb)| (sb.opened_at, i)).map(|(i, _)| i)
+    }
+
+    /// Units of `sb` as it is written now.
+    fn units_of(&self, sb: u32) -> u32 {
+        if self.table[sb as usize].slc { self.slc_units } else { self.units }
     }
 
     /// The superblock of a slice.
@@ -220,6 +278,8 @@ impl Superblocks {
         slot.next_unit = 0;
         slot.opened_at = now;
         slot.reads = 0;
+        slot.slc = stream == Stream::Boosted;
+        self.slc += u32::from(stream == Stream::Boosted);
         self.skip_bad(sb);
         self.open[stream.index()] = Some(sb);
         self.meta_in_use += u32::from(stream == Stream::Meta);
@@ -230,12 +290,12 @@ impl Superblocks {
     pub fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
         let unit = self.table[sb as usize].next_unit;
-        debug_assert!(unit < self.units && !self.is_bad(sb, unit % self.dies));
+        debug_assert!(unit < self.units_of(sb) && !self.is_bad(sb, unit % self.dies));
         let slot = &mut self.table[sb as usize];
         slot.in_flight += 1;
         slot.next_unit = unit + 1;
         self.skip_bad(sb);
-        if self.table[sb as usize].next_unit == self.units {
+        if self.table[sb as usize].next_unit == self.units_of(sb) {
             self.close(stream, now);
         }
         Some(Ppn(sb * self.slices() + unit * self.slices_per_unit))
@@ -244,16 +304,16 @@ impl Superblocks {
     /// Units left in the open superblock of a stream.
     pub fn units_left(&self, stream: Stream) -> u32 {
         let Some(sb) = self.open[stream.index()] else { return 0 };
-        let next = self.table[sb as usize].next_unit;
+        let (next, units) = (self.table[sb as usize].next_unit, self.units_of(sb));
         if self.table[sb as usize].bad_dies == 0 {
-            self.units - next
+            units - next
         } else {
-            (next..self.units).filter(|u| !self.is_bad(sb, u % self.dies)).count() as u32
+            (next..units).filter(|u| !self.is_bad(sb, u % self.dies)).count() as u32
         }
     }
 
     fn skip_bad(&mut self, sb: u32) {
-        while self.table[sb as usize].next_unit < self.units
+        while self.table[sb as usize].next_unit < self.units_of(sb)
             && self.is_bad(sb, self.table[sb as usize].next_unit % self.dies)
         {
             self.table[sb as usize].next_unit += 1;
@@ -266,6 +326,7 @@ impl Superblocks {
             let slot = &mut self.table[sb as usize];
             slot.state = State::Closed(stream);
             slot.closed_at = now;
+            self.slc_closed += u32::from(stream == Stream::Boosted);
         }
     }
 
@@ -352,6 +413,7 @@ impl Superblocks {
         let slot = &mut self.table[sb as usize];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         self.meta_in_use -= u32::from(slot.state == State::Closed(Stream::Meta));
+        self.slc_closed -= u32::from(slot.state == State::Closed(Stream::Boosted));
         let good = self.dies - slot.bad_dies;
         slot.state = State::Erasing(good);
         slot.refs = 0;
@@ -372,8 +434,10 @@ impl Superblocks {
             // All its blocks are bad.
             self.failed -= u32::from(std::mem::take(&mut slot.failed));
             slot.state = State::Retired;
+            self.slc -= u32::from(std::mem::take(&mut slot.slc));
         } else {
             slot.erases += 1;
+            self.slc_erases += u64::from(slot.slc);
         }
         Some(sb)
     }
@@ -397,6 +461,7 @@ impl Superblocks {
         }
         let slot = &mut self.table[sb as usize];
         self.failed -= u32::from(std::mem::take(&mut slot.failed));
+        self.slc -= u32::from(std::mem::take(&mut slot.slc));
         slot.next_unit = 0;
         if slot.bad_dies * 2 > self.dies {
             slot.state = State::Retired;
@@ -457,6 +522,7 @@ impl Superblocks {
         self.to_erase.clear();
         self.meta_in_use = 0;
         self.wear_band = WearBand::NONE;
+        (self.slc, self.slc_closed) = (0, 0);
         self.failed = self.table.iter().filter(|sb| sb.failed).count() as u32;
         for i in 0..self.table.len() as u32 {
             let bad = (0..self.dies).filter(|die| self.bad.contains((i * self.dies + die) as usize)).count() as u32;
@@ -464,13 +530,17 @@ impl Superblocks {
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if let State::Open(stream) = slot.state {
-                if slot.next_unit == self.units || slot.failed {
+                let units = if slot.slc { self.slc_units } else { self.units };
+                if slot.next_unit == units || slot.failed {
                     slot.state = State::Closed(stream);
                     slot.closed_at = now;
                 } else {
                     self.open[stream.index()] = Some(i);
                 }
             }
+            slot.slc &= !matches!(slot.state, State::Erased | State::Retired);
+            self.slc += u32::from(slot.slc);
+            self.slc_closed += u32::from(slot.state == State::Closed(Stream::Boosted));
             match slot.state {
                 State::Erased => {
                     slot.next_unit = 0;

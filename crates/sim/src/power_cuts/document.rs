@@ -89,7 +89,7 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
         add("hpb_resets_announced", "", run.device.resets_announced as f64)?;
     }
     if run.device.programs > 0 {
-        for (metric, unit, value) in write_metrics(&run.device, plan.setup.preset.device.geometry.slices_per_unit()) {
+        for (metric, unit, value) in write_metrics(&run.device, &plan.setup.preset.device) {
             add(metric, unit, value)?;
         }
     }

@@ -109,7 +109,7 @@ fn rows(
     add("device_map_memory", "bytes", map_sram as f64)?;
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 {
-        for (metric, unit, value) in write_metrics(device, variant.preset.device.geometry.slices_per_unit()) {
+        for (metric, unit, value) in write_metrics(device, &variant.preset.device) {
             add(metric, unit, value)?;
         }
         for (metric, unit, value) in wear_metrics(&output.wear) {

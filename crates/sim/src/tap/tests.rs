@@ -51,6 +51,7 @@ fn device() -> DeviceConfig {
         queue_depth: 32,
         lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
         ftl: FtlConfig::DEFAULT,
+        write_booster: None,
         hpb: Some(HpbConfig {
             region_size: 15,
             sub_region_size: 15,

@@ -5,11 +5,12 @@
 
 use readpath_device::{
     Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig, Probe, UfsDevice,
-    Verification,
+    Verification, WriteBoosterConfig,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
-use readpath_kit::Ns;
+use readpath_kit::{Ns, Prng};
+use readpath_proto::query::{flag, opcode};
 use readpath_proto::typed::{Cdb, Command, QueryRequest, Reply, Request, RequestBody};
 use readpath_sim::{PhaseStats, Runner};
 use readpath_stack::{Encoded, Payload, Stack, Wire, WireError};
@@ -75,6 +76,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
         queue_depth: 32,
         lus: vec![lu(blocks)],
         ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
+        write_booster: None,
         hpb: Some(HPB),
         entry_key: [0x5EED, 0xC0FFEE],
     };
@@ -87,6 +89,39 @@ pub fn give_room(config: &mut DeviceConfig) {
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
     config.geometry.blocks_per_plane += config.meta_superblocks();
     make_checkpoints_fit(config);
+}
+
+/// A WriteBooster buffer of any size that the device can have, with cells of two to four bits.
+pub fn any_booster(config: &mut DeviceConfig, rng: &mut Prng) {
+    let bits_per_cell = 2 + rng.below(3) as u32;
+    let booster = WriteBoosterConfig {
+        buffer_blocks: 1,
+        bits_per_cell,
+        slc_read: Ns(20_011),
+        slc_program: Ns(75_013),
+        slc_erase: Ns(900_007),
+        life_erases: if rng.below(8) == 0 { 20 } else { 1_000_000 },
+    };
+    config.write_booster = Some(booster);
+    let superblocks = 1 + rng.below(u64::from(config.data_superblocks())) as u32;
+    let buffer_blocks = superblocks * config.booster_slices();
+    config.write_booster = Some(WriteBoosterConfig { buffer_blocks, ..booster });
+}
+
+/// Changes one of the flags of WriteBooster, on a tag that no driver with fewer than 64 slots uses.
+pub fn toggle_booster<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: Ns,
+    rng: &mut Prng,
+) {
+    const TAG: u8 = 63;
+    let opcodes = [opcode::SET_FLAG, opcode::CLEAR_FLAG, opcode::TOGGLE_FLAG];
+    let flags = [flag::WB_EN, flag::WB_FLUSH_EN, flag::WB_FLUSH_DURING_HIBERNATE];
+    let (opcode, idn) = (opcodes[rng.below(3) as usize], flags[rng.below(3) as usize]);
+    let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value: 0 };
+    if stack.device.is_tag_free(TAG) {
+        stack.device.submit(now, &Request { lun: 0, tag: TAG, body: RequestBody::Query(query) }, &[]);
+    }
 }
 
 /// Sets the number of superblocks so that garbage has to be collected: the fewest that the device can do with, and `more`.

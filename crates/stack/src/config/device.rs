@@ -2,19 +2,20 @@
 //! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the device;
 //! here they are only read, converted and checked. `docs/formats/device.md` describes the format.
 
+use super::booster::write_booster;
 use super::builtin::{self, ReadFile};
 use super::echo::DeviceEcho;
 use super::error::ConfigFileError;
+use super::ftl::ftl;
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{Node, parse_document};
 use readpath_device::{
-    ConfigError, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig,
-    Verification,
+    ConfigError, Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, Verification,
 };
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_host::HostConfig;
-use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_kit::Ns;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
@@ -131,6 +132,9 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         "link",
         "map_cache",
         "write_buffer",
+        "ftl",
+        "faults",
+        "write_booster",
         "hpb",
         "lu",
         "host",
@@ -154,14 +158,15 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         link: link(&root)?,
         map_cache_bytes: map_cache.integer::<u32>("size_kib", 1..=u64::from(u32::MAX >> 10))? << 10,
         map_page_bytes,
-        write_buffer_blocks: blocks_of_kib(&write_buffer, "size_kib", u64::from(u32::MAX))?,
+        write_buffer_blocks: write_buffer.blocks_of_kib("size_kib", u64::from(u32::MAX))?,
         queue_depth: root.any_u32("queue_depth")?,
-        ftl: FtlConfig::DEFAULT,
+        ftl: ftl(&root)?,
+        write_booster: write_booster(&root)?,
         lus: lus(&root, hpb.is_some())?,
         hpb,
         entry_key,
     };
-    let host = root.section("host", &["submit_us", "complete_us", "slots", "max_transfer_kib"])?;
+    let host = root.section("host", &["submit_us", "complete_us", "slots", "max_transfer_kib", "write_booster"])?;
     let preset = DevicePreset {
         name: root.name("name", "lower-case letters, digits and '-'", lower)?,
         description: root.string("description")?.to_owned(),
@@ -170,8 +175,9 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         delays: Delays { to_link: host.us("submit_us")?, from_link: host.us("complete_us")? },
         host: HostConfig {
             slots: host.integer("slots", 2..=64)?,
-            max_transfer_blocks: blocks_of_kib(&host, "max_transfer_kib", u64::from(u16::MAX))? as u16,
+            max_transfer_blocks: host.blocks_of_kib("max_transfer_kib", u64::from(u16::MAX))? as u16,
             hpb: None,
+            write_booster: host.flag_or("write_booster", true)?,
         },
         scheduler: root.word("scheduler", &SCHEDULERS)?,
         fitted: fitted(&root, &tree)?,
@@ -362,16 +368,6 @@ fn lu_blocks(s: &Section) -> Result<u32> {
     }
 }
 
-/// Reads KiB that have to be whole blocks, at least one and at most `most` of them.
-fn blocks_of_kib(s: &Section, key: &str, most: u64) -> Result<u32> {
-    let block_kib = u64::from(BLOCK_BYTES >> 10);
-    let kib: u64 = s.integer(key, block_kib..=most * block_kib)?;
-    if !kib.is_multiple_of(block_kib) {
-        return Err(s.error(key, format!("is {kib}; it must be a multiple of {block_kib} (blocks of 4 KiB)")));
-    }
-    Ok((kib / block_kib) as u32)
-}
-
 fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
     let Some(calibration) = root.optional("calibration", &["fitted"])? else {
         return Ok(Vec::new());
@@ -387,7 +383,7 @@ fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
 }
 
 /// Fields of [`DeviceConfig`] whose key has another name, and the unit in which the device counts if it is another one.
-const KEYS: [(&str, &str, &str); 28] = [
+const KEYS: [(&str, &str, &str); 37] = [
     ("flash.read", "flash.read_us", ""),
     ("flash.map_read", "flash.map_read_us", ""),
     ("flash.program", "flash.program_us", ""),
@@ -408,6 +404,15 @@ const KEYS: [(&str, &str, &str); 28] = [
     ("map_page_bytes", "map_cache.page_bytes", ""),
     ("map_cache_bytes", "map_cache.size_kib", " (counted in bytes)"),
     ("write_buffer_blocks", "write_buffer.size_kib", " (counted in blocks of 4 KiB)"),
+    ("ftl.idle_after", "ftl.idle_after_ms", ""),
+    ("ftl.move_buffer_blocks", "ftl.move_buffer_kib", " (counted in blocks of 4 KiB)"),
+    ("ftl.faults.program_failures_ppm", "faults.program_failures_ppm", ""),
+    ("ftl.faults.erase_failures_ppm", "faults.erase_failures_ppm", ""),
+    ("ftl.faults.read_retries_ppm", "faults.read_retries_ppm", ""),
+    ("write_booster.buffer_blocks", "write_booster.buffer_mib", " (counted in blocks of 4 KiB)"),
+    ("write_booster.slc_read", "write_booster.slc_read_us", ""),
+    ("write_booster.slc_program", "write_booster.slc_program_us", ""),
+    ("write_booster.slc_erase", "write_booster.slc_erase_us", ""),
     ("hpb.region_size", "hpb.region_mib", " (as an exponent: a region is 512 << this bytes)"),
     ("hpb.sub_region_size", "hpb.sub_region_mib", " (as an exponent: a sub-region is 512 << this bytes)"),
     ("hpb.activate_after", "hpb.activate_after_reads", ""),

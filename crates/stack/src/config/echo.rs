@@ -2,7 +2,9 @@
 //! A device as its file would say it: the same names, nesting and units, for result documents that have to tell the full
 //! configuration and for reading it back. It checks nothing; whoever reads it back does.
 
+use super::booster::WriteBoosterEcho;
 use super::device::{DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
+use super::ftl::{FaultsEcho, FtlEcho};
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,13 @@ pub struct DeviceEcho {
     link: LinkEcho,
     map_cache: MapCacheEcho,
     write_buffer: WriteBufferEcho,
+    /// Documents older than these tables do not have them.
+    #[serde(default)]
+    ftl: FtlEcho,
+    #[serde(default)]
+    faults: FaultsEcho,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_booster: Option<WriteBoosterEcho>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hpb: Option<HpbEcho>,
     lu: Vec<LuEcho>,
@@ -118,6 +127,9 @@ struct HostEcho {
     complete_us: f64,
     slots: u8,
     max_transfer_kib: u32,
+    /// Said only where it matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_booster: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -189,6 +201,9 @@ impl DeviceEcho {
             },
             map_cache: MapCacheEcho { size_kib: d.map_cache_bytes >> 10, page_bytes: d.map_page_bytes },
             write_buffer: WriteBufferEcho { size_kib: u64::from(d.write_buffer_blocks) * 4 },
+            ftl: FtlEcho::of(&d.ftl),
+            faults: FaultsEcho::of(&d.ftl.faults),
+            write_booster: d.write_booster.as_ref().map(WriteBoosterEcho::of),
             hpb: d.hpb.map(|h| HpbEcho {
                 region_mib: 1 << (h.region_size - MIB_EXPONENT),
                 sub_region_mib: 1 << (h.sub_region_size - MIB_EXPONENT),
@@ -218,6 +233,8 @@ impl DeviceEcho {
                 complete_us: us(preset.delays.from_link),
                 slots: preset.host.slots,
                 max_transfer_kib: u32::from(preset.host.max_transfer_blocks) * 4,
+                write_booster: (d.write_booster.is_some() || !preset.host.write_booster)
+                    .then_some(preset.host.write_booster),
             },
             calibration: CalibrationEcho { fitted },
         }

@@ -6,12 +6,14 @@
 //! finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a function
 //! that reads one. It knows nothing of workloads beyond their description, and runs nothing.
 
+mod booster;
 mod builtin;
 mod decimal;
 pub mod device;
 mod echo;
 mod error;
 pub mod experiment;
+mod ftl;
 mod overrides;
 mod section;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use super::decimal::{DecimalError, fixed};
 use super::error::{ConfigFileError, nearest};
 use super::tree::{Node, Table, Value};
-use readpath_kit::Ns;
+use readpath_kit::{BLOCK_BYTES, Ns};
 use std::ops::RangeInclusive;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
@@ -131,6 +131,16 @@ impl<'a> Section<'a> {
     /// A whole number that the type can hold; its bounds are checked elsewhere.
     pub fn any_u32(&self, key: &str) -> Result<u32> {
         self.integer(key, 0..=u64::from(u32::MAX))
+    }
+
+    /// KiB that have to be whole blocks, at least one and at most `most` of them; in blocks.
+    pub fn blocks_of_kib(&self, key: &str, most: u64) -> Result<u32> {
+        let block_kib = u64::from(BLOCK_BYTES >> 10);
+        let kib: u64 = self.integer(key, block_kib..=most * block_kib)?;
+        if !kib.is_multiple_of(block_kib) {
+            return Err(self.error(key, format!("is {kib}; it must be a multiple of {block_kib} (blocks of 4 KiB)")));
+        }
+        Ok((kib / block_kib) as u32)
     }
 
     /// A decimal number in units of 10^-`places`, at most `most` of them.

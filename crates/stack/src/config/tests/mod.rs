@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of configuration: what is read, and where errors point. They run nothing.
 
+mod booster;
 mod device;
 mod experiment;
+mod ftl;
 
 use super::ConfigFileError;
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! WriteBooster: which data goes to superblocks in SLC mode, and when it leaves them again. Moving it is the work of
+//! garbage collection (`collect.rs`), and what flash holds of it is recovered like any other data.
+//!
+//! The buffer consists of superblocks that are lent to it: one may be opened for it as long as that does not make space
+//! short. It gives them back when it is flushed, and earlier when space gets short, because then a superblock with a
+//! fraction of its pages in use is the best victim of all.
+
+use crate::booster_config::WriteBoosterConfig;
+use crate::device::UfsDevice;
+use crate::ftl::Stream;
+use crate::media::MediaMode;
+use crate::probe::Probe;
+use crate::space::{Purpose, Stall};
+use readpath_flash::{DieSched, OpKind, Ppn};
+use readpath_kit::Ns;
+use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
+use readpath_proto::query::{attribute, flag};
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// A unit for data from the host: in the buffer while there is room, of `stream` otherwise.
+    pub(crate) fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
+        let stream = if self.boosts() { Stream::Boosted } else { stream };
+        self.unit_for(stream, Purpose::Host)
+    }
+
+    fn boosts(&self) -> bool {
+        self.target.query.is_set(flag::WB_EN)
+            && !self.space_is_short()
+            && (self.superblocks.open_of(Stream::Boosted).is_some() || self.lends() > 0)
+    }
+
+    /// Superblocks that could be lent to the buffer now, beyond those it has.
+    fn lends(&self) -> u32 {
+        if self.life() >= LIFE_EXCEEDED {
+            return 0;
+        }
+        let most = self.config.booster_superblocks().saturating_sub(self.superblocks.slc());
+        most.min(self.spare_superblocks().saturating_sub(self.short_below()))
+    }
+
+    /// bWriteBoosterBufferLifeTimeEst.
+    fn life(&self) -> u8 {
+        let Some(wb) = &self.config.write_booster else { return 0 };
+        let life = u64::from(wb.life_erases) * u64::from(self.config.booster_superblocks());
+        (1 + self.superblocks.slc_erases() * 10 / life).min(u64::from(LIFE_EXCEEDED)) as u8
+    }
+
+    /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
+    pub(crate) fn booster_attribute(&self, idn: u8) -> u32 {
+        let each = self.config.booster_slices();
+        let slices = (self.superblocks.slc() + self.lends()) * each;
+        match idn {
+            attribute::WB_AVAILABLE_SIZE => {
+                let open = self.superblocks.units_left(Stream::Boosted) * self.config.geometry.slices_per_unit();
+                let free = u64::from(self.lends() * each + open);
+                (free * 10).checked_div(slices.into()).unwrap_or(0) as u32
+            }
+            attribute::WB_LIFE_TIME_EST => self.life().into(),
+            attribute::WB_CURRENT_SIZE => {
+                let most = self.config.write_booster.map_or(0, |wb| wb.buffer_blocks);
+                slices.min(most).div_ceil(ALLOCATION_UNIT_BLOCKS)
+            }
+            _ => self.target.query.attribute(idn),
+        }
+    }
+
+    /// The host has changed one of WriteBooster's flags.
+    pub(crate) fn booster_flags_changed(&mut self, now: Ns) {
+        self.arm_background(now);
+        self.pump(now);
+    }
+
+    /// Whether idle time is used to flush. The model has no hibernation of the link: it stands for that as well.
+    pub(crate) fn flushes_when_idle(&self) -> bool {
+        self.target.query.is_set(flag::WB_FLUSH_EN) || self.target.query.is_set(flag::WB_FLUSH_DURING_HIBERNATE)
+    }
+
+    /// The superblock that is to be flushed next, if a flush is going on.
+    pub(crate) fn next_to_flush(&mut self) -> Option<u32> {
+        if self.superblocks.slc() == 0 && self.target.query.attribute(attribute::WB_FLUSH_STATUS) == flush_status::IDLE
+        {
+            return None;
+        }
+        let idle = self.collector.is_idle() && self.flushes_when_idle();
+        let goes_on = idle || self.target.query.is_set(flag::WB_FLUSH_EN);
+        // What is still being written is left alone while the host may write more.
+        let is_blank = self.superblocks.is_blank(Stream::Boosted);
+        if (idle || goes_on && !self.target.query.is_set(flag::WB_EN)) && !is_blank {
+            self.close_boosted();
+        }
+        let status = self.target.query.attribute_mut(attribute::WB_FLUSH_STATUS);
+        let holds_data = self.superblocks.slc() > u32::from(is_blank);
+        *status = match *status {
+            _ if goes_on && holds_data => flush_status::IN_PROGRESS,
+            flush_status::IN_PROGRESS if holds_data => flush_status::STOPPED,
+            flush_status::IN_PROGRESS => flush_status::COMPLETED,
+            before => before,
+        };
+        if goes_on { self.superblocks.oldest_boosted() } else { None }
+    }
+
+    /// Ends the superblock that the buffer is writing, so that it can be emptied.
+    pub(crate) fn close_boosted(&mut self) {
+        if let Some(sb) = self.superblocks.open_of(Stream::Boosted) {
+            self.superblocks.close(Stream::Boosted, self.sequence);
+            self.discard_if_empty(sb);
+        }
+    }
+
+    /// Array time of an operation in SLC mode. Only what goes there asks.
+    #[cold]
+    pub(crate) fn slc_time(&self, kind: OpKind) -> Ns {
+        let pick = |wb: WriteBoosterConfig| match kind {
+            OpKind::Read => wb.slc_read,
+            OpKind::Program => wb.slc_program,
+            OpKind::Erase => wb.slc_erase,
+        };
+        self.config.write_booster.map_or(Ns::ZERO, pick)
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! WriteBooster as part of a device's configuration: size and times of its buffer, and the checks that it can exist. It
+//! knows nothing of what is written there.
+
+use crate::config::{ConfigError, DeviceConfig, bad};
+use readpath_kit::Ns;
+
+/// WriteBooster (JESD220F): one buffer shared by all logical units, made of superblocks in SLC mode. It takes no space away
+/// from the logical units: superblocks are lent to it while they are free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriteBoosterConfig {
+    /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded up
+    /// to whole superblocks, see [`DeviceConfig::booster_superblocks`].
+    pub buffer_blocks: u32,
+    /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has only one of so many of its pages
+    /// (bWriteBoosterBufferCapAdjFac).
+    pub bits_per_cell: u32,
+    /// tR of a page in SLC mode.
+    pub slc_read: Ns,
+    /// tPROG of a multi-plane page in SLC mode.
+    pub slc_program: Ns,
+    /// tBERS of a block in SLC mode.
+    pub slc_erase: Ns,
+    /// Erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them the
+    /// buffer takes no more data.
+    pub life_erases: u32,
+}
+
+impl DeviceConfig {
+    /// Units of a superblock in SLC mode; 0 without WriteBooster.
+    pub fn booster_units(&self) -> u32 {
+        self.write_booster.map_or(0, |wb| self.geometry.pages_per_block / wb.bits_per_cell * self.geometry.dies())
+    }
+
+    /// Slices of a superblock in SLC mode; 0 without WriteBooster.
+    pub fn booster_slices(&self) -> u32 {
+        self.booster_units() * self.geometry.slices_per_unit()
+    }
+
+    /// Superblocks that may be in SLC mode at once: as many as the buffer needs. 0 without WriteBooster.
+    pub fn booster_superblocks(&self) -> u32 {
+        self.write_booster.map_or(0, |wb| wb.buffer_blocks.div_ceil(self.booster_slices()))
+    }
+
+    /// Checks what does not depend on the other parts of the device; called before sizes are.
+    pub(crate) fn check_booster(&self) -> Result<(), ConfigError> {
+        let Some(wb) = &self.write_booster else { return Ok(()) };
+        if !(2..=5).contains(&wb.bits_per_cell) {
+            return bad("write_booster.bits_per_cell", format!("is {}; it must be 2 to 5", wb.bits_per_cell));
+        }
+        let pages = self.geometry.pages_per_block;
+        if pages < wb.bits_per_cell {
+            return bad(
+                "write_booster.bits_per_cell",
+                format!("is {}; a block has only {pages} pages, so none is left in SLC mode", wb.bits_per_cell),
+            );
+        }
+        for (field, value) in [
+            ("write_booster.slc_read", wb.slc_read),
+            ("write_booster.slc_program", wb.slc_program),
+            ("write_booster.slc_erase", wb.slc_erase),
+        ] {
+            if !(Ns(1)..=Ns::from_secs(1)).contains(&value) {
+                return bad(field, format!("is {value}; it must be above 0 and at most 1 s"));
+            }
+        }
+        const MOST_ERASES: u32 = 10_000_000;
+        if !(1..=MOST_ERASES).contains(&wb.life_erases) {
+            return bad("write_booster.life_erases", format!("is {}; it must be 1 to {MOST_ERASES}", wb.life_erases));
+        }
+        let most = self.data_superblocks();
+        if wb.buffer_blocks == 0 || self.booster_superblocks() > most {
+            return bad(
+                "write_booster.buffer_blocks",
+                format!(
+                    "is {}; it must be 1 to {}: {most} superblocks for data, {} blocks each in SLC mode",
+                    wb.buffer_blocks,
+                    u64::from(most) * u64::from(self.booster_slices()),
+                    self.booster_slices()
+                ),
+            );
+        }
+        Ok(())
+    }
+}
