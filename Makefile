@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # make run    build the release binary and reproduce the published iozone table
 # make test   every test (a C compiler and a Rust toolchain are all that is needed)
+# make test-long   tests of several minutes: larger devices, more writes
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format and lint
@@ -8,7 +9,7 @@
 CARGO ?= cargo
 OUT ?= out
 
-.PHONY: run test bench docs check fuzz build clean
+.PHONY: run test test-long bench docs check fuzz build clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -18,6 +19,9 @@ run: build
 
 test:
 	$(CARGO) test --workspace --locked
+
+test-long:
+	$(CARGO) test --locked -p readpath-sim --test write_amplification --test wear -- --ignored --nocapture
 
 bench: build
 	./target/release/readpath bench

@@ -357,3 +357,23 @@ fn the_next_phase_does_not_wait_for_a_flush() {
     Runner::settle(&mut stack).expect("the device comes to rest");
     assert!(stack.device.stats().flushed > 2);
 }
+
+/// What the buffer was writing when the host switched it off is given back, too, when space gets short.
+#[test]
+fn a_superblock_that_is_half_full_is_given_back() {
+    let mut config = common::device(3000);
+    config.geometry.pages_per_block = 24;
+    common::give_little_room(&mut config, 2);
+    boost(&mut config, 2);
+    let mut desk = Desk::new(&config, true);
+    desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
+    desk.write(0..config.booster_slices() / 2 / 4 * 4);
+    desk.clear(flag::WB_EN);
+    desk.settle();
+    assert!(desk.stats().slices_boosted > 0 && desk.stats().slc_erases == 0);
+    // None of it becomes out of date by itself.
+    desk.write(config.booster_slices()..3000);
+    desk.write(config.booster_slices()..3000);
+    assert_eq!(desk.stats().slc_erases, u64::from(config.geometry.dies()), "{:?}", desk.stats());
+    desk.check(3000);
+}

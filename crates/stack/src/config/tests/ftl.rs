@@ -125,7 +125,7 @@ fn mistakes_point_at_their_line() {
         ("wear_threshold_percent = 101", "ftl.wear_threshold_percent", "it must be 0 to 100"),
         ("wear_least_erases = 0", "ftl.wear_least_erases", "it must be 1 to 65536"),
         ("map_changes = 63", "ftl.map_changes", "it must be 64 to 16777216"),
-        ("map_changes = 16000000", "ftl.map_changes", "makes checkpoints of 7950 map pages"),
+        ("map_changes = 16000000", "ftl.map_changes", "a superblock has room for 2047"),
         ("map_write_pages = 0", "ftl.map_write_pages", "it must be 1 to 256"),
         ("spare_map_superblocks = 4", "ftl.spare_map_superblocks", "it must be 5 to 65536"),
         ("checkpoint_after_units = 15", "ftl.checkpoint_after_units", "it must be 16 to 16777216"),
