@@ -4,9 +4,10 @@
 //! only concern power and speed of a physical link.
 
 use crate::config::HpbOptions;
-use crate::hpb::HpbLu;
+use crate::hpb::{HpbLu, ParamError, UnitSetup};
+use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
-use readpath_proto::hpb::{self, HpbGeometry, HpbGeometryError};
+use readpath_proto::hpb::{self, Control, HpbGeometry, HpbGeometryError};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::{Cdb, Command, QueryRequest, ReplyBody, RequestBody, Status};
 use thiserror::Error;
@@ -28,6 +29,25 @@ pub enum ProbeError {
     /// The HPB fields describe something impossible.
     #[error(transparent)]
     Hpb(#[from] HpbGeometryError),
+    /// The device is configured for another control mode of HPB than the host was told to use.
+    #[error(
+        "the device is configured for HPB in {} control mode (bHPBControl = {:02X}h), not for {} control mode",
+        .configured.name(), .configured.byte(), .wanted.name()
+    )]
+    Control {
+        /// What bHPBControl says.
+        configured: Control,
+        /// What the host was told.
+        wanted: Control,
+    },
+    /// A parameter of host control mode does not fit the unit.
+    #[error("hpb_params of logical unit {lun}: {error}")]
+    Param {
+        /// The unit.
+        lun: u8,
+        /// Why.
+        error: ParamError,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +73,8 @@ const POLLS: u32 = 10;
 pub struct Probe {
     step: Step,
     options: Option<HpbOptions>,
+    /// Commands that the controller takes at the same time.
+    queue_depth: u32,
     polls: u32,
     geometry: GeometryDescriptor,
     device: DeviceDescriptor,
@@ -64,10 +86,11 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub fn new(options: Option<HpbOptions>) -> Self {
+    pub fn new(options: Option<HpbOptions>, queue_depth: u32) -> Self {
         Probe {
             step: Step::NopOut,
             options,
+            queue_depth,
             polls: 0,
             geometry: GeometryDescriptor::default(),
             device: DeviceDescriptor::default(),
@@ -100,8 +123,8 @@ impl Probe {
         })
     }
 
-    /// The answer to what was asked.
-    pub fn on_reply(&mut self, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
+    /// The answer to what was asked, at `now`.
+    pub fn on_reply(&mut self, now: Ns, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
         self.step = match (self.step, body) {
             (Step::NopOut, ReplyBody::NopIn) => Step::SetDeviceInit,
             (Step::SetDeviceInit, ReplyBody::Query(q)) if q.result == result::SUCCESS => Step::PollDeviceInit,
@@ -114,7 +137,7 @@ impl Probe {
             }
             (Step::Device, ReplyBody::Query(q)) if q.result == result::SUCCESS => {
                 self.device = DeviceDescriptor::parse(data)?;
-                self.after_device()
+                self.after_device()?
             }
             // As Linux: without an answer one block, and no HPB 2.0.
             (Step::MaxSingleCommand, ReplyBody::Query(q)) => {
@@ -134,7 +157,7 @@ impl Probe {
                 self.next_unit(0)
             }
             (Step::Unit(i), ReplyBody::Query(q)) if q.result == result::SUCCESS => {
-                self.add_unit(self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
+                self.add_unit(now, self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
                 self.next_unit(i + 1)
             }
             (Step::PollHpbReset, ReplyBody::Query(q)) => {
@@ -146,7 +169,7 @@ impl Probe {
                     Step::PollHpbReset
                 } else {
                     // Linux destroys the HPB units and goes on without.
-                    self.units.iter_mut().for_each(|(_, _, hpb)| *hpb = None);
+                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::destroy));
                     Step::Done
                 }
             }
@@ -176,7 +199,7 @@ impl Probe {
         Ok(self.step)
     }
 
-    fn after_device(&mut self) -> Step {
+    fn after_device(&mut self) -> Result<Step, ProbeError> {
         let (d, g) = (&self.device, &self.geometry);
         let described = g.hpb_region_size != 0
             && g.hpb_sub_region_size != 0
@@ -184,17 +207,19 @@ impl Probe {
             && g.hpb_max_active_regions != 0;
         let offered = d.spec_version >= 0x0310 && d.ufs_features & hpb::FEATURE_HPB != 0;
         self.polls = 0;
-        if self.options.is_none() || !described || !offered || d.hpb_control == hpb::CONTROL_HOST {
-            return Step::ReportLuns;
+        let Some(options) = self.options.filter(|_| described && offered) else { return Ok(Step::ReportLuns) };
+        let configured = Control::from_byte(d.hpb_control);
+        if let Some(wanted) = options.mode.filter(|&wanted| wanted != configured) {
+            return Err(ProbeError::Control { configured, wanted });
         }
-        match d.hpb_version {
+        Ok(match d.hpb_version {
             hpb::VERSION_1_0 => {
                 self.hpb = true;
                 Step::ResetHpb
             }
             hpb::VERSION_2_0 => Step::MaxSingleCommand,
             _ => Step::ReportLuns,
-        }
+        })
     }
 
     fn next_unit(&self, i: u8) -> Step {
@@ -207,7 +232,7 @@ impl Probe {
         }
     }
 
-    fn add_unit(&mut self, lun: u8, unit: &UnitDescriptor) -> Result<(), ProbeError> {
+    fn add_unit(&mut self, now: Ns, lun: u8, unit: &UnitDescriptor) -> Result<(), ProbeError> {
         if unit.lu_enable == 0 {
             return Ok(());
         }
@@ -219,8 +244,17 @@ impl Probe {
                 let geometry = HpbGeometry::new(g.hpb_region_size, g.hpb_sub_region_size, unit.logical_block_count)?;
                 let pinned = u32::from(unit.hpb_pinned_start)
                     ..u32::from(unit.hpb_pinned_start) + u32::from(unit.hpb_pinned_count);
-                let active = u32::from(unit.hpb_max_active_regions);
-                Some(HpbLu::new(geometry, active, pinned, self.max_blocks, options))
+                // A depth of 0 means that the unit shares the device's queue.
+                let own_depth = Some(u32::from(unit.queue_depth)).filter(|&depth| depth > 0);
+                let setup = UnitSetup {
+                    geometry,
+                    max_active: u32::from(unit.hpb_max_active_regions),
+                    pinned,
+                    max_blocks: self.max_blocks,
+                    host_control: Control::from_byte(self.device.hpb_control) == Control::Host,
+                    queue_depth: own_depth.map_or(self.queue_depth, |depth| depth.min(self.queue_depth)),
+                };
+                Some(HpbLu::new(&setup, options, now).map_err(|error| ProbeError::Param { lun, error })?)
             }
             None => None,
         };

@@ -3,7 +3,8 @@
 
 use super::*;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, Verification,
+    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig,
+    Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -52,6 +53,7 @@ fn device() -> DeviceConfig {
         lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
         ftl: FtlConfig::DEFAULT,
         hpb: Some(HpbConfig {
+            control: Control::Device,
             region_size: 15,
             sub_region_size: 15,
             max_active_regions: 4,

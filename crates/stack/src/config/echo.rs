@@ -2,7 +2,7 @@
 //! A device as its file would say it: the same names, nesting and units, for result documents that have to tell the full
 //! configuration and for reading it back. It checks nothing; whoever reads it back does.
 
-use super::device::{DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
+use super::device::{CONTROL_MODES, DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,11 @@ struct WriteBufferEcho {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct HpbEcho {
+    /// Documents older than these two keys do not have them.
+    #[serde(default = "both")]
+    control_modes: String,
+    #[serde(default = "device")]
+    control: String,
     region_mib: u64,
     sub_region_mib: u64,
     max_active_regions: u16,
@@ -96,7 +101,7 @@ struct HpbEcho {
     replace_after_reads: u8,
     repeat_after_ms: f64,
     freshness_chunk_entries: u32,
-    /// Documents older than this key do not have it.
+    /// Neither do some have this one.
     #[serde(default = "read_buffers")]
     read_buffers: u8,
     verify: bool,
@@ -129,6 +134,14 @@ struct CalibrationEcho {
 struct FittedEcho {
     key: String,
     to: String,
+}
+
+fn both() -> String {
+    "both".into()
+}
+
+fn device() -> String {
+    "device".into()
 }
 
 fn read_buffers() -> u8 {
@@ -190,6 +203,11 @@ impl DeviceEcho {
             map_cache: MapCacheEcho { size_kib: d.map_cache_bytes >> 10, page_bytes: d.map_page_bytes },
             write_buffer: WriteBufferEcho { size_kib: u64::from(d.write_buffer_blocks) * 4 },
             hpb: d.hpb.map(|h| HpbEcho {
+                control_modes: CONTROL_MODES
+                    .iter()
+                    .find(|(_, only)| *only == preset.only_control)
+                    .map_or_else(both, |(word, _)| (*word).into()),
+                control: h.control.name().into(),
                 region_mib: 1 << (h.region_size - MIB_EXPONENT),
                 sub_region_mib: 1 << (h.sub_region_size - MIB_EXPONENT),
                 max_active_regions: h.max_active_regions,

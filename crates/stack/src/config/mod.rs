@@ -12,6 +12,7 @@ pub mod device;
 mod echo;
 mod error;
 pub mod experiment;
+mod host_control;
 mod overrides;
 mod section;
 #[cfg(test)]
