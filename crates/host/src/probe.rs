@@ -66,7 +66,8 @@ enum Step {
     Done,
 }
 
-/// How often a flag that the device should clear is read before the device is given up (Linux: HPB reset 10 times).
+/// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is given up
+/// (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
 const POLLS: u32 = 10;
 
 /// A probe under way.
@@ -150,7 +151,15 @@ impl Probe {
                 self.hpb = q.result == result::SUCCESS && q.value & 1 == 1;
                 if self.hpb { Step::ResetHpb } else { Step::ReportLuns }
             }
-            (Step::ResetHpb, ReplyBody::Query(_)) => Step::ReportLuns,
+            // A device that refuses will not have cleared the flag either, or has nothing to clear.
+            (Step::ResetHpb, ReplyBody::Query(q)) if q.result != result::SUCCESS && self.polls + 1 < POLLS => {
+                self.polls += 1;
+                Step::ResetHpb
+            }
+            (Step::ResetHpb, ReplyBody::Query(_)) => {
+                self.polls = 0;
+                Step::ReportLuns
+            }
             (Step::ReportLuns, ReplyBody::Response(r)) if r.status == Status::Good => {
                 let (luns, _) = data.get(8..).unwrap_or_default().as_chunks::<8>();
                 self.luns = luns.iter().filter(|l| l[0] == 0).map(|l| l[1]).collect();
@@ -162,9 +171,11 @@ impl Probe {
             }
             (Step::PollHpbReset, ReplyBody::Query(q)) => {
                 if q.result == result::SUCCESS && q.value & 1 == 0 {
-                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
+                    let ready = self.counted_luns().to_vec();
+                    let units = self.units.iter_mut().filter(|(lun, ..)| ready.contains(lun));
+                    units.for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
                     Step::Done
-                } else if self.polls + 1 < POLLS {
+                } else if q.result == result::SUCCESS && self.polls + 1 < POLLS {
                     self.polls += 1;
                     Step::PollHpbReset
                 } else {
@@ -225,10 +236,20 @@ impl Probe {
     fn next_unit(&self, i: u8) -> Step {
         if usize::from(i) < self.luns.len() {
             Step::Unit(i)
-        } else if self.units.iter().any(|(_, _, hpb)| hpb.is_some()) {
+        } else if self.units.iter().any(|(lun, _, hpb)| hpb.is_some() && self.counted_luns().contains(lun)) {
             Step::PollHpbReset
         } else {
             Step::Done
+        }
+    }
+
+    /// Units whose HPB is started. Linux does so when it has seen as many units as bNumberLU says: if that is more than there
+    /// are, never, and not for those that come later.
+    fn counted_luns(&self) -> &[u8] {
+        let number = usize::from(self.device.number_lu);
+        match self.options {
+            Some(options) if options.strict_linux => self.luns.get(..number).unwrap_or_default(),
+            _ => &self.luns,
         }
     }
 

@@ -6,6 +6,8 @@
 //! It knows what the device recommended and what was read and written here; never what the device's map says. It has no
 //! clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be called.
 
+#[cfg(test)]
+mod conformance;
 mod counters;
 mod hcm;
 mod lists;
