@@ -200,7 +200,7 @@ impl DeviceConfig {
     }
 
     /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
-    /// and checkpoints may take, and those kept erased ([`KEPT_ERASED`]).
+    /// and checkpoints may take, and those that stay erased even when space is shortest.
     pub fn data_superblocks(&self) -> u32 {
         self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED)
     }

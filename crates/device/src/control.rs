@@ -30,6 +30,8 @@ pub(crate) struct Target {
     pub(crate) query: QueryState,
     /// The host has asked for an HPB reset, so it knows HPB: only then is it worth recommending anything.
     pub(crate) hpb_in_use: bool,
+    /// The power was lost, so the host may hold entries of the time before.
+    pub(crate) has_recovered: bool,
     pub(crate) active: bool,
     identity: Identity,
 }
@@ -40,6 +42,7 @@ impl Target {
             attention: 0,
             query: QueryState::new(),
             hpb_in_use: false,
+            has_recovered: false,
             active: true,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
         }

@@ -182,6 +182,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end);
         self.stats.recoveries += 1;
+        self.target.has_recovered = true;
         self.pump(end);
         recovery
     }

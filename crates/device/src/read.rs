@@ -109,11 +109,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_reads(now, tag, entry.is_some());
     }
 
-    /// An HPB READ comes though nothing was handed out since power came: the host has lived on, and holds entries of the
-    /// time before. It has to be told.
+    /// An HPB READ comes though nothing was handed out. After a loss of power that means that the host has lived on, and holds
+    /// entries of the time before: it has to be told.
     #[cold]
     fn meet_host_with_entries(&mut self) {
-        if !std::mem::replace(&mut self.target.hpb_in_use, true) {
+        if self.target.has_recovered && !std::mem::replace(&mut self.target.hpb_in_use, true) {
             self.recommendations.announce_reset();
         }
     }

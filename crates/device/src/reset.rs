@@ -26,10 +26,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal_waiters.clear();
         self.read_buffers.clear();
         self.buffer.forget_waiters();
-        let used = self.target.hpb_in_use;
+        let (used, recovered) = (self.target.hpb_in_use, self.target.has_recovered);
         self.reset_hpb();
         self.target = Target::new(&self.config);
         self.target.hpb_in_use = used;
+        self.target.has_recovered = recovered;
         self.target.attention_after_reset();
         if used {
             self.recommendations.announce_reset();

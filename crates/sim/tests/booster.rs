@@ -363,7 +363,7 @@ fn the_next_phase_does_not_wait_for_a_flush() {
 fn a_superblock_that_is_half_full_is_given_back() {
     let mut config = common::device(3000);
     config.geometry.pages_per_block = 24;
-    common::give_little_room(&mut config, 2);
+    common::give_little_room(&mut config, 1);
     boost(&mut config, 2);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);

@@ -69,9 +69,15 @@ fn stages_add_up<S: DieSched>() {
     // If its map page is not in SRAM, all of that waits for the page.
     assert_eq!(latency(s, &mut now, BlockOp::Read, 2048, 32), long + f + t.map_read.0 + t.map_transfer.0);
 
-    // The journal has to name a superblock before it is written, so the first program waits for one of the journal.
+    // What was there at the start has left units in its superblock. The journal has to name the next one before it is
+    // written, so the first program there waits for one of the journal.
     let write = around(&c) + c.link.block.0 + c.firmware.write_command.0;
     let program = f + 4 * t.transfer_block.0 + t.program.0;
+    let (slices, unit) = (c.geometry.slices_per_superblock(), c.geometry.slices_per_unit());
+    let left = (BLOCKS / 2).next_multiple_of(slices) - BLOCKS / 2;
+    for _ in 0..left / unit {
+        assert_eq!(latency(s, &mut now, BlockOp::WriteFua, 41, 1), write + program);
+    }
     assert_eq!(latency(s, &mut now, BlockOp::WriteFua, 41, 1), write + 2 * program);
 
     // Blocks that were never written need no flash, and neither do those in the write buffer.
