@@ -172,6 +172,13 @@ impl Options {
             if let Some(hpb) = host {
                 hpb.params = host_control(hcm);
             }
+            // Little room, so that regions take the place of others.
+            if hcm.below(2) == 0 {
+                config
+                    .lus
+                    .iter_mut()
+                    .for_each(|lu| lu.max_active_regions = lu.pinned_regions + 1 + hcm.below(3) as u16);
+            }
         }
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
@@ -229,8 +236,10 @@ fn host_control(rng: &mut Prng) -> HpbParams {
         ..HpbParams::LINUX
     };
     if rng.below(2) == 0 {
-        // Nothing times out, so regions take the place of others.
+        // Nothing times out, so regions take the place of others, which have more reads than a few.
         params.read_timeout_ms = 5_000;
+        params.eviction_thld_exit += one_of(rng, &[0, 30, 200]);
+        params.eviction_thld_enter = params.eviction_thld_exit + 1;
     }
     params
 }

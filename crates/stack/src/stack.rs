@@ -17,7 +17,7 @@ pub enum StackError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The host could not make sense of the device.
-    #[error("the host cannot use the device")]
+    #[error("the host cannot use the device: {0}")]
     Probe(#[from] ProbeError),
     /// Host and device stopped talking before the probe was over.
     #[error("the probe did not end")]

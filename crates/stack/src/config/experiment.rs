@@ -290,8 +290,7 @@ impl Experiment {
     /// # Errors
     /// Names the key in `set` that is at fault.
     pub fn variant_devices(&self, base: &DevicePreset) -> Result<Vec<DevicePreset>> {
-        let device = |v: &Variant| base.with_overrides(&v.set)?.configured_for(v.hpb.as_ref(), &v.name);
-        self.variants.iter().map(device).collect()
+        self.variants.iter().map(|v| v.device(base)).collect()
     }
 
     /// The experiment file that says all this. [`parse`] reads it back.
@@ -313,6 +312,14 @@ impl Workload {
 }
 
 impl Variant {
+    /// The device of this variant: `base` with its overrides, and configured for the control mode that it names.
+    ///
+    /// # Errors
+    /// Names the key in `set` that is at fault, or says that the device does not offer the mode.
+    pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
+        base.with_overrides(&self.set)?.configured_for(self.hpb.as_ref(), &self.name)
+    }
+
     /// The host of this variant on a device.
     pub fn host(&self, device: &DevicePreset) -> HostConfig {
         HostConfig { hpb: self.hpb, ..device.host }

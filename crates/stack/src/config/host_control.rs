@@ -38,7 +38,9 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
             *options.params.slot(param) = s.integer(param.name(), 0..=i32::MAX as u64)?;
         }
     }
-    options.params.check(&ParamLimits::WIDEST).map_err(|e| {
+    // Where the device says who is in control, the host is asked when it has found it.
+    let host_control = options.mode != Some(Control::Device);
+    options.params.check(&ParamLimits { host_control, ..ParamLimits::WIDEST }).map_err(|e| {
         let key = e.param().map_or("mode", HpbParam::name);
         let text = e.to_string();
         s.error(key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text))
