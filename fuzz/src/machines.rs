@@ -3,8 +3,8 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia,
-    UfsDevice, Verification,
+    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig,
+    NoMedia, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, ListOrder};
@@ -29,21 +29,23 @@ pub fn host_replies(data: &[u8]) {
         strict_linux: options & 2 != 0,
         dirty_bitmap: options & 4 == 0,
         max_map_bytes: (options & 8 != 0).then_some(4 * 512),
+        ..HpbOptions::default()
     };
     let slots = [32, 2, 3, 64][usize::from(options >> 4 & 3)];
     let mut driver = Driver::new(HostConfig { slots, max_transfer_blocks: 128, hpb: Some(hpb), write_booster: true });
-    driver.start();
-    // Bit 6: even the answers to the probe are made up.
+    let mut now = Ns::ZERO;
+    driver.start(now);
+    // Bit 7: the host controls what is active. Bit 6: even the answers to the probe are made up.
     if options & 64 == 0 {
-        while let Some(request) = driver.poll_request() {
-            let (body, data) = probe_answer(&request);
-            driver.on_reply(&Reply { lun: request.lun, tag: request.tag, body }, &data);
+        while let Some(request) = driver.poll_request(now) {
+            let (body, data) = probe_answer(&request, options & 128 != 0);
+            driver.on_reply(now, &Reply { lun: request.lun, tag: request.tag, body }, &data);
         }
         assert!(driver.is_ready(), "{:?}", driver.failure());
     }
     let mut cookie = 0;
     while !input.is_empty() {
-        match input.u8() % 8 {
+        match input.u8() % 10 {
             0..=2 => {
                 let op = [BlockOp::Read, BlockOp::Write, BlockOp::WriteFua, BlockOp::Discard, BlockOp::Flush];
                 let op = op[usize::from(input.u8()) % op.len()];
@@ -52,32 +54,38 @@ pub fn host_replies(data: &[u8]) {
                 driver.submit(&BlockRequest { cookie, lun, op, block, blocks });
                 cookie += 1;
             }
-            3 => driver.reset(),
+            3 => driver.reset(now),
             4 | 5 => {
                 let tag = input.u8() & 63;
                 let body = any_reply(&mut input);
                 let n = usize::from(input.u8()) * 8;
                 let filled = [0x5A; 255 * 8];
-                driver.on_reply(&Reply { lun: input.u8(), tag, body }, &filled[..n]);
+                driver.on_reply(now, &Reply { lun: input.u8(), tag, body }, &filled[..n]);
             }
             6 => {
                 // As it comes over the wire.
                 let (bytes, n) = (input.take(upiu::RESPONSE_BYTES), usize::from(input.u8()));
                 if let Ok((reply, _)) = upiu::parse_reply(bytes) {
-                    driver.on_reply(&reply, input.take(n));
+                    driver.on_reply(now, &reply, input.take(n));
                 }
             }
+            7 => {
+                now = driver.next_deadline().min(now + Ns::from_ms(u64::from(input.u8()))).max(now);
+                driver.advance(now);
+            }
+            8 if input.u8() & 1 == 0 => driver.suspend(),
+            8 => driver.resume(now),
             _ => {
                 // What is in flight ends well, and what is loaded comes.
                 let lun = input.u8() & 1;
                 let hpb = Some(notification(&mut input));
                 for tag in 0..slots {
                     let body = ReplyBody::Response(Response { hpb, ..Response::GOOD });
-                    driver.on_reply(&Reply { lun, tag, body }, &[1; 512]);
+                    driver.on_reply(now, &Reply { lun, tag, body }, &[1; 512]);
                 }
             }
         }
-        while let Some(request) = driver.poll_request() {
+        while let Some(request) = driver.poll_request(now) {
             assert!(request.tag < slots);
             let _ = (driver.data_out(request.tag), driver.carried(request.tag));
         }
@@ -89,12 +97,12 @@ pub fn host_replies(data: &[u8]) {
     // Every tag that is still in flight ends; then nothing may be left, whatever was answered before.
     if driver.is_ready() {
         for _ in 0..10_000 {
-            while driver.poll_request().is_some() {}
+            while driver.poll_request(now).is_some() {}
             if driver.is_idle() {
                 return;
             }
             for tag in 0..slots {
-                driver.on_reply(&Reply { lun: 0, tag, body: ReplyBody::Response(Response::GOOD) }, &[1; 512]);
+                driver.on_reply(now, &Reply { lun: 0, tag, body: ReplyBody::Response(Response::GOOD) }, &[1; 512]);
             }
         }
         panic!("the driver never comes to rest");
@@ -102,7 +110,7 @@ pub fn host_replies(data: &[u8]) {
 }
 
 /// The answers of a device with two units, both with HPB.
-fn probe_answer(request: &Request) -> (ReplyBody, Vec<u8>) {
+fn probe_answer(request: &Request, host_control: bool) -> (ReplyBody, Vec<u8>) {
     let good = |value| {
         let RequestBody::Query(q) = &request.body else { unreachable!("asked of queries only") };
         let (opcode, idn, index, selector, length) = (q.opcode, q.idn, q.index, q.selector, q.length);
@@ -132,7 +140,7 @@ fn probe_answer(request: &Request) -> (ReplyBody, Vec<u8>) {
                 let d = DeviceDescriptor {
                     ufs_features: hpb::FEATURE_HPB,
                     hpb_version: hpb::VERSION_2_0,
-                    hpb_control: hpb::CONTROL_DEVICE,
+                    hpb_control: if host_control { hpb::CONTROL_HOST } else { hpb::CONTROL_DEVICE },
                     extended_features: booster::FEATURE_WRITE_BOOSTER,
                     wb_type: booster::BUFFER_SHARED,
                     wb_shared_alloc_units: 1,
@@ -243,6 +251,7 @@ fn device() -> DeviceConfig {
             LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 },
         ],
         hpb: Some(HpbConfig {
+            control: Control::Device,
             region_size: 11,
             sub_region_size: 9,
             max_active_regions: 8,

@@ -109,10 +109,14 @@ pub struct RunFile {
 pub enum Hpb {
     /// Never
     Off,
-    /// In device control mode, as Linux does
+    /// In device control mode: the device says what to load
     Dcm,
-    /// Both, side by side
+    /// In host control mode: the host counts reads and decides itself
+    Hcm,
+    /// Never, and in device control mode, side by side
     Both,
+    /// Never, and in each mode, side by side
+    All,
 }
 
 /// State of the device before the first request.
@@ -160,7 +164,7 @@ pub struct Iozone {
 pub enum FioFormat {
     /// Tables
     Normal,
-    /// fio's own JSON, for its plotting tools; needs --hpb off or dcm
+    /// fio's own JSON, for its plotting tools; needs --hpb off, dcm or hcm
     Json,
     /// The same with latency bins
     #[value(name = "json+")]

@@ -149,7 +149,9 @@ fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
         let modes: &[(&str, &str)] = match choice {
             Hpb::Off => &[("HPB off", "off")],
             Hpb::Dcm => &[("HPB on", "dcm")],
+            Hpb::Hcm => &[("HPB hcm", "hcm")],
             Hpb::Both => &[("HPB off", "off"), ("HPB on", "dcm")],
+            Hpb::All => &[("HPB off", "off"), ("HPB on", "dcm"), ("HPB hcm", "hcm")],
         };
         for &(name, word) in modes {
             if list.iter().any(|c| c.name.as_deref() == Some(name)) {
@@ -235,7 +237,8 @@ mod tests {
             of(&[], &[], &["256K", "1M"], &[Hpb::Dcm]),
             ["HPB on, map cache 256 KiB", "HPB on, map cache 1 MiB"]
         );
-        assert_eq!(of(&[], &["hpb=dcm,off"], &[], &[]), ["hpb=dcm", "hpb=off"]);
+        assert_eq!(of(&[], &["hpb=dcm,off,hcm"], &[], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
+        assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB on", "HPB hcm"]);
         let both = of(&["a:hpb=off", "b:x.y=1,hpb=dcm", "c:"], &["k=1,[2, 3]"], &[], &[]);
         assert_eq!(
             both,
@@ -275,6 +278,8 @@ mod tests {
         }
         let message = made(&["a:hpb=off"], &[], &[], &[Hpb::Off]).expect_err("twice");
         assert!(message.contains("--hpb: hpb: is given by --variant a too"), "{message}");
+        let message = made(&[], &[], &[], &[Hpb::Hcm, Hpb::All]).expect_err("twice");
+        assert!(message.contains("--hpb: hcm is given twice"), "{message}");
         let message = made(&[], &["map_cache.size_kib=1"], &["1M"], &[]).expect_err("twice");
         assert!(message.contains("--map-cache: map_cache.size_kib: is given by --vary too"), "{message}");
         let many = format!("k={}", (0..1001).map(|i| i.to_string()).collect::<Vec<_>>().join(","));

@@ -239,11 +239,11 @@ fn options_that_do_not_go_together() {
         &["--trace-io records one run", "--variant"],
     );
     room.bad(&["fio", "job.fio", "--trace-io", "t.json"], &["--trace-io records one run", "--hpb"]);
-    room.bad(&["fio", "job.fio", "--output-format", "json"], &["one run: choose --hpb off or --hpb dcm"]);
+    room.bad(&["fio", "job.fio", "--output-format", "json"], &["one run: choose --hpb off, dcm or hcm"]);
     let both = ["fio", "job.fio", "--hpb", "dcm", "--json", "--output-format", "json"];
     room.bad(&both, &["--json prints our own document"]);
     room.bad(&["fio", "job.fio", "--output-format", "xml"], &["'xml'", "possible values: normal, json, json+"]);
-    room.bad(&["fio", "job.fio", "--hpb", "on"], &["'on'", "possible values: off, dcm, both"]);
+    room.bad(&["fio", "job.fio", "--hpb", "on"], &["'on'", "possible values: off, dcm, hcm, both, all"]);
 }
 
 #[test]

@@ -149,6 +149,57 @@ fn fio_in_both_shapes() {
     assert_eq!(json(&room.read("out/result.json"))["schema"], "readpath-results/1");
 }
 
+/// Every command takes the mode; documents name it, and the host loads what it has counted.
+#[test]
+fn host_control_mode_is_a_word_away() {
+    let room = Room::new();
+    let job = "[job]\nrw=randread\nbs=4k\nsize=16m\nioengine=libaio\niodepth=8\ntime_based\nruntime=1\n";
+    room.write("job.fio", job);
+    let mut trace = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    (0..20_000u64).for_each(|i| trace += &format!("{},R,{},4096,,\n", i * 50_000, i * 2_654_435_761 % 4096 * 4096));
+    room.write("trace.csv", &trace);
+    let iozone = ["iozone", "--json", "--hpb", "hcm", "--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "8", "-s", "32m"];
+    for (command, variant) in [
+        (&["fio", "job.fio", "--json", "--hpb", "hcm"][..], "HPB hcm"),
+        (&iozone, "HPB hcm"),
+        (&["replay", "trace.csv", "--json", "--hpb", "hcm"], "HPB hcm"),
+        (&["compare", "job.fio", "--json", "--seeds", "1", "--hpb", "off,hcm"], "HPB hcm"),
+        (
+            &[
+                "compare",
+                "job.fio",
+                "--json",
+                "--seeds",
+                "1",
+                "--variant",
+                "few:hpb=hcm,activation_thld=2",
+                "--variant",
+                "no:hpb=off",
+            ],
+            "few",
+        ),
+    ] {
+        let document = json(&room.good(command));
+        let row = |metric: &str| {
+            let rows = document["rows"].as_array().expect("rows");
+            let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+            row.unwrap_or_else(|| panic!("{command:?} shows {metric}: {document:#}"))["simulated"]
+                .as_f64()
+                .expect("a number")
+        };
+        assert!(row("map_req_cnt") >= 1.0 && row("hit_cnt") > 1000.0, "{command:?}");
+        assert!(row("rcmd_noti_cnt") < 1.0, "{command:?}: the device recommends nothing");
+        let text = document["configuration"].to_string();
+        assert!(text.contains(r#""control":"host""#) && text.contains(r#""mode":"host""#), "{command:?}: {text}");
+    }
+    room.bad(
+        &["fio", "job.fio", "--hpb", "hcm", "--set", "hpb.control_modes=device"],
+        &["HPB hcm: hpb.control: is \"host\", but the device offers \"device\" only"],
+    );
+    let depth = ["compare", "job.fio", "--variant", "a:hpb=hcm,inflight_map_req=40", "--variant", "b:hpb=off"];
+    room.bad(&depth, &["inflight_map_req is 40; it must be 1 to 30"]);
+}
+
 /// Reads, then four times as many writes as a device of five superblocks has room for. A device that cannot write them
 /// all shows its reads, says what is missing, and ends with 1; one that can shows everything.
 #[test]

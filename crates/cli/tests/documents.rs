@@ -79,6 +79,54 @@ order = "recency"
 set = { "map_cache.size_kib" = 32, "hpb.refresh_after_reads" = 2 }
 "#;
 
+/// The host decides what it holds: of eight regions four may be active, some are read more than others and all are written
+/// now and then. Once with timers that run 20 times as fast as Linux's, once exactly as Linux does.
+const HOST_CONTROL: &str = r#"schema = "readpath-experiment/1"
+name = "host_control"
+title = "Host control mode"
+description = ""
+citations = []
+device = "ufs21-64g"
+seed = 13
+
+[precondition]
+layout = "random"
+range = "files"
+
+[workload]
+kind = "fio"
+case = "128 MiB"
+text = """
+[mixed]
+rw=randrw
+rwmixread=95
+bs=4k
+size=128m
+io_size=256m
+random_distribution=zipf:0.9
+ioengine=libaio
+iodepth=4
+"""
+
+[[variant]]
+name = "fast timers"
+hpb = true
+mode = "host"
+timeout_polling_interval_ms = 10
+read_timeout_ms = 50
+read_timeout_expiries = 5
+eviction_thld_exit = 40
+eviction_thld_enter = 80
+set = { "map_cache.size_kib" = 32, "hpb.max_active_regions" = 4, "lu[0].max_active_regions" = 4 }
+
+[[variant]]
+name = "as Linux"
+hpb = true
+mode = "host"
+strict_linux = true
+set = { "map_cache.size_kib" = 32, "hpb.max_active_regions" = 4, "lu[0].max_active_regions" = 4 }
+"#;
+
 /// Reads, writes in part, trims and flushes over eight map pages, faster than the device can serve them.
 fn trace() -> String {
     let mut text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
@@ -120,13 +168,15 @@ fn the_same_document_however_it_is_made() {
     room.write("mixed.toml", MIXED);
     room.write("job.fio", "[mixed]\nrw=randrw\nbs=4k\nsize=16m\nioengine=libaio\niodepth=4\n");
     room.write("trace.csv", &trace());
+    room.write("host.toml", HOST_CONTROL);
     let line = "iozone --json --precondition random --seed 3 --set map_cache.size_kib=32";
     let iozone: Vec<&str> = line.split(' ').collect();
     let typed = ["--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "4", "-s", "16m"];
     for (command, rest) in [
         (&["run", "reads.toml", "--json"][..], &[][..]),
         (&["run", "mixed.toml", "--json"], &[]),
-        (&["fio", "job.fio", "--json"], &[]),
+        (&["run", "host.toml", "--json"], &[]),
+        (&["fio", "job.fio", "--json", "--hpb", "all"], &[]),
         (&["replay", "trace.csv", "--json", "--preload", "random", "--map-cache", "32K"], &[]),
         (&iozone, &typed),
     ] {
@@ -137,7 +187,12 @@ fn the_same_document_however_it_is_made() {
             rows.iter().any(|r| r["variant"] == variant && r["metric"].as_str().is_some_and(|m| m.ends_with(metric)))
         };
         let of_size = if command[0] == "replay" { ", map cache 32 KiB" } else { "" };
-        for variant in ["HPB off", "HPB on"].map(|name| format!("{name}{of_size}")) {
+        let names = match command {
+            ["run", "host.toml", ..] => &["fast timers", "as Linux"][..],
+            ["fio", ..] => &["HPB off", "HPB on", "HPB hcm"],
+            _ => &["HPB off", "HPB on"],
+        };
+        for variant in names.iter().map(|name| format!("{name}{of_size}")) {
             let variant = variant.as_str();
             assert!(has(variant, "read_throughput") && has(variant, "write_throughput"), "{command:?}, {variant}");
         }
@@ -178,7 +233,9 @@ fn results(experiment: &str) -> String {
 #[test]
 fn results_are_those_that_were_kept() {
     let mut changed = String::new();
-    for (name, experiment) in [("reads_then_writes", READS_THEN_WRITES), ("mixed", MIXED)] {
+    for (name, experiment) in
+        [("reads_then_writes", READS_THEN_WRITES), ("mixed", MIXED), ("host_control", HOST_CONTROL)]
+    {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
         let now = results(experiment);
         if env::var_os("READPATH_KEEP_RESULTS").is_some() {

@@ -7,6 +7,7 @@ use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::hpb::Control;
 use readpath_proto::typed::HpbEntry;
 
 /// Array and channel times of the flash.
@@ -66,6 +67,8 @@ pub enum Verification {
 /// HPB of the device (JESD220-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbConfig {
+    /// bHPBControl: who decides what is active.
+    pub control: Control,
     /// bHPBRegionSize: a region is 512 << this bytes.
     pub region_size: u8,
     /// bHPBSubRegionSize: a sub-region is 512 << this bytes.

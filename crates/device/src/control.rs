@@ -149,16 +149,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Cdb::Unmap { .. } => self.unmap(now, tag, lun, blocks),
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
-            // The host's advice about regions means nothing in device control mode.
-            Cdb::HpbInactivate { region } if hpb => {
-                let regions = self.hpb[usize::from(lun)].as_ref().map_or(0, |u| u.regions());
-                if u32::from(region) < regions {
-                    self.send_reply(now, tag);
-                } else {
-                    self.check(now, tag, Sense::INVALID_FIELD);
-                }
-            }
-            Cdb::HpbInactivateAll if hpb => self.send_reply(now, tag),
+            Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
+            Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
             // Pre-requests came with HPB 2.0; this is HPB 1.0.
             Cdb::HpbPreRequest { .. } if hpb => self.check(now, tag, Sense::INVALID_FIELD),
             Cdb::Other(bytes) if hpb && bytes[0] == 0xFA => self.check(now, tag, Sense::INVALID_FIELD),
@@ -318,6 +310,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.read_buffers.take_or_wait(tag, slot.life) {
             self.issue_map_loads(now, tag);
         }
+    }
+
+    /// HPB WRITE BUFFER 01h (`region`) or 03h (all): the host does not hold them any more. In device control mode that is
+    /// advice, which this device does not need.
+    fn inactivate(&mut self, now: Ns, tag: u8, lun: u8, region: Option<u16>) {
+        let unit = self.hpb[usize::from(lun)].as_mut().expect("an HPB unit");
+        let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
+        if named.end > unit.regions() {
+            return self.check(now, tag, Sense::INVALID_FIELD);
+        }
+        self.stats.write_buffers += 1;
+        if unit.is_host_control() {
+            named.for_each(|region| unit.inactivate(region));
+        }
+        self.send_reply(now, tag);
     }
 
     /// The buffer of `tag`, if it has one, is free for those who wait. What is still on its way into it is dropped.

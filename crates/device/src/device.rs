@@ -213,7 +213,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             generations_durable: FIRST_GENERATIONS,
             generations_mark: 0,
             hpb: config.lus.iter().enumerate().map(unit).collect(),
-            recommendations: Recommendations::new(),
+            recommendations: Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8),
             read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
             target: Target::new(config),
             media: VecDeque::new(),

@@ -53,6 +53,7 @@ pub use hpb::{EntryCodec, Verdict};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
 pub use precondition::Layout;
 pub use probe::{Probe, Resource, StageOf};
+pub use readpath_proto::hpb::Control;
 pub use recovery_time::Recovery;
 pub use space::Stall;
 pub use stats::DeviceStats;

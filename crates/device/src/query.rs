@@ -242,11 +242,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn device_descriptor(&self) -> DeviceDescriptor {
         let mut d = DeviceDescriptor { number_lu: self.config.lus.len() as u8, ..DeviceDescriptor::default() };
         d.queue_depth = self.config.queue_depth as u8;
-        if self.config.hpb.is_some() {
+        if let Some(config) = &self.config.hpb {
+            d.hpb_control = config.control.byte();
             d.ufs_features |= hpb::FEATURE_HPB;
             d.extended_features |= u32::from(hpb::FEATURE_HPB);
             d.hpb_version = hpb::VERSION_1_0;
-            d.hpb_control = hpb::CONTROL_DEVICE;
         }
         if let Some(wb) = &self.config.write_booster {
             d.extended_features |= booster::FEATURE_WRITE_BOOSTER;

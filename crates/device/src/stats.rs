@@ -119,6 +119,8 @@ counters! {
     hpb_forged,
     /// HPB READ BUFFER commands.
     read_buffers,
+    /// HPB WRITE BUFFER commands that drop regions.
+    write_buffers,
     /// Recommendations sent, sub-regions to activate.
     recommended_active,
     /// Recommendations sent, regions to inactivate.

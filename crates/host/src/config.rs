@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen about the host driver.
 
+use crate::hpb::HpbParams;
+use readpath_proto::hpb::Control;
+
 /// Order in which active regions are kept and evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListOrder {
@@ -15,18 +18,29 @@ pub enum ListOrder {
 pub struct HpbOptions {
     /// Order of eviction.
     pub order: ListOrder,
-    /// Do exactly as Linux 6.1, holes included: writes during a map load are forgotten, map errors count as success, and
-    /// a failed activation waits for the next notification.
+    /// Do exactly as Linux 6.1, holes included. `docs/hpb-modes.md` lists what this host does otherwise.
     pub strict_linux: bool,
     /// Whether writes make entries dirty. Off only in tests that show what the dirty bitmap is good for.
     pub dirty_bitmap: bool,
     /// Upper bound on the bytes of maps held, if below what the device allows.
     pub max_map_bytes: Option<u64>,
+    /// The control mode that the device has to be configured for; the probe fails if it is not. `None` takes either, as
+    /// Linux does.
+    pub mode: Option<Control>,
+    /// Parameters of host control mode.
+    pub params: HpbParams,
 }
 
 impl Default for HpbOptions {
     fn default() -> Self {
-        HpbOptions { order: ListOrder::Activation, strict_linux: false, dirty_bitmap: true, max_map_bytes: None }
+        HpbOptions {
+            order: ListOrder::Activation,
+            strict_linux: false,
+            dirty_bitmap: true,
+            max_map_bytes: None,
+            mode: None,
+            params: HpbParams::LINUX,
+        }
     }
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests to commands and back: tags, splitting, READ to HPB READ, map loads, and what to do about errors.
+//! Block requests to commands and back: tags, splitting, READ to HPB READ, and what to do about errors. The commands of
+//! HPB's own, its timers and its sleep are in [`hpb_side`].
+
+mod hpb_side;
 
 use crate::booster;
 use crate::config::HostConfig;
-use crate::hpb::{HostMemory, HpbCounters, HpbLu};
+use crate::hpb::HpbLu;
 use crate::probe::{Probe, ProbeError};
-use readpath_kit::{BLOCK_BYTES, FrontQueue};
-use readpath_proto::hpb::is_acceptable;
+use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
-    Cdb, Command, FLAG_FUA, Form, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense,
-    Status, SubRegion,
+    Cdb, Command, FLAG_FUA, Form, HpbEntry, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, SubRegion,
 };
 use std::collections::VecDeque;
 
@@ -87,6 +88,8 @@ enum Use {
     Block,
     /// An HPB READ BUFFER.
     Map,
+    /// An HPB WRITE BUFFER that drops a region.
+    Unmap,
     /// A step of the probe.
     Probe,
     /// WriteBooster is being switched on again, in this step.
@@ -110,7 +113,7 @@ struct TagState {
     cookie: u32,
     block: u32,
     blocks: u32,
-    /// Sub-region to load.
+    /// Sub-region to load, or in its region the one to drop.
     at: SubRegion,
     /// Bytes of its map.
     map_bytes: u32,
@@ -174,6 +177,10 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
+    /// When a unit's timer is due next.
+    timer: Ns,
+    /// Entries last sent under each tag, for a host that sends them again as Linux does.
+    sent: Option<Box<[HpbEntry; MAX_SLOTS]>>,
     data_out: Vec<Vec<u8>>,
 }
 
@@ -196,14 +203,16 @@ impl Driver {
             out: FrontQueue::with_capacity(usize::from(slots)),
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
+            timer: Ns::NEVER,
+            sent: config.hpb.filter(|hpb| hpb.strict_linux).map(|_| Box::new([HpbEntry::ZERO; MAX_SLOTS])),
             data_out: vec![Vec::new(); usize::from(slots)],
         }
     }
 
     /// Begins to find out what the device is. Block requests may be submitted when [`Driver::is_ready`].
-    pub fn start(&mut self) {
+    pub fn start(&mut self, now: Ns) {
         self.probe = Some(Probe::new(&self.config));
-        self.step_probe();
+        self.step_probe(now);
     }
 
     /// Whether the probe has ended well.
@@ -241,33 +250,37 @@ impl Driver {
         }
     }
 
-    /// The next request for the device if it is the READ or HPB READ of a block request; what it says, without the form
-    /// of a command. What this does not give, [`Driver::poll_request`] does.
+    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says, without
+    /// the form of a command. What this does not give, [`Driver::poll_request`] does.
     #[inline(always)]
     #[must_use]
-    pub fn poll_read(&mut self) -> Option<ReadRequest> {
+    pub fn poll_read(&mut self, now: Ns) -> Option<ReadRequest> {
         let &tag = self.out.front()?;
         let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = self.tags[usize::from(tag)]
         else {
             return None;
         };
         self.out.pop_front();
-        Some(ReadRequest { lun, tag, block, blocks, entry: self.entry_for(tag) })
+        Some(ReadRequest { lun, tag, block, blocks, entry: self.entry_for(now, tag) })
     }
 
-    /// The next request for the device; its [`Driver::data_out`] is valid until the next input.
+    /// The next request for the device, at `now`; its [`Driver::data_out`] is valid until the next input.
     #[must_use]
-    pub fn poll_request(&mut self) -> Option<Request> {
+    pub fn poll_request(&mut self, now: Ns) -> Option<Request> {
         let tag = self.out.pop_front()?;
         let state = &self.tags[usize::from(tag)];
         let lun = state.lun;
         let body = match state.used {
-            Use::Block => RequestBody::Command(self.command(tag)),
+            Use::Block => RequestBody::Command(self.command(now, tag)),
             Use::Map => {
                 let TagState { at, map_bytes, .. } = *state;
                 let expected_bytes = map_bytes.next_multiple_of(BLOCK_BYTES);
                 let cdb = Cdb::HpbReadBuffer { buffer_id: HPB_ENTRIES, at, alloc: map_bytes };
                 RequestBody::Command(Command { expected_bytes, cdb })
+            }
+            Use::Unmap => {
+                let cdb = Cdb::HpbInactivate { region: state.at.region };
+                RequestBody::Command(Command { expected_bytes: 0, cdb })
             }
             Use::Probe => self.probe.as_ref()?.request()?,
             Use::Booster(step) => booster::request(step)?,
@@ -280,6 +293,12 @@ impl Driver {
     #[inline(always)]
     pub fn has_requests(&self) -> bool {
         !self.out.is_empty()
+    }
+
+    /// Whether [`Driver::poll_done`] has something to give.
+    #[inline(always)]
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
     }
 
     /// The next block request that has ended.
@@ -303,9 +322,9 @@ impl Driver {
         (state.used == Use::Block).then(|| state.part())
     }
 
-    /// A reply of the device with its data-in. One whose tag is not in use is ignored.
+    /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
     #[inline(always)]
-    pub fn on_reply(&mut self, reply: &Reply, data_in: &[u8]) {
+    pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
         let Some(state) = self.tags.get(usize::from(reply.tag)) else { return };
         if state.used == Use::Block
             && let ReplyBody::Response(Response { status: Status::Good, hpb: None, .. }) = &reply.body
@@ -313,11 +332,11 @@ impl Driver {
             let (cookie, join) = (state.cookie, state.join);
             self.release(reply.tag);
             self.end(cookie, reply.tag, join, None);
-        } else if !self.on_other_reply(reply, data_in) {
+        } else if !self.on_other_reply(now, reply, data_in) {
             return;
         }
         if self.map_work {
-            self.run_map_worker();
+            self.run_map_worker(now);
         }
         if !self.waiting.is_empty() {
             self.send_waiting();
@@ -326,13 +345,13 @@ impl Driver {
 
     /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
     #[inline(never)]
-    fn on_other_reply(&mut self, reply: &Reply, data_in: &[u8]) -> bool {
+    fn on_other_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) -> bool {
         let state = &self.tags[usize::from(reply.tag)];
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         match state.used {
             Use::Free => return false,
             Use::Probe => {
-                self.on_probe_reply(reply, data_in);
+                self.on_probe_reply(now, reply, data_in);
                 return false;
             }
             Use::Booster(step) => {
@@ -348,6 +367,8 @@ impl Driver {
                     self.map_work = true;
                 }
             }
+            // What has become of it does not matter: the region is dropped.
+            Use::Unmap => self.release(reply.tag),
             Use::Block if good => {
                 let (cookie, join) = (state.cookie, state.join);
                 self.release(reply.tag);
@@ -373,7 +394,7 @@ impl Driver {
         let key = sense.map_or(0, |s| s.key);
         let busy = matches!(status, Status::Busy | Status::TaskSetFull | Status::TaskAborted);
         // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
-        let refused = state.hpb && key == ILLEGAL_REQUEST;
+        let refused = state.hpb && key == ILLEGAL_REQUEST && self.sent.is_none();
         if state.retries < RETRIES && (busy || key == UNIT_ATTENTION || refused) {
             state.retries += 1;
             state.plain |= refused;
@@ -385,32 +406,25 @@ impl Driver {
     }
 
     /// The controller and the device are being reset: commands in flight are sent again, map loads are forgotten.
-    pub fn reset(&mut self) {
+    pub fn reset(&mut self, now: Ns) {
         self.out.clear();
         if self.probe.is_some() {
             // What was asked will not be answered: from the beginning.
-            return self.start();
+            return self.start(now);
         }
-        for unit in self.units.iter_mut().flatten() {
-            if let Some(hpb) = &mut unit.hpb {
-                hpb.reset();
-            }
-        }
+        self.each_hpb(HpbLu::reset);
         let mut again = Vec::new();
         for tag in 0..self.tags.len() as u8 {
             let state = self.tags[usize::from(tag)];
             if state.used == Use::Block {
                 again.push((state.part(), state.join));
             }
-            if matches!(state.used, Use::Block | Use::Map) {
+            if matches!(state.used, Use::Block | Use::Map | Use::Unmap) {
                 self.release(tag);
             }
         }
-        for unit in self.units.iter_mut().flatten() {
-            if let Some(hpb) = &mut unit.hpb {
-                hpb.present();
-            }
-        }
+        self.each_hpb(|hpb| hpb.restored(now));
+        self.find_timer();
         for item in again.into_iter().rev() {
             self.waiting.push_front(item);
         }
@@ -423,21 +437,6 @@ impl Driver {
     /// The host has lost its power as well: everything it knew is gone, block requests included.
     pub fn power_cut(&mut self) {
         *self = Driver::new(self.config);
-    }
-
-    /// HPB counters of a unit.
-    pub fn counters(&self, lun: u8) -> Option<&HpbCounters> {
-        self.unit(lun)?.hpb.as_ref().map(HpbLu::counters)
-    }
-
-    /// HPB memory of a unit.
-    pub fn memory(&self, lun: u8) -> Option<HostMemory> {
-        self.unit(lun)?.hpb.as_ref().map(HpbLu::memory)
-    }
-
-    /// HPB of a unit, for those who look at its states.
-    pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
-        self.unit(lun)?.hpb.as_ref()
     }
 
     /// Blocks of a unit.
@@ -461,25 +460,6 @@ impl Driver {
         self.units.get(usize::from(lun))?.as_ref()
     }
 
-    fn hpb_of(&mut self, lun: u8) -> Option<&mut HpbLu> {
-        self.units.get_mut(usize::from(lun))?.as_mut()?.hpb.as_mut()
-    }
-
-    fn notified(&mut self, n: &HpbNotification) {
-        if !is_acceptable(n) {
-            return;
-        }
-        self.map_work = true;
-        if n.operation == HpbNotification::RESET {
-            // A reset concerns every HPB unit, whatever the notification names (Linux ufshpb_dev_reset_handler).
-            self.units.iter_mut().flatten().filter_map(|u| u.hpb.as_mut()).for_each(|hpb| {
-                hpb.notified(n);
-            });
-        } else if let Some(hpb) = self.hpb_of(n.lun) {
-            hpb.notified(n);
-        }
-    }
-
     #[inline(always)]
     fn send_or_wait(&mut self, part: BlockRequest, join: u16) {
         match self.free_tags.pop() {
@@ -498,22 +478,30 @@ impl Driver {
 
     /// The entry to send with the read that `tag` carries.
     #[inline(always)]
-    fn entry_for(&mut self, tag: u8) -> Option<HpbEntry> {
+    fn entry_for(&mut self, now: Ns, tag: u8) -> Option<HpbEntry> {
         let state = &mut self.tags[usize::from(tag)];
         let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
-        let entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(state.block, state.blocks));
+        let mut entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(now, state.block, state.blocks));
+        if let Some(sent) = &mut self.sent {
+            match entry {
+                Some(entry) => sent[usize::from(tag)] = entry,
+                // A command that is sent again keeps the form that it had been given.
+                None if state.hpb => entry = Some(sent[usize::from(tag)]),
+                None => {}
+            }
+        }
         state.hpb = entry.is_some();
         entry
     }
 
     /// The command for what `tag` carries. Writes make their entries dirty here, before they are sent.
-    fn command(&mut self, tag: u8) -> Command {
+    fn command(&mut self, now: Ns, tag: u8) -> Command {
         let state = &mut self.tags[usize::from(tag)];
         let (block, blocks) = (state.block, state.blocks);
         let lba = u64::from(block);
         let bytes = blocks * BLOCK_BYTES;
         if state.op == BlockOp::Read {
-            let cdb = match self.entry_for(tag) {
+            let cdb = match self.entry_for(now, tag) {
                 Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
                 None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
             };
@@ -523,7 +511,7 @@ impl Driver {
         if let Some(hpb) = hpb
             && state.writes()
         {
-            hpb.mark_dirty(block, blocks);
+            hpb.write(block, blocks);
         }
         match state.op {
             BlockOp::Discard => {
@@ -548,36 +536,6 @@ impl Driver {
         {
             let (part, join) = self.waiting.pop_front().expect("not empty");
             self.send(tag, part, join);
-        }
-    }
-
-    /// Sends map loads as tags allow; they go before waiting block requests, as Linux inserts them at the head.
-    #[inline(never)]
-    fn run_map_worker(&mut self) {
-        self.map_work = false;
-        for lun in 0..self.units.len() {
-            let Some(unit) = &mut self.units[lun] else { continue };
-            let Some(hpb) = &mut unit.hpb else { continue };
-            while hpb.has_work()
-                && let Some(request) = hpb.next_work(!self.free_tags.is_empty())
-            {
-                let tag = self.free_tags.pop().expect("checked above");
-                // The bitmap starts clean now, but writes that are already in flight may reach the device after it has
-                // put the entries together, or before: their entries are not to be trusted.
-                for used in self.tags.iter().filter(|t| t.used == Use::Block && usize::from(t.lun) == lun && t.writes())
-                {
-                    hpb.mark_dirty(used.block, used.blocks);
-                }
-                self.tags[usize::from(tag)] = TagState {
-                    used: Use::Map,
-                    lun: lun as u8,
-                    at: request.at,
-                    map_bytes: request.bytes,
-                    ..TagState::FREE
-                };
-                self.out.push_back(tag);
-            }
-            self.map_work |= hpb.has_work();
         }
     }
 
@@ -631,7 +589,7 @@ impl Driver {
         }
     }
 
-    fn step_probe(&mut self) {
+    fn step_probe(&mut self, now: Ns) {
         let Some(probe) = &self.probe else { return };
         match probe.request() {
             Some(_) => {
@@ -649,16 +607,17 @@ impl Driver {
                     }
                     self.units[lun] = Some(Unit { blocks, hpb });
                 }
-                self.run_map_worker();
+                self.run_map_worker(now);
+                self.find_timer();
             }
         }
     }
 
-    fn on_probe_reply(&mut self, reply: &Reply, data_in: &[u8]) {
+    fn on_probe_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
         self.tags[usize::from(reply.tag)].used = Use::Free;
         let Some(probe) = &mut self.probe else { return };
-        match probe.on_reply(&reply.body, data_in) {
-            Ok(()) => self.step_probe(),
+        match probe.on_reply(now, &reply.body, data_in) {
+            Ok(()) => self.step_probe(now),
             Err(e) => {
                 self.failed = Some(e);
                 self.probe = None;

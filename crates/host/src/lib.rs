@@ -2,7 +2,8 @@
 //! The host driver: block requests in, UFS commands out, and the host's side of HPB as Linux 6.1 `ufshpb` does it.
 //!
 //! [`Driver`] is a state machine without clock, thread or device. Its methods are of three kinds:
-//! - inputs: [`Driver::start`], [`Driver::submit`], [`Driver::on_reply`], [`Driver::reset`];
+//! - inputs: [`Driver::start`], [`Driver::submit`], [`Driver::on_reply`], [`Driver::reset`], [`Driver::suspend`];
+//! - time: [`Driver::next_deadline`], [`Driver::advance`];
 //! - outputs, polled until `None` after every input: [`Driver::poll_request`] (or [`Driver::poll_read`]
 //!   first), [`Driver::poll_done`];
 //! - getters.
@@ -18,6 +19,9 @@ mod probe;
 
 pub use config::{HostConfig, HpbOptions, ListOrder};
 pub use driver::{BlockDone, BlockOp, BlockRequest, Driver, ReadRequest};
-pub use hpb::{HostMemory, HpbCounters, LuState, RegionState, SubRegionState};
+pub use hpb::{
+    HostMemory, HpbCounters, HpbLu, HpbParam, HpbParams, LuState, ParamError, ParamLimits, RegionState, SubRegionState,
+};
 pub use probe::ProbeError;
+pub use readpath_proto::hpb::Control;
 pub use readpath_proto::typed::Sense as SenseData;

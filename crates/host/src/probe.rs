@@ -5,9 +5,10 @@
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions};
-use crate::hpb::HpbLu;
+use crate::hpb::{HpbLu, ParamError, UnitSetup};
+use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
-use readpath_proto::hpb::{self, HpbGeometry, HpbGeometryError};
+use readpath_proto::hpb::{self, Control, HpbGeometry, HpbGeometryError};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::{Cdb, Command, QueryRequest, ReplyBody, RequestBody, Status};
 use thiserror::Error;
@@ -29,6 +30,25 @@ pub enum ProbeError {
     /// The HPB fields describe something impossible.
     #[error(transparent)]
     Hpb(#[from] HpbGeometryError),
+    /// The device is configured for another control mode of HPB than the host was told to use.
+    #[error(
+        "the device is configured for HPB in {} control mode (bHPBControl = {:02X}h), not for {} control mode",
+        .configured.name(), .configured.byte(), .wanted.name()
+    )]
+    Control {
+        /// What bHPBControl says.
+        configured: Control,
+        /// What the host was told.
+        wanted: Control,
+    },
+    /// A parameter of host control mode does not fit the unit.
+    #[error("hpb_params of logical unit {lun}: {error}")]
+    Param {
+        /// The unit.
+        lun: u8,
+        /// Why.
+        error: ParamError,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +69,8 @@ enum Step {
     Done,
 }
 
-/// How often a flag that the device should clear is read before the device is given up (Linux: HPB reset 10 times).
+/// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is given up
+/// (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
 const POLLS: u32 = 10;
 
 /// A probe under way.
@@ -57,6 +78,8 @@ pub struct Probe {
     step: Step,
     options: Option<HpbOptions>,
     wants_booster: bool,
+    /// Commands that the controller takes at the same time.
+    queue_depth: u32,
     polls: u32,
     geometry: GeometryDescriptor,
     device: DeviceDescriptor,
@@ -76,6 +99,7 @@ impl Probe {
             options: config.hpb,
             wants_booster: config.write_booster,
             booster: false,
+            queue_depth: u32::from(config.slots - 1),
             polls: 0,
             geometry: GeometryDescriptor::default(),
             device: DeviceDescriptor::default(),
@@ -110,8 +134,8 @@ impl Probe {
         })
     }
 
-    /// The answer to what was asked.
-    pub fn on_reply(&mut self, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
+    /// The answer to what was asked, at `now`.
+    pub fn on_reply(&mut self, now: Ns, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
         self.step = match (self.step, body) {
             (Step::NopOut, ReplyBody::NopIn) => Step::SetDeviceInit,
             (Step::SetDeviceInit, ReplyBody::Query(q)) if q.result == result::SUCCESS => Step::PollDeviceInit,
@@ -124,7 +148,7 @@ impl Probe {
             }
             (Step::Device, ReplyBody::Query(q)) if q.result == result::SUCCESS => {
                 self.device = DeviceDescriptor::parse(data)?;
-                self.after_device()
+                self.after_device()?
             }
             // As Linux: without an answer one block, and no HPB 2.0.
             (Step::MaxSingleCommand, ReplyBody::Query(q)) => {
@@ -149,26 +173,36 @@ impl Probe {
                     self.after_booster()
                 }
             }
-            (Step::ResetHpb, ReplyBody::Query(_)) => Step::ReportLuns,
+            // A device that refuses will not have cleared the flag either, or has nothing to clear.
+            (Step::ResetHpb, ReplyBody::Query(q)) if q.result != result::SUCCESS && self.polls + 1 < POLLS => {
+                self.polls += 1;
+                Step::ResetHpb
+            }
+            (Step::ResetHpb, ReplyBody::Query(_)) => {
+                self.polls = 0;
+                Step::ReportLuns
+            }
             (Step::ReportLuns, ReplyBody::Response(r)) if r.status == Status::Good => {
                 let (luns, _) = data.get(8..).unwrap_or_default().as_chunks::<8>();
                 self.luns = luns.iter().filter(|l| l[0] == 0).map(|l| l[1]).collect();
                 self.next_unit(0)
             }
             (Step::Unit(i), ReplyBody::Query(q)) if q.result == result::SUCCESS => {
-                self.add_unit(self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
+                self.add_unit(now, self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
                 self.next_unit(i + 1)
             }
             (Step::PollHpbReset, ReplyBody::Query(q)) => {
                 if q.result == result::SUCCESS && q.value & 1 == 0 {
-                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
+                    let ready = self.counted_luns().to_vec();
+                    let units = self.units.iter_mut().filter(|(lun, ..)| ready.contains(lun));
+                    units.for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
                     Step::Done
-                } else if self.polls + 1 < POLLS {
+                } else if q.result == result::SUCCESS && self.polls + 1 < POLLS {
                     self.polls += 1;
                     Step::PollHpbReset
                 } else {
                     // Linux destroys the HPB units and goes on without.
-                    self.units.iter_mut().for_each(|(_, _, hpb)| *hpb = None);
+                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::destroy));
                     Step::Done
                 }
             }
@@ -200,7 +234,7 @@ impl Probe {
         Ok(self.step)
     }
 
-    fn after_device(&mut self) -> Step {
+    fn after_device(&mut self) -> Result<Step, ProbeError> {
         let (d, g) = (&self.device, &self.geometry);
         let described = g.hpb_region_size != 0
             && g.hpb_sub_region_size != 0
@@ -208,17 +242,19 @@ impl Probe {
             && g.hpb_max_active_regions != 0;
         let offered = d.spec_version >= 0x0310 && d.ufs_features & hpb::FEATURE_HPB != 0;
         self.polls = 0;
-        if self.options.is_none() || !described || !offered || d.hpb_control == hpb::CONTROL_HOST {
-            return self.after_hpb();
+        let Some(options) = self.options.filter(|_| described && offered) else { return Ok(self.after_hpb()) };
+        let configured = Control::from_byte(d.hpb_control);
+        if let Some(wanted) = options.mode.filter(|&wanted| wanted != configured) {
+            return Err(ProbeError::Control { configured, wanted });
         }
-        match d.hpb_version {
+        Ok(match d.hpb_version {
             hpb::VERSION_1_0 => {
                 self.hpb = true;
                 self.after_hpb()
             }
             hpb::VERSION_2_0 => Step::MaxSingleCommand,
             _ => self.after_hpb(),
-        }
+        })
     }
 
     /// It is known whether there is HPB.
@@ -238,14 +274,24 @@ impl Probe {
     fn next_unit(&self, i: u8) -> Step {
         if usize::from(i) < self.luns.len() {
             Step::Unit(i)
-        } else if self.units.iter().any(|(_, _, hpb)| hpb.is_some()) {
+        } else if self.units.iter().any(|(lun, _, hpb)| hpb.is_some() && self.counted_luns().contains(lun)) {
             Step::PollHpbReset
         } else {
             Step::Done
         }
     }
 
-    fn add_unit(&mut self, lun: u8, unit: &UnitDescriptor) -> Result<(), ProbeError> {
+    /// Units whose HPB is started. Linux does so when it has seen as many units as bNumberLU says: if that is more than there
+    /// are, never, and not for those that come later.
+    fn counted_luns(&self) -> &[u8] {
+        let number = usize::from(self.device.number_lu);
+        match self.options {
+            Some(options) if options.strict_linux => self.luns.get(..number).unwrap_or_default(),
+            _ => &self.luns,
+        }
+    }
+
+    fn add_unit(&mut self, now: Ns, lun: u8, unit: &UnitDescriptor) -> Result<(), ProbeError> {
         if unit.lu_enable == 0 {
             return Ok(());
         }
@@ -257,8 +303,17 @@ impl Probe {
                 let geometry = HpbGeometry::new(g.hpb_region_size, g.hpb_sub_region_size, unit.logical_block_count)?;
                 let pinned = u32::from(unit.hpb_pinned_start)
                     ..u32::from(unit.hpb_pinned_start) + u32::from(unit.hpb_pinned_count);
-                let active = u32::from(unit.hpb_max_active_regions);
-                Some(HpbLu::new(geometry, active, pinned, self.max_blocks, options))
+                // A depth of 0 means that the unit shares the device's queue.
+                let own_depth = Some(u32::from(unit.queue_depth)).filter(|&depth| depth > 0);
+                let setup = UnitSetup {
+                    geometry,
+                    max_active: u32::from(unit.hpb_max_active_regions),
+                    pinned,
+                    max_blocks: self.max_blocks,
+                    host_control: Control::from_byte(self.device.hpb_control) == Control::Host,
+                    queue_depth: own_depth.map_or(self.queue_depth, |depth| depth.min(self.queue_depth)),
+                };
+                Some(HpbLu::new(&setup, options, now).map_err(|error| ProbeError::Param { lun, error })?)
             }
             None => None,
         };

@@ -97,6 +97,14 @@ impl IndexLru {
         (self.front != NIL).then_some(self.front)
     }
 
+    /// The index after `i`, which is in the list.
+    #[inline]
+    pub fn after(&self, i: u32) -> Option<u32> {
+        debug_assert!(self.contains(i));
+        let next = self.links[i as usize].next;
+        (next != NIL).then_some(next)
+    }
+
     /// Whether `i` is in the list.
     #[inline]
     pub fn contains(&self, i: u32) -> bool {
@@ -149,6 +157,9 @@ mod tests {
                     _ => {}
                 }
                 prop_assert_eq!(lru.iter().collect::<Vec<_>>(), model.clone());
+                for pair in model.windows(2) {
+                    prop_assert_eq!(lru.after(pair[0]), Some(pair[1]));
+                }
                 prop_assert_eq!(lru.len() as usize, model.len());
             }
         }

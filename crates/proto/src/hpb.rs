@@ -15,6 +15,38 @@ pub const VERSION_2_0: u16 = 0x0200;
 pub const CONTROL_HOST: u8 = 0;
 /// bHPBControl: the device recommends what is active (Linux `HPB_DEVICE_CONTROL`).
 pub const CONTROL_DEVICE: u8 = 1;
+/// Who decides what is active (bHPBControl).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Control {
+    /// The device recommends, and the host follows.
+    Device,
+    /// The host decides, and tells the device what it drops.
+    Host,
+}
+
+impl Control {
+    /// bHPBControl as the descriptor says it. Linux takes everything but 0 for device control.
+    pub const fn from_byte(byte: u8) -> Control {
+        if byte == CONTROL_HOST { Control::Host } else { Control::Device }
+    }
+
+    /// bHPBControl.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Control::Host => CONTROL_HOST,
+            Control::Device => CONTROL_DEVICE,
+        }
+    }
+
+    /// A word for people and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Control::Host => "host",
+            Control::Device => "device",
+        }
+    }
+}
+
 /// bLUEnable of a logical unit with HPB (Linux `LU_ENABLED_HPB_FUNC`).
 pub const LU_ENABLED_HPB: u8 = 2;
 /// HPB in bUFSFeaturesSupport and dExtendedUFSFeaturesSupport (Linux `UFS_DEV_HPB_SUPPORT`).
@@ -363,6 +395,17 @@ mod tests {
         );
         let text = HpbGeometry::new(12, 13, 4096).unwrap_err().to_string();
         assert!(text.contains("13") && text.contains("12"), "{text}");
+    }
+
+    #[test]
+    fn everything_but_0_is_device_control() {
+        assert_eq!(Control::from_byte(0), Control::Host);
+        for byte in 1..=255 {
+            assert_eq!(Control::from_byte(byte), Control::Device);
+        }
+        for control in [Control::Host, Control::Device] {
+            assert_eq!(Control::from_byte(control.byte()), control);
+        }
     }
 
     #[test]

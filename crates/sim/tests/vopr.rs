@@ -11,10 +11,10 @@ mod common;
 
 use common::{DELAYS, Meddled, Meddler};
 use readpath_device::{
-    DeviceConfig, FaultConfig, FtlConfig, HpbConfig, Layout, LuConfig, Verification, VictimPolicy, Without,
+    Control, DeviceConfig, FaultConfig, FtlConfig, HpbConfig, Layout, LuConfig, Verification, VictimPolicy, Without,
 };
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{
     Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Sense, Status, SubRegion,
@@ -58,6 +58,8 @@ struct Options {
     resets_per_million: u64,
     /// Losses of power of the device alone.
     cuts_per_million: u64,
+    /// Suspends of the host, and resumes.
+    suspends_per_million: u64,
     precondition: Option<Layout>,
     trouble: Trouble,
 }
@@ -153,13 +155,31 @@ impl Options {
             strict_linux: rng.below(4) == 0,
             dirty_bitmap: rng.below(8) > 0,
             max_map_bytes: one_of(rng, &[None, None, Some(1 << 14)]),
+            ..HpbOptions::default()
         };
-        let host = HostConfig {
+        let mut host = HostConfig {
             slots: one_of(rng, &[2, 3, 8, 32, 64]),
             max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),
             hpb: (rng.below(16) > 0).then_some(hpb),
             write_booster: true,
         };
+        // From a stream of its own, so that the seeds still draw what they drew before.
+        let hcm = &mut Prng::stream(seed, "control", 0);
+        let suspends_per_million = one_of(hcm, &[0, 0, 500]);
+        if hcm.below(2) == 0 {
+            let host = host.hpb.as_mut();
+            config.hpb.as_mut().expect("it has HPB").control = Control::Host;
+            if let Some(hpb) = host {
+                hpb.params = host_control(hcm);
+            }
+            // Little room, so that regions take the place of others.
+            if hcm.below(2) == 0 {
+                config
+                    .lus
+                    .iter_mut()
+                    .for_each(|lu| lu.max_active_regions = lu.pinned_regions + 1 + hcm.below(3) as u16);
+            }
+        }
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
             let mut some = || if rng.below(2) == 0 { 0 } else { 1 + rng.below(300) as u32 };
@@ -189,6 +209,7 @@ impl Options {
             longest: one_of(rng, &[1, 2, 8, 40]),
             hot: 1 + rng.below(100) as u32,
             resets_per_million: one_of(rng, &[0, 100, 2_000]),
+            suspends_per_million,
             cuts_per_million: one_of(&mut Prng::stream(seed, "power", 0), &[0, 0, 200]),
             precondition: one_of(rng, &[None, Some(Layout::Sequential), Some(Layout::Random)]),
             config,
@@ -196,6 +217,31 @@ impl Options {
             trouble,
         }
     }
+}
+
+/// Parameters under which a few thousand requests see everything that host control mode does: timers run 100 times as fast,
+/// and thresholds are low.
+fn host_control(rng: &mut Prng) -> HpbParams {
+    let mut some = |from: u32, n: u64| from + rng.below(n) as u32;
+    let activation_thld = some(1, 4);
+    let eviction_thld_exit = activation_thld + some(1, 4);
+    let timeout_polling_interval_ms = some(1, 3);
+    let mut params = HpbParams {
+        activation_thld,
+        eviction_thld_exit,
+        eviction_thld_enter: eviction_thld_exit + some(1, 3),
+        read_timeout_ms: timeout_polling_interval_ms * 2 + some(0, 8),
+        read_timeout_expiries: some(1, 5),
+        timeout_polling_interval_ms,
+        ..HpbParams::LINUX
+    };
+    if rng.below(2) == 0 {
+        // Nothing times out, so regions take the place of others, which have more reads than a few.
+        params.read_timeout_ms = 5_000;
+        params.eviction_thld_exit += one_of(rng, &[0, 30, 200]);
+        params.eviction_thld_enter = params.eviction_thld_exit + 1;
+    }
+    params
 }
 
 /// Prints the options of a seed that panics.
@@ -417,6 +463,12 @@ struct Met {
     evicted: u64,
     refused: u64,
     load_errors: u64,
+    suspends: u64,
+    /// HPB READ BUFFERs and WRITE BUFFERs of hosts in host control mode, and hits of their reads.
+    hcm_loads: u64,
+    hcm_drops: u64,
+    hcm_evicted: u64,
+    hcm_hits: u64,
 }
 
 impl Met {
@@ -445,6 +497,15 @@ impl Met {
             self.refused += c.rejected_noti_cnt;
             self.load_errors += c.map_error_cnt;
         }
+        for lun in 0..8 {
+            let Some(c) = stack.host.hpb(lun).filter(|hpb| hpb.is_host_control()).map(|hpb| *hpb.counters()) else {
+                continue;
+            };
+            self.hcm_loads += c.map_req_cnt;
+            self.hcm_drops += c.umap_req_cnt;
+            self.hcm_evicted += c.evict_cnt;
+            self.hcm_hits += c.hit_cnt;
+        }
     }
 
     fn everything(&self) -> bool {
@@ -453,8 +514,11 @@ impl Met {
         let Met { collected, levelled, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
         let host = [resets, cuts, recommended, evicted, refused, load_errors];
+        let Met { suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, .. } = *self;
         let translation = [collected, levelled, map_writes, checkpoints];
-        device.iter().chain(&host).chain(&translation).chain(&[self.boosted, self.flushed]).all(|&n| n > 50)
+        let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits];
+        let buffer = [self.boosted, self.flushed];
+        device.iter().chain(&host).chain(&translation).chain(&buffer).chain(&hcm).all(|&n| n > 50)
     }
 }
 
@@ -471,6 +535,7 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
     let rng = &mut Prng::stream(o.seed, "requests", 0);
     let power = &mut Prng::stream(o.seed, "cuts", 0);
+    let sleep = &mut Prng::stream(o.seed, "sleep", 0);
     let mut flights = InFlight { flights: Vec::new(), free: Vec::new(), outstanding: 0 };
     let (mut sent, mut steps) = (0, 0u64);
     let toggles = &mut Prng::stream(o.seed, "toggles", 0);
@@ -503,6 +568,15 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             stack.device_power_cycle(now, on);
             now = on;
             met.cuts += 1;
+        } else if sleep.below(1_000_000) < o.suspends_per_million {
+            // Awake again at once, or some time later.
+            if sleep.below(2) == 0 {
+                stack.suspend();
+            }
+            if sleep.below(2) == 0 {
+                stack.resume(now);
+            }
+            met.suspends += 1;
         } else if rng.below(2) == 0 {
             now = stack.next_deadline();
             stack.advance(now);

@@ -17,7 +17,7 @@ pub enum StackError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The host could not make sense of the device.
-    #[error("the host cannot use the device")]
+    #[error("the host cannot use the device: {0}")]
     Probe(#[from] ProbeError),
     /// Host and device stopped talking before the probe was over.
     #[error("the probe did not end")]
@@ -69,7 +69,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Lets the host find the device; returns when it has, and the time that took.
     pub fn start(&mut self, mut now: Ns) -> Result<Ns, StackError> {
-        self.host.start();
+        self.host.start(now);
         self.exchange(now);
         while !self.host.is_ready() {
             if let Some(e) = self.host.failure() {
@@ -84,9 +84,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         Ok(now)
     }
 
-    /// Takes a block request of the host's user.
+    /// Takes a block request of the host's user at `now`, until when the stack has been advanced.
     #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
+        debug_assert!(self.host.next_deadline() >= now, "a timer of the host was due before {now}");
         self.host.submit(request);
         self.exchange_reads(now);
         if self.host.has_requests() {
@@ -94,15 +95,29 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// When something happens next.
+    /// When something happens next. Timers of the host, which in host control mode of HPB go on for ever, do not count while
+    /// the device has nothing to do: see [`Stack::next_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Ns {
-        self.device.next_deadline()
+        match self.device.next_deadline() {
+            Ns::NEVER => Ns::NEVER,
+            device => device.min(self.host.next_deadline()),
+        }
     }
 
-    /// Goes on until a reply reaches the host or `limit` comes; returns that time.
+    /// When the next timer of the host is due. [`Stack::advance`] beyond it handles it.
+    #[inline]
+    pub fn next_timer(&self) -> Ns {
+        self.host.next_deadline()
+    }
+
+    /// Goes on until a reply reaches the host or `limit` comes; returns that time. Without a limit, it is over when the device
+    /// has nothing to do any more.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
+        if self.host.next_deadline() != Ns::NEVER {
+            return self.advance_to_reply_or_timer(limit);
+        }
         let now = self.device.advance_to_reply(limit);
         if now != Ns::NEVER {
             self.take_outputs(now);
@@ -110,11 +125,58 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         now
     }
 
-    /// Handles what is due at `now`.
+    /// [`Stack::advance_to_reply`] with timers on the way.
+    #[inline(never)]
+    fn advance_to_reply_or_timer(&mut self, limit: Ns) -> Ns {
+        loop {
+            if limit == Ns::NEVER && self.device.next_deadline() == Ns::NEVER {
+                return Ns::NEVER;
+            }
+            let timer = self.host.next_deadline();
+            let now = self.device.advance_to_reply(limit.min(timer));
+            self.take_outputs(now);
+            if now < timer {
+                return now;
+            }
+            self.host_timer(now);
+            if now >= limit || self.host.has_done() {
+                return now;
+            }
+        }
+    }
+
+    /// Handles what is due until `now`, timers of the host at their times.
     #[inline]
     pub fn advance(&mut self, now: Ns) {
+        while self.host.next_deadline() <= now {
+            let timer = self.host.next_deadline();
+            if timer == Ns::NEVER {
+                break;
+            }
+            self.device.advance(timer);
+            self.take_outputs(timer);
+            self.host_timer(timer);
+        }
         self.device.advance(now);
         self.take_outputs(now);
+    }
+
+    /// A timer of the host is due.
+    #[inline(never)]
+    fn host_timer(&mut self, now: Ns) {
+        self.host.advance(now);
+        self.exchange(now);
+    }
+
+    /// The host is about to sleep, as far as HPB is concerned: see [`Driver::suspend`].
+    pub fn suspend(&mut self) {
+        self.host.suspend();
+    }
+
+    /// The host is awake again.
+    pub fn resume(&mut self, now: Ns) {
+        self.host.resume(now);
+        self.exchange(now);
     }
 
     #[inline(always)]
@@ -137,7 +199,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 let lpn = self.bases[usize::from(part.lun)] + part.block;
                 self.payload.end(reply.tag, &part, lpn, good);
             }
-            self.host.on_reply(reply, self.device.data_in(reply.tag));
+            self.host.on_reply(now, reply, self.device.data_in(reply.tag));
         }
         if self.host.has_requests() {
             self.exchange(now);
@@ -159,7 +221,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
         self.device.hardware_reset();
         self.payload.reset();
-        self.host.reset();
+        self.host.reset(now);
         self.exchange(now);
     }
 
@@ -177,7 +239,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         debug_assert!(now <= on);
         self.device_power_cut();
         let recovery = self.device.recover(on);
-        self.host.reset();
+        self.host.reset(on);
         self.exchange(on);
         recovery
     }
@@ -227,7 +289,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         if !self.wire.is_open() {
             return;
         }
-        while let Some(ReadRequest { lun, tag, block, blocks, entry }) = self.host.poll_read() {
+        while let Some(ReadRequest { lun, tag, block, blocks, entry }) = self.host.poll_read(now) {
             begin_payload(&self.host, &mut self.payload, &self.bases, tag);
             self.device.submit_read(now, lun, tag, block, blocks, entry);
         }
@@ -237,7 +299,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(never)]
     fn exchange(&mut self, now: Ns) {
         self.exchange_reads(now);
-        while let Some(request) = self.host.poll_request() {
+        while let Some(request) = self.host.poll_request(now) {
             let request = match self.wire.request(&request) {
                 Ok(request) => request,
                 Err(e) => {

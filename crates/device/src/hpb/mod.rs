@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device's side of HPB in device control mode: which sub-regions the host holds, which of their entries are still
-//! current, what is read where, and what to recommend.
+//! The device's side of HPB: which sub-regions the host holds, which of their entries are still current, what is read where,
+//! and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only told which
+//! of its sub-regions have become worthless.
 //!
 //! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an entry
 //! is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries carry
@@ -21,6 +22,7 @@ use crate::config::{HpbConfig, LuConfig, Verification};
 use fixedbitset::FixedBitSet;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
+use readpath_proto::hpb::Control;
 use readpath_proto::typed::{HpbEntry, SubRegion};
 
 const NO_SLOT: u16 = u16::MAX;
@@ -92,7 +94,9 @@ impl HpbUnit {
         let sub_region_shift = u32::from(config.sub_region_size) - 3;
         let regions = (u64::from(lu.blocks)).div_ceil(1 << region_shift) as u32;
         let per_region = 1u32 << (region_shift - sub_region_shift);
-        let slots = u32::from(lu.max_active_regions).min(regions.max(1));
+        // The host drops a region before it loads another, but either may reach the device first.
+        let more = u32::from(config.control == Control::Host);
+        let slots = (u32::from(lu.max_active_regions) + more).min(regions.max(1)).min(u32::from(NO_SLOT));
         let chunk_shift = config.freshness_chunk_entries.trailing_zeros();
         let chunks = 1u32 << (sub_region_shift - chunk_shift);
         let mut unit = HpbUnit {
@@ -200,11 +204,14 @@ impl HpbUnit {
     }
 
     /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
-    /// slot and none can be had: the entries then must not be given out.
+    /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten to
+    /// say what it dropped does not block itself: the region that is read least makes way.
     pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
         let region = u32::from(at.region);
         if self.slot_of_region[region as usize] == NO_SLOT && !self.assign_slot(region) {
-            return false;
+            let Some(victim) = self.is_host_control().then(|| self.coldest()).flatten() else { return false };
+            self.release_slot(victim);
+            self.assign_slot(region);
         }
         let index = self.index(region, u32::from(at.index));
         let chunks = self.chunks_per_sub_region as usize;
@@ -213,6 +220,18 @@ impl HpbUnit {
         *handed = HandOut { generation, previous: handed.generation, quiet_until: Ns::ZERO };
         self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
         true
+    }
+
+    /// Whether the host decides what is active.
+    pub fn is_host_control(&self) -> bool {
+        self.config.control == Control::Host
+    }
+
+    /// The host holds nothing of `region` any more. Pinned regions stay.
+    pub fn inactivate(&mut self, region: u32) {
+        if self.slot_of_region[region as usize] != NO_SLOT && !self.pinned.contains(&region) {
+            self.release_slot(region);
+        }
     }
 
     /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
@@ -238,7 +257,11 @@ impl HpbUnit {
         let slot = self.slot_of_region[region as usize];
         if slot != NO_SLOT {
             let index = self.index(region, u32::from(at.index));
+            let host = self.is_host_control();
             let handed = &mut self.handed[index];
+            if host && handed.generation == 0 {
+                return None;
+            }
             let after = if handed.generation == 0 { self.config.activate_after } else { self.config.refresh_after };
             if count < after || now < handed.quiet_until {
                 return None;
@@ -246,6 +269,9 @@ impl HpbUnit {
             handed.quiet_until = now + self.config.repeat_after;
             self.misses[sub as usize] = 0;
             return Some(Recommended { activate: at, inactivate: None });
+        }
+        if self.is_host_control() {
+            return None;
         }
         let full = self.free_slots.is_empty();
         if count < if full { self.config.replace_after } else { self.config.activate_after } {

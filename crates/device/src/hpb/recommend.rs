@@ -16,6 +16,7 @@ enum Item {
 pub struct Recommendations {
     line: VecDeque<(u8, Item)>,
     reset_pending: u8,
+    reset_lun: u8,
 }
 
 impl Recommendations {
@@ -24,9 +25,10 @@ impl Recommendations {
     /// How often an HPB reset is announced, should the host not react.
     const RESET_REPEATS: u8 = 4;
 
-    /// An empty line.
-    pub fn new() -> Self {
-        Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0 }
+    /// An empty line. A reset concerns all units; its announcement names `reset_lun`, which has to be one with HPB, or
+    /// Linux does not hear it.
+    pub fn new(reset_lun: u8) -> Self {
+        Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
     }
 
     /// Adds a recommendation for `lun`; false when the line is full and nothing was added.
@@ -68,7 +70,8 @@ impl Recommendations {
     pub fn take(&mut self) -> Option<HpbNotification> {
         if self.reset_pending > 0 {
             self.reset_pending -= 1;
-            return Some(HpbNotification { operation: HpbNotification::RESET, ..HpbNotification::default() });
+            let (operation, lun) = (HpbNotification::RESET, self.reset_lun);
+            return Some(HpbNotification { operation, lun, ..HpbNotification::default() });
         }
         let &(lun, _) = self.line.front()?;
         let mut n = HpbNotification { operation: HpbNotification::REGION_UPDATE, lun, ..HpbNotification::default() };
@@ -88,11 +91,5 @@ impl Recommendations {
             self.line.pop_front();
         }
         Some(n)
-    }
-}
-
-impl Default for Recommendations {
-    fn default() -> Self {
-        Self::new()
     }
 }

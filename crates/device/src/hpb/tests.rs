@@ -5,6 +5,7 @@ use super::*;
 
 fn config() -> HpbConfig {
     HpbConfig {
+        control: Control::Device,
         region_size: 8,
         sub_region_size: 7,
         max_active_regions: 2,
@@ -101,7 +102,7 @@ fn a_full_set_gives_way_at_its_coldest_region_after_more_reads() {
 
 #[test]
 fn notifications_carry_two_of_each_and_keep_units_apart() {
-    let mut line = Recommendations::new();
+    let mut line = Recommendations::new(0);
     let r = |i| Recommended { activate: SubRegion { region: i, index: 0 }, inactivate: Some(i + 100) };
     for i in 0..3 {
         assert!(line.push(0, r(i)));
@@ -120,3 +121,48 @@ fn notifications_carry_two_of_each_and_keep_units_apart() {
     assert!(line.is_empty());
 }
 use readpath_proto::typed::HpbNotification;
+
+/// What a host in host control mode loads it holds until it says otherwise; the device takes part only by telling that
+/// something that is held has become worthless.
+#[test]
+fn in_host_control_mode_the_host_decides() {
+    let mut u = unit(HpbConfig { control: Control::Host, ..config() });
+    for t in 0..50 {
+        assert_eq!(u.note_read(Ns(t), 16, false), None, "nothing that the host does not hold is recommended");
+    }
+    let at = |region| SubRegion { region, index: 0 };
+    for region in [0, 1, 2] {
+        assert!(u.hand_out(at(region), 5 + u32::from(region)), "one more than may be active");
+    }
+    let verdict = |u: &HpbUnit, block| {
+        let codec = EntryCodec::new([5, 6]);
+        u.verify(&codec, block, make(&codec, 1000 + block, Ppn(77), 5 + block / 32), 1 << 20)
+    };
+    for block in [0, 32, 64] {
+        assert_eq!(verdict(&u, block), Verdict::Good(Ppn(77)));
+    }
+    u.inactivate(1);
+    u.inactivate(1);
+    assert_eq!([verdict(&u, 0), verdict(&u, 32)], [Verdict::Good(Ppn(77)), Verdict::Inactive]);
+    // A region of which another sub-region is held; then one whose entries have become stale.
+    assert_eq!([u.note_read(Ns(0), 16, false), u.note_read(Ns(0), 17, false)], [None; 2]);
+    u.block_changed(3);
+    assert_eq!([u.note_read(Ns(0), 3, false), u.note_read(Ns(0), 3, false)], [None; 2]);
+    let again = Some(Recommended { activate: at(0), inactivate: None });
+    assert_eq!([u.note_read(Ns(0), 3, false), u.note_read(Ns(0), 3, false)], [again, None]);
+    // Nobody said that anything was dropped, but there has to be room: for what is read least.
+    for _ in 0..9 {
+        u.note_read(Ns(0), 64, true);
+    }
+    assert!(u.hand_out(at(1), 9) && u.hand_out(at(3), 10));
+    assert_eq!([verdict(&u, 8), verdict(&u, 64)], [Verdict::Good(Ppn(77)), Verdict::Good(Ppn(77))]);
+    assert_eq!(u.slot_of_region[1], NO_SLOT);
+}
+
+#[test]
+fn pinned_regions_stay_whatever_the_host_drops() {
+    let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 1, pinned_regions: 1 };
+    let mut u = HpbUnit::new(0, 1000, &lu, &HpbConfig { control: Control::Host, ..config() });
+    (0..4).for_each(|region| u.inactivate(region));
+    assert_ne!(u.slot_of_region[1], NO_SLOT);
+}

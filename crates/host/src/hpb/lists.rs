@@ -46,6 +46,22 @@ impl WorkLists {
         }
     }
 
+    /// Queues a sub-region before all others.
+    pub fn activate_first(&mut self, srgn: u32) {
+        self.forget_activation(srgn);
+        self.activate.push_front(srgn);
+    }
+
+    /// Whether the region is to be dropped.
+    pub fn is_inactivated(&self, region: u32) -> bool {
+        self.inactivate.contains(region)
+    }
+
+    /// The sub-region to load after `srgn`, which is queued.
+    pub fn after(&self, srgn: u32) -> Option<u32> {
+        self.activate.after(srgn)
+    }
+
     /// The sub-region to load next; it stays queued.
     pub fn next_activation(&self) -> Option<u32> {
         self.activate.front()

@@ -1,14 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state machines of regions and sub-regions, row by row (Linux `ufshpb.c`).
+//! What this host does on its own account in device control mode, beside the rows of `conformance`: bounds, memory, and
+//! what travels.
 
 use super::*;
+use crate::config::ListOrder;
+use readpath_proto::typed::{HpbEntry, HpbNotification};
 
-/// 8 regions of two sub-regions of 16 entries; two regions may be active.
-fn lu(options: HpbOptions) -> HpbLu {
+/// 8 regions of two sub-regions of 16 entries.
+fn setup(max_active: u32, pinned: std::ops::Range<u32>) -> UnitSetup {
     let geometry = HpbGeometry::new(8, 7, 256).unwrap();
-    let mut lu = HpbLu::new(geometry, 2, 0..0, 1, options);
+    UnitSetup { geometry, max_active, pinned, max_blocks: 1, host_control: false, queue_depth: 31 }
+}
+
+/// Two regions may be active.
+fn lu(options: HpbOptions) -> HpbLu {
+    let mut lu = HpbLu::new(&setup(2, 0..0), options, Ns::ZERO).unwrap();
     lu.present();
     lu
+}
+
+/// A port with one tag.
+#[derive(Default)]
+struct OneTag(Option<MapRequest>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct MapRequest {
+    at: SubRegion,
+    bytes: u32,
+}
+
+impl Port for OneTag {
+    fn has_tag(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn send(&mut self, request: HpbRequest) -> bool {
+        let free = self.has_tag();
+        if let HpbRequest::Load { at, bytes } = request
+            && free
+        {
+            self.0 = Some(MapRequest { at, bytes });
+        }
+        free
+    }
+
+    fn writes_in_flight(&self, _: impl FnMut(u32, u32)) {}
+}
+
+trait Steps {
+    fn next_work(&mut self) -> Option<MapRequest>;
+    fn entry(&mut self, block: u32, blocks: u32) -> Option<HpbEntry>;
+}
+
+impl Steps for HpbLu {
+    /// What the worker sends if there is one tag.
+    fn next_work(&mut self) -> Option<MapRequest> {
+        let mut port = OneTag::default();
+        self.run_worker(Ns::ZERO, &mut port);
+        port.0
+    }
+
+    fn entry(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
+        self.entry_for(Ns::ZERO, block, blocks)
+    }
 }
 
 fn activate(region: u16, index: u16) -> HpbNotification {
@@ -29,24 +83,30 @@ fn bytes(seed: u8) -> Vec<u8> {
 
 fn load(lu: &mut HpbLu, region: u16, index: u16, seed: u8) {
     assert!(lu.notified(&activate(region, index)));
-    let request = lu.next_work(true).unwrap();
+    let request = lu.next_work().unwrap();
     assert_eq!((request.at, request.bytes), (SubRegion { region, index }, 128));
     lu.loaded(request.at, Some(&bytes(seed)));
 }
 
-const STRICT: HpbOptions =
-    HpbOptions { order: ListOrder::Activation, strict_linux: true, dirty_bitmap: true, max_map_bytes: None };
+const STRICT: HpbOptions = HpbOptions {
+    order: ListOrder::Activation,
+    strict_linux: true,
+    dirty_bitmap: true,
+    max_map_bytes: None,
+    mode: None,
+    params: HpbParams::LINUX,
+};
 
 #[test]
 fn a_loaded_entry_is_sent_verbatim_until_its_block_is_written() {
     let mut lu = lu(HpbOptions::default());
-    assert_eq!(lu.entry_for(20, 1), None);
+    assert_eq!(lu.entry(20, 1), None);
     load(&mut lu, 0, 1, 7);
-    assert_eq!(lu.entry_for(20, 1), Some(HpbEntry(bytes(7)[32..40].try_into().unwrap())));
-    assert_eq!(lu.entry_for(20, 2), None, "longer than one block: not eligible, not counted");
-    lu.mark_dirty(20, 1);
-    assert_eq!(lu.entry_for(20, 1), None);
-    assert!(lu.entry_for(21, 1).is_some());
+    assert_eq!(lu.entry(20, 1), Some(HpbEntry(bytes(7)[32..40].try_into().unwrap())));
+    assert_eq!(lu.entry(20, 2), None, "longer than one block: not eligible, not counted");
+    lu.write(20, 1);
+    assert_eq!(lu.entry(20, 1), None);
+    assert!(lu.entry(21, 1).is_some());
     let c = lu.counters();
     assert_eq!((c.hit_cnt, c.miss_cnt, c.rcmd_noti_cnt, c.rcmd_active_cnt, c.map_req_cnt), (2, 2, 1, 1, 1));
 }
@@ -55,14 +115,14 @@ fn a_loaded_entry_is_sent_verbatim_until_its_block_is_written() {
 fn a_recommendation_of_a_valid_sub_region_stops_its_use_until_reloaded() {
     let mut lu = lu(HpbOptions::default());
     load(&mut lu, 0, 0, 1);
-    lu.mark_dirty(3, 1);
+    lu.write(3, 1);
     lu.notified(&activate(0, 0));
     assert_eq!(lu.sub_region_state(SubRegion { region: 0, index: 0 }), SubRegionState::Invalid);
-    assert_eq!(lu.entry_for(4, 1), None);
-    let request = lu.next_work(true).unwrap();
+    assert_eq!(lu.entry(4, 1), None);
+    let request = lu.next_work().unwrap();
     assert_eq!(lu.sub_region_state(request.at), SubRegionState::Issued);
     lu.loaded(request.at, Some(&bytes(2)));
-    assert!(lu.entry_for(3, 1).is_some(), "the reload cleaned it");
+    assert!(lu.entry(3, 1).is_some(), "the reload cleaned it");
 }
 
 #[test]
@@ -70,11 +130,11 @@ fn a_write_during_a_load_leaves_no_clean_entry_but_does_on_linux() {
     for (options, clean_after) in [(HpbOptions::default(), false), (STRICT, true)] {
         let mut lu = lu(options);
         lu.notified(&activate(0, 0));
-        let request = lu.next_work(true).unwrap();
-        lu.mark_dirty(5, 1);
+        let request = lu.next_work().unwrap();
+        lu.write(5, 1);
         lu.loaded(request.at, Some(&bytes(1)));
-        assert_eq!(lu.entry_for(5, 1).is_some(), clean_after);
-        assert!(lu.entry_for(6, 1).is_some());
+        assert_eq!(lu.entry(5, 1).is_some(), clean_after);
+        assert!(lu.entry(6, 1).is_some());
     }
 }
 
@@ -84,7 +144,7 @@ fn the_oldest_activated_region_makes_room_reads_do_not_count_on_linux() {
         let mut lu = lu(HpbOptions { order, ..HpbOptions::default() });
         load(&mut lu, 0, 0, 1);
         load(&mut lu, 1, 0, 1);
-        assert!(lu.entry_for(0, 1).is_some());
+        assert!(lu.entry(0, 1).is_some());
         load(&mut lu, 2, 0, 1);
         assert_eq!(lu.counters().evict_cnt, 1);
         for region in 0..2 {
@@ -99,13 +159,13 @@ fn inactivation_stops_use_at_once_and_waits_for_a_load() {
     let mut lu = lu(HpbOptions::default());
     load(&mut lu, 0, 0, 1);
     lu.notified(&activate(0, 1));
-    let request = lu.next_work(true).unwrap();
+    let request = lu.next_work().unwrap();
     lu.notified(&inactivate(0));
-    assert_eq!(lu.entry_for(0, 1), None);
-    assert_eq!(lu.next_work(true), None);
+    assert_eq!(lu.entry(0, 1), None);
+    assert_eq!(lu.next_work(), None);
     assert_eq!(lu.region_state(0), RegionState::Active, "busy with a load");
     lu.loaded(request.at, Some(&bytes(1)));
-    assert_eq!(lu.next_work(true), None);
+    assert_eq!(lu.next_work(), None);
     assert_eq!(lu.region_state(0), RegionState::Inactive);
     assert_eq!(lu.memory().map_bytes, 0);
     assert_eq!(lu.memory().peak_bytes, 2 * (128 + 2));
@@ -118,7 +178,7 @@ fn inactivation_wins_over_activation_in_one_notification() {
     n.inactive_count = 1;
     n.inactive[0] = 3;
     lu.notified(&n);
-    assert_eq!(lu.next_work(true), None);
+    assert_eq!(lu.next_work(), None);
     assert_eq!(lu.region_state(3), RegionState::Inactive);
 }
 
@@ -134,7 +194,7 @@ fn what_is_out_of_range_is_refused_whole() {
         assert!(!lu.notified(&bad));
     }
     assert!(!lu.notified(&HpbNotification { operation: 1, ..Default::default() }), "nothing listed");
-    assert_eq!(lu.next_work(true), None);
+    assert_eq!(lu.next_work(), None);
     assert_eq!((lu.counters().rejected_noti_cnt, lu.counters().rcmd_noti_cnt), (6, 0));
 }
 
@@ -142,43 +202,42 @@ fn what_is_out_of_range_is_refused_whole() {
 fn a_failed_load_is_tried_again_a_few_times_but_counts_as_success_on_linux() {
     let mut ours = lu(HpbOptions::default());
     ours.notified(&activate(0, 0));
-    for _ in 0..=LOAD_RETRIES {
-        let request = ours.next_work(true).unwrap();
+    for _ in 0..4 {
+        let request = ours.next_work().unwrap();
         ours.loaded(request.at, None);
-        assert_eq!(ours.entry_for(0, 1), None);
+        assert_eq!(ours.entry(0, 1), None);
     }
-    assert_eq!(ours.next_work(true), None);
+    assert_eq!(ours.next_work(), None);
     let mut strict = lu(STRICT);
     strict.notified(&activate(0, 0));
-    let request = strict.next_work(true).unwrap();
+    let request = strict.next_work().unwrap();
     strict.loaded(request.at, None);
-    assert_eq!(strict.entry_for(0, 1), Some(HpbEntry::ZERO));
+    assert_eq!(strict.entry(0, 1), Some(HpbEntry::ZERO));
 }
 
 #[test]
 fn pinned_regions_load_at_once_and_outlive_a_device_reset() {
-    let geometry = HpbGeometry::new(8, 7, 256).unwrap();
-    let mut lu = HpbLu::new(geometry, 4, 2..4, 1, HpbOptions::default());
-    assert_eq!(lu.next_work(true), None, "not before the device is ready");
+    let mut lu = HpbLu::new(&setup(4, 2..4), HpbOptions::default(), Ns::ZERO).unwrap();
+    assert_eq!(lu.next_work(), None, "not before the device is ready");
     lu.present();
     let mut loads = 0;
-    while let Some(request) = lu.next_work(true) {
+    while let Some(request) = lu.next_work() {
         lu.loaded(request.at, Some(&bytes(loads)));
         loads += 1;
     }
     assert_eq!(loads, 4);
     load(&mut lu, 0, 0, 9);
     lu.notified(&HpbNotification { operation: HpbNotification::RESET, ..Default::default() });
-    assert_eq!(lu.next_work(true), None);
+    lu.device_reset();
+    assert_eq!(lu.next_work(), None);
     assert_eq!((lu.region_state(0), lu.region_state(2)), (RegionState::Inactive, RegionState::Pinned));
-    assert!(lu.entry_for(64, 1).is_some());
+    assert!(lu.entry(64, 1).is_some());
 }
 
 #[test]
 fn memory_is_bounded_by_the_host_too() {
-    let geometry = HpbGeometry::new(8, 7, 256).unwrap();
     let options = HpbOptions { max_map_bytes: Some(300), ..HpbOptions::default() };
-    let mut lu = HpbLu::new(geometry, 8, 0..0, 1, options);
+    let mut lu = HpbLu::new(&setup(8, 0..0), options, Ns::ZERO).unwrap();
     lu.present();
     load(&mut lu, 0, 0, 1);
     load(&mut lu, 1, 0, 1);

@@ -3,6 +3,7 @@
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
+use readpath_proto::hpb::Control;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
@@ -131,7 +132,11 @@ fn configuration(
     let mut sram = Map::new();
     for (i, v) in variants.iter().enumerate() {
         devices.insert(v.name.clone(), serde_json::to_value(v.preset.echo()).unwrap_or(Value::Null));
-        let host = json!({ "hpb": v.host.hpb.is_some(), "max_map_bytes": v.host.hpb.and_then(|h| h.max_map_bytes) });
+        let host = json!({
+            "hpb": v.host.hpb.is_some(),
+            "mode": v.host.hpb.and_then(|h| h.mode).map(Control::name),
+            "max_map_bytes": v.host.hpb.and_then(|h| h.max_map_bytes),
+        });
         hosts.insert(v.name.clone(), host);
         if let Some(run) = runs.iter().find(|r| r.variant == i) {
             let tables: Map<String, Value> = run.sram.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();

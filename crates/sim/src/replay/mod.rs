@@ -123,7 +123,7 @@ impl ReplayVariant {
     /// # Errors
     /// Names the key in its `set` that is at fault.
     pub fn new(variant: &Variant, base: &DevicePreset) -> Result<Self, ConfigFileError> {
-        let preset = base.with_overrides(&variant.set)?;
+        let preset = variant.device(base)?;
         Ok(ReplayVariant { name: variant.name.clone(), host: variant.host(&preset), preset })
     }
 }

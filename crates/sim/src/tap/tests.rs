@@ -3,7 +3,8 @@
 
 use super::*;
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig, Verification,
+    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig,
+    Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -53,6 +54,7 @@ fn device() -> DeviceConfig {
         ftl: FtlConfig::DEFAULT,
         write_booster: None,
         hpb: Some(HpbConfig {
+            control: Control::Device,
             region_size: 15,
             sub_region_size: 15,
             max_active_regions: 4,

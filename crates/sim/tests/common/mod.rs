@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use readpath_device::{
-    Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig, Probe, UfsDevice,
-    Verification, WriteBoosterConfig,
+    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig, Probe,
+    UfsDevice, Verification, WriteBoosterConfig,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -22,6 +22,7 @@ pub const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_013) }
 /// The map of one hand-out of HPB, small enough that a few thousand reads see every state of it: 64-block sub-regions,
 /// four to a region.
 pub const HPB: HpbConfig = HpbConfig {
+    control: Control::Device,
     region_size: 11,
     sub_region_size: 9,
     max_active_regions: 64,

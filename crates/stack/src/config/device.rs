@@ -7,11 +7,13 @@ use super::builtin::{self, ReadFile};
 use super::echo::DeviceEcho;
 use super::error::ConfigFileError;
 use super::ftl::ftl;
+use super::host_control::MODES;
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{Node, parse_document};
 use readpath_device::{
-    ConfigError, Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, Verification,
+    ConfigError, Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig,
+    Verification,
 };
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_host::HostConfig;
@@ -53,6 +55,8 @@ pub struct DevicePreset {
     pub host: HostConfig,
     /// The die scheduler.
     pub scheduler: Scheduler,
+    /// The only control mode of HPB that it can be configured for, if not either.
+    pub only_control: Option<Control>,
     /// Keys that were fitted, and the published row that each was fitted to.
     pub fitted: Vec<(String, String)>,
     /// What all this was made from, for overrides.
@@ -145,9 +149,9 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
     let map_cache = root.section("map_cache", &["size_kib", "page_bytes"])?;
     let map_page_bytes = map_cache.any_u32("page_bytes")?;
     let write_buffer = root.section("write_buffer", &["size_kib"])?;
-    let (hpb, entry_key) = match root.optional("hpb", &HPB_KEYS)? {
-        Some(section) => (Some(hpb(&section)?), entry_key(&section)?),
-        None => (None, [0; 2]),
+    let (hpb, only_control, entry_key) = match root.optional("hpb", &HPB_KEYS)? {
+        Some(section) => (Some(hpb(&section)?), only_control(&section)?, entry_key(&section)?),
+        None => (None, None, [0; 2]),
     };
     let device = DeviceConfig {
         product_name: root.string("product_name")?.to_owned(),
@@ -180,6 +184,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
             write_booster: host.flag_or("write_booster", true)?,
         },
         scheduler: root.word("scheduler", &SCHEDULERS)?,
+        only_control,
         fitted: fitted(&root, &tree)?,
         tree: tree.clone(),
     };
@@ -273,7 +278,9 @@ fn link(root: &Section) -> Result<LinkTiming> {
     Ok(LinkTiming { request: s.us("request_us")?, response: s.us("response_us")?, block: s.us("transfer_4k_us")? })
 }
 
-const HPB_KEYS: [&str; 11] = [
+const HPB_KEYS: [&str; 13] = [
+    "control_modes",
+    "control",
     "region_mib",
     "sub_region_mib",
     "max_active_regions",
@@ -301,6 +308,7 @@ fn hpb(s: &Section) -> Result<HpbConfig> {
         return Err(s.error("region_mib", "is less than sub_region_mib; a region is at least a sub-region"));
     }
     Ok(HpbConfig {
+        control: control(s)?,
         region_size,
         sub_region_size,
         max_active_regions: s.integer("max_active_regions", 1..=u64::from(u16::MAX))?,
@@ -312,6 +320,31 @@ fn hpb(s: &Section) -> Result<HpbConfig> {
         read_buffers: if s.has("read_buffers") { s.integer("read_buffers", 1..=64)? } else { READ_BUFFERS },
         verification: if s.flag("verify")? { Verification::On } else { Verification::Off },
     })
+}
+
+/// Which control modes a device offers.
+pub(crate) const CONTROL_MODES: [(&str, Option<Control>); 3] =
+    [("device", Some(Control::Device)), ("host", Some(Control::Host)), ("both", None)];
+
+/// The only control mode that the device offers, if it does not offer both.
+fn only_control(s: &Section) -> Result<Option<Control>> {
+    if s.has("control_modes") { s.word("control_modes", &CONTROL_MODES) } else { Ok(None) }
+}
+
+/// bHPBControl: device control unless the file says otherwise.
+fn control(s: &Section) -> Result<Control> {
+    let only = only_control(s)?;
+    if !s.has("control") {
+        return Ok(only.unwrap_or(Control::Device));
+    }
+    let control = s.word("control", &MODES)?;
+    match only.filter(|&only| only != control) {
+        Some(only) => {
+            let (wanted, offered) = (control.name(), only.name());
+            Err(s.error("control", format!("is {wanted:?}, but the device offers {offered:?} only (control_modes)")))
+        }
+        None => Ok(control),
+    }
 }
 
 /// `hpb.read_buffers`, unless a file says something else.

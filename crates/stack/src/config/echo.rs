@@ -3,7 +3,7 @@
 //! configuration and for reading it back. It checks nothing; whoever reads it back does.
 
 use super::booster::WriteBoosterEcho;
-use super::device::{DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
+use super::device::{CONTROL_MODES, DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
 use super::ftl::{FaultsEcho, FtlEcho};
 use readpath_device::Verification;
 use readpath_kit::Ns;
@@ -97,6 +97,11 @@ struct WriteBufferEcho {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct HpbEcho {
+    /// Documents older than these two keys do not have them.
+    #[serde(default = "both")]
+    control_modes: String,
+    #[serde(default = "device")]
+    control: String,
     region_mib: u64,
     sub_region_mib: u64,
     max_active_regions: u16,
@@ -105,7 +110,7 @@ struct HpbEcho {
     replace_after_reads: u8,
     repeat_after_ms: f64,
     freshness_chunk_entries: u32,
-    /// Documents older than this key do not have it.
+    /// Neither do some have this one.
     #[serde(default = "read_buffers")]
     read_buffers: u8,
     verify: bool,
@@ -141,6 +146,14 @@ struct CalibrationEcho {
 struct FittedEcho {
     key: String,
     to: String,
+}
+
+fn both() -> String {
+    "both".into()
+}
+
+fn device() -> String {
+    "device".into()
 }
 
 fn read_buffers() -> u8 {
@@ -205,6 +218,11 @@ impl DeviceEcho {
             faults: FaultsEcho::of(&d.ftl.faults),
             write_booster: d.write_booster.as_ref().map(WriteBoosterEcho::of),
             hpb: d.hpb.map(|h| HpbEcho {
+                control_modes: CONTROL_MODES
+                    .iter()
+                    .find(|(_, only)| *only == preset.only_control)
+                    .map_or_else(both, |(word, _)| (*word).into()),
+                control: h.control.name().into(),
                 region_mib: 1 << (h.region_size - MIB_EXPONENT),
                 sub_region_mib: 1 << (h.sub_region_size - MIB_EXPONENT),
                 max_active_regions: h.max_active_regions,

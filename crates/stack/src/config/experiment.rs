@@ -6,6 +6,7 @@
 use super::builtin::{self, ReadFile};
 use super::device::{self, DevicePreset};
 use super::error::ConfigFileError;
+use super::host_control;
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::parse_document;
@@ -289,7 +290,7 @@ impl Experiment {
     /// # Errors
     /// Names the key in `set` that is at fault.
     pub fn variant_devices(&self, base: &DevicePreset) -> Result<Vec<DevicePreset>> {
-        self.variants.iter().map(|v| base.with_overrides(&v.set)).collect()
+        self.variants.iter().map(|v| v.device(base)).collect()
     }
 
     /// The experiment file that says all this. [`parse`] reads it back.
@@ -311,6 +312,14 @@ impl Workload {
 }
 
 impl Variant {
+    /// The device of this variant: `base` with its overrides, and configured for the control mode that it names.
+    ///
+    /// # Errors
+    /// Names the key in `set` that is at fault, or says that the device does not offer the mode.
+    pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
+        base.with_overrides(&self.set)?.configured_for(self.hpb.as_ref(), &self.name)
+    }
+
     /// The host of this variant on a device.
     pub fn host(&self, device: &DevicePreset) -> HostConfig {
         HostConfig { hpb: self.hpb, ..device.host }
@@ -394,9 +403,22 @@ fn iozone_cases(s: &Section) -> Result<Iozone> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 4] = ["order", "strict_linux", "dirty_bitmap", "max_map_mib"];
+pub(super) const HPB_KEYS: [&str; 14] =
+    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib"], &host_control::KEYS);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 7] = ["name", "hpb", "set", HPB_KEYS[0], HPB_KEYS[1], HPB_KEYS[2], HPB_KEYS[3]];
+pub(super) const VARIANT_KEYS: [&str; 17] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+
+/// Two lists of keys as one, which has to be as long as both.
+const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
+    assert!(first.len() + second.len() == N);
+    let mut all = [""; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
+        i += 1;
+    }
+    all
+}
 
 fn variants(root: &Section) -> Result<Vec<Variant>> {
     let mut variants: Vec<Variant> = Vec::new();
@@ -434,12 +456,15 @@ fn hpb_options(s: &Section) -> Result<HpbOptions> {
         true => Some(s.integer::<u64>("max_map_mib", 1..=1 << 20)? << 20),
         false => None,
     };
-    Ok(HpbOptions {
+    let mut options = HpbOptions {
         order: if s.has("order") { s.word("order", &ORDERS)? } else { default.order },
         strict_linux: s.flag_or("strict_linux", default.strict_linux)?,
         dirty_bitmap: s.flag_or("dirty_bitmap", default.dirty_bitmap)?,
         max_map_bytes,
-    })
+        ..default
+    };
+    host_control::read(s, &mut options)?;
+    Ok(options)
 }
 
 fn overrides(s: &Section) -> Result<Vec<Override>> {
@@ -512,6 +537,8 @@ struct HpbOptionKeys {
     dirty_bitmap: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_map_mib: Option<u64>,
+    #[serde(flatten)]
+    control: host_control::Keys,
 }
 
 fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Result<S::Ok, S::Error> {
@@ -520,6 +547,7 @@ fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Resul
         strict_linux: h.strict_linux,
         dirty_bitmap: h.dirty_bitmap,
         max_map_mib: h.max_map_bytes.map(|b| b >> 20),
+        control: host_control::Keys::of(&h),
     });
     HpbKeys { hpb: hpb.is_some(), options }.serialize(s)
 }

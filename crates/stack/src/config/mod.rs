@@ -14,6 +14,7 @@ mod echo;
 mod error;
 pub mod experiment;
 mod ftl;
+mod host_control;
 mod overrides;
 mod section;
 #[cfg(test)]

@@ -7,11 +7,12 @@ use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{At, Entry, Node, Table, Value, parse_value};
+use readpath_host::Control;
 
 /// A key of a variant with its value, as somebody typed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
-    /// `hpb` (`off` or `dcm`), another key of a variant that says what the host does, or a dotted key of the device.
+    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`), another key of a variant that says what the host does, or a dotted key of the device.
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
@@ -33,10 +34,21 @@ impl GivenKey {
         let error = |e| self.at().error(&self.key, format!("{:?} is not a value: {e}", self.text));
         match (self.key.as_str(), self.text.trim()) {
             ("hpb", "off") => Ok(Value::Boolean(false)),
-            ("hpb", "dcm") => Ok(Value::Boolean(true)),
-            ("hpb", other) => Err(self.at().error("hpb", format!("is {other:?}; expected \"off\" or \"dcm\""))),
+            ("hpb", "dcm" | "hcm") => Ok(Value::Boolean(true)),
+            ("hpb", other) => {
+                Err(self.at().error("hpb", format!("is {other:?}; expected \"off\", \"dcm\" or \"hcm\"")))
+            }
             (_, text) => parse_value(text, &self.at()).map_err(error),
         }
+    }
+}
+
+/// The control mode that a word for `hpb` names.
+fn mode_of(word: &str) -> Option<Control> {
+    match word {
+        "dcm" => Some(Control::Device),
+        "hcm" => Some(Control::Host),
+        _ => None,
     }
 }
 
@@ -62,6 +74,15 @@ impl Variant {
                 };
                 return Err(given.at().error(&given.key, message));
             }
+            // The same said twice, or a contradiction.
+            if given.key == "mode" && keys.iter().any(|k| k.key == "hpb") {
+                return Err(given.at().error("mode", "is what hpb=dcm and hpb=hcm say; leave it out"));
+            }
+            if given.key == "hpb"
+                && let Some(mode) = mode_of(given.text.trim())
+            {
+                put("mode", given.at(), Value::String(mode.name().to_owned()));
+            }
             if given.key == "hpb" || HPB_KEYS.contains(&given.key.as_str()) {
                 put(&given.key, given.at(), given.value()?);
             } else {
@@ -77,7 +98,8 @@ impl Variant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readpath_host::ListOrder;
+    use crate::config::DevicePreset;
+    use readpath_host::{HpbParams, ListOrder};
 
     fn of(keys: &[(&str, &str)]) -> Result<Variant, String> {
         let keys: Vec<GivenKey> = keys.iter().map(|(k, v)| GivenKey::new(*k, *v, "--vary")).collect();
@@ -101,12 +123,44 @@ mod tests {
         let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         assert_eq!(preset.with_overrides(&v.set).expect("a device").device.map_cache_bytes, 256 << 10);
         assert!(of(&[("hpb", "off")]).expect("a variant").hpb.is_none());
+        assert_eq!((hpb.mode, hpb.params), (Some(Control::Device), HpbParams::LINUX));
+    }
+
+    #[test]
+    fn hcm_configures_host_and_device() {
+        let v = of(&[("hpb", "hcm"), ("inflight_map_req", "4")]).expect("a variant");
+        let hpb = v.hpb.expect("HPB");
+        assert_eq!((hpb.mode, hpb.params.inflight_map_req), (Some(Control::Host), 4));
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let control = |preset: &DevicePreset| preset.device.hpb.expect("HPB").control;
+        assert_eq!(control(&preset), Control::Device);
+        assert_eq!(control(&v.device(&preset).expect("it offers both")), Control::Host);
+        let only = preset.with_overrides(&[Override::new("hpb.control_modes", "device", "--set").expect("a value")]);
+        let message = v.device(&only.expect("a device")).expect_err("it does not").to_string();
+        assert!(
+            message.contains("small: hpb.control: is \"host\", but the device offers \"device\" only"),
+            "{message}"
+        );
+        let mut without = preset.clone();
+        without.device.hpb = None;
+        let message = without.configured_for(v.hpb.as_ref(), "small").expect_err("it has no HPB").to_string();
+        assert!(message.contains("has no HPB, so it has no host control mode"), "{message}");
+        // And back: what was typed counts, whatever the device was configured for.
+        let host = preset.with_overrides(&[Override::new("hpb.control", "host", "--set").expect("a value")]);
+        let v = of(&[("hpb", "dcm")]).expect("a variant");
+        assert_eq!(control(&v.device(&host.expect("a device")).expect("it offers both")), Control::Device);
     }
 
     #[test]
     fn mistakes_name_the_argument_and_the_key() {
         for (keys, says) in [
-            (&[("hpb", "on")][..], "--vary: hpb: is \"on\"; expected \"off\" or \"dcm\""),
+            (&[("hpb", "on")][..], "--vary: hpb: is \"on\"; expected \"off\", \"dcm\" or \"hcm\""),
+            (&[("hpb", "hcm"), ("mode", "host")], "--vary: mode: is what hpb=dcm and hpb=hcm say"),
+            (&[("hpb", "hcm"), ("activation_thld", "0")], "--vary: activation_thld: is 0; it must be 1 to"),
+            (
+                &[("hpb", "dcm"), ("activation_thld", "9")],
+                "--vary: activation_thld: can be changed in host control mode only",
+            ),
             (&[("hpb", "off"), ("order", "recency")], "--vary: order: has no meaning with hpb = false"),
             (&[("hpb", "dcm"), ("order", "recent")], "--vary: order: is \"recent\"; "),
             (&[("hpb", "dcm"), ("max_map_mib", "0")], "--vary: max_map_mib: is 0; expected a whole number from 1"),

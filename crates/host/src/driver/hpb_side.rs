@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what can be
+//! asked about it.
+
+use super::{Driver, MAX_SLOTS, TagState, Use};
+use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port};
+use readpath_kit::{FrontQueue, Ns};
+use readpath_proto::hpb::is_acceptable;
+use readpath_proto::typed::{HpbNotification, SubRegion};
+
+/// What a unit's worker sends through.
+struct Tags<'a> {
+    lun: u8,
+    tags: &'a mut [TagState; MAX_SLOTS],
+    free: &'a mut Vec<u8>,
+    out: &'a mut FrontQueue<u8>,
+}
+
+impl Port for Tags<'_> {
+    fn has_tag(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    fn send(&mut self, request: HpbRequest) -> bool {
+        let Some(tag) = self.free.pop() else { return false };
+        let (used, at, map_bytes) = match request {
+            HpbRequest::Load { at, bytes } => (Use::Map, at, bytes),
+            HpbRequest::Drop { region } => (Use::Unmap, SubRegion { region, index: 0 }, 0),
+        };
+        self.tags[usize::from(tag)] = TagState { used, lun: self.lun, at, map_bytes, ..TagState::FREE };
+        self.out.push_back(tag);
+        true
+    }
+
+    fn writes_in_flight(&self, mut each: impl FnMut(u32, u32)) {
+        for t in self.tags.iter().filter(|t| t.used == Use::Block && t.lun == self.lun && t.writes()) {
+            each(t.block, t.blocks);
+        }
+    }
+}
+
+impl Driver {
+    /// When [`Driver::advance`] has something to do; [`Ns::NEVER`] for a host without timers. Only HPB in host control mode
+    /// has some, and a host that waits for tags as Linux does.
+    #[inline(always)]
+    pub fn next_deadline(&self) -> Ns {
+        self.timer
+    }
+
+    /// Handles timers that are due at `now`. There may be requests to send afterwards.
+    pub fn advance(&mut self, now: Ns) {
+        self.each_hpb(|hpb| hpb.advance(now));
+        self.run_map_worker(now);
+        self.find_timer();
+    }
+
+    /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device, which has
+    /// nothing else to do then; here requests go on, without entries.
+    pub fn suspend(&mut self) {
+        self.each_hpb(HpbLu::suspend);
+        self.find_timer();
+    }
+
+    /// The host is awake again, and goes on with the maps that it had.
+    pub fn resume(&mut self, now: Ns) {
+        self.each_hpb(|hpb| hpb.resume(now));
+        self.run_map_worker(now);
+        self.find_timer();
+    }
+
+    /// Changes a parameter of HPB of a unit, as a write to its file in `hpb_params` does.
+    ///
+    /// # Errors
+    /// As on Linux: no HPB (ENODEV), not in host control mode (EOPNOTSUPP), out of range (EINVAL).
+    pub fn store_hpb_param(&mut self, lun: u8, param: HpbParam, value: u32) -> Result<(), ParamError> {
+        let hpb = self.hpb_of(lun).filter(|hpb| hpb.state() != LuState::Failed);
+        hpb.ok_or(ParamError::NoHpb { lun })?.store_param(param, value)
+    }
+
+    /// HPB counters of a unit.
+    pub fn counters(&self, lun: u8) -> Option<&HpbCounters> {
+        self.hpb(lun).filter(|hpb| hpb.state() != LuState::Failed).map(HpbLu::counters)
+    }
+
+    /// HPB memory of a unit.
+    pub fn memory(&self, lun: u8) -> Option<HostMemory> {
+        self.hpb(lun).map(HpbLu::memory)
+    }
+
+    /// HPB of a unit, for those who look at its states.
+    pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
+        self.unit(lun)?.hpb.as_ref()
+    }
+
+    pub(super) fn hpb_of(&mut self, lun: u8) -> Option<&mut HpbLu> {
+        self.units.get_mut(usize::from(lun))?.as_mut()?.hpb.as_mut()
+    }
+
+    pub(super) fn each_hpb(&mut self, what: impl FnMut(&mut HpbLu)) {
+        self.units.iter_mut().flatten().filter_map(|u| u.hpb.as_mut()).for_each(what);
+    }
+
+    pub(super) fn find_timer(&mut self) {
+        let timers = self.units.iter().flatten().filter_map(|u| u.hpb.as_ref()).map(HpbLu::next_timer);
+        self.timer = timers.min().unwrap_or(Ns::NEVER);
+    }
+
+    pub(super) fn notified(&mut self, n: &HpbNotification) {
+        if !is_acceptable(n) {
+            return;
+        }
+        self.map_work = true;
+        let strict = self.sent.is_some();
+        let heard = self.hpb_of(n.lun).is_some_and(|hpb| hpb.notified(n));
+        // A reset concerns every HPB unit, whatever the notification names. Linux hears it only if that is one of them.
+        if n.operation == HpbNotification::RESET && (heard || !strict) {
+            self.each_hpb(|hpb| {
+                if strict || hpb.listens() {
+                    hpb.device_reset();
+                }
+            });
+        }
+    }
+
+    /// Lets the units' workers send what they have to, as tags allow: before waiting block requests, as Linux inserts it at
+    /// the head.
+    #[inline(never)]
+    pub(super) fn run_map_worker(&mut self, now: Ns) {
+        self.map_work = false;
+        let Driver { units, tags, free_tags, out, .. } = self;
+        for (lun, unit) in units.iter_mut().enumerate() {
+            let Some(hpb) = unit.as_mut().and_then(|u| u.hpb.as_mut()) else { continue };
+            hpb.run_worker(now, &mut Tags { lun: lun as u8, tags, free: free_tags, out });
+            self.map_work |= hpb.is_kicked();
+        }
+        if self.sent.is_some() {
+            // A worker may have begun to wait.
+            self.find_timer();
+        }
+    }
+}

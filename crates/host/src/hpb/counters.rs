@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host's HPB counts. Plain numbers; nothing here influences a decision.
+
+/// The counters of Linux's `hpb_stats`, by their sysfs names, and what Linux does not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HpbCounters {
+    /// Reads sent as HPB READ.
+    pub hit_cnt: u64,
+    /// Reads short enough for HPB READ that were sent as READ because an entry was missing or dirty.
+    pub miss_cnt: u64,
+    /// Valid notifications.
+    pub rcmd_noti_cnt: u64,
+    /// Sub-regions queued for activation.
+    pub rcmd_active_cnt: u64,
+    /// Regions queued for inactivation.
+    pub rcmd_inactive_cnt: u64,
+    /// HPB READ BUFFER commands.
+    pub map_req_cnt: u64,
+    /// HPB WRITE BUFFER commands; none in device control mode.
+    pub umap_req_cnt: u64,
+    /// Notifications refused because an index or a count was out of range; Linux would use them.
+    pub rejected_noti_cnt: u64,
+    /// Regions evicted to make room for another.
+    pub evict_cnt: u64,
+    /// Loads that failed and were tried again or given up; Linux takes them for success.
+    pub map_error_cnt: u64,
+}
+
+impl HpbCounters {
+    /// The counters that Linux has, by their names in `hpb_stats`.
+    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+        [
+            ("hit_cnt", self.hit_cnt),
+            ("miss_cnt", self.miss_cnt),
+            ("rcmd_noti_cnt", self.rcmd_noti_cnt),
+            ("rcmd_active_cnt", self.rcmd_active_cnt),
+            ("rcmd_inactive_cnt", self.rcmd_inactive_cnt),
+            ("map_req_cnt", self.map_req_cnt),
+            ("umap_req_cnt", self.umap_req_cnt),
+        ]
+    }
+
+    /// What was counted since `earlier`, an older copy of the same counters.
+    pub fn since(&self, earlier: &HpbCounters) -> HpbCounters {
+        HpbCounters {
+            hit_cnt: self.hit_cnt - earlier.hit_cnt,
+            miss_cnt: self.miss_cnt - earlier.miss_cnt,
+            rcmd_noti_cnt: self.rcmd_noti_cnt - earlier.rcmd_noti_cnt,
+            rcmd_active_cnt: self.rcmd_active_cnt - earlier.rcmd_active_cnt,
+            rcmd_inactive_cnt: self.rcmd_inactive_cnt - earlier.rcmd_inactive_cnt,
+            map_req_cnt: self.map_req_cnt - earlier.map_req_cnt,
+            umap_req_cnt: self.umap_req_cnt - earlier.umap_req_cnt,
+            rejected_noti_cnt: self.rejected_noti_cnt - earlier.rejected_noti_cnt,
+            evict_cnt: self.evict_cnt - earlier.evict_cnt,
+            map_error_cnt: self.map_error_cnt - earlier.map_error_cnt,
+        }
+    }
+}
+
+/// Memory that HPB takes on the host, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HostMemory {
+    /// Entries held now.
+    pub map_bytes: u64,
+    /// Dirty bitmaps held now.
+    pub bitmap_bytes: u64,
+    /// Tables whose size depends only on the unit.
+    pub table_bytes: u64,
+    /// Highest sum of maps and bitmaps so far.
+    pub peak_bytes: u64,
+}

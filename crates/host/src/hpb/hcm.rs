@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What host control mode keeps of the regions of a unit: how often they are read, whether they were written, and when
+//! their time is up (Linux 6.1 `ufshpb.c`). It counts and says what follows; what is loaded and dropped is decided by its
+//! owner, and states of regions are not known here.
+
+use super::params::HpbParams;
+use fixedbitset::FixedBitSet;
+use readpath_kit::Ns;
+use readpath_proto::hpb::HpbGeometry;
+
+/// Counters and timers of one unit.
+pub struct Hcm {
+    pub params: HpbParams,
+    /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
+    marks_are_fine: bool,
+    /// Reads of each sub-region.
+    reads: Vec<u32>,
+    /// Reads of each region: the sum over its sub-regions.
+    region_reads: Vec<u32>,
+    /// Regions written since a map of theirs was loaded (Linux `RGN_FLAG_DIRTY`).
+    dirty: FixedBitSet,
+    /// To be loaded again when touched next (Linux `RGN_FLAG_UPDATE`).
+    update: FixedBitSet,
+    /// When the time of a region is up. Means something while the region is active.
+    deadlines: Vec<Ns>,
+    /// How often it may still be up.
+    expiries: Vec<u32>,
+    /// HPB READ BUFFERs in flight.
+    pub in_flight: u32,
+    /// When to look at the timers next.
+    pub poll_at: Ns,
+}
+
+fn ms(n: u32) -> Ns {
+    Ns::from_ms(u64::from(n))
+}
+
+impl Hcm {
+    pub fn new(geometry: &HpbGeometry, params: HpbParams, marks_are_fine: bool, now: Ns) -> Self {
+        let (regions, sub_regions) = (geometry.regions() as usize, geometry.sub_regions() as usize);
+        Hcm {
+            params,
+            marks_are_fine,
+            reads: vec![0; sub_regions],
+            region_reads: vec![0; regions],
+            dirty: FixedBitSet::with_capacity(regions),
+            update: FixedBitSet::with_capacity(if marks_are_fine { sub_regions } else { regions }),
+            deadlines: vec![Ns::NEVER; regions],
+            expiries: vec![0; regions],
+            in_flight: 0,
+            poll_at: now + ms(params.timeout_polling_interval_ms),
+        }
+    }
+
+    /// A read touches the sub-region. Whether it is now to be queued for loading.
+    pub fn read(&mut self, region: u32, srgn: u32) -> bool {
+        let reads = &mut self.reads[srgn as usize];
+        *reads = reads.wrapping_add(1);
+        let region_reads = &mut self.region_reads[region as usize];
+        *region_reads = region_reads.wrapping_add(1);
+        let due = self.reads[srgn as usize] == self.params.activation_thld;
+        // Linux leaves the mark in place when the counter says the same.
+        due || self.take_mark(region, srgn)
+    }
+
+    /// A write touches the sub-region. Whether it is now to be queued for loading.
+    pub fn write(&mut self, region: u32, srgn: u32) -> bool {
+        let reads = std::mem::take(&mut self.reads[srgn as usize]);
+        let region_reads = &mut self.region_reads[region as usize];
+        *region_reads = region_reads.wrapping_sub(reads);
+        self.dirty.insert(region as usize);
+        self.take_mark(region, srgn)
+    }
+
+    /// Reads of a region.
+    pub fn reads_of(&self, region: u32) -> u32 {
+        self.region_reads[region as usize]
+    }
+
+    /// Whether a region was written since a map of it was loaded.
+    pub fn is_dirty(&self, region: u32) -> bool {
+        self.dirty.contains(region as usize)
+    }
+
+    /// A map of the region has been loaded.
+    pub fn clean(&mut self, region: u32) {
+        self.dirty.set(region as usize, false);
+    }
+
+    fn mark_of(&self, region: u32, srgn: u32) -> usize {
+        if self.marks_are_fine { srgn as usize } else { region as usize }
+    }
+
+    /// The sub-region (for Linux: a sub-region of this region) is to be loaded again when it is touched next.
+    pub fn mark(&mut self, region: u32, srgn: u32) {
+        let at = self.mark_of(region, srgn);
+        self.update.insert(at);
+    }
+
+    fn take_mark(&mut self, region: u32, srgn: u32) -> bool {
+        let at = self.mark_of(region, srgn);
+        let marked = self.update.contains(at);
+        self.update.set(at, false);
+        marked
+    }
+
+    /// The time of a region begins anew.
+    pub fn rewind(&mut self, now: Ns, region: u32) {
+        self.deadlines[region as usize] = now + ms(self.params.read_timeout_ms);
+        self.expiries[region as usize] = self.params.read_timeout_expiries;
+    }
+
+    /// Looks at the timer of an active region. Whether the region is to be dropped.
+    pub fn is_over(&mut self, now: Ns, region: u32) -> bool {
+        if now <= self.deadlines[region as usize] {
+            return false;
+        }
+        let expiries = &mut self.expiries[region as usize];
+        *expiries = expiries.wrapping_sub(1);
+        if *expiries == 0 || self.is_dirty(region) {
+            return true;
+        }
+        self.deadlines[region as usize] = now + ms(self.params.read_timeout_ms);
+        false
+    }
+
+    /// Arms the next look at the timers.
+    pub fn poll_again(&mut self, now: Ns) {
+        self.poll_at = now + ms(self.params.timeout_polling_interval_ms);
+    }
+
+    /// Whether counters have to be shifted down after a read of `region`.
+    pub fn is_too_high(&self, region: u32, geometry: &HpbGeometry) -> bool {
+        self.reads_of(region) > geometry.entries_per_sub_region()
+    }
+
+    /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`). What has no reads left can be asked afterwards.
+    pub fn normalize(&mut self, geometry: &HpbGeometry) {
+        // A shift of 32 and more leaves nothing. Linux allows 16 at most.
+        let factor = self.params.normalization_factor.min(31);
+        self.region_reads.fill(0);
+        for (srgn, reads) in self.reads.iter_mut().enumerate() {
+            *reads >>= factor;
+            let region = geometry.sub_region_at(srgn as u32).region;
+            let sum = &mut self.region_reads[usize::from(region)];
+            *sum = sum.wrapping_add(*reads);
+        }
+    }
+
+    /// Counters of a region begin anew.
+    pub fn forget(&mut self, region: u32, sub_regions: std::ops::Range<u32>) {
+        self.region_reads[region as usize] = 0;
+        self.reads[sub_regions.start as usize..sub_regions.end as usize].fill(0);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        let bitmaps = (self.dirty.len() + self.update.len()).div_ceil(8);
+        (self.reads.len() * 4 + self.region_reads.len() * (4 + 8 + 4) + bitmaps) as u64
+    }
+}

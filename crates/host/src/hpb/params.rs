@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parameters of host control mode that Linux 6.1 shows in `hpb_params`, with its defaults and the rules by which it
+//! accepts a new value (`drivers/ufs/core/ufshpb.c`, the `_store` functions). It knows nothing of what they are used for.
+
+use std::fmt;
+use thiserror::Error;
+
+/// One of the nine parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HpbParam {
+    /// See [`HpbParams::requeue_timeout_ms`].
+    RequeueTimeoutMs,
+    /// See [`HpbParams::activation_thld`].
+    ActivationThld,
+    /// See [`HpbParams::normalization_factor`].
+    NormalizationFactor,
+    /// See [`HpbParams::eviction_thld_enter`].
+    EvictionThldEnter,
+    /// See [`HpbParams::eviction_thld_exit`].
+    EvictionThldExit,
+    /// See [`HpbParams::read_timeout_ms`].
+    ReadTimeoutMs,
+    /// See [`HpbParams::read_timeout_expiries`].
+    ReadTimeoutExpiries,
+    /// See [`HpbParams::timeout_polling_interval_ms`].
+    TimeoutPollingIntervalMs,
+    /// See [`HpbParams::inflight_map_req`].
+    InflightMapReq,
+}
+
+impl HpbParam {
+    /// All of them, in the order of Linux's directory.
+    pub const ALL: [HpbParam; 9] = [
+        HpbParam::RequeueTimeoutMs,
+        HpbParam::ActivationThld,
+        HpbParam::NormalizationFactor,
+        HpbParam::EvictionThldEnter,
+        HpbParam::EvictionThldExit,
+        HpbParam::ReadTimeoutMs,
+        HpbParam::ReadTimeoutExpiries,
+        HpbParam::TimeoutPollingIntervalMs,
+        HpbParam::InflightMapReq,
+    ];
+
+    /// Name of the file in `hpb_params`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HpbParam::RequeueTimeoutMs => "requeue_timeout_ms",
+            HpbParam::ActivationThld => "activation_thld",
+            HpbParam::NormalizationFactor => "normalization_factor",
+            HpbParam::EvictionThldEnter => "eviction_thld_enter",
+            HpbParam::EvictionThldExit => "eviction_thld_exit",
+            HpbParam::ReadTimeoutMs => "read_timeout_ms",
+            HpbParam::ReadTimeoutExpiries => "read_timeout_expiries",
+            HpbParam::TimeoutPollingIntervalMs => "timeout_polling_interval_ms",
+            HpbParam::InflightMapReq => "inflight_map_req",
+        }
+    }
+
+    /// The parameter with this name.
+    pub fn by_name(name: &str) -> Option<HpbParam> {
+        HpbParam::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
+impl fmt::Display for HpbParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Values of the parameters. Linux holds each in a signed 32-bit integer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HpbParams {
+    /// A relic of HPB 2.0 without effect; the only one that device control mode has as well.
+    pub requeue_timeout_ms: u32,
+    /// Reads that a sub-region has when it is queued to be loaded: exactly so many.
+    pub activation_thld: u32,
+    /// Bits by which counters of reads are shifted down when one has become too large.
+    pub normalization_factor: u32,
+    /// Reads that a region needs to take the place of another.
+    pub eviction_thld_enter: u32,
+    /// Reads above which a region keeps its place.
+    pub eviction_thld_exit: u32,
+    /// After so long without a read a region's time is up once, in milliseconds.
+    pub read_timeout_ms: u32,
+    /// How often the time of a region is up before it is dropped; if it was written, once is enough.
+    pub read_timeout_expiries: u32,
+    /// Milliseconds between two looks at what time is up, which also start queued loads.
+    pub timeout_polling_interval_ms: u32,
+    /// HPB READ BUFFERs in flight at most.
+    pub inflight_map_req: u32,
+}
+
+impl HpbParams {
+    /// Linux's defaults (`ufshpb_hcm_param_init`).
+    pub const LINUX: HpbParams = HpbParams {
+        requeue_timeout_ms: 0,
+        activation_thld: 8,
+        normalization_factor: 1,
+        eviction_thld_enter: 256,
+        eviction_thld_exit: 128,
+        read_timeout_ms: 1000,
+        read_timeout_expiries: 100,
+        timeout_polling_interval_ms: 200,
+        inflight_map_req: 1,
+    };
+
+    /// The value of `param`.
+    pub const fn get(&self, param: HpbParam) -> u32 {
+        match param {
+            HpbParam::RequeueTimeoutMs => self.requeue_timeout_ms,
+            HpbParam::ActivationThld => self.activation_thld,
+            HpbParam::NormalizationFactor => self.normalization_factor,
+            HpbParam::EvictionThldEnter => self.eviction_thld_enter,
+            HpbParam::EvictionThldExit => self.eviction_thld_exit,
+            HpbParam::ReadTimeoutMs => self.read_timeout_ms,
+            HpbParam::ReadTimeoutExpiries => self.read_timeout_expiries,
+            HpbParam::TimeoutPollingIntervalMs => self.timeout_polling_interval_ms,
+            HpbParam::InflightMapReq => self.inflight_map_req,
+        }
+    }
+
+    /// Where the value of `param` is kept, for who reads a whole set that [`HpbParams::check`] looks at afterwards.
+    pub const fn slot(&mut self, param: HpbParam) -> &mut u32 {
+        match param {
+            HpbParam::RequeueTimeoutMs => &mut self.requeue_timeout_ms,
+            HpbParam::ActivationThld => &mut self.activation_thld,
+            HpbParam::NormalizationFactor => &mut self.normalization_factor,
+            HpbParam::EvictionThldEnter => &mut self.eviction_thld_enter,
+            HpbParam::EvictionThldExit => &mut self.eviction_thld_exit,
+            HpbParam::ReadTimeoutMs => &mut self.read_timeout_ms,
+            HpbParam::ReadTimeoutExpiries => &mut self.read_timeout_expiries,
+            HpbParam::TimeoutPollingIntervalMs => &mut self.timeout_polling_interval_ms,
+            HpbParam::InflightMapReq => &mut self.inflight_map_req,
+        }
+    }
+
+    /// Values of `param` that Linux takes, given the others: from the first to the last.
+    pub fn range(&self, param: HpbParam, limits: &ParamLimits) -> (u32, u32) {
+        const MOST: u32 = i32::MAX as u32;
+        match param {
+            HpbParam::RequeueTimeoutMs => (0, MOST),
+            HpbParam::ActivationThld | HpbParam::ReadTimeoutExpiries => (1, MOST),
+            HpbParam::NormalizationFactor => (1, limits.entries_per_sub_region.max(1).ilog2()),
+            HpbParam::EvictionThldEnter => (self.eviction_thld_exit.saturating_add(1), MOST),
+            HpbParam::EvictionThldExit => (self.activation_thld.saturating_add(1), MOST),
+            HpbParam::ReadTimeoutMs => (self.timeout_polling_interval_ms.saturating_mul(2), MOST),
+            HpbParam::TimeoutPollingIntervalMs => (1, self.read_timeout_ms / 2),
+            HpbParam::InflightMapReq => (1, limits.queue_depth.saturating_sub(1)),
+        }
+    }
+
+    /// Changes one value, as a write to its file does.
+    ///
+    /// # Errors
+    /// As Linux: EOPNOTSUPP without host control mode (but for `requeue_timeout_ms`), EINVAL for what is out of range.
+    pub fn store(&mut self, param: HpbParam, value: u32, limits: &ParamLimits) -> Result<(), ParamError> {
+        if !limits.host_control && param != HpbParam::RequeueTimeoutMs {
+            return Err(ParamError::NotHostControl { param });
+        }
+        let (least, most) = self.range(param, limits);
+        if value < least || value > most {
+            return Err(ParamError::OutOfRange { param, value, least, most, why: why(param) });
+        }
+        *self.slot(param) = value;
+        Ok(())
+    }
+
+    /// Whether a set of values could have been stored, in whatever order. A default needs no storing, so what Linux itself
+    /// starts with is never refused.
+    ///
+    /// # Errors
+    /// As [`HpbParams::store`], of the first value that could not.
+    pub fn check(&self, limits: &ParamLimits) -> Result<(), ParamError> {
+        for param in HpbParam::ALL {
+            if self.get(param) != HpbParams::LINUX.get(param) {
+                self.clone().store(param, self.get(param), limits)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for HpbParams {
+    fn default() -> Self {
+        HpbParams::LINUX
+    }
+}
+
+/// What the values that are accepted depend on, beside other values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParamLimits {
+    /// The unit is in host control mode.
+    pub host_control: bool,
+    /// Entries of a full sub-region.
+    pub entries_per_sub_region: u32,
+    /// Commands that the unit takes at the same time.
+    pub queue_depth: u32,
+}
+
+impl ParamLimits {
+    /// Those that no device undercuts or exceeds: for checks before there is one.
+    pub const WIDEST: ParamLimits =
+        ParamLimits { host_control: true, entries_per_sub_region: 1 << 16, queue_depth: 63 };
+}
+
+/// What a bound comes from.
+const fn why(param: HpbParam) -> &'static str {
+    match param {
+        HpbParam::NormalizationFactor => " (the logarithm of the entries of a sub-region)",
+        HpbParam::EvictionThldEnter => " (more than eviction_thld_exit)",
+        HpbParam::EvictionThldExit => " (more than activation_thld)",
+        HpbParam::ReadTimeoutMs => " (at least twice timeout_polling_interval_ms)",
+        HpbParam::TimeoutPollingIntervalMs => " (at most half of read_timeout_ms)",
+        HpbParam::InflightMapReq => " (less than the queue depth of the unit)",
+        HpbParam::RequeueTimeoutMs | HpbParam::ActivationThld | HpbParam::ReadTimeoutExpiries => "",
+    }
+}
+
+/// Why a parameter does not take a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum ParamError {
+    /// ENODEV: the unit has no HPB.
+    #[error("logical unit {lun} has no HPB")]
+    NoHpb {
+        /// The unit.
+        lun: u8,
+    },
+    /// EOPNOTSUPP.
+    #[error("{param} can be changed in host control mode only")]
+    NotHostControl {
+        /// The parameter.
+        param: HpbParam,
+    },
+    /// EINVAL.
+    #[error("{param} is {value}; it must be {least} to {most}{why}")]
+    OutOfRange {
+        /// The parameter.
+        param: HpbParam,
+        /// What was asked for.
+        value: u32,
+        /// Least value accepted.
+        least: u32,
+        /// Most that is accepted; below `least`, if nothing is.
+        most: u32,
+        /// Where the bounds come from.
+        why: &'static str,
+    },
+}
+
+impl ParamError {
+    /// The name of the error number that Linux returns.
+    pub const fn errno(&self) -> &'static str {
+        match self {
+            ParamError::NoHpb { .. } => "ENODEV",
+            ParamError::NotHostControl { .. } => "EOPNOTSUPP",
+            ParamError::OutOfRange { .. } => "EINVAL",
+        }
+    }
+
+    /// The parameter at fault, if it is one.
+    pub const fn param(&self) -> Option<HpbParam> {
+        match self {
+            ParamError::NoHpb { .. } => None,
+            ParamError::NotHostControl { param } | ParamError::OutOfRange { param, .. } => Some(*param),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HpbParam::*;
+    use super::*;
+
+    const LIMITS: ParamLimits = ParamLimits { host_control: true, entries_per_sub_region: 4096, queue_depth: 31 };
+
+    /// Each rule of `ufshpb.c` on both sides of its bound, from Linux's defaults.
+    #[test]
+    fn values_are_taken_as_linux_takes_them() {
+        const MOST: u32 = i32::MAX as u32;
+        for (param, taken, refused) in [
+            (RequeueTimeoutMs, &[0, 1, MOST][..], &[MOST + 1][..]),
+            (ActivationThld, &[1, 8, 500, MOST], &[0, MOST + 1, u32::MAX]),
+            (NormalizationFactor, &[1, 12], &[0, 13]),
+            (EvictionThldEnter, &[129, MOST], &[0, 128, MOST + 1]),
+            (EvictionThldExit, &[9, 128, 1000], &[0, 8]),
+            (ReadTimeoutMs, &[400, MOST], &[0, 399]),
+            (ReadTimeoutExpiries, &[1, MOST], &[0]),
+            (TimeoutPollingIntervalMs, &[1, 500], &[0, 501]),
+            (InflightMapReq, &[1, 30], &[0, 31]),
+        ] {
+            for &value in taken {
+                let mut params = HpbParams::LINUX;
+                params.store(param, value, &LIMITS).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(params.get(param), value);
+                let others = HpbParam::ALL.into_iter().filter(|&p| p != param);
+                others.for_each(|p| assert_eq!(params.get(p), HpbParams::LINUX.get(p)));
+            }
+            for &value in refused {
+                let mut params = HpbParams::LINUX;
+                let e = params.store(param, value, &LIMITS).expect_err("it is out of range");
+                assert_eq!((e.errno(), e.param(), params), ("EINVAL", Some(param), HpbParams::LINUX));
+                assert!(e.to_string().starts_with(&format!("{param} is {value}; it must be ")), "{e}");
+            }
+        }
+    }
+
+    /// Linux looks only at the value that is written: thresholds may pass each other if they do so in the right order.
+    #[test]
+    fn what_a_value_depends_on_is_looked_at_when_it_is_stored() {
+        let mut params = HpbParams::LINUX;
+        assert!(params.store(EvictionThldEnter, 100, &LIMITS).is_err());
+        params.store(EvictionThldExit, 50, &LIMITS).unwrap();
+        params.store(EvictionThldEnter, 100, &LIMITS).unwrap();
+        params.store(ActivationThld, 70, &LIMITS).unwrap();
+        assert!(params.store(EvictionThldExit, 60, &LIMITS).is_err());
+        params.store(TimeoutPollingIntervalMs, 20, &LIMITS).unwrap();
+        params.store(ReadTimeoutMs, 40, &LIMITS).unwrap();
+        assert!(params.store(TimeoutPollingIntervalMs, 21, &LIMITS).is_err());
+        // As a whole set this could not have been stored in any order that ends so.
+        assert_eq!(params.check(&LIMITS).unwrap_err().param(), Some(EvictionThldExit));
+    }
+
+    #[test]
+    fn device_control_mode_takes_the_relic_only() {
+        let limits = ParamLimits { host_control: false, ..LIMITS };
+        for param in HpbParam::ALL {
+            let result = HpbParams::LINUX.clone().store(param, 300, &limits);
+            match param {
+                RequeueTimeoutMs => assert_eq!(result, Ok(())),
+                _ => assert_eq!(result.map_err(|e| e.errno()), Err("EOPNOTSUPP")),
+            }
+            assert_eq!(HpbParam::by_name(param.name()), Some(param));
+        }
+    }
+
+    #[test]
+    fn defaults_are_never_refused() {
+        let narrow = ParamLimits { host_control: false, entries_per_sub_region: 1, queue_depth: 1 };
+        assert_eq!(HpbParams::LINUX.check(&narrow), Ok(()));
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What becomes of an HPB READ that the device does not serve: Linux 6.1 has no way back to READ (SCSI mid-layer), this host
+//! has one. Each row is a device answer and what follows on either host.
+
+mod common;
+
+use common::{Device, Host, cdb};
+use readpath_host::{BlockOp, HpbOptions};
+use readpath_proto::typed::{Cdb, Request, Sense, Status};
+
+/// What follows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Follows {
+    /// The request ends well.
+    Good,
+    /// The same command again.
+    Again,
+    /// READ instead.
+    Plain,
+    /// The request ends with the error.
+    Error,
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Good,
+    Check(u8, u8, u8),
+    Status(Status),
+}
+
+fn host(strict_linux: bool) -> Host {
+    let mut host = Host::probe(&mut Device::new(), HpbOptions { strict_linux, ..HpbOptions::default() });
+    host.load();
+    host
+}
+
+fn answer(host: &mut Host, request: &Request, with: Answer) {
+    match with {
+        Answer::Good => host.good(request, None),
+        Answer::Check(key, asc, ascq) => host.check(request, Sense { key, asc, ascq }),
+        Answer::Status(status) => host.status(request, status),
+    }
+}
+
+#[test]
+fn answers_to_an_hpb_read() {
+    use Follows::*;
+    for (with, linux, own) in [
+        (Answer::Good, Good, Good),
+        (Answer::Check(6, 0x29, 0), Again, Again),
+        (Answer::Status(Status::Busy), Again, Again),
+        (Answer::Status(Status::TaskSetFull), Again, Again),
+        (Answer::Check(5, 0x20, 0), Error, Plain),
+        (Answer::Check(5, 0x21, 0), Error, Plain),
+        (Answer::Check(5, 0x24, 0), Error, Plain),
+        (Answer::Check(3, 0x11, 0), Error, Error),
+        (Answer::Check(3, 0x13, 0), Error, Error),
+        (Answer::Check(3, 0x14, 0), Error, Error),
+    ] {
+        for (strict, expected) in [(true, linux), (false, own)] {
+            let mut host = host(strict);
+            let first = host.submit(0, BlockOp::Read, 5);
+            assert!(matches!(cdb(&first), Cdb::HpbRead { .. }));
+            answer(&mut host, &first, with);
+            let follows = match (host.done(), host.sent()) {
+                (Some(done), None) if done.error.is_none() => Good,
+                (Some(_), None) => Error,
+                (None, Some(next)) if cdb(&next) == cdb(&first) => Again,
+                (None, Some(next)) if matches!(cdb(&next), Cdb::Read { lba: 5, blocks: 1, .. }) => Plain,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(follows, expected, "strict_linux = {strict}");
+        }
+    }
+}
+
+/// sd gives up after five retries.
+#[test]
+fn a_busy_device_is_asked_five_times_more() {
+    for strict in [true, false] {
+        let mut host = host(strict);
+        let mut request = host.submit(0, BlockOp::Read, 5);
+        for _ in 0..5 {
+            host.status(&request, Status::Busy);
+            assert!(host.done().is_none());
+            request = host.sent().expect("it is tried again");
+        }
+        host.status(&request, Status::Busy);
+        assert!(host.done().is_some_and(|d| d.error.is_some()) && host.sent().is_none());
+    }
+}
+
+/// Between two attempts the block is written. Linux looks for an entry again, finds none, and sends the command as it was.
+#[test]
+fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
+    for strict in [true, false] {
+        let mut host = host(strict);
+        let first = host.submit(0, BlockOp::Read, 5);
+        let write = host.submit(0, BlockOp::Write, 5);
+        host.good(&write, None);
+        host.status(&first, Status::Busy);
+        let again = cdb(&host.sent().expect("it is tried again"));
+        match strict {
+            true => assert_eq!(again, cdb(&first)),
+            false => assert!(matches!(again, Cdb::Read { lba: 5, .. })),
+        }
+        assert_eq!(host.driver.counters(0).expect("HPB").miss_cnt, 2, "the read before the load, and this one");
+    }
+}
+
+/// Commands of HPB's own and what becomes of them: nothing that anybody else would notice.
+#[test]
+fn a_load_that_is_refused_is_a_load_on_linux() {
+    for strict in [true, false] {
+        let mut host = Host::probe(&mut Device::new(), HpbOptions { strict_linux: strict, ..HpbOptions::default() });
+        let read = host.submit(0, BlockOp::Read, 0);
+        let n = readpath_proto::typed::HpbNotification { operation: 1, active_count: 1, ..Default::default() };
+        host.good(&read, Some(n));
+        let load = host.sent().expect("a load");
+        host.check(&load, Sense::INVALID_FIELD);
+        let next = host.sent();
+        if strict {
+            assert!(next.is_none());
+            let read = host.submit(0, BlockOp::Read, 5);
+            assert!(matches!(cdb(&read), Cdb::HpbRead { entry, .. } if entry.0 == [0; 8]), "zeros are entries too");
+        } else {
+            assert!(matches!(cdb(&next.expect("another attempt")), Cdb::HpbReadBuffer { .. }));
+            let read = host.submit(0, BlockOp::Read, 5);
+            assert!(matches!(cdb(&read), Cdb::Read { .. }));
+        }
+    }
+}

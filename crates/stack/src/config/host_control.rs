@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who controls HPB: keys of a variant that choose the control mode and set the parameters of host control mode, and the
+//! device that is configured for it. What the parameters do is the business of the host.
+
+use super::device::DevicePreset;
+use super::error::ConfigFileError;
+use super::overrides::Override;
+use super::section::Section;
+use readpath_host::{Control, HpbOptions, HpbParam, HpbParams, ParamLimits};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// Keys of a variant that are read here: the mode, and the parameters by their names in Linux's `hpb_params`.
+pub(super) const KEYS: [&str; 10] = [
+    "mode",
+    "requeue_timeout_ms",
+    "activation_thld",
+    "normalization_factor",
+    "eviction_thld_enter",
+    "eviction_thld_exit",
+    "read_timeout_ms",
+    "read_timeout_expiries",
+    "timeout_polling_interval_ms",
+    "inflight_map_req",
+];
+
+pub(super) const MODES: [(&str, Control); 2] = [("device", Control::Device), ("host", Control::Host)];
+
+/// Reads the keys of a variant that are there. What depends on the device is checked when the host has found it.
+pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
+    if s.has("mode") {
+        options.mode = Some(s.word("mode", &MODES)?);
+    }
+    for param in HpbParam::ALL {
+        if s.has(param.name()) {
+            *options.params.slot(param) = s.integer(param.name(), 0..=i32::MAX as u64)?;
+        }
+    }
+    // Where the device says who is in control, the host is asked when it has found it.
+    let host_control = options.mode != Some(Control::Device);
+    options.params.check(&ParamLimits { host_control, ..ParamLimits::WIDEST }).map_err(|e| {
+        let key = e.param().map_or("mode", HpbParam::name);
+        let text = e.to_string();
+        s.error(key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text))
+    })
+}
+
+/// The same keys as they are written: what is not as usual.
+#[derive(Serialize)]
+pub(super) struct Keys {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    #[serde(flatten)]
+    params: BTreeMap<&'static str, u32>,
+}
+
+impl Keys {
+    pub(super) fn of(options: &HpbOptions) -> Keys {
+        let changed = HpbParam::ALL.into_iter().filter(|&p| options.params.get(p) != HpbParams::LINUX.get(p));
+        Keys {
+            mode: options.mode.map(Control::name),
+            params: changed.map(|p| (p.name(), options.params.get(p))).collect(),
+        }
+    }
+}
+
+impl DevicePreset {
+    /// The device as its maker or its user would have configured it for a host with these options: bHPBControl as they want
+    /// it. `origin` names whoever wants it, for errors.
+    ///
+    /// # Errors
+    /// When the device does not offer that mode, or no HPB at all.
+    pub fn configured_for(&self, hpb: Option<&HpbOptions>, origin: &str) -> Result<DevicePreset> {
+        let Some(mode) = hpb.and_then(|options| options.mode) else { return Ok(self.clone()) };
+        let wanted = Override::new("hpb.control", mode.name(), origin)?;
+        match self.device.hpb {
+            Some(_) => self.with_overrides(&[wanted]),
+            // A host that may use device control mode, which is nothing special, does without.
+            None if mode == Control::Device => Ok(self.clone()),
+            None => {
+                let message = format!("the device '{}' has no HPB, so it has no host control mode", self.name);
+                Err(wanted.at.error("hpb.control", message))
+            }
+        }
+    }
+}
