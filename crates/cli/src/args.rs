@@ -89,7 +89,7 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone
+    /// Name of the experiment: iozone, tiobench, appstart, mixed, memory, or all
     pub name: String,
     #[command(flatten)]
     pub common: Common,

@@ -2,7 +2,7 @@
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
 use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
-use crate::files::{check_writable, read_text, write_whole};
+use crate::files::{NewFolder, check_writable, read_text, write_whole};
 use crate::output::Folder;
 use crate::variants::Typed;
 use crate::{output, runs, usage};
@@ -20,9 +20,41 @@ use std::path::{Path, PathBuf};
 
 /// `readpath reproduce`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
+    if args.name == ALL {
+        return reproduce_all(args);
+    }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
+}
+
+/// The name that means every built-in experiment.
+const ALL: &str = "all";
+
+/// Every built-in experiment, each in a folder of its own, and one page of all.
+fn reproduce_all(args: &Reproduce) -> Result<()> {
+    let common = &args.common;
+    let refused = [
+        ("--json", common.basics.json),
+        ("--case", common.case.is_some()),
+        ("--variant", common.variant.is_some()),
+        ("--trace-io", common.trace_io.is_some()),
+    ];
+    if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
+        return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
+    }
+    let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(ALL));
+    let _made = NewFolder::create(&folder)?;
+    let page = folder.join("report.html");
+    check_writable(&page)?;
+    let mut documents = Vec::new();
+    for builtin in config::experiments() {
+        let experiment = config::experiment::load(builtin.name, &read_text).map_err(usage)?;
+        documents.push(run_and_show(&experiment, common, Some(folder.join(builtin.name)), None)?);
+        writeln!(io::stdout())?;
+    }
+    write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
+    Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
 /// `readpath run`.
@@ -126,7 +158,7 @@ fn run_and_show(
     common: &Common,
     folder: Option<PathBuf>,
     to: Option<&Path>,
-) -> Result<Vec<CaseRun>> {
+) -> Result<Document> {
     let plans = plans(experiment, common)?;
     let files = folder.as_deref().map(Folder::create).transpose()?;
     to.map(check_writable).transpose()?;
@@ -150,7 +182,7 @@ fn run_and_show(
     }
     output::emit(&out, to)?;
     complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;
-    Ok(runs)
+    Ok(doc)
 }
 
 /// Fails if something is missing of any of `runs` runs. What there is of it has been shown and written by then.

@@ -22,16 +22,30 @@ const MOST_TABLE_LINES: usize = 40;
 /// # Errors
 /// As [`svg::chart`], for the first chart that cannot be drawn.
 pub fn page(document: &Document) -> Result<String, Error> {
-    let pivot = Pivot::new(document, &TableSpec::new());
-    let mut page = Page { out: String::new(), tables: 0 };
-    page.head(document);
-    page.comparison(document);
-    page.findings(&pivot, comparison::has_any(document));
-    page.figures(document)?;
-    page.results(&pivot);
-    page.list("Notes", "ul", &document.notes);
-    page.list("Published values come from", "ol", &document.citations);
-    page.provenance(document);
+    let mut page = Page { out: String::new(), tables: 0, figures: 0 };
+    page.head(&document.title);
+    page.document(document)?;
+    page.out.push_str("</main>\n</body>\n</html>\n");
+    Ok(page.out)
+}
+
+/// Several documents as one HTML page, in order, below a list of them.
+///
+/// # Errors
+/// As [`page`].
+pub fn pages(title: &str, documents: &[Document]) -> Result<String, Error> {
+    let mut page = Page { out: String::new(), tables: 0, figures: 0 };
+    page.head(title);
+    let _ = writeln!(page.out, "<h1>{}</h1>\n<ul>", text::html(title));
+    for (n, document) in documents.iter().enumerate() {
+        let _ = writeln!(page.out, "<li><a href=\"#experiment{n}\">{}</a></li>", text::html(&document.title));
+    }
+    page.put("</ul>\n");
+    for (n, document) in documents.iter().enumerate() {
+        let _ = writeln!(page.out, "<article id=\"experiment{n}\">");
+        page.document(document)?;
+        page.put("</article>\n");
+    }
     page.out.push_str("</main>\n</body>\n</html>\n");
     Ok(page.out)
 }
@@ -39,6 +53,7 @@ pub fn page(document: &Document) -> Result<String, Error> {
 struct Page {
     out: String,
     tables: usize,
+    figures: usize,
 }
 
 impl Page {
@@ -46,20 +61,37 @@ impl Page {
         self.out.push_str(text.as_ref());
     }
 
-    fn head(&mut self, document: &Document) {
-        let title = text::html(&document.title);
+    fn head(&mut self, title: &str) {
+        let title = text::html(title);
         let _ = write!(
             self.out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
              <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-             <title>{title}</title>\n<style>\n{}{}{}{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+             <title>{title}</title>\n<style>\n{}{}{}{}</style>\n</head>\n<body>\n<main>\n",
             style::LIGHT,
             style::DARK,
             style::PAGE,
             style::CHART
         );
+    }
+
+    fn document(&mut self, document: &Document) -> Result<(), Error> {
+        let pivot = Pivot::new(document, &TableSpec::new());
+        self.introduction(document);
+        self.comparison(document);
+        self.findings(&pivot, comparison::has_any(document));
+        self.figures(document)?;
+        self.results(&pivot);
+        self.list("Notes", "ul", &document.notes);
+        self.list("Published values come from", "ol", &document.citations);
+        self.provenance(document);
+        Ok(())
+    }
+
+    fn introduction(&mut self, document: &Document) {
+        let _ = writeln!(self.out, "<h1>{}</h1>", text::html(&document.title));
         let _ = writeln!(
             self.out,
             "<p class=\"meta\"><span>Experiment {}</span> <span>{} simulated I/Os</span> <span>seed {}</span></p>",
@@ -156,8 +188,9 @@ impl Page {
             return Ok(());
         }
         self.put("<section>\n<h2>Figures</h2>\n");
-        for (i, chart) in document.charts.iter().enumerate() {
-            let n = i + 1;
+        for chart in &document.charts {
+            self.figures += 1;
+            let n = self.figures;
             let _ = writeln!(self.out, "<figure id=\"figure{n}\">");
             let wide = svg::chart(chart, &format!("f{n}w"), svg::Size::Wide)?;
             let narrow = svg::chart(chart, &format!("f{n}n"), svg::Size::Narrow)?;

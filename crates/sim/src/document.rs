@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From runs to the result document: rows, charts, configuration. It adds no figure that a run did not give.
 
+use crate::claims;
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
 use crate::measure::{GroupStats, KindStats};
@@ -41,6 +42,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
         doc.notes.push(WRITES.to_owned());
     }
+    claims::check(&mut doc, experiment)?;
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
 }
@@ -66,6 +68,9 @@ pub(crate) fn kind_name(kind: IoKind) -> &'static str {
 /// What rows of a group are called: the case, and what tells its groups apart.
 fn case_name(run: &CaseRun, phase: &PhaseOutput, group: &GroupStats) -> String {
     let plan = &run.plan;
+    if plan.workload.launches.is_some() {
+        return phase.stats.name.clone();
+    }
     // iozone's phases are told apart by the metrics' names; fio's groups are not.
     let several = plan.workload.groups.len() > 1 && !phase.stats.name.starts_with("random ");
     match plan.workload.groups.get(group.group) {
@@ -97,6 +102,10 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     let groups = phase.stats.groups();
     for group in &groups {
         let case = case_name(run, phase, group);
+        if run.plan.workload.launches.is_some() {
+            let time = group.end.saturating_sub(group.start).as_secs_f64();
+            add(&case, "start_up_time".into(), "s", time)?;
+        }
         for kind in [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush] {
             let stats = group.of(kind);
             if stats.ios == 0 {
@@ -226,48 +235,23 @@ fn configuration(experiment: &Experiment, runs: &[CaseRun]) -> Value {
     })
 }
 
+/// What is charted if it was measured, the first of them; what the charts call it, and its unit.
+const CHARTED: [(&str, &str, &str); 4] = [
+    ("start_up_time", "Time until all apps have started", "s"),
+    ("random_read_throughput", "Random read throughput", "MiB/s"),
+    ("read_throughput", "Read throughput", "MiB/s"),
+    ("write_throughput", "Write throughput", "MiB/s"),
+];
+
 fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Result<(), Error> {
     let cases: Vec<&str> = experiment.workload.cases();
-    let metric = if doc.rows.iter().any(|r| r.metric == "random_read_throughput") {
-        "random_read_throughput"
-    } else {
-        "read_throughput"
-    };
-    let value = |case: &str, variant: &str, metric: &str| {
-        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
-    };
     let mut charts = Vec::new();
-    if cases.len() > 1 {
-        let mut bars = Chart::new("throughput", "Random read throughput by range", ChartKind::Bars)
-            .axes("range", "MiB/s")
-            .caption(
-                "Published beside simulated values. Which of them were used to choose parameters is in the table.",
-            );
-        let mut hits = Chart::new("map_hits", "Reads that did not wait for a map page", ChartKind::Lines)
-            .axes("range", "% of reads")
-            .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
-        for variant in &experiment.variants {
-            let points = |published: bool, metric: &str| -> Vec<(String, f64)> {
-                cases
-                    .iter()
-                    .filter_map(|&case| {
-                        let row = value(case, &variant.name, metric)?;
-                        Some((case.to_owned(), if published { row.published? } else { row.simulated }))
-                    })
-                    .collect()
-            };
-            let published = points(true, metric);
-            if !published.is_empty() {
-                bars.series(format!("{}, published", variant.name), SeriesStyle::Published, published)?;
-            }
-            bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, metric))?;
-            hits.series(&variant.name, SeriesStyle::Simulated, points(false, "map_hit_ratio"))?;
+    if let Some(axis) = &experiment.variant_axis {
+        charts.extend(variant_charts(doc, experiment, &cases, axis)?);
+    } else if cases.len() > 1 {
+        for group in groups(doc, &cases) {
+            charts.extend(group_charts(doc, experiment, &cases, group.as_deref())?);
         }
-        charts.push(bars);
-        if let [base, other, ..] = &experiment.variants[..] {
-            charts.push(gain(&cases, &base.name, &other.name, |c, v| value(c, v, metric))?);
-        }
-        charts.push(hits);
     }
     if let Some(last) = cases.last() {
         charts.extend(latency_chart(last, runs)?);
@@ -276,14 +260,119 @@ fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Resu
     Ok(())
 }
 
+/// What follows the names of cases in the names of rows, if anything does.
+fn groups(doc: &Document, cases: &[&str]) -> Vec<Option<String>> {
+    let mut groups: Vec<Option<String>> = Vec::new();
+    for row in doc.rows.iter().filter(|r| CHARTED.iter().any(|(metric, ..)| r.metric == *metric)) {
+        let group = cases.iter().find_map(|case| match row.case.strip_prefix(case)? {
+            "" => Some(None),
+            rest => rest.strip_prefix(": ").map(|group| Some(group.to_owned())),
+        });
+        if let Some(group) = group
+            && !groups.contains(&group)
+        {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// Charts of a group of jobs over the cases: throughput, what the second variant gains over the first, map hits.
+fn group_charts(
+    doc: &Document,
+    experiment: &Experiment,
+    cases: &[&str],
+    group: Option<&str>,
+) -> Result<Vec<Chart>, Error> {
+    let axis = experiment.axis.as_deref().unwrap_or("case");
+    let name = |case: &str| group.map_or_else(|| case.to_owned(), |group| format!("{case}: {group}"));
+    let id = |id: &str| group.map_or_else(|| id.to_owned(), |group| format!("{id}, {group}"));
+    let value = |case: &str, variant: &str, metric: &str| {
+        let case = name(case);
+        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
+    };
+    let measured = |metric: &str| {
+        let any = |v| cases.iter().any(|case| value(case, v, metric).is_some());
+        experiment.variants.iter().any(|v| any(&v.name))
+    };
+    let Some((metric, title, unit)) = CHARTED.into_iter().find(|(metric, ..)| measured(metric)) else {
+        return Ok(Vec::new());
+    };
+    let title = group.map_or_else(|| format!("{title} by {axis}"), |group| format!("Throughput of {group} by {axis}"));
+    let caption = match doc.rows.iter().any(|r| r.published.is_some()) {
+        true => "Published beside simulated values. Which of them were used to choose parameters is in the table.",
+        false => "Nothing has been published for these cases.",
+    };
+    let mut bars = Chart::new(id("throughput"), title, ChartKind::Bars).axes(axis, unit).caption(caption);
+    let mut hits = Chart::new(id("map_hits"), "Reads that did not wait for a map page", ChartKind::Lines)
+        .axes(axis, "% of reads")
+        .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
+    for variant in &experiment.variants {
+        let points = |published: bool, metric: &str| -> Vec<(String, f64)> {
+            cases
+                .iter()
+                .filter_map(|&case| {
+                    let row = value(case, &variant.name, metric)?;
+                    Some((case.to_owned(), if published { row.published? } else { row.simulated }))
+                })
+                .collect()
+        };
+        let published = points(true, metric);
+        if !published.is_empty() {
+            bars.series(format!("{}, published", variant.name), SeriesStyle::Published, published)?;
+        }
+        bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, metric))?;
+        hits.series(&variant.name, SeriesStyle::Simulated, points(false, "map_hit_ratio"))?;
+    }
+    let mut charts = vec![bars];
+    if let [base, other, ..] = &experiment.variants[..]
+        && unit != "s"
+    {
+        charts.push(gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, metric))?);
+    }
+    if measured("map_hit_ratio") {
+        charts.push(hits);
+    }
+    Ok(charts)
+}
+
+/// Charts over the variants, with a line for each case.
+fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
+    let mut charts = Vec::new();
+    for (metric, title, unit) in
+        CHARTED.into_iter().chain([("hpb_hit_ratio", "Reads with a good HPB entry", "% of reads")])
+    {
+        let mut chart = Chart::new(metric, format!("{title} by {axis}"), ChartKind::Lines).axes(axis, unit);
+        for &case in cases {
+            let points: Vec<(String, f64)> = experiment
+                .variants
+                .iter()
+                .filter_map(|v| {
+                    let row = doc.rows.iter().find(|r| r.case == case && r.variant == v.name && r.metric == metric)?;
+                    Some((v.name.clone(), row.simulated))
+                })
+                .collect();
+            if !points.is_empty() {
+                chart.series(case, SeriesStyle::Simulated, points)?;
+            }
+        }
+        if !chart.series.is_empty() {
+            charts.push(chart);
+        }
+    }
+    Ok(charts)
+}
+
 fn gain<'a>(
+    id: &str,
+    axis: &str,
     cases: &[&str],
     base: &str,
     other: &str,
     row: impl Fn(&str, &str) -> Option<&'a readpath_results::Row>,
 ) -> Result<Chart, Error> {
-    let mut chart = Chart::new("gain", format!("{other} against {base}"), ChartKind::Lines)
-        .axes("range", "times as fast")
+    let mut chart = Chart::new(id, format!("{other} against {base}"), ChartKind::Lines)
+        .axes(axis, "times as fast")
         .caption("Ratio of the two throughputs; 1 = no difference.");
     for (published, name) in [(true, "published"), (false, "simulated")] {
         let points: Vec<(String, f64)> = cases

@@ -2,6 +2,7 @@
 //! One run from a preset to its figures: builds the stack that a preset describes, fills the device, lets the host find
 //! it, runs the phases of a workload and takes what every layer counted. It knows nothing of files, tables or cases.
 
+use crate::launches::play_cycle;
 use crate::measure::PhaseStats;
 use crate::run::{Observer, RunError, Runner};
 use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
@@ -12,6 +13,7 @@ use readpath_stack::config::experiment::{Precondition, PreconditionRange};
 use readpath_stack::config::{DevicePreset, Scheduler};
 use readpath_stack::{AnyWire, NoData, Stack, StackError, Typed};
 use readpath_workload::Workload;
+use readpath_workload::launch::Launches;
 use thiserror::Error;
 
 /// Why a run gave no result.
@@ -172,18 +174,54 @@ fn in_stack<S: DieSched, P: Probe>(
             .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
     }
     let ready = stack.start(Ns::ZERO)?;
+    let (phases, cut_short) = match &workload.launches {
+        Some(launches) => (cycles(stack, ready, launches, observer)?, None),
+        None => phases(stack, ready, workload, observer)?,
+    };
+    let ios = phases.iter().map(|p| p.stats.ios).sum();
+    Ok(RunOutput { phases, cut_short, probe_time: ready, sram: stack.device.sram(), ios })
+}
+
+/// What the layers had counted when a phase began.
+struct Before {
+    device: DeviceStats,
+    hpb: Option<HpbCounters>,
+}
+
+impl Before {
+    fn of<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Self {
+        Before { device: *stack.device.stats(), hpb: stack.host.counters(LUN).copied() }
+    }
+
+    fn output<S: DieSched, P: Probe>(&self, stats: PhaseStats, stack: &Stack<S, NoData, P, AnyWire>) -> PhaseOutput {
+        PhaseOutput {
+            stats,
+            device: stack.device.stats().since(&self.device),
+            wear: stack.device.wear(),
+            hpb: stack.host.counters(LUN).map(|c| c.since(&self.hpb.unwrap_or_default())),
+            memory: stack.host.memory(LUN),
+        }
+    }
+}
+
+/// Runs the phases of a workload.
+fn phases<S: DieSched, P: Probe>(
+    stack: &mut Stack<S, NoData, P, AnyWire>,
+    ready: Ns,
+    workload: &mut Workload,
+    observer: &mut impl Observer,
+) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
     let mut runner = Runner::new(LUN, ready);
     let mut phases = Vec::with_capacity(workload.phases.len());
-    let (mut ios, mut cut_short) = (0, None);
     let planned = workload.phases.len();
     for (i, phase) in workload.phases.iter_mut().enumerate() {
-        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let before = Before::of(stack);
         let stats = match runner.phase(stack, phase, observer) {
             Ok(stats) => stats,
             // What ended before stands. A run that has shown nothing has failed.
             Err(error @ RunError::Io { .. }) if i > 0 => {
-                cut_short = Some(CutShort { phase: phase.name.clone(), not_run: planned - i - 1, error });
-                break;
+                let cut = CutShort { phase: phase.name.clone(), not_run: planned - i - 1, error };
+                return Ok((phases, Some(cut)));
             }
             Err(error) => return Err(error.into()),
         };
@@ -191,16 +229,29 @@ fn in_stack<S: DieSched, P: Probe>(
             // The work that is left behind counts for the last phase.
             Runner::settle(stack)?;
         }
-        ios += stats.ios;
-        phases.push(PhaseOutput {
-            stats,
-            device: stack.device.stats().since(&device),
-            wear: stack.device.wear(),
-            hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
-            memory: stack.host.memory(LUN),
-        });
+        phases.push(before.output(stats, stack));
     }
-    Ok(RunOutput { phases, cut_short, probe_time: ready, sram: stack.device.sram(), ios })
+    Ok((phases, None))
+}
+
+/// Launches apps, a phase for each cycle.
+fn cycles<S: DieSched, P: Probe>(
+    stack: &mut Stack<S, NoData, P, AnyWire>,
+    ready: Ns,
+    launches: &Launches,
+    observer: &mut impl Observer,
+) -> Result<Vec<PhaseOutput>, ExecuteError> {
+    let mut now = ready;
+    let mut phases = Vec::with_capacity(launches.cycles());
+    for cycle in 0..launches.cycles() {
+        let before = Before::of(stack);
+        let stats = play_cycle(stack, LUN, &mut now, launches, cycle, observer)?;
+        phases.push(before.output(stats, stack));
+    }
+    if let Some(e) = stack.wire_error() {
+        return Err(RunError::from(e.clone()).into());
+    }
+    Ok(phases)
 }
 
 /// Disjoint ranges of blocks to be there at the start: files may overlap.

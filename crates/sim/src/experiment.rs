@@ -7,7 +7,8 @@ use crate::run::Observer;
 use rayon::prelude::*;
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Experiment, Fio, Iozone, Workload as Source};
-use readpath_stack::config::{ConfigFileError, Override};
+use readpath_stack::config::{ConfigFileError, LaunchKeys, Override};
+use readpath_workload::launch::{LaunchError, LaunchSpec, Launches};
 use readpath_workload::{Workload, fio, iozone};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub enum ExperimentError {
     /// An iozone command line is wrong.
     #[error("iozone command line")]
     Args(#[from] iozone::ArgError),
+    /// Apps cannot be launched as described.
+    #[error("[workload] of kind launches")]
+    Launches(#[from] LaunchError),
     /// A run failed.
     #[error("{case}, {variant}: {error}")]
     Run {
@@ -94,7 +98,7 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
     let base = experiment.load_device(read)?.with_overrides(overrides)?;
     let devices = experiment.variant_devices(&base)?;
     let mut plans = Vec::new();
-    for case in experiment.workload.cases() {
+    for case in experiment.workload.runs() {
         for (variant, preset) in experiment.variants.iter().zip(&devices) {
             let workload = workload(experiment, case, preset.device.lus[0].blocks, read)?;
             let setup = Setup {
@@ -124,17 +128,41 @@ fn workload(
             let total = cases.iter().find(|c| c.name == case).map_or(0, |c| c.total_bytes);
             iozone::random(total, *threads, record_kib * 1024, seed)?
         }
+        Source::Launches(keys) => launches(keys, seed)?.workload(&experiment.name),
         Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, &context)?,
         Source::Fio(Fio::Text { text, .. }) => {
             // Lines are counted from the start of the text, so the name says so.
             fio::parse(&format!("{}: workload.text", experiment.file), text, read, &context)?
         }
+        Source::Fio(Fio::Cases { text, cases }) => {
+            let text = cases.iter().find(|c| c.name == case).map_or_else(String::new, |c| c.text(text));
+            fio::parse(&format!("{}: workload.text, case {case}", experiment.file), &text, read, &context)?
+        }
+    })
+}
+
+fn launches(keys: &LaunchKeys, seed: u64) -> Result<Launches, LaunchError> {
+    let blocks = |gib: f64| (gib * f64::from(1 << 18)) as u32;
+    Launches::new(LaunchSpec {
+        apps: keys.apps,
+        games: keys.games,
+        requests: keys.requests,
+        game_percent: keys.game_percent,
+        blocks: blocks(keys.range_gib),
+        shared_blocks: blocks(keys.shared_gib),
+        span_blocks: blocks(keys.span_gib),
+        shared_percent: keys.shared_percent,
+        repeat_percent: keys.repeat_percent,
+        burst_percent: keys.burst_percent,
+        write_percent: keys.write_percent,
+        busy: keys.busy_seconds.iter().map(|seconds| Ns((seconds * 1e9) as u64)).collect(),
+        seed,
     })
 }
 
 /// Requests that a workload will make, if it says so itself.
 pub fn expected_ios(workload: &Workload) -> Option<u64> {
-    let mut sum = 0;
+    let mut sum = workload.launches.as_ref().map_or(0, Launches::total_requests);
     for job in workload.phases.iter().flat_map(|p| &p.jobs) {
         if job.limits.runtime.is_some() {
             return None;

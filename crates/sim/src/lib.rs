@@ -3,12 +3,14 @@
 //! system would have seen. The same inputs and seed give the same bits.
 
 pub mod bench;
+mod claims;
 pub mod compare;
 pub mod document;
 mod execute;
 pub mod experiment;
 mod fio_json;
 pub mod fit;
+mod launches;
 mod measure;
 pub mod power_cuts;
 mod rate;

@@ -8,6 +8,7 @@
 mod dist;
 pub mod fio;
 pub mod iozone;
+pub mod launch;
 mod spec;
 mod stream;
 pub mod trace;
@@ -140,6 +141,8 @@ pub struct Workload {
     pub global_options: Vec<(String, String)>,
     /// Files and where they lie; what they cover is what has to be written before the first phase.
     pub files: Vec<FileExtent>,
+    /// Apps that are launched, instead of phases.
+    pub launches: Option<launch::Launches>,
     /// Things the reader of the result has to know, such as options that have no meaning here.
     pub notes: Vec<String>,
 }

@@ -41,7 +41,13 @@ pub fn presets() -> &'static [Builtin] {
 
 /// The experiments with published results.
 pub fn experiments() -> &'static [Builtin] {
-    &[builtin!("experiments", "iozone")]
+    &[
+        builtin!("experiments", "iozone"),
+        builtin!("experiments", "tiobench"),
+        builtin!("experiments", "appstart"),
+        builtin!("experiments", "mixed"),
+        builtin!("experiments", "memory"),
+    ]
 }
 
 /// Text and file name of what is meant by a name or a path.

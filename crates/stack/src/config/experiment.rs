@@ -4,15 +4,18 @@
 //! describes the format.
 
 use super::builtin::{self, ReadFile};
+use super::claim::{Claim, claims};
 use super::device::{self, DevicePreset};
 use super::error::ConfigFileError;
 use super::host_control;
+use super::launches::{self, LaunchKeys};
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::parse_document;
 pub use readpath_device::Layout;
 use readpath_host::{HostConfig, HpbOptions, ListOrder};
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
@@ -34,6 +37,12 @@ pub struct Experiment {
     pub citations: Vec<String>,
     /// The device as the file names it: a preset, or a path from where the experiment file is.
     pub device: String,
+    /// What makes cases differ, for the axes of charts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
+    /// What makes variants differ: then charts are drawn over them, with a line for each case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant_axis: Option<String>,
     /// Seed of every random stream.
     pub seed: u64,
     /// What the device holds before the first request.
@@ -45,6 +54,9 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// What has been published.
     pub published: Vec<Published>,
+    /// What has been claimed.
+    #[serde(rename = "claim", skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// The file it was read from, as it was named.
     #[serde(skip)]
     pub file: String,
@@ -73,13 +85,15 @@ pub enum PreconditionRange {
 }
 
 /// What is run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Workload {
     /// iozone in throughput mode.
     Iozone(Iozone),
     /// A fio job file.
     Fio(Fio),
+    /// Apps that are launched.
+    Launches(LaunchKeys),
 }
 
 /// An iozone run.
@@ -132,6 +146,29 @@ pub enum Fio {
         /// The text.
         text: String,
     },
+    /// The text of a job file with places, `${NAME}`, that each case fills in its own way.
+    Cases {
+        /// The text.
+        text: String,
+        /// What is put in.
+        cases: Vec<FioCase>,
+    },
+}
+
+/// What a case puts into the text of a job file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FioCase {
+    /// What its rows are called.
+    pub name: String,
+    /// For each name in capital letters what stands in its places.
+    pub with: BTreeMap<String, String>,
+}
+
+impl FioCase {
+    /// The text of the job file in this case.
+    pub fn text(&self, text: &str) -> String {
+        self.with.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+    }
 }
 
 /// One of the things that are compared.
@@ -191,11 +228,14 @@ impl Experiment {
             description: String::new(),
             citations: Vec::new(),
             device: device.to_owned(),
+            axis: None,
+            variant_axis: None,
             seed,
             precondition,
             workload,
             variants: Vec::new(),
             published: Vec::new(),
+            claims: Vec::new(),
             file: String::new(),
         }
     }
@@ -219,16 +259,20 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         "description",
         "citations",
         "device",
+        "axis",
+        "variant_axis",
         "seed",
         "precondition",
         "workload",
         "variant",
         "published",
+        "claim",
     ];
     let root = Section::document(&tree, SCHEMA, &keys)?;
     let precondition = root.section("precondition", &["layout", "range"])?;
     let workload = workload(&root)?;
     let variants = variants(&root)?;
+    let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
     Ok(Experiment {
         schema: SCHEMA,
         name: snake(&root, "name")?,
@@ -236,6 +280,8 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         description: root.string("description")?.to_owned(),
         citations: root.strings("citations")?,
         device: non_empty(&root, "device")?,
+        axis: if root.has("axis") { Some(non_empty(&root, "axis")?) } else { None },
+        variant_axis: if root.has("variant_axis") { Some(non_empty(&root, "variant_axis")?) } else { None },
         seed: root.integer("seed", 0..=u64::MAX)?,
         precondition: Precondition {
             layout: precondition.word("layout", &LAYOUTS)?,
@@ -248,7 +294,8 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
                 ],
             )?,
         },
-        published: published(&root, &workload.cases(), &variants)?,
+        claims: claims(&root, &workload.cases(), &names)?,
+        published: published(&root, &workload.cases(), &names)?,
         workload,
         variants,
         file: file_name.to_owned(),
@@ -307,6 +354,16 @@ impl Workload {
             Workload::Iozone(Iozone::Cases { cases, .. }) => cases.iter().map(|c| c.name.as_str()).collect(),
             Workload::Iozone(Iozone::Args { case, .. })
             | Workload::Fio(Fio::File { case, .. } | Fio::Text { case, .. }) => vec![case],
+            Workload::Fio(Fio::Cases { cases, .. }) => cases.iter().map(|c| c.name.as_str()).collect(),
+            Workload::Launches(launches) => launches.cycles.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Names of the runs of each variant. Cycles of launches are cases of one run.
+    pub fn runs(&self) -> Vec<&str> {
+        match self {
+            Workload::Launches(_) => vec!["launches"],
+            _ => self.cases(),
         }
     }
 }
@@ -341,14 +398,20 @@ fn snake(s: &Section, key: &str) -> Result<String> {
 }
 
 fn workload(root: &Section) -> Result<Workload> {
-    let keys = ["kind", "case", "args", "threads", "record_kib", "cases", "job", "text"];
+    let jobs = ["case", "args", "threads", "record_kib", "cases", "job", "text"];
+    let keys: Vec<&str> = ["kind"].into_iter().chain(jobs).chain(launches::KEYS).collect();
     let s = root.section("workload", &keys)?;
-    let (kind, foreign): (_, &[&str]) = match s.word("kind", &[("iozone", true), ("fio", false)])? {
-        true => ("iozone", &["job", "text"]),
-        false => ("fio", &["args", "threads", "record_kib", "cases"]),
+    let kind = s.word("kind", &[("iozone", "iozone"), ("fio", "fio"), ("launches", "launches")])?;
+    let own: &[&str] = match kind {
+        "iozone" => &["case", "args", "threads", "record_kib", "cases"],
+        "fio" => &["case", "cases", "job", "text"],
+        _ => &launches::KEYS,
     };
-    if let Some(key) = foreign.iter().find(|key| s.has(key)) {
+    if let Some(key) = keys[1..].iter().find(|key| s.has(key) && !own.contains(key)) {
         return Err(s.error(key, format!("has no meaning for kind = {kind:?}")));
+    }
+    if kind == "launches" {
+        return LaunchKeys::read(&s).map(Workload::Launches);
     }
     let case = || if s.has("case") { non_empty(&s, "case") } else { Ok(kind.to_owned()) };
     match (kind, s.has("args"), s.has("cases")) {
@@ -360,6 +423,8 @@ fn workload(root: &Section) -> Result<Workload> {
         }
         ("iozone", false, true) => iozone_cases(&s).map(Workload::Iozone),
         ("iozone", ..) => Err(s.error("cases", "is missing; expected args, or threads, record_kib and cases")),
+        (_, _, true) if !s.has("text") => Err(s.error("cases", "fill places of text, which is missing")),
+        (_, _, true) => fio_cases(&s).map(Workload::Fio),
         _ => match (s.has("job"), s.has("text")) {
             (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")? })),
             (false, true) => Ok(Workload::Fio(Fio::Text { case: case()?, text: non_empty(&s, "text")? })),
@@ -400,6 +465,33 @@ fn iozone_cases(s: &Section) -> Result<Iozone> {
         return Err(s.error("cases", "is empty; at least one case is needed"));
     }
     Ok(Iozone::Cases { threads, record_kib, cases })
+}
+
+fn fio_cases(s: &Section) -> Result<Fio> {
+    if let Some(key) = ["case", "job"].iter().find(|key| s.has(key)) {
+        return Err(s.error(key, "has no meaning beside cases, which have names of their own and fill text"));
+    }
+    let text = non_empty(s, "text")?;
+    let mut cases: Vec<FioCase> = Vec::new();
+    for c in s.sections("cases", &["name", "with"])? {
+        let name = non_empty(&c, "name")?;
+        if cases.iter().any(|earlier| earlier.name == name) {
+            return Err(c.error("name", format!("is {name:?}, as that of an earlier case; names must differ")));
+        }
+        let with = c.open_table("with")?;
+        let mut filled = BTreeMap::new();
+        for (key, _) in with.keys() {
+            if !text.contains(&format!("${{{key}}}")) {
+                return Err(with.error(key, format!("fills nothing: there is no ${{{key}}} in text")));
+            }
+            filled.insert(key.to_owned(), with.string(key)?.to_owned());
+        }
+        cases.push(FioCase { name, with: filled });
+    }
+    if cases.is_empty() {
+        return Err(s.error("cases", "is empty; at least one case is needed"));
+    }
+    Ok(Fio::Cases { text, cases })
 }
 
 /// Keys of a variant that belong to `hpb = true`.
@@ -479,16 +571,15 @@ fn overrides(s: &Section) -> Result<Vec<Override>> {
     Ok(s.open_table("set")?.keys().map(of).collect())
 }
 
-fn published(root: &Section, cases: &[&str], variants: &[Variant]) -> Result<Vec<Published>> {
+fn published(root: &Section, cases: &[&str], names: &[&str]) -> Result<Vec<Published>> {
     let mut rows: Vec<Published> = Vec::new();
     if !root.has("published") {
         return Ok(rows);
     }
-    let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
     for s in root.sections("published", &["case", "variant", "metric", "unit", "value", "origin"])? {
         let row = Published {
             case: one_of(&s, "case", cases)?,
-            variant: one_of(&s, "variant", &names)?,
+            variant: one_of(&s, "variant", names)?,
             metric: snake(&s, "metric")?,
             unit: s.string("unit")?.to_owned(),
             value: s.number("value")?,

@@ -8,6 +8,7 @@
 
 mod booster;
 mod builtin;
+mod claim;
 mod decimal;
 pub mod device;
 mod echo;
@@ -15,6 +16,7 @@ mod error;
 pub mod experiment;
 mod ftl;
 mod host_control;
+mod launches;
 mod overrides;
 mod section;
 #[cfg(test)]
@@ -23,9 +25,11 @@ mod tree;
 mod typed_variant;
 
 pub use builtin::{Builtin, ReadFile, experiments, presets};
+pub use claim::Claim;
 pub use device::{DevicePreset, Scheduler};
 pub use echo::DeviceEcho;
 pub use error::ConfigFileError;
 pub use experiment::Experiment;
+pub use launches::LaunchKeys;
 pub use overrides::Override;
 pub use typed_variant::GivenKey;

@@ -180,12 +180,18 @@ impl<'a> Section<'a> {
     /// Any finite number.
     pub fn number(&self, key: &str) -> Result<f64> {
         let value = &self.need(key, "a number")?.value;
-        let number = match value {
-            Value::Integer(Some(n)) => Some(*n as f64),
-            Value::Float(text) => text.replace('_', "").parse().ok().filter(|x: &f64| x.is_finite()),
-            _ => None,
+        finite(value).ok_or_else(|| self.wrong(key, value, "a finite number"))
+    }
+
+    /// An array of finite numbers.
+    pub fn numbers(&self, key: &str) -> Result<Vec<f64>> {
+        let number = |(i, node): (usize, &Node)| {
+            finite(&node.value).ok_or_else(|| {
+                let message = format!("is {}; expected a finite number", node.value.describe());
+                node.at.error(format!("{}[{i}]", self.key(key)), message)
+            })
         };
-        number.ok_or_else(|| self.wrong(key, value, "a finite number"))
+        self.array(key, "an array of numbers")?.iter().enumerate().map(number).collect()
     }
 
     fn array(&self, key: &str, expected: &str) -> Result<&'a [Node]> {
@@ -224,5 +230,13 @@ impl<'a> Section<'a> {
     pub fn sections(&self, key: &str, known: &[&str]) -> Result<Vec<Section<'a>>> {
         let nodes = self.array(key, "an array of tables")?.iter().enumerate();
         nodes.map(|(i, node)| Section::open(node, format!("{}[{i}]", self.key(key)), known)).collect()
+    }
+}
+
+fn finite(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(Some(n)) => Some(*n as f64),
+        Value::Float(text) => text.replace('_', "").parse().ok().filter(|x: &f64| x.is_finite()),
+        _ => None,
     }
 }

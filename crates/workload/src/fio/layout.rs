@@ -135,6 +135,7 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
         phases,
         groups: groups.names,
         global_options: global,
+        launches: None,
         files: files.into_iter().map(placed).collect(),
         notes: notes.list,
     })

@@ -100,13 +100,14 @@ args = ["-r", "4k", "-i2"]"#;
     let fio = "kind = \"fio\"\ncase = \"random read\"\ntext = \"\"\"\n[global]\nrw=randread\n\"\"\"";
     let texts =
         [iozone().to_owned(), replaced(&seed, fio, args), replaced(&seed, fio, "kind = \"fio\"\njob = \"a.fio\"")];
-    for text in texts.iter().chain([&seed]) {
+    let builtin = experiments().iter().map(|b| b.text.to_owned()).collect::<Vec<_>>();
+    for text in texts.iter().chain([&seed]).chain(&builtin) {
         let e = good(text);
         let back = parse(&e.to_toml(), "test.toml").unwrap_or_else(|x| panic!("{x}\n{}", e.to_toml()));
         let json = |e: &Experiment| serde_json::to_value(e).unwrap();
         assert_eq!(json(&e), json(&back));
         assert_eq!(e.workload, back.workload);
-        assert_eq!(e.published, back.published);
+        assert_eq!((&e.published, &e.claims), (&back.published, &back.claims));
         for (a, b) in e.variants.iter().zip(&back.variants) {
             assert_eq!((&a.name, a.hpb, a.set.len()), (&b.name, b.hpb, b.set.len()));
         }
@@ -156,7 +157,7 @@ fn mistakes_point_at_their_line() {
     mistake("seed = 1", "seed = -1", "seed", "expected a whole number");
     mistake("layout = \"sequential\"", "layout = \"linear\"", "precondition.layout", "\"sequential\" or \"random\"");
     mistake("range = \"files\"", "range = \"file\"", "precondition.range", "did you mean \"files\"?");
-    mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\" or \"fio\"");
+    mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\", \"fio\" or \"launches\"");
     mistake("threads = 16", "job = \"a.fio\"", "workload.job", "has no meaning for kind = \"iozone\"");
     mistake("threads = 16", "case = \"x\"\nthreads = 16", "workload.case", "names of their own");
     mistake("threads = 16", "threads = 0", "workload.threads", "from 1 to 65535");
@@ -175,6 +176,53 @@ fn mistakes_point_at_their_line() {
     mistake("origin = \"fit\"", "origin = \"fitted\"", "published[0].origin", "\"fit\" or \"predicted\"");
     mistake("value = 300.87", "value = inf", "published[0].value", "a finite number");
     mistake("case = \"4 GB\"", "case = \"1 GB\" #", "published[1].case", "rows must differ");
+}
+
+#[track_caller]
+fn mistake_in_tiobench(old: &str, new: &str, key: &str, says: &str) {
+    let text = replaced(experiments()[1].text, old, new);
+    let e = parse(&text, "test.toml").expect_err(new);
+    points_at(&e, &text, new, key, says);
+}
+
+#[test]
+fn places_of_a_job_file_are_filled_by_cases() {
+    let e = good(experiments()[1].text);
+    assert_eq!(e.workload.cases()[1], "2 threads");
+    let Workload::Fio(Fio::Cases { text, cases }) = &e.workload else { panic!("{:?}", e.workload) };
+    let filled = cases[1].text(text);
+    assert!(filled.contains("numjobs=2\nsize=512m\noffset_increment=512m\n"), "{filled}");
+    mistake_in_tiobench("\"2 threads\", with", "\"1 thread\",  with", "workload.cases[1].name", "names must differ");
+    mistake_in_tiobench(
+        "{ THREADS = \"2\"",
+        "{ THREAD = \"2\"",
+        "workload.cases[1].with.THREAD",
+        "no ${THREAD} in text",
+    );
+    mistake_in_tiobench("{ THREADS = \"2\"", "{ THREADS = 2", "workload.cases[1].with.THREADS", "expected a text");
+    mistake_in_tiobench("kind = \"fio\"", "job = \"a\"\nkind = \"fio\"", "workload.job", "no meaning beside cases");
+    let text = replaced(experiments()[1].text, "text = \"\"\"", "case = \"\"\"");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "cases = [", "workload.cases", "text, which is missing");
+}
+
+#[test]
+fn claims_are_bounds_of_a_difference() {
+    let e = good(experiments()[1].text);
+    let claim = &e.claims[0];
+    assert_eq!((claim.variant.as_str(), claim.base.as_str(), claim.cases.len()), ("HPB on", "HPB off", 4));
+    assert!(claim.holds(58.0) && claim.holds(67.0) && !claim.holds(57.9) && !claim.holds(67.1));
+    mistake_in_tiobench("min_percent = 58", "min_percent = 68", "claim[0].min_percent", "above max_percent");
+    let text = replaced(experiments()[1].text, "min_percent = 58\nmax_percent = 67", "");
+    let e = parse(&text, "test.toml").unwrap_err();
+    points_at(&e, &text, "[[claim]]", "claim[0].min_percent", "says nothing");
+    mistake_in_tiobench("base = \"HPB off\"", "base = \"off\"", "claim[0].base", "there are HPB off, HPB on");
+    mistake_in_tiobench(
+        "cases = [\"1 thread\"",
+        "cases = [\"3 threads\"",
+        "claim[0].cases",
+        "not there; there are 1 thread",
+    );
 }
 
 #[test]

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plays launches of apps: computes, asks for what comes next, waits for what cannot be read ahead, and so on. One app at a
+//! time.
+
+use crate::measure::{JobStats, KindStats, PhaseStats};
+use crate::request::{Flights, LATEST, block_op, io_error};
+use crate::run::{Observer, RunError};
+use readpath_device::Probe;
+use readpath_flash::DieSched;
+use readpath_host::BlockRequest;
+use readpath_kit::Ns;
+use readpath_stack::{Payload, Stack, Wire};
+use readpath_workload::Io;
+use readpath_workload::launch::{Launch, Launches};
+
+/// All launches of `cycle`, from `now` on, which is then the time when the last has ended. Requests are counted as those of
+/// one job.
+pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    lun: u8,
+    now: &mut Ns,
+    launches: &Launches,
+    cycle: usize,
+    observer: &mut impl Observer,
+) -> Result<PhaseStats, RunError> {
+    let start = *now;
+    let mut kinds: [KindStats; 4] = Default::default();
+    let mut ios = 0;
+    for app in 0..launches.apps() {
+        let launch = launches.launch(cycle, app);
+        play(stack, lun, now, &launch, &mut kinds)?;
+        ios += launch.requests.len() as u64;
+        if !observer.progress(ios, *now) {
+            return Err(RunError::Interrupted);
+        }
+    }
+    let name = format!("cycle {}", cycle + 1);
+    let job = JobStats { name: name.clone(), group: 0, start, end: *now, kinds };
+    Ok(PhaseStats { name, start, end: *now, jobs: vec![job], ios })
+}
+
+/// A request under way.
+#[derive(Clone, Copy)]
+struct Flight {
+    io: Io,
+    begun: Ns,
+    is_waited_for: bool,
+}
+
+/// What is under way, and what has ended.
+struct Playing<'a> {
+    flights: Flights<Flight>,
+    waited_for: usize,
+    kinds: &'a mut [KindStats; 4],
+}
+
+impl Playing<'_> {
+    fn take_done<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+    ) -> Result<(), RunError> {
+        while let Some(done) = stack.poll_done() {
+            let flight = self.flights.get(done.cookie);
+            self.flights.end(done.cookie);
+            if let Some(sense) = done.error {
+                return Err(io_error(flight.io, sense, now));
+            }
+            self.waited_for -= usize::from(flight.is_waited_for);
+            self.kinds[flight.io.kind as usize].record(u32::from(flight.io.blocks), now - flight.begun);
+        }
+        Ok(())
+    }
+}
+
+fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    lun: u8,
+    now: &mut Ns,
+    launch: &Launch,
+    kinds: &mut [KindStats; 4],
+) -> Result<(), RunError> {
+    let mut playing = Playing { flights: Flights::new(), waited_for: 0, kinds };
+    let mut requests = launch.requests.iter();
+    for step in &launch.steps {
+        let until = *now + step.think;
+        if until > LATEST {
+            return Err(RunError::TooLong { limit: LATEST });
+        }
+        while stack.next_deadline() <= until {
+            *now = stack.next_deadline();
+            stack.advance(*now);
+            playing.take_done(stack, *now)?;
+        }
+        *now = until;
+        for &io in requests.by_ref().take(usize::from(step.requests)) {
+            playing.waited_for += usize::from(step.waits);
+            let cookie = playing.flights.begin(Flight { io, begun: until, is_waited_for: step.waits });
+            let request = BlockRequest { cookie, lun, op: block_op(io), block: io.block, blocks: u32::from(io.blocks) };
+            stack.submit(until, &request);
+        }
+        playing.take_done(stack, *now)?;
+        while playing.waited_for > 0 {
+            step_once(stack, now)?;
+            playing.take_done(stack, *now)?;
+        }
+    }
+    while !playing.flights.is_empty() {
+        step_once(stack, now)?;
+        playing.take_done(stack, *now)?;
+    }
+    Ok(())
+}
+
+/// The next thing happens.
+fn step_once<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+) -> Result<(), RunError> {
+    let next = stack.next_deadline();
+    if next == Ns::NEVER {
+        return Err(RunError::Stuck(*now));
+    }
+    *now = next;
+    stack.advance(next);
+    Ok(())
+}
