@@ -22,13 +22,39 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     ) -> Result<ReadOutcome, UbiError> {
         let vol = self.volume(volume)?;
         check_range(vol, lnum, offset, out.len())?;
+        if vol.record.update_marker {
+            let what = "an update of the volume was interrupted: what it holds is not complete".into();
+            return Err(UbiError::Leb { volume, lnum, what });
+        }
         let Some(peb) = vol.peb(lnum) else {
             out.fill(0xFF);
             return Ok(ReadOutcome::Clean);
         };
+        let is_static = vol.record.vol_type == STATIC;
         let why = Why::Leb { volume, lnum, tag };
-        let outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
+        let mut outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
+        if outcome == ReadOutcome::Uncorrectable && is_static {
+            outcome = self.read_checked(volume, peb, offset, out)?;
+        }
+        if outcome == ReadOutcome::BitFlips {
+            self.wear.scrub(peb);
+        }
         Ok(outcome)
+    }
+
+    /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.
+    fn read_checked(&mut self, volume: u32, peb: u32, offset: u32, out: &mut [u8]) -> Result<ReadOutcome, UbiError> {
+        if let Header::Good { header, .. } = self.io.read_vid(peb)? {
+            let mut data = vec![0; header.data_bytes as usize];
+            self.io.read_data(peb, 0, &mut data, Why::Check)?;
+            let end = offset as usize + out.len();
+            if crc32(&data) == header.data_crc && end <= data.len() {
+                out.copy_from_slice(&data[offset as usize..end]);
+                return Ok(ReadOutcome::BitFlips);
+            }
+        }
+        self.volume_mut(volume)?.corrupted = true;
+        Ok(ReadOutcome::Uncorrectable)
     }
 
     /// Whether a logical block is mapped.
