@@ -11,6 +11,7 @@ pub mod headers;
 pub mod layout;
 pub mod mtd;
 pub mod nand;
+pub mod ubinize;
 pub mod vtbl;
 
 mod crc;

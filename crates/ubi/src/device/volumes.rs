@@ -179,7 +179,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     fn write_table_copy(&mut self, copy: u32) -> Result<(), UbiError> {
         let table = self.volumes.iter().map(|v| v.as_ref().map(|v| v.record.clone()));
         let table = table.take(self.io.layout.volume_slots() as usize).collect();
-        let bytes = table_to_bytes(&table, &self.io.layout);
+        let mut bytes = table_to_bytes(&table, &self.io.layout);
+        bytes.extend_from_slice(&self.table.padding);
         let mut header = self.dynamic_header(LAYOUT_VOLUME, copy)?;
         header.copy_flag = 1;
         header.data_bytes = bytes.len() as u32;

@@ -94,8 +94,6 @@ pub struct Episode {
     stats: Stats,
 }
 
-const STATIC_BYTES: usize = 5000;
-
 impl Episode {
     pub fn new(seed: u64) -> Self {
         let mut p = Prng::stream(seed, "model", 0);
@@ -464,13 +462,15 @@ impl Episode {
             }
             Ok(v) if v.bytes() == 0 => Some(None),
             Ok(v) => {
-                if v.corrupted || v.bytes() != STATIC_BYTES as u64 {
-                    return wrong(format!("the static volume has {} bytes, corrupted: {}", v.bytes(), v.corrupted));
-                }
+                let (size, corrupted) = (v.bytes(), v.corrupted);
                 ubi.check_static(2)?;
                 let mut word = [0; 8];
                 ubi.read(2, 0, 0, &mut word, 0)?;
-                Some(Some(u64::from_le_bytes(word)))
+                let stamp = u64::from_le_bytes(word);
+                if corrupted || size != static_bytes(stamp).len() as u64 {
+                    return wrong(format!("the static volume has {size} bytes, corrupted: {corrupted}"));
+                }
+                Some(Some(stamp))
             }
         };
         let may_be_new = matches!(self.flight, Flight::Static(next) if found == next);
@@ -482,8 +482,9 @@ impl Episode {
     }
 }
 
+/// One or two logical blocks.
 fn static_bytes(stamp: u64) -> Vec<u8> {
-    let mut data = vec![0; STATIC_BYTES];
+    let mut data = vec![0; 504 + stamp as usize % 11 * 504];
     bytes(stamp, &mut data);
     data
 }
