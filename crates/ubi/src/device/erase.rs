@@ -118,7 +118,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 
     pub(super) fn erase_with_retries(&mut self, peb: u32) -> Result<(), MtdError> {
-        self.cache.invalidate(peb, 0..self.io.mtd.geometry().pages_per_peb());
+        self.cache.erased(peb);
         let mut tries = 0;
         loop {
             match self.io.mtd.erase(peb, Why::Erase) {

@@ -18,7 +18,7 @@ use crate::layout::Layout;
 use crate::mtd::{Mtd, Why};
 use crate::vtbl::{Table, VolumeRecord};
 
-pub use cache::{NoCache, OnePage, ReadCache};
+pub use cache::{Media, NoCache, OnePage, ReadCache};
 pub use erase::Work;
 pub use volumes::NewVolume;
 use wear::Wear;

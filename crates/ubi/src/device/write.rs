@@ -128,10 +128,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     /// Writes to the data area and tells the cache.
     pub(super) fn write_data(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
-        let start = self.io.layout.data_offset + offset;
-        let page_bytes = self.io.layout.page_bytes;
-        let end = (start + data.len() as u32).div_ceil(page_bytes);
-        self.cache.invalidate(peb, start / page_bytes..end);
+        self.cache.written(peb, self.io.layout.data_offset + offset, data.len() as u32);
         self.io.write_data(peb, offset, data, why)
     }
 

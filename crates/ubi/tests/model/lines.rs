@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A cache of a few pages, each in the line that its number says; and one that does not listen.
 
-use readpath_ubi::ReadCache;
-use std::ops::Range;
+use readpath_ubi::device::{Media, ReadCache};
 
 const LINES: usize = 61;
 
 pub struct Lines {
-    page_bytes: usize,
+    page_bytes: u32,
     tags: [Option<(u32, u32)>; LINES],
     bytes: Vec<u8>,
     listens: bool,
@@ -20,39 +19,48 @@ fn line(peb: u32, page: u32) -> usize {
 
 impl Lines {
     pub fn new(page_bytes: u32) -> Self {
-        let page_bytes = page_bytes as usize;
-        Lines { page_bytes, tags: [None; LINES], bytes: vec![0; LINES * page_bytes], listens: true, hits: 0 }
+        let bytes = vec![0; LINES * page_bytes as usize];
+        Lines { page_bytes, tags: [None; LINES], bytes, listens: true, hits: 0 }
     }
 
     pub fn forgetful(page_bytes: u32) -> Self {
         Lines { listens: false, ..Lines::new(page_bytes) }
     }
+
+    fn drop_if(&mut self, dropped: impl Fn(u32, u32) -> bool) {
+        if self.listens {
+            self.tags.iter_mut().filter(|t| t.is_some_and(|(peb, page)| dropped(peb, page))).for_each(|t| *t = None);
+        }
+    }
 }
 
 impl ReadCache for Lines {
-    fn lookup(&mut self, peb: u32, page: u32) -> Option<&[u8]> {
-        let line = line(peb, page);
-        let hit = self.tags[line] == Some((peb, page));
-        self.hits += u64::from(hit);
-        hit.then(|| &self.bytes[line * self.page_bytes..][..self.page_bytes])
-    }
-
-    fn room(&mut self, peb: u32, page: u32) -> Option<&mut [u8]> {
-        let line = line(peb, page);
-        self.tags[line] = None;
-        Some(&mut self.bytes[line * self.page_bytes..][..self.page_bytes])
-    }
-
-    fn filled(&mut self, peb: u32, page: u32) {
-        self.tags[line(peb, page)] = Some((peb, page));
-    }
-
-    fn invalidate(&mut self, peb: u32, pages: Range<u32>) {
-        if self.listens {
-            self.tags
-                .iter_mut()
-                .filter(|t| t.is_some_and(|(p, n)| p == peb && pages.contains(&n)))
-                .for_each(|t| *t = None);
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let (page, from) = (offset / self.page_bytes, offset % self.page_bytes);
+        if bytes >= self.page_bytes || from + bytes > self.page_bytes {
+            return media.direct(peb, offset, bytes);
         }
+        let line = line(peb, page);
+        let room = &mut self.bytes[line * self.page_bytes as usize..][..self.page_bytes as usize];
+        if self.tags[line] == Some((peb, page)) {
+            self.hits += 1;
+        } else {
+            self.tags[line] = None;
+            if media.fill(peb, page, room).is_err() {
+                return media.direct(peb, offset, bytes);
+            }
+            self.tags[line] = Some((peb, page));
+        }
+        media.copy(room, from, offset, bytes);
+        Ok(())
+    }
+
+    fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+        let (first, last) = (offset / self.page_bytes, (offset + bytes - 1) / self.page_bytes);
+        self.drop_if(|p, page| p == peb && (first..=last).contains(&page));
+    }
+
+    fn erased(&mut self, peb: u32) {
+        self.drop_if(|p, _| p == peb);
     }
 }
