@@ -94,8 +94,11 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let last_leb_bytes = if new.is_static { 0 } else { leb_bytes };
         let volume = Volume { id, leb_bytes, used_lebs, last_leb_bytes, corrupted: false, eba: Vec::new(), record };
         self.volumes[id as usize] = Some(volume);
+        if let Err(e) = self.write_table() {
+            self.volumes[id as usize] = None;
+            return Err(e);
+        }
         self.available -= new.lebs;
-        self.write_table()?;
         Ok(id)
     }
 
@@ -104,7 +107,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         self.check_writable()?;
         self.check_ordinary(id)?;
         let Some(volume) = self.volumes[id as usize].take() else { return Ok(()) };
-        self.write_table()?;
+        if let Err(e) = self.write_table() {
+            self.volumes[id as usize] = Some(volume);
+            return Err(e);
+        }
         for peb in volume.eba.into_iter().filter(|&peb| peb != super::UNMAPPED) {
             self.wear.put(peb, false);
         }
