@@ -9,6 +9,10 @@ use readpath_proto::typed::{
 };
 use readpath_proto::upiu::{encode_reply, encode_request};
 use readpath_proto::{cdb, query};
+use readpath_ubi::device::{NewVolume, Options};
+use readpath_ubi::mtd::Geometry;
+use readpath_ubi::nand::{Ecc, Nand};
+use readpath_ubi::{NoCache, Ubi};
 use readpath_workload::trace::{Format, bench};
 use std::io::Write;
 use std::path::Path;
@@ -144,5 +148,35 @@ fn main() -> io::Result<()> {
     xz.write_all(&table)?;
     write("trace", "xz", &xz.finish()?)?;
     write("trace", "zstd", &zstd::encode_all(&table[..], 3)?)?;
+
+    for (name, seals) in [("sealed", 1), ("as-it-is", 2)] {
+        let image = ubi_image().map_err(io::Error::other)?;
+        write("ubi_attach", name, &[&[seals][..], &image].concat())?;
+        let table = readpath_ubi::vtbl::VolumeRecord {
+            reserved_pebs: 3,
+            alignment: 1,
+            data_pad: 0,
+            vol_type: 1,
+            update_marker: false,
+            name: b"rootfs".to_vec(),
+            flags: 1,
+        };
+        write("ubi_volume_table", name, &[&[seals][..], &table.to_bytes(), &table.to_bytes()].concat())?;
+    }
     Ok(())
+}
+
+/// A device of 16 blocks of 1 KiB with a dynamic and a static volume, two versions of a logical block among them.
+fn ubi_image() -> Result<Vec<u8>, readpath_ubi::UbiError> {
+    let geometry = Geometry { peb_bytes: 1024, page_bytes: 256, subpage_bytes: 64, pebs: 14 };
+    let mut ubi = Ubi::attach(Nand::new(geometry, Ecc::new(64, 2), 1)?, NoCache, &Options::default())?;
+    ubi.create_volume(&NewVolume::dynamic("first", 4))?;
+    ubi.create_volume(&NewVolume { is_static: true, ..NewVolume::dynamic("second", 2) })?;
+    ubi.update_volume(1, &[0x22; 1000])?;
+    ubi.write(0, 1, 0, &[0x11; 512])?;
+    ubi.work_all()?;
+    ubi.change(0, 1, &[0x33; 256])?;
+    let mut image = Vec::new();
+    ubi.mtd().write_image(&mut image).expect("memory");
+    Ok(image)
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading logical blocks, through the cache (Linux, drivers/mtd/ubi/eba.c: `ubi_eba_read_leb`).
+
+use super::{Media, ReadCache, Ubi, Volume};
+use crate::crc::crc32;
+use crate::error::UbiError;
+use crate::headers::STATIC;
+use crate::io::{Header, Io};
+use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+
+impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+    /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. A logical
+    /// block that is not mapped reads as 0xFF, without flash. `out` is filled whatever the outcome, so that a reader with
+    /// checksums of its own may go on after [`ReadOutcome::Uncorrectable`].
+    pub fn read(
+        &mut self,
+        volume: u32,
+        lnum: u32,
+        offset: u32,
+        out: &mut [u8],
+        tag: u16,
+    ) -> Result<ReadOutcome, UbiError> {
+        let vol = self.volume(volume)?;
+        check_range(vol, lnum, offset, out.len())?;
+        if vol.record.update_marker {
+            let what = "an update of the volume was interrupted: what it holds is not complete".into();
+            return Err(UbiError::Leb { volume, lnum, what });
+        }
+        let Some(peb) = vol.peb(lnum) else {
+            out.fill(0xFF);
+            return Ok(ReadOutcome::Clean);
+        };
+        let is_static = vol.record.vol_type == STATIC;
+        let why = Why::Leb { volume, lnum, tag };
+        let mut outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
+        if outcome == ReadOutcome::Uncorrectable && is_static {
+            outcome = self.read_checked(volume, peb, offset, out)?;
+        }
+        if outcome == ReadOutcome::BitFlips {
+            self.wear.scrub(peb);
+        }
+        Ok(outcome)
+    }
+
+    /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.
+    fn read_checked(&mut self, volume: u32, peb: u32, offset: u32, out: &mut [u8]) -> Result<ReadOutcome, UbiError> {
+        if let Header::Good { header, .. } = self.io.read_vid(peb)? {
+            let mut data = vec![0; header.data_bytes as usize];
+            self.io.read_data(peb, 0, &mut data, Why::Check)?;
+            let end = offset as usize + out.len();
+            if crc32(&data) == header.data_crc && end <= data.len() {
+                out.copy_from_slice(&data[offset as usize..end]);
+                return Ok(ReadOutcome::BitFlips);
+            }
+        }
+        self.volume_mut(volume)?.corrupted = true;
+        Ok(ReadOutcome::Uncorrectable)
+    }
+
+    /// Whether a logical block is mapped.
+    pub fn is_mapped(&self, volume: u32, lnum: u32) -> Result<bool, UbiError> {
+        let vol = self.volume(volume)?;
+        check_range(vol, lnum, 0, 0)?;
+        Ok(vol.peb(lnum).is_some())
+    }
+
+    /// Reads `out` at byte `at` of an erase block, through the cache.
+    #[inline]
+    fn read_cached(&mut self, peb: u32, at: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, UbiError> {
+        if out.is_empty() {
+            return Ok(ReadOutcome::Clean);
+        }
+        let bytes = out.len() as u32;
+        let mut flash = Flash { io: &mut self.io, why, out, start: at, outcome: ReadOutcome::Clean };
+        self.cache.read(&mut flash, peb, at, bytes)?;
+        Ok(flash.outcome)
+    }
+
+    /// Reads a whole static volume and compares the checksum of each logical block; the first that is damaged is the
+    /// error. Linux does so when a static volume is opened (`ubi_check_volume`, drivers/mtd/ubi/misc.c).
+    pub fn check_static(&mut self, volume: u32) -> Result<(), UbiError> {
+        let vol = self.volume(volume)?;
+        if vol.record.vol_type != STATIC {
+            return Err(UbiError::Leb { volume, lnum: 0, what: "only static volumes have checksums of data".into() });
+        }
+        let mut data = vec![0; vol.leb_bytes as usize];
+        for lnum in 0..vol.used_lebs {
+            let Some(peb) = self.volume(volume)?.peb(lnum) else {
+                return Err(UbiError::Leb { volume, lnum, what: "it is missing in a static volume".into() });
+            };
+            let Header::Good { header, .. } = self.io.read_vid(peb)? else {
+                let offset = self.io.layout.vid_offset;
+                return Err(UbiError::Peb { peb, offset, what: "VID header: it was good at the attach".into() });
+            };
+            let data = &mut data[..header.data_bytes as usize];
+            self.io.read_data(peb, 0, data, Why::Check)?;
+            let crc = crc32(data);
+            if crc != header.data_crc {
+                let what = format!("data CRC {crc:#010x} instead of {:#010x} (LEB {lnum})", header.data_crc);
+                return Err(UbiError::Peb { peb, offset: self.io.layout.data_offset, what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Flash and the caller's buffer, for the cache.
+struct Flash<'a, M> {
+    io: &'a mut Io<M>,
+    why: Why,
+    out: &'a mut [u8],
+    /// Where in the erase block `out` begins.
+    start: u32,
+    /// The worst so far.
+    outcome: ReadOutcome,
+}
+
+impl<M: Mtd> Media for Flash<'_, M> {
+    type Error = MtdError;
+
+    fn fill(&mut self, peb: u32, page: u32, line: &mut [u8]) -> Result<(), MtdError> {
+        let offset = page * self.io.layout.page_bytes;
+        match self.io.read(peb, offset, line, self.why)? {
+            // Not what the read comes to: other bytes of the page may be at fault.
+            ReadOutcome::Uncorrectable => Err(MtdError::Uncorrectable { peb, offset }),
+            outcome => {
+                self.outcome = self.outcome.max(outcome);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn direct(&mut self, peb: u32, offset: u32, bytes: u32) -> Result<(), MtdError> {
+        let out = &mut self.out[(offset - self.start) as usize..][..bytes as usize];
+        self.outcome = self.outcome.max(self.io.read(peb, offset, out, self.why)?);
+        Ok(())
+    }
+
+    #[inline]
+    fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32) {
+        let out = &mut self.out[(offset - self.start) as usize..][..bytes as usize];
+        out.copy_from_slice(&line[from as usize..][..bytes as usize]);
+    }
+}
+
+/// Whether `len` bytes at `offset` are inside of a logical block that the volume has.
+pub(super) fn check_range(vol: &Volume, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
+    let wrong = |what| Err(UbiError::Leb { volume: vol.id, lnum, what });
+    if lnum >= vol.record.reserved_pebs {
+        return wrong(format!("the volume has {} LEBs", vol.record.reserved_pebs));
+    }
+    if u64::from(offset) + len as u64 > u64::from(vol.leb_bytes) {
+        return wrong(format!("{len} bytes at {offset} end beyond its {} bytes", vol.leb_bytes));
+    }
+    Ok(())
+}
