@@ -100,7 +100,9 @@ impl Variant {
                 "split" if !matches!(kind, Kind::None | Kind::NandPage) => variant.rules = Rules::Split,
                 "second" if kind == Kind::Lru => variant.second_touch = true,
                 _ => {
-                    return Err(format!("\"{name}\" has no variant \"+{part}\"; there are +split, and for lru +second"));
+                    return Err(format!(
+                        "\"{name}\" has no variant \"+{part}\"; there are +split, and for lru +second"
+                    ));
                 }
             }
         }
