@@ -3,5 +3,9 @@
 //! neither terminals nor files.
 
 mod document;
+mod published;
+mod reproduce;
 
 pub use document::{CacheCase, CacheTexts, document};
+pub use published::{Configuration, Counted, Measured, Published, StepsPerRead, Task};
+pub use reproduce::{reproduce, task_of};
