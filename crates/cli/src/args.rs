@@ -94,8 +94,11 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone
+    /// Name of the experiment: iozone, ubi
     pub name: String,
+    /// Folder of recorded read streams to show beside the published values; for ubi only
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -24,7 +24,9 @@ pub enum Kind {
     TwoQ,
     /// ARC.
     Arc,
-    /// Learns what is touched again and bypasses itself where it does not pay.
+    /// Learns which page is least likely to be touched again.
+    Learned,
+    /// The same, and fills only what pays.
     Adaptive,
     /// Belady's optimum.
     Opt,
@@ -32,7 +34,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds with their names and what they are, in the order of a table.
-    pub const ALL: [(Kind, &'static str, &'static str); 11] = [
+    pub const ALL: [(Kind, &'static str, &'static str); 12] = [
         (Kind::None, "none", "no cache, part reads"),
         (Kind::NandPage, "nand-page", "the one page of the NAND core, no part reads"),
         (Kind::OneLine, "one-line", "the RFC of 2016 with one line"),
@@ -42,7 +44,8 @@ impl Kind {
         (Kind::Clock, "clock", "second chance on a ring"),
         (Kind::TwoQ, "2q", "2Q (Johnson and Shasha, 1994)"),
         (Kind::Arc, "arc", "ARC (Megiddo and Modha, 2003)"),
-        (Kind::Adaptive, "adaptive", "learns what is touched again; bypasses itself where that does not pay"),
+        (Kind::Learned, "learned", "learns which page is least likely to be touched again"),
+        (Kind::Adaptive, "adaptive", "learned, and bypasses itself where caching does not pay"),
         (Kind::Opt, "opt", "Belady's optimum, which knows the future"),
     ];
 

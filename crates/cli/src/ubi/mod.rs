@@ -2,9 +2,11 @@
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
 mod replay;
+mod reproduce;
 mod streams;
 
 pub use replay::caches;
+pub use reproduce::{EXPERIMENT, reproduce};
 
 use crate::args::UbiCommand;
 use anyhow::Result;

@@ -74,15 +74,9 @@ impl Frames {
         self.free.iter().for_each(|&line| freed(line));
     }
 
-    /// Lines that hold one of `pages` pages from `first` on, all in one erase block. Looks at as few as it can: pages or
-    /// lines, whichever are fewer. Allocates only if there are such lines.
+    /// Lines that hold one of `pages` pages from `first` on, all in one erase block.
     pub(super) fn in_range(&self, first: Page, pages: u32) -> Vec<u32> {
-        let range = first.0..first.0 + u64::from(pages);
-        if pages <= self.most() {
-            range.filter_map(|p| self.index.find(p)).collect()
-        } else {
-            (0..self.most()).filter(|&line| range.contains(&self.index.page(line))).collect()
-        }
+        self.index.in_range(first, pages)
     }
 
     /// Bytes that it keeps.

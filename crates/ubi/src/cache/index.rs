@@ -2,6 +2,8 @@
 //! From a page to the line that holds it: a flat table with open addressing, as a kernel would keep it. A table with an
 //! entry for every page of the device would answer without probing, but for 4 GiB it would be larger than the cache.
 
+use super::Page;
+
 /// No page: erase block and page number of all ones, which no device has.
 pub(super) const NONE: u64 = u64::MAX;
 const EMPTY: u32 = u32::MAX;
@@ -105,6 +107,17 @@ impl Index {
             }
         }
         self.slots[hole] = EMPTY;
+    }
+
+    /// Lines that hold one of `pages` pages from `first` on. Looks at as few as it can: pages or lines, whichever are fewer.
+    /// Allocates only if there are such lines.
+    pub(super) fn in_range(&self, first: Page, pages: u32) -> Vec<u32> {
+        let range = first.0..first.0 + u64::from(pages);
+        if pages <= self.lines() {
+            range.filter_map(|page| self.find(page)).collect()
+        } else {
+            (0..self.lines()).filter(|&line| range.contains(&self.page(line))).collect()
+        }
     }
 
     /// Bytes that it keeps.

@@ -65,7 +65,8 @@ pub fn run(records: &[Record], setup: &Setup) -> Outcome {
         Kind::Clock => drive(records, setup, Clock::new(lines)),
         Kind::TwoQ => drive(records, setup, TwoQ::new(lines)),
         Kind::Arc => drive(records, setup, Arc::new(lines)),
-        Kind::Adaptive => drive(records, setup, Adaptive::new(lines)),
+        Kind::Learned => drive(records, setup, Adaptive::learned(lines, costs)),
+        Kind::Adaptive => drive(records, setup, Adaptive::new(lines, costs)),
         Kind::Opt => drive(records, setup, Opt::new(lines, future(records, costs.page_bytes, variant.rules))),
     }
 }
