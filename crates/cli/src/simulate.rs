@@ -23,6 +23,12 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.name == ALL {
         return reproduce_all(args);
     }
+    if args.name == crate::ubi::EXPERIMENT {
+        return crate::ubi::reproduce(args);
+    }
+    if args.traces.is_some() {
+        return Err(usage(anyhow!("--traces goes with reproduce ubi; {} has no recorded streams", args.name)));
+    }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Some(folder), None).map(drop)

@@ -5,13 +5,18 @@
 //! the UFS device.
 
 pub mod attach;
+pub mod cache;
+pub mod cost;
 pub mod device;
 pub mod guess;
 pub mod headers;
 pub mod layout;
 pub mod mtd;
 pub mod nand;
+pub mod preset;
+pub mod stream;
 pub mod ubinize;
+pub mod variant;
 pub mod vtbl;
 
 mod crc;

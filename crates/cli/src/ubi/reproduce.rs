@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath reproduce ubi`: the published table beside the model, with recorded streams where there are some.
+
+use super::streams::{Input, load};
+use crate::args::Reproduce;
+use crate::output::{self, Folder};
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_sim::ubi::{CacheCase, Published, task_of};
+use readpath_ubi::preset::CostPreset;
+use readpath_ubi::stream::Geometry;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Name of the experiment.
+pub const EXPERIMENT: &str = "ubi";
+
+/// Columns of the table.
+const COLUMNS: [(&str, &str); 6] = [
+    ("real_seconds", "real"),
+    ("sys_seconds", "sys"),
+    ("hits", "hits"),
+    ("misses", "misses"),
+    ("no_query", "no query"),
+    ("read_seconds", "reads"),
+];
+
+/// `readpath reproduce ubi`.
+pub fn reproduce(args: &Reproduce) -> Result<()> {
+    let common = &args.common;
+    let basics = &common.basics;
+    let unused = [
+        (common.trace_io.is_some(), "--trace-io"),
+        (common.wire, "--wire"),
+        (common.case.is_some(), "--case"),
+        (common.variant.is_some(), "--variant"),
+        (!basics.set.is_empty(), "--set"),
+    ];
+    if let Some((_, option)) = unused.into_iter().find(|(given, _)| *given) {
+        return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
+    }
+    let published = Published::builtin();
+    let cost = CostPreset::builtin(&published.cost).ok_or_else(|| anyhow!("there is no preset {}", published.cost))?;
+    let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
+    let input = Input { geometry, lenient: false, cost };
+    let recorded = args.traces.as_deref().map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
+    let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
+    let folder = Folder::create(&out)?;
+    let mut doc = readpath_sim::ubi::reproduce(&recorded)?;
+    doc.process = output::process();
+    doc.validate()?;
+    folder.write(&doc)?;
+    if basics.json {
+        return output::emit(doc.to_json_pretty()?.as_bytes(), None);
+    }
+    let mut text = Vec::new();
+    writeln!(text, "{}\n", doc.title)?;
+    output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut text)?;
+    for note in &doc.notes {
+        writeln!(text, "Note: {note}")?;
+    }
+    output::print_end(&doc, Some(&out), &mut text)?;
+    output::emit(&text, None)
+}
+
+/// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.
+/// They have to be of the experiment's page size, which a name cannot tell: those that say otherwise are left out.
+fn recorded(folder: &Path, input: &Input) -> Result<Vec<CacheCase>> {
+    let unreadable = |e: std::io::Error| usage(anyhow!("--traces: {}: cannot be read: {e}", folder.display()));
+    let mut files: Vec<(usize, String, PathBuf)> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        // Streams of other page sizes say so in their names: mlc8k_find.
+        let other_page = name.split('_').next().is_some_and(|n| n.ends_with("8k") || n.ends_with("4k"));
+        if let Some(task) = task_of(&name).filter(|_| !other_page && path.is_file()) {
+            files.push((task as usize, name, path));
+        }
+    }
+    if files.is_empty() {
+        let expected = "files named *_boot, *_find or *_rm1g, plain or with .csv, .gz, .zst or .xz";
+        return Err(usage(anyhow!("--traces: {} has no recorded stream: expected {expected}", folder.display())));
+    }
+    files.sort();
+    files.iter().map(|(_, name, path)| load(path, name, input)).collect()
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of 2016 as data: `experiments/ubi.toml`.
+
+use readpath_results::Origin;
+use serde::Deserialize;
+
+/// Name and number of the format.
+const SCHEMA: &str = "readpath-ubi-experiment/1";
+
+/// A task that was timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// User space of Debian 8.
+    Boot,
+    /// `find /usr`.
+    Find,
+    /// `rm` of a file of 1 GiB.
+    Rm,
+}
+
+impl Task {
+    /// All, in the order of the published table.
+    pub const ALL: [Task; 3] = [Task::Boot, Task::Find, Task::Rm];
+
+    /// Name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Boot => "boot",
+            Task::Find => "find",
+            Task::Rm => "rm",
+        }
+    }
+}
+
+/// How UBI read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+pub enum Configuration {
+    /// Part reads, no cache.
+    A,
+    /// Page reads, the one page of the NAND core.
+    B,
+    /// The cache in UBI with one line.
+    C1,
+    /// The cache in UBI with 61 lines.
+    C61,
+}
+
+impl Configuration {
+    /// All, in the order of the published table.
+    pub const ALL: [Configuration; 4] = [Configuration::A, Configuration::B, Configuration::C1, Configuration::C61];
+
+    /// Name and what it is.
+    pub fn name(self) -> &'static str {
+        match self {
+            Configuration::A => "A: no cache",
+            Configuration::B => "B: NAND core, one page",
+            Configuration::C1 => "C1: UBI, one line",
+            Configuration::C61 => "C61: UBI, 61 lines",
+        }
+    }
+}
+
+/// What the cache counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// During which task.
+    pub task: Task,
+    /// With how many lines.
+    pub lines: u32,
+    /// Reads served.
+    pub hits: u64,
+    /// Reads that filled a line.
+    pub misses: u64,
+    /// Reads for which the cache was not asked.
+    pub no_query: u64,
+}
+
+/// Seconds of a task.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// The task.
+    pub task: Task,
+    /// The configuration.
+    pub configuration: Configuration,
+    /// Real time.
+    pub real_s: f64,
+    /// User time, where it was published.
+    pub user_s: Option<f64>,
+    /// System time, where it was published.
+    pub sys_s: Option<f64>,
+    /// Whether it was used to choose a figure.
+    pub origin: Origin,
+}
+
+/// ECC steps of a part read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepsPerRead {
+    /// In find.
+    pub find: u32,
+    /// In rm.
+    pub rm: u32,
+    /// In boot.
+    pub boot: u32,
+}
+
+/// The file.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    schema: String,
+    /// Name of the experiment.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// What was asked and how.
+    pub description: String,
+    /// Where the figures come from.
+    pub citations: Vec<String>,
+    /// Name of the cost preset.
+    pub cost: String,
+    /// ECC steps of a part read.
+    pub steps_per_read: StepsPerRead,
+    /// What the cache counted.
+    pub counted: Vec<Counted>,
+    /// What the tasks took.
+    pub measured: Vec<Measured>,
+}
+
+impl Published {
+    /// The file that comes with the program.
+    pub fn builtin() -> Published {
+        let text = include_str!("../../../../experiments/ubi.toml");
+        let published: Published = toml::from_str(text).expect("the built-in experiment is valid");
+        assert_eq!(published.schema, SCHEMA, "the built-in experiment has the schema of this program");
+        published
+    }
+
+    /// Counts of a task.
+    pub fn counts(&self, task: Task, lines: u32) -> Counted {
+        let found = self.counted.iter().find(|c| c.task == task && c.lines == lines);
+        *found.expect("the built-in experiment has counts of every task with 1 and 61 lines")
+    }
+
+    /// Seconds of a task.
+    pub fn seconds(&self, task: Task, configuration: Configuration) -> Measured {
+        let found = self.measured.iter().find(|m| m.task == task && m.configuration == configuration);
+        *found.expect("the built-in experiment has seconds of every task and configuration")
+    }
+
+    /// ECC steps of a part read in a task.
+    pub fn steps(&self, task: Task) -> u64 {
+        u64::from(match task {
+            Task::Boot => self.steps_per_read.boot,
+            Task::Find => self.steps_per_read.find,
+            Task::Rm => self.steps_per_read.rm,
+        })
+    }
+}
