@@ -3,3 +3,19 @@
 //!
 //! This room knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block requests or
 //! the UFS device.
+
+pub mod attach;
+pub mod device;
+pub mod guess;
+pub mod headers;
+pub mod layout;
+pub mod mtd;
+pub mod nand;
+pub mod vtbl;
+
+mod crc;
+mod error;
+mod io;
+
+pub use device::{NoCache, OnePage, ReadCache, Ubi};
+pub use error::UbiError;

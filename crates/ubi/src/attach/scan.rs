@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scan: both headers of every erase block, and what follows from them for the block (Linux,
+//! drivers/mtd/ubi/attach.c: `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
+
+use super::compare::{Verdict, compare};
+use super::{Found, FoundLeb, FoundVolume, ToErase};
+use crate::error::UbiError;
+use crate::headers::{
+    EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, compat,
+};
+use crate::io::{Header, Io};
+use crate::mtd::{Mtd, ReadOutcome, Why};
+
+/// An erase counter that is not known yet: no header says so much.
+const UNKNOWN: u32 = u32::MAX;
+
+/// What is added up on the way.
+pub(super) struct Scanner {
+    pub found: Found,
+    ec_sum: u64,
+    ec_count: u64,
+    /// Fastmap superblocks: block and sequence number. Only [`super::fastmap`] looks at them.
+    pub anchors: Vec<(u32, u64)>,
+}
+
+/// An error at a place of a block.
+pub(super) fn at(peb: u32, offset: u32, what: String) -> UbiError {
+    UbiError::Peb { peb, offset, what }
+}
+
+impl Scanner {
+    pub fn new() -> Self {
+        Scanner { found: Found::new(), ec_sum: 0, ec_count: 0, anchors: Vec::new() }
+    }
+
+    /// Takes one block.
+    pub fn peb<M: Mtd>(&mut self, io: &mut Io<M>, peb: u32) -> Result<(), UbiError> {
+        if io.mtd.is_bad(peb) {
+            self.found.bad.push(peb);
+            return Ok(());
+        }
+        let (mut ec, mut flips, ec_fault) = match io.read_ec(peb)? {
+            Header::Good { header, flips } => {
+                self.check_image(peb, &header)?;
+                (header.erase_counter as u32, flips, None)
+            }
+            Header::Empty { flips } => {
+                self.found.empty_count += 1;
+                self.erase(peb, UNKNOWN, flips);
+                return Ok(());
+            }
+            // Perhaps the VID header is good. The block has to be moved to get its EC header back.
+            Header::Bad { ecc } => (UNKNOWN, true, Some(ecc)),
+        };
+        match io.read_vid(peb)? {
+            Header::Good { header, flips: vid_flips } => {
+                flips |= vid_flips;
+                if self.internal(peb, ec, &header)? {
+                    return Ok(());
+                }
+                self.add(io, peb, ec, &header, flips)?;
+            }
+            Header::Empty { flips: vid_flips } => {
+                if vid_flips || flips {
+                    self.erase(peb, ec, true);
+                } else {
+                    self.found.free.push((peb, ec));
+                }
+            }
+            Header::Bad { ecc } => {
+                if ecc && ec_fault == Some(true) {
+                    self.found.maybe_bad_count += 1;
+                }
+                // With both headers gone it cannot be told from a block whose erase was interrupted.
+                if ec_fault.is_some() || erase_was_cut(io, peb)? {
+                    self.erase(peb, ec, true);
+                } else {
+                    self.found.corrupted.push((peb, ec));
+                }
+            }
+        }
+        if ec_fault.is_none() {
+            ec = ec.min(MAX_ERASE_COUNTER as u32);
+            self.count_ec(ec);
+        }
+        Ok(())
+    }
+
+    pub fn count_ec(&mut self, ec: u32) {
+        self.found.min_ec = if self.ec_count == 0 { ec } else { self.found.min_ec.min(ec) };
+        self.found.max_ec = self.found.max_ec.max(ec);
+        self.ec_sum += u64::from(ec);
+        self.ec_count += 1;
+        self.found.mean_ec = (self.ec_sum / self.ec_count) as u32;
+    }
+
+    fn erase(&mut self, peb: u32, erase_counter: u32, first: bool) {
+        let work = ToErase { peb, erase_counter };
+        if first {
+            self.found.erase.push_front(work);
+        } else {
+            self.found.erase.push_back(work);
+        }
+    }
+
+    pub fn check_image(&mut self, peb: u32, header: &EcHeader) -> Result<(), UbiError> {
+        let (known, this) = (self.found.image_seq, header.image_seq);
+        if known == 0 {
+            self.found.image_seq = this;
+        } else if this != 0 && this != known {
+            // The rest of another image: it may not be mixed with this one.
+            return Err(at(peb, 24, format!("EC header: image sequence {this}, but earlier PEBs have {known}")));
+        }
+        Ok(())
+    }
+
+    /// What the compatibility of an internal volume asks for; true if the block is dealt with.
+    fn internal(&mut self, peb: u32, ec: u32, header: &VidHeader) -> Result<bool, UbiError> {
+        let VidHeader { volume, lnum, .. } = *header;
+        if volume <= LAYOUT_VOLUME {
+            return Ok(false);
+        }
+        if volume == FASTMAP_SB_VOLUME {
+            self.anchors.push((peb, header.sqnum));
+        }
+        if volume == FASTMAP_SB_VOLUME || volume == FASTMAP_DATA_VOLUME {
+            self.found.max_sqnum = self.found.max_sqnum.max(header.sqnum);
+        }
+        match header.compat {
+            compat::DELETE => {
+                self.erase(peb, ec, true);
+                Ok(true)
+            }
+            compat::READ_ONLY => {
+                self.found.read_only = true;
+                Ok(false)
+            }
+            compat::PRESERVE => {
+                self.found.alien.push(peb);
+                Ok(true)
+            }
+            _ => {
+                let what = format!("LEB {lnum} of the internal volume {volume:#x}, which is not supported");
+                Err(at(peb, 0, what))
+            }
+        }
+    }
+
+    /// Takes a block with a good VID header for its logical block, or the older of two.
+    pub fn add<M: Mtd>(
+        &mut self,
+        io: &mut Io<M>,
+        peb: u32,
+        ec: u32,
+        header: &VidHeader,
+        flips: bool,
+    ) -> Result<(), UbiError> {
+        let vid_offset = io.layout.vid_offset;
+        let VidHeader { volume: id, lnum, vol_type, used_lebs, data_pad, compat, sqnum, .. } = *header;
+        if id == LAYOUT_VOLUME && lnum > 1 {
+            return Err(at(peb, vid_offset, format!("LEB {lnum} of the layout volume, which has LEBs 0 and 1")));
+        }
+        let volume = self.found.volumes.entry(id).or_insert_with(|| FoundVolume {
+            vol_type,
+            used_lebs,
+            data_pad,
+            compat,
+            lebs: Default::default(),
+            last_data_bytes: 0,
+        });
+        if (volume.vol_type, volume.used_lebs, volume.data_pad) != (vol_type, used_lebs, data_pad) {
+            let what =
+                format!("VID header disagrees with earlier ones of volume {id:#x} on type, used_ebs or data_pad");
+            return Err(at(peb, vid_offset, what));
+        }
+        self.found.max_sqnum = self.found.max_sqnum.max(sqnum);
+        let this = FoundLeb { peb, erase_counter: ec, sqnum, copy: header.copy_flag != 0, scrub: flips };
+        let Some(&earlier) = volume.lebs.get(&lnum) else {
+            if volume.lebs.last_key_value().is_none_or(|(&highest, _)| highest <= lnum) {
+                volume.last_data_bytes = header.data_bytes;
+            }
+            volume.lebs.insert(lnum, this);
+            return Ok(());
+        };
+        match compare(io, &earlier, peb, header)? {
+            Verdict::EarlierWins { other_is_damaged } => self.erase(peb, ec, other_is_damaged),
+            Verdict::LaterWins { flips: data_flips, other_is_damaged } => {
+                if volume.highest_lnum() == lnum {
+                    volume.last_data_bytes = header.data_bytes;
+                }
+                volume.lebs.insert(lnum, FoundLeb { scrub: flips || data_flips, ..this });
+                self.erase(earlier.peb, earlier.erase_counter, other_is_damaged);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the whole, and gives blocks without erase counter the mean of the others.
+    pub fn finish<M: Mtd>(mut self, io: &mut Io<M>) -> Result<Found, UbiError> {
+        let found = &mut self.found;
+        let pebs = io.pebs() - found.bad.len() as u32 - found.alien.len() as u32;
+        let limit = if pebs / 20 == 0 { 8 } else { pebs / 20 };
+        let corrupted = found.corrupted.len() as u32;
+        if corrupted > 0 && corrupted >= limit {
+            let what = format!(
+                "bad VID header over data; with {corrupted} such PEBs of {pebs} the device is refused, {limit} are too many"
+            );
+            return Err(at(found.corrupted[0].0, io.layout.vid_offset, what));
+        }
+        if found.empty_count + found.maybe_bad_count == pebs {
+            if found.maybe_bad_count > 2 {
+                let what =
+                    format!("not UBI: {} of {pebs} PEBs are unreadable, the others empty", found.maybe_bad_count);
+                return Err(UbiError::Refused(what));
+            }
+            found.is_empty = true;
+        }
+        let mean = found.mean_ec;
+        let known = |ec: &mut u32| {
+            if *ec == UNKNOWN {
+                *ec = mean;
+            }
+        };
+        found.volumes.values_mut().flat_map(|v| v.lebs.values_mut()).for_each(|leb| known(&mut leb.erase_counter));
+        found.free.iter_mut().for_each(|(_, ec)| known(ec));
+        found.corrupted.iter_mut().for_each(|(_, ec)| known(ec));
+        found.erase.iter_mut().for_each(|work| known(&mut work.erase_counter));
+        Ok(self.found)
+    }
+}
+
+/// Whether a block with a good EC and a bad VID header was being erased or written when the power went: its data area
+/// cannot be read without errors, or is empty. Otherwise somebody's data may be in it.
+fn erase_was_cut<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<bool, UbiError> {
+    let mut data = vec![0; io.layout.leb_bytes as usize];
+    let outcome = io.read_data(peb, 0, &mut data, Why::Check)?;
+    Ok(outcome >= ReadOutcome::BitFlips || data.iter().all(|&b| b == 0xFF))
+}

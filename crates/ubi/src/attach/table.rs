@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The volume table on flash, and whether it agrees with the blocks that were found (Linux, drivers/mtd/ubi/vtbl.c:
+//! `process_lvol`, `check_attaching_info`).
+
+use super::scan::at;
+use super::{Found, FoundTable, FoundVolume, ToErase};
+use crate::error::UbiError;
+use crate::headers::LAYOUT_VOLUME;
+use crate::io::Io;
+use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
+use crate::vtbl::{MAX_VOLUMES, Table, TableFault, parse_table};
+
+/// Reads both copies. Copy 0 is written first, so it is the newer one when both are good but differ.
+pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> Result<FoundTable, UbiError> {
+    let layout = io.layout;
+    let Some(volume) = found.volumes.get_mut(&LAYOUT_VOLUME) else {
+        if found.is_empty {
+            let table = vec![None; layout.volume_slots() as usize];
+            return Ok(FoundTable { table, rewrite: [true; 2] });
+        }
+        return Err(UbiError::Refused("no PEB holds the layout volume, so there is no volume table".into()));
+    };
+    let good_pebs = if partial { MAX_PEBS } else { io.mtd.geometry().pebs - found.bad.len() as u32 };
+    let mut copies: [Option<Vec<u8>>; 2] = [None, None];
+    for (lnum, copy) in copies.iter_mut().enumerate() {
+        let Some(leb) = volume.lebs.get_mut(&(lnum as u32)) else { continue };
+        let mut bytes = vec![0; layout.volume_table_bytes() as usize];
+        let outcome = io.read_data(leb.peb, 0, &mut bytes, Why::VolumeTable)?;
+        leb.scrub |= outcome >= ReadOutcome::BitFlips;
+        *copy = Some(bytes);
+    }
+    let mut damage = Vec::new();
+    for (lnum, copy) in copies.iter().enumerate() {
+        let peb = volume.lebs.get(&(lnum as u32)).map_or(0, |leb| leb.peb);
+        let Some(bytes) = copy else {
+            damage.push(format!("copy {lnum} is missing"));
+            continue;
+        };
+        match parse_table(bytes, &layout, good_pebs) {
+            Ok(table) => {
+                // Whatever is wrong with the other copy, it is written again.
+                let mut rewrite = [false; 2];
+                rewrite[1 - lnum] = copies[1 - lnum].as_ref() != Some(bytes);
+                return Ok(FoundTable { table, rewrite });
+            }
+            Err(fault @ TableFault::Crc(..)) => damage.push(format!("copy {lnum} in PEB {peb}: {fault}")),
+            Err(fault) => return Err(at(peb, layout.data_offset, fault.to_string())),
+        }
+    }
+    let peb = volume.lebs.values().next().map_or(0, |leb| leb.peb);
+    Err(at(peb, layout.data_offset, format!("no good copy of the volume table: {}", damage.join("; "))))
+}
+
+/// Blocks of volumes that the table does not name are to be erased: their removal was interrupted. Blocks of those that
+/// it names have to agree with it.
+pub(super) fn reconcile<M: Mtd>(io: &Io<M>, found: &mut Found, table: &Table) -> Result<(), UbiError> {
+    let ids: Vec<u32> = found.volumes.keys().copied().filter(|&id| id < MAX_VOLUMES).collect();
+    for id in ids {
+        let volume = &found.volumes[&id];
+        match table.get(id as usize).and_then(Option::as_ref) {
+            Some(record) => {
+                let peb = volume.lebs.values().next_back().map_or(0, |leb| leb.peb);
+                let wrong = |what: String| Err(at(peb, io.layout.vid_offset, format!("volume {id}: {what}")));
+                if !volume.lebs.is_empty() && volume.highest_lnum() >= record.reserved_pebs {
+                    let (lnum, lebs) = (volume.highest_lnum(), record.reserved_pebs);
+                    return wrong(format!("LEB {lnum} of a volume of {lebs} LEBs"));
+                }
+                if volume.vol_type != record.vol_type {
+                    return wrong(format!("type {}, the table says {}", volume.vol_type, record.vol_type));
+                }
+                if volume.used_lebs > record.reserved_pebs {
+                    return wrong(format!("{} used LEBs of {}", volume.used_lebs, record.reserved_pebs));
+                }
+                if volume.data_pad != record.data_pad {
+                    return wrong(format!("data_pad {}, the table says {}", volume.data_pad, record.data_pad));
+                }
+            }
+            None => {
+                let removed = found.volumes.remove(&id);
+                let lebs = removed.iter().flat_map(|v: &FoundVolume| v.lebs.values());
+                found.erase.extend(lebs.map(|leb| ToErase { peb: leb.peb, erase_counter: leb.erase_counter }));
+            }
+        }
+    }
+    Ok(())
+}

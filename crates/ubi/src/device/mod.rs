@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A UBI device: volumes of logical erase blocks on raw flash. It keeps no thread and no clock: background work waits
+//! until the caller does it step by step with [`Ubi::work`].
+
+mod cache;
+mod read;
+
+use crate::attach::{self, Found, FoundTable, HowTo};
+use crate::error::UbiError;
+use crate::headers::{LAYOUT_VOLUME, STATIC};
+use crate::io::Io;
+use crate::layout::Layout;
+use crate::mtd::Mtd;
+use crate::vtbl::{Table, VolumeRecord};
+
+pub use cache::{NoCache, OnePage, ReadCache};
+
+/// Where a logical block has no block of flash.
+pub(crate) const UNMAPPED: u32 = u32::MAX;
+
+/// How to attach a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Never write: what should be repaired stays as it is.
+    pub read_only: bool,
+    /// Accept volumes that reserve more blocks than the device has, as in images that are flashed to larger devices. Only
+    /// with `read_only`.
+    pub partial: bool,
+    /// Where the VID header is, if not at UBI's default.
+    pub vid_offset: Option<u32>,
+    /// Use a fastmap if there is one.
+    pub fastmap: bool,
+    /// Image sequence number of an empty device, which is formatted unless `read_only`.
+    pub image_seq_if_empty: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { read_only: false, partial: false, vid_offset: None, fastmap: true, image_seq_if_empty: 0 }
+    }
+}
+
+impl Options {
+    /// For looking into an image.
+    pub fn image() -> Self {
+        Options { read_only: true, partial: true, ..Options::default() }
+    }
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Volume {
+    /// Identifier.
+    pub id: u32,
+    /// What the volume table says.
+    pub record: VolumeRecord,
+    /// Bytes of a logical block that can be used: those of a block without the padding of the alignment.
+    pub leb_bytes: u32,
+    /// Logical blocks with data; those that are reserved for dynamic volumes.
+    pub used_lebs: u32,
+    /// Bytes of data of the last of them.
+    pub last_leb_bytes: u32,
+    /// Static volumes: whether logical blocks are missing or their data are damaged.
+    pub corrupted: bool,
+    /// Block of flash of each logical block. Shorter than the volume if nothing beyond is mapped.
+    pub(crate) eba: Vec<u32>,
+}
+
+impl Volume {
+    /// The name, as text.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.record.name).into_owned()
+    }
+
+    /// Bytes of data: of a static volume those that were written, of a dynamic one all it has.
+    pub fn bytes(&self) -> u64 {
+        match self.used_lebs {
+            0 => 0,
+            lebs => u64::from(lebs - 1) * u64::from(self.leb_bytes) + u64::from(self.last_leb_bytes),
+        }
+    }
+
+    /// Logical blocks that are mapped.
+    pub fn mapped(&self) -> u32 {
+        self.eba.iter().filter(|&&peb| peb != UNMAPPED).count() as u32
+    }
+
+    /// The block of flash that holds a logical block.
+    pub fn peb(&self, lnum: u32) -> Option<u32> {
+        self.eba.get(lnum as usize).copied().filter(|&peb| peb != UNMAPPED)
+    }
+}
+
+/// A UBI device on `M`, whose reads of logical blocks pass `C`.
+#[derive(Debug)]
+pub struct Ubi<M, C = NoCache> {
+    pub(crate) io: Io<M>,
+    /// The read cache.
+    pub cache: C,
+    /// By slot; the layout volume is the last one.
+    volumes: Vec<Option<Volume>>,
+    found: Found,
+    table: FoundTable,
+}
+
+impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+    /// Attaches `mtd`.
+    pub fn attach(mtd: M, cache: C, options: &Options) -> Result<Self, UbiError> {
+        let layout = Layout::new(mtd.geometry(), options.vid_offset)?;
+        if options.partial && !options.read_only {
+            return Err(UbiError::Refused("an image of a part of a device can only be attached read-only".into()));
+        }
+        let mut io = Io::new(mtd, layout);
+        let how = HowTo { fastmap: options.fastmap, partial: options.partial };
+        let (found, table) = attach::attach(&mut io, how)?;
+        let volumes = volumes(&layout, &found, &table.table);
+        Ok(Ubi { io, cache, volumes, found, table })
+    }
+
+    /// Where things are in an erase block.
+    pub fn layout(&self) -> &Layout {
+        &self.io.layout
+    }
+
+    /// The device below.
+    pub fn mtd(&self) -> &M {
+        &self.io.mtd
+    }
+
+    /// The device below, for its log or its faults. Writing to it behind UBI's back spoils both.
+    pub fn mtd_mut(&mut self) -> &mut M {
+        &mut self.io.mtd
+    }
+
+    /// Ends the use of the device, without any last words to it.
+    pub fn into_mtd(self) -> M {
+        self.io.mtd
+    }
+
+    /// What the attach found.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The volume table as it was found.
+    pub fn found_table(&self) -> &FoundTable {
+        &self.table
+    }
+
+    /// The volumes of the table, in order of their identifiers.
+    pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.iter().flatten().filter(|v| v.id != LAYOUT_VOLUME)
+    }
+
+    /// A volume by identifier, the layout volume among them.
+    pub fn volume(&self, id: u32) -> Result<&Volume, UbiError> {
+        let slot = if id == LAYOUT_VOLUME { self.volumes.len() - 1 } else { id as usize };
+        let volume = self.volumes.get(slot).and_then(Option::as_ref).filter(|v| v.id == id);
+        volume.ok_or_else(|| UbiError::NoVolume(id.to_string()))
+    }
+
+    /// A volume by name.
+    pub fn volume_by_name(&self, name: &str) -> Result<&Volume, UbiError> {
+        let volume = self.volumes().find(|v| v.record.name == name.as_bytes());
+        volume.ok_or_else(|| UbiError::NoVolume(format!("named \"{name}\"")))
+    }
+}
+
+fn volumes(layout: &Layout, found: &Found, table: &Table) -> Vec<Option<Volume>> {
+    let layout_record = VolumeRecord {
+        reserved_pebs: 2,
+        alignment: 1,
+        data_pad: 0,
+        vol_type: 1,
+        update_marker: false,
+        name: b"layout volume".to_vec(),
+        flags: 0,
+    };
+    let records = (0..).zip(table.iter().cloned()).map(|(id, record)| Some((id, record?)));
+    records
+        .chain([Some((LAYOUT_VOLUME, layout_record))])
+        .map(|one| one.map(|(id, r)| volume(layout, found, id, r)))
+        .collect()
+}
+
+fn volume(layout: &Layout, found: &Found, id: u32, record: VolumeRecord) -> Volume {
+    let leb_bytes = layout.leb_bytes - record.data_pad;
+    let mut volume = Volume {
+        id,
+        leb_bytes,
+        used_lebs: record.reserved_pebs,
+        last_leb_bytes: leb_bytes,
+        corrupted: false,
+        eba: Vec::new(),
+        record,
+    };
+    let blocks = found.volumes.get(&id);
+    if volume.record.vol_type == STATIC {
+        // Without any block it cannot be told whether the volume is empty or lost.
+        volume.used_lebs = blocks.map_or(0, |b| b.used_lebs);
+        volume.last_leb_bytes = blocks.map_or(0, |b| b.last_data_bytes);
+        volume.corrupted = blocks.is_some_and(|b| b.lebs.len() as u32 != b.used_lebs);
+    }
+    if let Some(blocks) = blocks.filter(|b| !b.lebs.is_empty()) {
+        volume.eba = vec![UNMAPPED; blocks.highest_lnum() as usize + 1];
+        for (&lnum, leb) in &blocks.lebs {
+            volume.eba[lnum as usize] = leb.peb;
+        }
+    }
+    volume
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UBI's way of reading and writing flash: retries, and headers told apart into good, empty and damaged (Linux,
+//! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
+
+use crate::error::UbiError;
+use crate::headers::{Damage, EcHeader, HEADER_BYTES, VidHeader};
+use crate::layout::Layout;
+use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+
+/// How often a failed read is repeated, and a failed write tried on another block (`UBI_IO_RETRIES`).
+pub(crate) const RETRIES: u32 = 3;
+
+/// What a header turned out to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Header<T> {
+    /// Good; `flips` if the block should be moved.
+    Good { header: T, flips: bool },
+    /// All 0xFF; `flips` if not without errors.
+    Empty { flips: bool },
+    /// Damaged; `ecc` if the flash said so too.
+    Bad { ecc: bool },
+}
+
+/// Flash and UBI's layout on it.
+#[derive(Debug)]
+pub(crate) struct Io<M> {
+    pub mtd: M,
+    pub layout: Layout,
+    /// Sub-pages that hold a header, when it is written.
+    header: Vec<u8>,
+}
+
+impl<M: Mtd> Io<M> {
+    pub fn new(mtd: M, layout: Layout) -> Self {
+        let bytes = layout.header_bytes().max(layout.vid_write_bytes());
+        Io { mtd, layout, header: vec![0; bytes as usize] }
+    }
+
+    pub fn pebs(&self) -> u32 {
+        self.mtd.geometry().pebs
+    }
+
+    /// Reads; what cannot be corrected is read again before that is believed.
+    #[inline]
+    pub fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError> {
+        let mut tries = 0;
+        loop {
+            let outcome = self.mtd.read(peb, offset, out, why)?;
+            if outcome != ReadOutcome::Uncorrectable || tries == RETRIES {
+                return Ok(outcome);
+            }
+            tries += 1;
+        }
+    }
+
+    /// Reads in the data area.
+    #[inline]
+    pub fn read_data(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError> {
+        self.read(peb, self.layout.data_offset + offset, out, why)
+    }
+
+    /// Writes in the data area.
+    pub fn write_data(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
+        self.mtd.write(peb, self.layout.data_offset + offset, data, why)
+    }
+
+    pub fn read_ec(&mut self, peb: u32) -> Result<Header<EcHeader>, UbiError> {
+        let mut bytes = [0; HEADER_BYTES];
+        let outcome = self.read(peb, 0, &mut bytes, Why::EcHeader)?;
+        let header = classify(EcHeader::parse(&bytes), outcome);
+        if let Header::Good { header, .. } = &header {
+            header.check(&self.layout).map_err(|what| UbiError::Peb {
+                peb,
+                offset: 0,
+                what: format!("EC header: {what}"),
+            })?;
+        }
+        Ok(header)
+    }
+
+    pub fn read_vid(&mut self, peb: u32) -> Result<Header<VidHeader>, UbiError> {
+        // A header that is not at the start of its sub-page is read together with what is before it.
+        let start = self.layout.vid_read_offset();
+        let shift = (self.layout.vid_offset - start) as usize;
+        let mut scratch = [0; HEADER_BYTES];
+        let outcome = if shift == 0 {
+            self.read(peb, start, &mut scratch, Why::VidHeader)?
+        } else {
+            let mut buffer = std::mem::take(&mut self.header);
+            let outcome = self.read(peb, start, &mut buffer[..shift + HEADER_BYTES], Why::VidHeader);
+            scratch.copy_from_slice(&buffer[shift..shift + HEADER_BYTES]);
+            self.header = buffer;
+            outcome?
+        };
+        let header = classify(VidHeader::parse(&scratch), outcome);
+        if let Header::Good { header, .. } = &header {
+            header.check(&self.layout).map_err(|what| UbiError::Peb {
+                peb,
+                offset: self.layout.vid_offset,
+                what: format!("VID header: {what}"),
+            })?;
+        }
+        Ok(header)
+    }
+
+    pub fn write_ec(&mut self, peb: u32, header: &EcHeader) -> Result<(), MtdError> {
+        let bytes = self.layout.header_bytes() as usize;
+        self.header.fill(0);
+        self.header[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.mtd.write(peb, 0, &self.header[..bytes], Why::EcHeader)
+    }
+
+    pub fn write_vid(&mut self, peb: u32, header: &VidHeader) -> Result<(), MtdError> {
+        let (start, bytes) = (self.layout.vid_read_offset(), self.layout.vid_write_bytes() as usize);
+        let shift = (self.layout.vid_offset - start) as usize;
+        self.header.fill(0);
+        self.header[shift..shift + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.mtd.write(peb, start, &self.header[..bytes], Why::VidHeader)
+    }
+}
+
+fn classify<T>(parsed: Result<T, Damage>, outcome: ReadOutcome) -> Header<T> {
+    let ecc = outcome == ReadOutcome::Uncorrectable;
+    let flips = outcome >= ReadOutcome::BitFlips;
+    match parsed {
+        Ok(header) => Header::Good { header, flips },
+        Err(Damage::Empty) if !ecc => Header::Empty { flips },
+        Err(Damage::Empty | Damage::Magic(_)) => Header::Bad { ecc },
+        // Linux counts a bad checksum with corrected flips among the errors of the flash, too.
+        Err(Damage::Crc(..)) => Header::Bad { ecc: flips },
+    }
+}

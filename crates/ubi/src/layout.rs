@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where UBI keeps what inside of an erase block: EC header, VID header, data. The rules are those of `io_init` in Linux,
+//! drivers/mtd/ubi/build.c. It reads nothing.
+
+use crate::headers::HEADER_BYTES;
+use crate::mtd::{Geometry, GeometryError};
+use crate::vtbl::{MAX_VOLUMES, RECORD_BYTES};
+
+/// Offsets and sizes inside of a physical erase block, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Bytes of a page, UBI's min_io_size.
+    pub page_bytes: u32,
+    /// Bytes that are programmed at a time in headers.
+    pub subpage_bytes: u32,
+    /// Bytes of a physical erase block.
+    pub peb_bytes: u32,
+    /// Where the VID header is.
+    pub vid_offset: u32,
+    /// Where the data begin.
+    pub data_offset: u32,
+    /// Bytes of a logical erase block.
+    pub leb_bytes: u32,
+}
+
+fn align(value: u32, to: u32) -> u32 {
+    value.next_multiple_of(to)
+}
+
+impl Layout {
+    /// The layout of a device; `vid_offset` is UBI's default where it is not given. It has to be a multiple of 4 and to
+    /// leave room for the EC header before it.
+    pub fn new(geometry: &Geometry, vid_offset: Option<u32>) -> Result<Layout, GeometryError> {
+        geometry.check()?;
+        let Geometry { peb_bytes, page_bytes, subpage_bytes, .. } = *geometry;
+        let header = HEADER_BYTES as u32;
+        let vid_offset = vid_offset.unwrap_or(align(header, subpage_bytes));
+        let wrong = |right| Err(GeometryError { key: "VID header offset", value: vid_offset.into(), right });
+        if !vid_offset.is_multiple_of(4) {
+            return wrong("a multiple of 4 is needed");
+        }
+        if vid_offset < align(header, subpage_bytes) {
+            return wrong("the EC header needs the first sub-page");
+        }
+        if vid_offset > peb_bytes - page_bytes - header {
+            return wrong("the VID header and a page of data have to fit into the PEB");
+        }
+        let data_offset = align(vid_offset + header, page_bytes);
+        if data_offset + page_bytes > peb_bytes {
+            return wrong("the VID header and a page of data have to fit into the PEB");
+        }
+        let leb_bytes = peb_bytes - data_offset;
+        Ok(Layout { page_bytes, subpage_bytes, peb_bytes, vid_offset, data_offset, leb_bytes })
+    }
+
+    /// Where a read or write of the VID header begins: the sub-page that holds it.
+    pub fn vid_read_offset(&self) -> u32 {
+        self.vid_offset / self.subpage_bytes * self.subpage_bytes
+    }
+
+    /// Bytes that a header occupies when written: whole sub-pages.
+    pub fn header_bytes(&self) -> u32 {
+        align(HEADER_BYTES as u32, self.subpage_bytes)
+    }
+
+    /// Bytes from [`Layout::vid_read_offset`] that hold the VID header, in whole sub-pages.
+    pub fn vid_write_bytes(&self) -> u32 {
+        align(self.vid_offset - self.vid_read_offset() + HEADER_BYTES as u32, self.subpage_bytes)
+    }
+
+    /// Records of the volume table.
+    pub fn volume_slots(&self) -> u32 {
+        MAX_VOLUMES.min(self.leb_bytes / RECORD_BYTES as u32)
+    }
+
+    /// Bytes of a copy of the volume table, in whole pages.
+    pub fn volume_table_bytes(&self) -> u32 {
+        align(self.volume_slots() * RECORD_BYTES as u32, self.page_bytes)
+    }
+
+    /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`, drivers/mtd/ubi/fastmap.c).
+    pub fn fastmap_pebs(&self, pebs: u32) -> u32 {
+        let bytes = 312 + 32 + 2 * 1048 + u64::from(pebs) * 8 + 8 + u64::from(pebs) * 4 + 32 * u64::from(MAX_VOLUMES);
+        bytes.div_ceil(u64::from(self.leb_bytes)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(page_bytes: u32, subpage_bytes: u32, peb_bytes: u32) -> Layout {
+        Layout::new(&Geometry { peb_bytes, page_bytes, subpage_bytes, pebs: 64 }, None).expect("a layout")
+    }
+
+    #[test]
+    fn published_layouts() {
+        let slc = layout(2048, 512, 128 << 10);
+        assert_eq!((slc.vid_offset, slc.data_offset, slc.leb_bytes), (512, 2048, 129_024));
+        assert_eq!(slc.volume_table_bytes(), 22_528);
+        let mlc = layout(16 << 10, 16 << 10, 2 << 20);
+        assert_eq!((mlc.vid_offset, mlc.data_offset, mlc.leb_bytes), (16_384, 32_768, 2_064_384));
+        assert_eq!(mlc.volume_table_bytes(), 32_768);
+        assert_eq!(layout(16 << 10, 16 << 10, 4 << 20).leb_bytes, 4_161_536);
+        assert_eq!(layout(8 << 10, 8 << 10, 2 << 20).data_offset, 16_384);
+    }
+
+    #[test]
+    fn odd_offsets_of_the_vid_header() {
+        let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 64 };
+        let odd = Layout::new(&geometry, Some(1984)).expect("a multiple of 4");
+        assert_eq!((odd.vid_read_offset(), odd.vid_write_bytes(), odd.data_offset), (1536, 512, 2048));
+        for (offset, right) in [(510, "multiple of 4"), (448, "EC header"), (128 << 10, "fit")] {
+            let e = Layout::new(&geometry, Some(offset)).expect_err("refused");
+            assert!(e.to_string().contains(right), "{e}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device that notes every operation on the device behind it and adds up what the operations take. It changes nothing.
+
+use super::{Geometry, Mtd, MtdError, ReadOutcome, Why};
+use crate::nand::Timing;
+use readpath_kit::Ns;
+use std::io::{self, Write};
+
+/// Kind of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// An erase.
+    Erase,
+}
+
+/// One operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Kind.
+    pub op: Op,
+    /// Erase block.
+    pub peb: u32,
+    /// First byte in the block; 0 for an erase.
+    pub offset: u32,
+    /// Bytes; those of the block for an erase.
+    pub len: u32,
+    /// Why.
+    pub why: Why,
+}
+
+/// A device whose operations are noted.
+#[derive(Debug)]
+pub struct Logged<M> {
+    /// The device behind.
+    pub inner: M,
+    /// The operations so far, in order; take them with `std::mem::take` to bound memory.
+    pub records: Vec<Record>,
+    /// What they took one after the other; stays 0 without [`Logged::timing`].
+    pub elapsed: Ns,
+    /// What an operation takes.
+    pub timing: Option<Timing>,
+    /// Whether operations are noted; time is added up in any case.
+    pub recording: bool,
+}
+
+impl<M: Mtd> Logged<M> {
+    /// Notes operations on `inner`, without times.
+    pub fn new(inner: M) -> Self {
+        Logged { inner, records: Vec::new(), elapsed: Ns::ZERO, timing: None, recording: true }
+    }
+
+    /// Adds up times of `timing` only.
+    pub fn timed(inner: M, timing: Timing) -> Self {
+        Logged { inner, records: Vec::new(), elapsed: Ns::ZERO, timing: Some(timing), recording: false }
+    }
+
+    fn note(&mut self, op: Op, peb: u32, offset: u32, len: u32, why: Why) {
+        if let Some(timing) = &self.timing {
+            let geometry = self.inner.geometry();
+            self.elapsed += match op {
+                Op::Read => timing.read(geometry, offset, len),
+                Op::Write => timing.write(geometry, offset, len),
+                Op::Erase => timing.erase(),
+            };
+        }
+        if self.recording {
+            self.records.push(Record { op, peb, offset, len, why });
+        }
+    }
+}
+
+impl<M: Mtd> Mtd for Logged<M> {
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError> {
+        let outcome = self.inner.read(peb, offset, out, why);
+        self.note(Op::Read, peb, offset, out.len() as u32, why);
+        outcome
+    }
+
+    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
+        let done = self.inner.write(peb, offset, data, why);
+        self.note(Op::Write, peb, offset, data.len() as u32, why);
+        done
+    }
+
+    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError> {
+        let done = self.inner.erase(peb, why);
+        self.note(Op::Erase, peb, 0, self.inner.geometry().peb_bytes, why);
+        done
+    }
+
+    fn is_bad(&mut self, peb: u32) -> bool {
+        self.inner.is_bad(peb)
+    }
+
+    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
+        self.inner.mark_bad(peb)
+    }
+}
+
+/// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read, `w` a
+/// write, `e` an erase. `name` turns the tag of a read of a logical block into what the last column says.
+pub fn write_stream(records: &[Record], out: &mut impl Write, name: impl Fn(u16) -> &'static str) -> io::Result<()> {
+    for Record { op, peb, offset, len, why } in records {
+        let letter = match (op, why) {
+            (Op::Read, Why::Leb { .. }) => 'r',
+            (Op::Read, _) => 'R',
+            (Op::Write, _) => 'w',
+            (Op::Erase, _) => 'e',
+        };
+        write!(out, "{letter},{peb},{offset},{len},")?;
+        match why {
+            Why::Leb { lnum, tag, .. } => writeln!(out, "{lnum},{}", name(*tag))?,
+            Why::EcHeader => writeln!(out, ",ec")?,
+            Why::VidHeader => writeln!(out, ",vid")?,
+            Why::VolumeTable => writeln!(out, ",volume_table")?,
+            Why::Fastmap => writeln!(out, ",fastmap")?,
+            Why::Check => writeln!(out, ",check")?,
+            Why::Move => writeln!(out, ",move")?,
+            Why::Recover => writeln!(out, ",recover")?,
+            Why::Erase => writeln!(out, ",erase")?,
+        }
+    }
+    Ok(())
+}

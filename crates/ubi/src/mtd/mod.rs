@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Raw flash as UBI sees it: erase blocks that are read anywhere, written in whole sub-pages and erased as a whole. The
+//! calls and their outcomes are those of Linux's MTD layer (include/linux/mtd/mtd.h: `mtd_read`, `mtd_write`,
+//! `mtd_erase`, `mtd_block_isbad`, `mtd_block_markbad`). This module does not know what the bytes mean.
+
+mod geometry;
+mod image;
+mod log;
+
+pub use geometry::{Geometry, GeometryError, MAX_PEBS};
+pub use image::{Image, ReadAt};
+pub use log::{Logged, Op, Record, write_stream};
+
+/// What a read returned, in order of severity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ReadOutcome {
+    /// No bit had to be corrected.
+    Clean,
+    /// Bits were corrected, fewer in each ECC step than the threshold (Linux: success).
+    Corrected,
+    /// Corrected, but some step had at least as many flips as the threshold (Linux: EUCLEAN): move the data soon.
+    BitFlips,
+    /// Some step had more flips than the code corrects (Linux: EBADMSG). The buffer holds what was read, errors included.
+    Uncorrectable,
+}
+
+/// An operation that did not happen, or not completely.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MtdError {
+    /// The power is off, or went off during this operation.
+    #[error("PEB {peb}: the power went off")]
+    PowerOff {
+        /// Erase block of the operation.
+        peb: u32,
+    },
+    /// A program failed; what the pages hold is undefined.
+    #[error("PEB {peb} offset {offset}: programming failed")]
+    WriteFailed {
+        /// Erase block.
+        peb: u32,
+        /// First byte of the write, from the start of the erase block.
+        offset: u32,
+    },
+    /// An erase failed; what the block holds is undefined.
+    #[error("PEB {peb}: erasing failed")]
+    EraseFailed {
+        /// Erase block.
+        peb: u32,
+    },
+    /// The device cannot be written.
+    #[error("PEB {peb}: the device is read-only")]
+    ReadOnly {
+        /// Erase block of the operation.
+        peb: u32,
+    },
+    /// The caller's mistake: outside of the block, not aligned to a sub-page, or over bytes that are not erased.
+    #[error("PEB {peb} offset {offset} length {len}: {reason}")]
+    Invalid {
+        /// Erase block.
+        peb: u32,
+        /// First byte, from the start of the erase block.
+        offset: u32,
+        /// Bytes.
+        len: u32,
+        /// What is wrong, and what would be right.
+        reason: &'static str,
+    },
+    /// The file behind an image could not be read.
+    #[error("PEB {peb} offset {offset}: {message}")]
+    Io {
+        /// Erase block.
+        peb: u32,
+        /// First byte, from the start of the erase block.
+        offset: u32,
+        /// What the system says.
+        message: String,
+    },
+}
+
+/// Why flash is read, written or erased. It changes nothing; logs show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// An erase counter header.
+    EcHeader,
+    /// A volume identifier header.
+    VidHeader,
+    /// A copy of the volume table.
+    VolumeTable,
+    /// A fastmap.
+    Fastmap,
+    /// Which of two versions of a logical block is good, or whether a block with a bad header is empty.
+    Check,
+    /// A move by the wear-levelling worker.
+    Move,
+    /// Rescue of data after a failed write.
+    Recover,
+    /// A block under torture, or its erasure.
+    Erase,
+    /// A logical block, for whoever uses the volume.
+    Leb {
+        /// Volume identifier.
+        volume: u32,
+        /// Logical block.
+        lnum: u32,
+        /// Whatever the user of the volume says; 0 if nothing.
+        tag: u16,
+    },
+}
+
+/// Raw flash. Offsets count from the start of the erase block.
+pub trait Mtd {
+    /// Sizes.
+    fn geometry(&self) -> &Geometry;
+
+    /// Reads `out.len()` bytes; `out` is filled whatever the outcome.
+    fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError>;
+
+    /// Programs `data`, whole sub-pages that are erased.
+    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError>;
+
+    /// Erases a block.
+    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError>;
+
+    /// Whether the block is marked bad.
+    fn is_bad(&mut self, peb: u32) -> bool;
+
+    /// Marks a block bad, for ever.
+    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError>;
+}
+
+impl<M: Mtd + ?Sized> Mtd for &mut M {
+    fn geometry(&self) -> &Geometry {
+        (**self).geometry()
+    }
+
+    fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError> {
+        (**self).read(peb, offset, out, why)
+    }
+
+    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
+        (**self).write(peb, offset, data, why)
+    }
+
+    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError> {
+        (**self).erase(peb, why)
+    }
+
+    fn is_bad(&mut self, peb: u32) -> bool {
+        (**self).is_bad(peb)
+    }
+
+    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
+        (**self).mark_bad(peb)
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Raw NAND: what its operations take, what goes wrong in it, and a simulated device that keeps data. It knows nothing of
+//! UBI.
+
+mod presets;
+mod timing;
+
+pub use presets::{PRESETS, Preset, preset};
+pub use timing::Timing;
