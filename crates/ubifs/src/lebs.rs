@@ -46,6 +46,27 @@ pub enum ReadKind {
 }
 
 impl ReadKind {
+    /// All kinds; the place in this list is the kind's number.
+    pub const ALL: [ReadKind; 17] = [
+        ReadKind::Superblock,
+        ReadKind::Index,
+        ReadKind::Inode,
+        ReadKind::Data,
+        ReadKind::Dentry,
+        ReadKind::Xattr,
+        ReadKind::Scan,
+        ReadKind::Master,
+        ReadKind::RecoverHead,
+        ReadKind::RecoverLeb,
+        ReadKind::RecoverSize,
+        ReadKind::BudProbe,
+        ReadKind::LptInit,
+        ReadKind::LptInner,
+        ReadKind::LptLeaf,
+        ReadKind::Bulk,
+        ReadKind::Check,
+    ];
+
     /// The name in a trace.
     pub fn name(self) -> &'static str {
         match self {

@@ -18,6 +18,7 @@ mod node;
 mod scan;
 mod superblock;
 mod tnc;
+mod ubi;
 mod volume;
 
 pub use compress::{BLOCK_BYTES, Compression, Expander};
@@ -31,4 +32,5 @@ pub use master::Master;
 pub use node::{Entry, FileType, Header, Inode, NodeError, NodeType, Time, check as check_node, crc32};
 pub use scan::{Recovered, ScanError, Scanned, ScannedLeb, Tail, recover as recover_leb, scan as scan_leb};
 pub use superblock::Superblock;
+pub use ubi::UbiVolume;
 pub use volume::{MountMode, MountReport, ROOT_INO, Ubifs};
