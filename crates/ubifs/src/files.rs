@@ -32,7 +32,7 @@ impl<L: Lebs> Ubifs<L> {
         entries.into_iter().map(|e| Ok((e.name, self.inode(e.target as u32)?.data))).collect()
     }
 
-    fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {
+    pub(crate) fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         let (mut key, mut name): (Key, Option<Box<[u8]>>) = (first, None);
         while let Some(spot) = self.tnc.next_entry(&mut self.flash, key, name.as_deref())? {

@@ -47,6 +47,8 @@ pub struct Ubifs<L> {
     pub(crate) log: Log,
     /// Sizes that recovery corrected.
     pub(crate) sizes: BTreeMap<u32, u64>,
+    /// The root directory, as the mount found it.
+    pub(crate) root: Inode,
     report: MountReport,
 }
 
@@ -113,13 +115,12 @@ impl<L: Lebs> Ubifs<L> {
                 Ok(())
             })?;
         }
-        let mut volume = Ubifs { flash, tnc, master, log, sizes, report };
         // The root directory is looked up at the end of every mount.
-        let root = volume.inode(ROOT_INO)?;
+        let root = inode(&mut flash, &mut tnc, &sizes, ROOT_INO)?;
         if root.file_type() != Some(crate::FileType::Directory) {
             return Err(UbifsError::path(b"/", "its inode is not a directory"));
         }
-        Ok(volume)
+        Ok(Ubifs { flash, tnc, master, log, sizes, root, report })
     }
 
     /// What the superblock says.
@@ -154,19 +155,23 @@ impl<L: Lebs> Ubifs<L> {
 
     /// Reads an inode.
     pub fn inode(&mut self, ino: u32) -> Result<Inode> {
-        let found = self.tnc.lookup(&mut self.flash, Key::inode(ino))?;
-        if !found.exact {
-            return Err(UbifsError::path(format!("inode {ino}").as_bytes(), "no such inode"));
-        }
-        self.tnc.read_leaf(&mut self.flash, found.spot)?;
-        let at = self.tnc.branch(found.spot).at;
-        let mut inode = Inode::parse(self.flash.node())
-            .map_err(|e| self.flash.damage(DamageKind::BadInode, at.lnum, at.offset, e))?;
-        if let Some(&size) = self.sizes.get(&ino) {
-            inode.size = inode.size.max(size);
-        }
-        Ok(inode)
+        inode(&mut self.flash, &mut self.tnc, &self.sizes, ino)
     }
+}
+
+fn inode<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64>, ino: u32) -> Result<Inode> {
+    let found = tnc.lookup(flash, Key::inode(ino))?;
+    if !found.exact {
+        return Err(UbifsError::path(format!("inode {ino}").as_bytes(), "no such inode"));
+    }
+    tnc.read_leaf(flash, found.spot)?;
+    let at = tnc.branch(found.spot).at;
+    let parsed = Inode::parse(flash.node());
+    let mut inode = parsed.map_err(|e| flash.damage(DamageKind::BadInode, at.lnum, at.offset, e))?;
+    if let Some(&size) = sizes.get(&ino) {
+        inode.size = inode.size.max(size);
+    }
+    Ok(inode)
 }
 
 /// Looks whether index and properties tree can be continued where the master says (`ubifs_recover_inl_heads`). If there
