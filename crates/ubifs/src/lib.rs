@@ -5,6 +5,7 @@
 //! erase blocks ([`Lebs`]) and never writes. Every read is made with the position, length and order of Linux's own
 //! (`fs/ubifs`), so that what is read while a volume is mounted, listed or read is the stream that UBI would see.
 
+mod check;
 mod compress;
 mod error;
 mod files;
@@ -22,6 +23,7 @@ mod tnc;
 mod ubi;
 mod volume;
 
+pub use check::{CheckCounts, CheckReport, check};
 pub use compress::{BLOCK_BYTES, Compression, Expander};
 pub use error::{Damage, DamageKind, Place, Result, UbifsError};
 pub use flash::NodeRef;

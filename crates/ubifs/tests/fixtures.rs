@@ -21,3 +21,12 @@ fn trees_attributes_and_bytes_are_the_kernels() {
         }
     }
 }
+
+#[test]
+fn nothing_is_wrong_with_them() {
+    for (dump, name) in DUMPS {
+        let report = readpath_ubifs::check(common::dump_volume(dump), 100).expect("a volume that is supported");
+        assert!(report.is_clean(), "{name}: {:#?}", report.findings);
+        assert!(report.counts.inodes > 600 && report.counts.data_nodes > 600, "{:?}", report.counts);
+    }
+}

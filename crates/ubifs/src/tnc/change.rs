@@ -103,12 +103,6 @@ impl Tnc {
         Ok(())
     }
 
-    /// Removes what has the key (`ubifs_tnc_remove`).
-    pub fn remove<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<()> {
-        let found = self.lookup_to_change(flash, key)?;
-        if found.exact { self.delete(flash, found.spot) } else { Ok(()) }
-    }
-
     /// Removes an entry (`ubifs_tnc_remove_nm`).
     pub fn remove_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;

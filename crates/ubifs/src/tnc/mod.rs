@@ -6,6 +6,9 @@
 
 mod change;
 mod names;
+mod walk;
+
+pub(crate) use walk::Visit;
 
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
@@ -66,6 +69,8 @@ pub(crate) struct Tnc {
     root: Branch,
     znodes: Vec<Znode>,
     unused: Vec<u32>,
+    /// Index nodes read so far.
+    loaded: usize,
     /// Most index nodes that fit on flash; more than that are the same ones again and again.
     most: usize,
     /// A journal is being replayed: names may lead to nodes that are gone.
@@ -79,7 +84,7 @@ impl Tnc {
         let mapped = (sb.main_first()..sb.leb_count).filter(|&lnum| flash.lebs.is_mapped(lnum)).count();
         let most = mapped * (sb.leb_bytes / (INDEX_BYTES + BRANCH_BYTES)) as usize;
         let root = Branch::to(Key { ino: 0, rest: 0 }, root);
-        Tnc { root, znodes: Vec::new(), unused: Vec::new(), most, replaying: false }
+        Tnc { root, znodes: Vec::new(), unused: Vec::new(), loaded: 0, most, replaying: false }
     }
 
     /// The branch at a spot.
@@ -115,12 +120,14 @@ impl Tnc {
 
     /// Child `slot` of a node, read if need be.
     fn load_child<L: Lebs>(&mut self, flash: &mut Flash<L>, parent: u32, slot: usize) -> Result<u32> {
-        let p = &self.znodes[parent as usize];
-        let branch = &p.branches[slot];
+        let branch = &self.znodes[parent as usize].branches[slot];
         if branch.child != NONE {
             return Ok(branch.child);
         }
-        if self.znodes.len() >= self.most {
+        self.loaded += 1;
+        let p = &self.znodes[parent as usize];
+        let branch = &p.branches[slot];
+        if self.loaded > self.most {
             let NodeRef { lnum, offset, .. } = branch.at;
             let detail = format!("more than {} index nodes, which is all that fit: some are used twice", self.most);
             return Err(flash.damage(DamageKind::BadIndex, lnum, offset, detail));
