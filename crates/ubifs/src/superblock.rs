@@ -38,8 +38,10 @@ pub struct Superblock {
     pub min_io_bytes: u32,
     /// Bytes of a logical erase block.
     pub leb_bytes: u32,
-    /// Blocks in use.
+    /// Blocks in use: a mount lets a smaller volume grow, as far as there are blocks.
     pub leb_count: u32,
+    /// Blocks in use as on flash.
+    pub written_leb_count: u32,
     /// Blocks that the volume may grow to.
     pub max_leb_count: u32,
     /// Most bytes of journal.
@@ -100,7 +102,7 @@ impl Superblock {
         if flags & !KNOWN_FLAGS & !1 != 0 {
             return Err(Refusal::Unsupported(format!("superblock flags {flags:#x}, known are {KNOWN_FLAGS:#x}")));
         }
-        let sb = Superblock {
+        let mut sb = Superblock {
             hash,
             big_lpt: flags & FLAG_BIG_LPT != 0,
             space_fixup: flags & FLAG_SPACE_FIXUP != 0,
@@ -108,6 +110,7 @@ impl Superblock {
             min_io_bytes: le32(bytes, 32),
             leb_bytes: le32(bytes, 36),
             leb_count: le32(bytes, 40),
+            written_leb_count: le32(bytes, 40),
             max_leb_count: le32(bytes, 44),
             max_bud_bytes: le64(bytes, 48),
             log_lebs: le32(bytes, 56),
@@ -122,6 +125,7 @@ impl Superblock {
             uuid: bytes[108..124].try_into().unwrap_or_default(),
         };
         sb.validate(leb_bytes, leb_count, min_io).map_err(bad)?;
+        sb.leb_count = sb.max_leb_count.min(leb_count);
         Ok(sb)
     }
 
@@ -157,9 +161,9 @@ impl Superblock {
         want((3..=8).contains(&self.journal_heads), &|| {
             format!("{} journal heads, expected 3 to 8", self.journal_heads)
         })?;
-        let main = u64::from(self.leb_count) - fixed;
-        want(!self.big_lpt || (4..=main).contains(&u64::from(self.lsave_count)), &|| {
-            format!("a list of {} blocks worth knowing, expected 4 to {main}", self.lsave_count)
+        let main = u64::from(self.max_leb_count) - fixed;
+        want(!self.big_lpt || (1..=main).contains(&u64::from(self.lsave_count)), &|| {
+            format!("a list of {} blocks worth knowing, expected 1 to {main}", self.lsave_count)
         })
     }
 
