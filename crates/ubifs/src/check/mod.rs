@@ -141,7 +141,13 @@ fn check_master_copies<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master:
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let mut copies = Vec::new();
     for lnum in [MASTER_LEB, MASTER_LEB + 1] {
-        let bytes = flash.read_rest(lnum, 0, ReadKind::Check)?;
+        let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                check.error(e)?;
+                continue;
+            }
+        };
         match crate::scan::scan(&bytes, 0, min_io, fanout) {
             Ok(leb) => copies.push((lnum, leb.nodes.last().map(|n| n.offset), bytes)),
             Err(e) => {

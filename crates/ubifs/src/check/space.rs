@@ -54,7 +54,13 @@ pub(super) fn check<L: Lebs>(
         if said == 0 || in_journal || master.is_dirty() || !flash.lebs.is_mapped(lnum) {
             continue;
         }
-        let bytes = flash.read_rest(lnum, 0, ReadKind::Check)?;
+        let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                check.error(e)?;
+                continue;
+            }
+        };
         match scan(&bytes, 0, flash.sb.min_io_bytes, flash.sb.fanout) {
             Ok(leb) if leb.end > whole - p.free => {
                 let at = NodeRef { lnum, offset: whole - p.free, len: 0 };
