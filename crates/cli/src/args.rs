@@ -2,11 +2,13 @@
 //! The command line, as data: what can be typed and what `--help` says of it.
 
 mod compare;
+mod ubi;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub use compare::Compare;
+pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 /// UFS Host Performance Booster in virtual time: device, host driver and experiments.
 #[derive(Parser, Debug)]
@@ -40,6 +42,9 @@ pub enum Command {
     /// List, show, check and fit device presets
     #[command(subcommand)]
     Device(DeviceCommand),
+    /// Raw NAND and UBI: replay recorded reads through read caches
+    #[command(subcommand)]
+    Ubi(UbiCommand),
     /// Make an HTML report from a result document
     Report(Report),
     /// Measure how fast the simulator itself is

@@ -16,6 +16,7 @@ mod replay;
 mod runs;
 mod simulate;
 mod trace;
+mod ubi;
 mod variants;
 
 use args::{Cli, Command};
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Power(args) => power::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
+        Command::Ubi(command) => ubi::main(&command),
         Command::Report(args) => simulate::report(&args),
         Command::Bench(args) => bench::main(&args),
     };

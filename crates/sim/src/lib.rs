@@ -17,6 +17,7 @@ mod request;
 mod run;
 mod tap;
 pub mod trace_info;
+pub mod ubi;
 
 pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
 pub use fio_json::fio_json;

@@ -5,12 +5,17 @@
 //! the UFS device.
 
 pub mod attach;
+pub mod cache;
+pub mod cost;
 pub mod device;
 pub mod guess;
 pub mod headers;
 pub mod layout;
 pub mod mtd;
 pub mod nand;
+pub mod preset;
+pub mod stream;
+pub mod variant;
 pub mod vtbl;
 
 mod crc;

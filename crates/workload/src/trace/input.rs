@@ -58,6 +58,34 @@ pub(super) enum Stop {
     Io(String),
 }
 
+/// What is in `source` after decompression, which is recognised by the first bytes; memory is bounded. Anything that is
+/// not recognised comes as it is.
+///
+/// # Errors
+/// As reading has them.
+pub fn decompress(source: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, Compression)> {
+    let mut source = source;
+    let mut head = Vec::with_capacity(8);
+    source.by_ref().take(6).read_to_end(&mut head)?;
+    let compression = Compression::of(&head);
+    let whole = Cursor::new(head).chain(source);
+    let source: Box<dyn Read + Send> = match compression {
+        Compression::Plain => Box::new(whole),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole))),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, whole))?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            Box::new(decoder)
+        }
+        Compression::Xz => {
+            let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)?;
+            let whole = BufReader::with_capacity(BUFFER, whole);
+            Box::new(liblzma::bufread::XzDecoder::new_stream(whole, stream))
+        }
+    };
+    Ok((source, compression))
+}
+
 /// A window over the decompressed bytes.
 pub(super) struct Input {
     source: Box<dyn Read + Send>,
@@ -89,27 +117,7 @@ pub(super) enum Line {
 impl Input {
     /// Opens the source. Lines longer than `max_line` bytes are not kept; more than `limit` bytes are not delivered.
     pub(super) fn new(source: Box<dyn Read + Send>, max_line: usize, limit: u64) -> io::Result<Input> {
-        let mut source = source;
-        let mut head = Vec::with_capacity(8);
-        source.by_ref().take(6).read_to_end(&mut head)?;
-        let compression = Compression::of(&head);
-        let whole = Cursor::new(head).chain(source);
-        let source: Box<dyn Read + Send> = match compression {
-            Compression::Plain => Box::new(whole),
-            Compression::Gzip => {
-                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole)))
-            }
-            Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, whole))?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                Box::new(decoder)
-            }
-            Compression::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)?;
-                let whole = BufReader::with_capacity(BUFFER, whole);
-                Box::new(liblzma::bufread::XzDecoder::new_stream(whole, stream))
-            }
-        };
+        let (source, compression) = decompress(source)?;
         let size = BUFFER.max(max_line.saturating_mul(2)).max(1 << 17);
         let buffer = vec![0; size];
         Ok(Input {

@@ -35,7 +35,7 @@ use crate::IoKind;
 pub use error::{Place, Reason, Skips, TraceError};
 pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
-pub use input::Compression;
+pub use input::{Compression, decompress};
 pub use messages::Summary;
 pub use number::TimeUnit;
 pub use reader::Reader;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be typed behind `readpath ubi`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Commands about raw NAND and UBI.
+#[derive(Subcommand, Debug)]
+pub enum UbiCommand {
+    /// Replay recorded read streams of UBI through read caches
+    Replay(UbiReplay),
+}
+
+/// How read streams are read, and what reads cost.
+#[derive(Args, Debug)]
+pub struct StreamInput {
+    /// Bytes of a NAND page: a power of two, also with K
+    #[arg(long, value_name = "BYTES", default_value = "16384")]
+    pub page_size: String,
+    /// Bytes of an erase block; reads beyond it are then errors
+    #[arg(long, value_name = "BYTES")]
+    pub peb_size: Option<String>,
+    /// Leave out lines that cannot be read, and count them, instead of refusing the stream
+    #[arg(long)]
+    pub lenient: bool,
+    /// What reads cost: a preset, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "mlc-16k")]
+    pub cost: String,
+}
+
+/// Arguments of `ubi replay`.
+#[derive(Args, Debug)]
+#[command(after_help = crate::ubi::caches())]
+pub struct UbiReplay {
+    /// The streams; each is a case of its own
+    #[arg(required = true, value_name = "TRACE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub input: StreamInput,
+    /// Caches to compare, with commas between them, or repeated [default: none,nand-page,one-line,peb-hash,lru,opt]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub cache: Vec<String>,
+    /// Lines of the caches, with commas between several
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "61")]
+    pub lines: Vec<u32>,
+    /// Changes of the memory budget: lines `read,bytes`
+    #[arg(long, value_name = "FILE")]
+    pub pressure: Option<PathBuf>,
+    /// Print the result document as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Folder for result.json and report.html
+    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi replay`: recorded read streams through the caches that were asked for.
+
+use super::streams;
+use crate::args::UbiReplay;
+use crate::cases::names;
+use crate::files::read_text;
+use crate::output::{self, Folder};
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
+use readpath_results::Document;
+use readpath_sim::ubi::{CacheCase, CacheTexts, document};
+use readpath_ubi::stream::{Pressure, parse_pressure};
+use readpath_ubi::variant::{Kind, Variant};
+use serde_json::json;
+use std::io::Write;
+
+/// Caches that are compared unless others are named.
+const DEFAULT: [&str; 6] = ["none", "nand-page", "one-line", "peb-hash", "lru", "opt"];
+
+/// Columns of the table.
+const COLUMNS: [(&str, &str); 8] = [
+    ("hits", "hits"),
+    ("misses", "misses"),
+    ("no_query", "no query"),
+    ("hit_ratio", "hit ratio"),
+    ("page_reads", "page reads"),
+    ("whole_page_reads", "of them whole"),
+    ("seconds", "seconds"),
+    ("metadata_memory", "metadata"),
+];
+
+/// What `--help` says below the options.
+pub fn caches() -> String {
+    let mut text = "Caches:\n".to_owned();
+    for (_, name, what) in Kind::ALL {
+        text.push_str(&format!("  {name:<12} {what}\n"));
+    }
+    text.push_str(
+        "\nNAME+split: reads that cross pages are split, and each page looked up\n\
+         lru+second: a page gets a line on its second touch only; also lru+second+split",
+    );
+    text
+}
+
+/// `readpath ubi replay`.
+pub fn main(args: &UbiReplay) -> Result<()> {
+    let input = streams::input(&args.input)?;
+    let variants = variants(args)?;
+    let pressure = match &args.pressure {
+        None => Pressure::default(),
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = read_text(path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?;
+            parse_pressure(&name, &text).map_err(usage)?
+        }
+    };
+    let names = names(&args.files)?;
+    let folder = args.out.as_deref().map(Folder::create).transpose()?;
+    let cases: Vec<CacheCase> =
+        args.files.iter().zip(&names).map(|(path, name)| streams::load(path, name, &input)).collect::<Result<_>>()?;
+    let texts = CacheTexts {
+        title: format!("Read caches of UBI on {}", names.join(", ")),
+        settings: json!({
+            "files": args.files.iter().map(|p| p.display().to_string()).collect::<Vec<_>>(),
+            "page_bytes": input.geometry.page_bytes,
+            "peb_bytes": input.geometry.peb_bytes,
+            "lenient": input.lenient,
+            "cost": input.cost.name,
+            "pressure": pressure.steps.iter().map(|s| [s.read, s.bytes]).collect::<Vec<_>>(),
+        }),
+    };
+    let costs = input.cost.model(input.geometry.page_bytes);
+    let mut doc = document(&texts, &cases, &variants, &costs, &pressure)?;
+    if input.cost.page_bytes != costs.page_bytes {
+        doc.notes.push(format!(
+            "The figures of the cost preset '{}' are for pages of {} bytes; for {} bytes they were scaled by the number of \
+             ECC steps, which nobody has measured.",
+            input.cost.name, input.cost.page_bytes, costs.page_bytes
+        ));
+    }
+    doc.process = output::process();
+    doc.validate()?;
+    if let Some(folder) = folder {
+        folder.write(&doc)?;
+    }
+    let text = if args.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
+    output::emit(&text, None)
+}
+
+fn table(args: &UbiReplay, doc: &Document) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    writeln!(out, "{}\n", doc.title)?;
+    output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
+    for note in &doc.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    output::print_end(doc, args.out.as_deref(), &mut out)?;
+    Ok(out)
+}
+
+/// Each cache with each number of lines, in the order in which they were named.
+fn variants(args: &UbiReplay) -> Result<Vec<Variant>> {
+    let default: Vec<String> = DEFAULT.iter().map(|s| (*s).to_owned()).collect();
+    let mut list: Vec<Variant> = Vec::new();
+    for name in if args.cache.is_empty() { &default } else { &args.cache } {
+        for &lines in &args.lines {
+            let variant = Variant::parse(name, lines).map_err(|e| usage(anyhow!("--cache {name}: {e}")))?;
+            let again = list.contains(&variant);
+            // A cache without a choice of lines comes once, however many numbers of lines there are.
+            if again && variant.kind.has_lines() {
+                return Err(usage(anyhow!("--cache {name} with {lines} lines: is asked for twice")));
+            }
+            if !again {
+                list.push(variant);
+            }
+        }
+    }
+    Ok(list)
+}

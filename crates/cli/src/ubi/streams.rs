@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Read streams and cost presets from files, for all commands that replay.
+
+use crate::args::StreamInput;
+use crate::files::read_text;
+use crate::usage;
+use crate::variants::size;
+use anyhow::{Context, Result, anyhow};
+use readpath_sim::ubi::CacheCase;
+use readpath_ubi::preset::{BUILTIN, CostPreset};
+use readpath_ubi::stream::{self, Geometry, Limits};
+use readpath_workload::trace::decompress;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+/// What the options say.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Sizes that streams must fit.
+    pub geometry: Geometry,
+    /// Whether lines with a fault are left out.
+    pub lenient: bool,
+    /// What reads cost.
+    pub cost: CostPreset,
+}
+
+/// Reads the options and the cost preset.
+pub fn input(args: &StreamInput) -> Result<Input> {
+    let bytes = |option: &str, text: &str| {
+        let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
+        u32::try_from(bytes).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
+    };
+    let page_bytes = bytes("--page-size", &args.page_size)?;
+    let peb_bytes = args.peb_size.as_deref().map(|text| bytes("--peb-size", text)).transpose()?;
+    let geometry = Geometry::new(page_bytes, None).map_err(|e| usage(anyhow!("--page-size: {e}")))?;
+    let geometry = match peb_bytes {
+        None => geometry,
+        some => Geometry::new(page_bytes, some).map_err(|e| usage(anyhow!("--peb-size: {e}")))?,
+    };
+    Ok(Input { geometry, lenient: args.lenient, cost: cost(&args.cost)? })
+}
+
+fn cost(name: &str) -> Result<CostPreset> {
+    if let Some(preset) = CostPreset::builtin(name) {
+        return Ok(preset);
+    }
+    if !name.contains('/') && !name.ends_with(".toml") {
+        let names: Vec<&str> = BUILTIN.iter().map(|(name, ..)| *name).collect();
+        let own = "a file of your own is given as a path that ends in .toml";
+        return Err(usage(anyhow!("--cost: there is no preset '{name}' (built in: {}; {own})", names.join(", "))));
+    }
+    let text = read_text(Path::new(name)).with_context(|| format!("{name}: cannot be read")).map_err(usage)?;
+    CostPreset::parse(&text, name).map_err(usage)
+}
+
+/// Reads the stream at `path`, called `name` in tables.
+pub fn load(path: &Path, name: &str, input: &Input) -> Result<CacheCase> {
+    let file_name = path.display().to_string();
+    let unreadable = |e: io::Error| usage(anyhow!("{file_name}: cannot be read: {e}"));
+    let file = File::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        return Err(usage(anyhow!("{file_name}: is a folder, not a stream")));
+    }
+    let (source, compression) = decompress(Box::new(file)).map_err(unreadable)?;
+    let mut reader = BufReader::with_capacity(1 << 16, source);
+    let stream = stream::load(&file_name, &mut reader, input.geometry, input.lenient, Limits::default());
+    let stream = stream.map_err(usage)?;
+    let s = &stream.summary;
+    if s.reads == 0 {
+        let message = "no line is a read through ubi_eba_read_leb (r), so no cache would be asked";
+        return Err(usage(anyhow!("{file_name}: {message}")));
+    }
+    let mut notes = vec![format!(
+        "{file_name}: {}, {} reads, {} other reads, {} writes, {} erases",
+        compression.name(),
+        s.reads,
+        s.other_reads,
+        s.writes,
+        s.erases
+    )];
+    if let Some((line, what)) = &s.skips.first {
+        notes.push(format!("{file_name}: {} lines were SKIPPED; the first is line {line}: {what}", s.skips.count));
+    }
+    if s.unterminated {
+        notes.push(format!("{file_name}: the last line has no end; the recording may be cut off"));
+    }
+    Ok(CacheCase { name: name.to_owned(), stream, notes })
+}

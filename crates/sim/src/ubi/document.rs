@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
+
+use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_ubi::cost::CostModel;
+use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream, run};
+use readpath_ubi::variant::Variant;
+use serde_json::{Value, json};
+
+/// A stream and what is known of it.
+#[derive(Clone, Debug)]
+pub struct CacheCase {
+    /// Name in tables.
+    pub name: String,
+    /// The stream.
+    pub stream: Stream,
+    /// What a reader must know of it.
+    pub notes: Vec<String>,
+}
+
+/// What a document says that replays do not know.
+#[derive(Clone, Debug)]
+pub struct CacheTexts {
+    /// Heading.
+    pub title: String,
+    /// How streams were read, and what they cost, in whatever shape.
+    pub settings: Value,
+}
+
+/// Replays each case through each of `variants` and puts what they count into a document, without what depends on the
+/// machine. Variants that differ in their number of lines only become charts over it.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn document(
+    texts: &CacheTexts,
+    cases: &[CacheCase],
+    variants: &[Variant],
+    costs: &CostModel,
+    pressure: &Pressure,
+) -> Result<Document, Error> {
+    let mut doc = Document::new("ubi_replay", &texts.title);
+    doc.description = format!(
+        "Recorded reads of UBI through caches of pages of {} bytes. Counts are exact; seconds are those that the cost model \
+         gives to reads through ubi_eba_read_leb, one at a time. Above a hit ratio of {:.1} %, page reads with a cache cost \
+         less than part reads of one ECC step without.",
+        costs.page_bytes,
+        100.0 * costs.break_even_hit_ratio()
+    );
+    doc.configuration = json!({ "streams": texts.settings, "variants": variants.iter().map(echo).collect::<Vec<_>>() });
+    let swept = variants.iter().any(|a| variants.iter().any(|b| a.name() == b.name() && a.lines != b.lines));
+    for (i, case) in cases.iter().enumerate() {
+        let mut outcomes = Vec::new();
+        for variant in variants {
+            let setup = Setup { variant: *variant, costs: *costs, pressure };
+            let outcome = run(&case.stream.records, &setup);
+            doc.simulated_ios += outcome.counters.reads();
+            rows(&mut doc, &case.name, variant, costs, &outcome)?;
+            outcomes.push((*variant, outcome));
+        }
+        bars(&mut doc, i, &case.name, &outcomes)?;
+        if swept {
+            sweep(&mut doc, i, &case.name, &outcomes)?;
+        }
+        doc.notes.extend(case.notes.iter().cloned());
+    }
+    Ok(doc)
+}
+
+/// Name of a variant in tables.
+fn label(variant: &Variant) -> String {
+    match variant.lines {
+        _ if !variant.kind.has_lines() => variant.name(),
+        1 => format!("{}, 1 line", variant.name()),
+        n => format!("{}, {n} lines", variant.name()),
+    }
+}
+
+fn echo(variant: &Variant) -> Value {
+    json!({ "variant": label(variant), "cache": variant.name(), "lines": variant.lines })
+}
+
+fn rows(doc: &mut Document, case: &str, variant: &Variant, costs: &CostModel, outcome: &Outcome) -> Result<(), Error> {
+    let name = label(variant);
+    let mut add =
+        |metric: &str, unit: &str, value: f64| doc.row(case, &name, metric, unit, value, Origin::Predicted).map(drop);
+    let (c, t) = (&outcome.counters, &outcome.totals);
+    add("hits", "", c.hits as f64)?;
+    add("misses", "", c.misses as f64)?;
+    add("no_query", "", c.no_query as f64)?;
+    if let Some(ratio) = c.hit_ratio() {
+        add("hit_ratio", "%", 100.0 * ratio)?;
+    }
+    add("page_reads", "", (t.page_reads + t.part_reads) as f64)?;
+    add("whole_page_reads", "", t.page_reads as f64)?;
+    add("part_reads", "", t.part_reads as f64)?;
+    add("seconds", "s", t.cost.seconds())?;
+    add("wait_seconds", "s", t.cost.wait_ns as f64 / 1e9)?;
+    add("cpu_seconds", "s", t.cost.cpu_ns as f64 / 1e9)?;
+    add("data_moved", "bytes", (t.steps * u64::from(costs.step_bytes)) as f64)?;
+    add("fills", "", c.fills as f64)?;
+    add("bypasses", "", c.bypasses as f64)?;
+    add("dropped_by_write", "", c.dropped_by_write as f64)?;
+    add("dropped_by_erase", "", c.dropped_by_erase as f64)?;
+    add("lines_memory", "bytes", outcome.resident_most as f64 * f64::from(costs.page_bytes))?;
+    add("metadata_memory", "bytes", outcome.metadata_bytes as f64)?;
+    if outcome.other.page_reads + outcome.other.part_reads > 0 {
+        add("other_page_reads", "", (outcome.other.page_reads + outcome.other.part_reads) as f64)?;
+        add("other_seconds", "s", outcome.other.cost.seconds())?;
+    }
+    Ok(())
+}
+
+fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
+    let mut time = Chart::new(format!("seconds_{}", index + 1), format!("Time of reads, {case}"), ChartKind::Bars)
+        .axes("cache", "s")
+        .caption("Waiting for the chip and CPU of reads through ubi_eba_read_leb, by the cost model.");
+    let part = |of: fn(&Outcome) -> u64| {
+        outcomes.iter().map(move |(variant, o)| (label(variant), of(o) as f64 / 1e9)).collect::<Vec<_>>()
+    };
+    time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
+    time.series("waiting", SeriesStyle::Plain, part(|o| o.totals.cost.wait_ns))?;
+    doc.charts.push(time);
+    Ok(())
+}
+
+fn sweep(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
+    let mut hits =
+        Chart::new(format!("hits_by_lines_{}", index + 1), format!("Hits by size, {case}"), ChartKind::Lines)
+            .axes("lines", "% of reads that the cache was asked for")
+            .x_log();
+    let mut time =
+        Chart::new(format!("seconds_by_lines_{}", index + 1), format!("Time by size, {case}"), ChartKind::Lines)
+            .axes("lines", "s")
+            .x_log()
+            .caption("Caches without a choice of size are drawn as level lines.");
+    let most = outcomes.iter().map(|(v, _)| v.lines).max().unwrap_or(1).max(1);
+    let mut names: Vec<String> = Vec::new();
+    for (variant, outcome) in outcomes {
+        let name = variant.name();
+        if names.contains(&name) {
+            continue;
+        }
+        if variant.kind.has_lines() {
+            let same = || outcomes.iter().filter(|(v, _)| v.name() == name);
+            let ratio = |o: &Outcome| 100.0 * o.counters.hit_ratio().unwrap_or(0.0);
+            hits.series(&name, SeriesStyle::Plain, same().map(|(v, o)| (f64::from(v.lines), ratio(o))))?;
+            let seconds = same().map(|(v, o)| (f64::from(v.lines), o.totals.cost.seconds()));
+            time.series(&name, SeriesStyle::Plain, seconds)?;
+        } else {
+            let seconds = outcome.totals.cost.seconds();
+            time.series(&name, SeriesStyle::Plain, [(1.0, seconds), (f64::from(most), seconds)])?;
+        }
+        names.push(name);
+    }
+    doc.charts.push(hits);
+    doc.charts.push(time);
+    Ok(())
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The read cache at `ubi_eba_read_leb`: pages of raw NAND in host memory, found by erase block and page.
+//!
+//! ```text
+//!  read(peb, offset, bytes) ─▶ ReadCache ─▶ Policy::touch ─▶ Hit    copy out of the line
+//!                              (reader.rs)                ─▶ Fill   read the page into the line, then copy
+//!                                   │                     ─▶ Bypass read just these bytes
+//!                                   └─▶ Media: whoever reads the flash and holds the caller's buffer
+//! ```
+//!
+//! A [`Policy`] decides which pages have a line; it never sees data. A [`Store`] holds the lines' bytes: [`NoData`] for
+//! replay, [`Lines`] for real reads. A [`ReadCache`] joins the two and keeps the rules of a read: what may be served, what
+//! is split, and what happens when a fill fails. The key (erase block, page) outlives moves of wear levelling: what a page
+//! holds stays true until its erase block is erased.
+//!
+//! Every decision rests on what UBI has in memory at that layer: place and length of the read, what it cost, and the past.
+//! What a policy keeps for that is counted by [`Policy::metadata_bytes`].
+
+mod adaptive;
+mod arc;
+mod clock;
+mod counters;
+mod direct;
+mod frames;
+mod ghosts;
+mod index;
+mod lru;
+mod nand_page;
+mod opt;
+mod reader;
+mod second_touch;
+mod set_assoc;
+mod store;
+mod two_q;
+
+pub use adaptive::Adaptive;
+pub use arc::Arc;
+pub use clock::Clock;
+pub use counters::Counters;
+pub use direct::Direct;
+pub use lru::Lru;
+pub use nand_page::NandPage;
+pub use opt::{Future, Opt};
+pub use reader::{BULK_PAGES, Media, ReadCache, Rules};
+pub use second_touch::SecondTouch;
+pub use set_assoc::SetAssoc;
+pub use store::{Lines, NoData, Store};
+pub use two_q::TwoQ;
+
+/// A page of flash: erase block and number of the page in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Page(u64);
+
+impl Page {
+    /// Page `page` of erase block `peb`.
+    #[inline]
+    pub fn new(peb: u32, page: u32) -> Page {
+        Page(u64::from(peb) << 32 | u64::from(page))
+    }
+
+    /// The erase block.
+    #[inline]
+    pub fn peb(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Number of the page in it.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// One page of a read, as a policy sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touch {
+    /// The page.
+    pub page: Page,
+    /// First byte in it.
+    pub offset: u32,
+    /// Bytes wanted of it, at least 1.
+    pub bytes: u32,
+    /// What reading just these bytes from flash would cost, in ns.
+    pub part_ns: u32,
+}
+
+/// What a policy does about a touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The page is in this line.
+    Hit(u32),
+    /// The page has been given this line, which is to be filled; whatever page it held is gone.
+    Fill(u32),
+    /// The page is not in the cache and will not be.
+    Bypass,
+}
+
+/// Which pages have a line. Lines are numbered from 0; a policy never uses one at or beyond the number it was made with.
+pub trait Policy {
+    /// Decides about one page of a read.
+    fn touch(&mut self, touch: &Touch) -> Answer;
+
+    /// The line of the last [`Answer::Fill`] could not be filled: it holds nothing.
+    fn abandon(&mut self, line: u32);
+
+    /// Forgets `pages` pages from `first` on, all in one erase block; how many lines that emptied.
+    fn invalidate(&mut self, first: Page, pages: u32) -> u32;
+
+    /// Changes how many lines may be used, to at most the number it was made with; 0 works. Pages beyond go, and `freed`
+    /// is told every line whose memory nobody needs now.
+    fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32));
+
+    /// Lines that hold a page.
+    fn resident(&self) -> u32;
+
+    /// The line of a page; changes nothing.
+    fn line_of(&self, page: Page) -> Option<u32>;
+
+    /// Memory beside the lines' bytes.
+    fn metadata_bytes(&self) -> u64;
+}

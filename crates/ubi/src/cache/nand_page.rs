@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one-page cache of the NAND core (Linux, `nand_do_read_ops` in drivers/mtd/nand/raw/nand_base.c), used where the chip
+//! has no sub-page reads. It sees every read of the chip, headers as well, and keeps the last page that was read in part.
+
+use super::index::NONE;
+use super::{Counters, Media, Page, Store};
+
+/// The page and its counters.
+#[derive(Clone, Debug)]
+pub struct NandPage<S> {
+    page: u64,
+    store: S,
+    page_bytes: u32,
+    counters: Counters,
+}
+
+impl<S: Store> NandPage<S> {
+    /// An empty cache for pages of `page_bytes`, a power of two; `store` has line 0.
+    pub fn new(page_bytes: u32, store: S) -> Self {
+        NandPage { page: NONE, store, page_bytes, counters: Counters::default() }
+    }
+
+    /// Counts since the start; reads only those through `ubi_eba_read_leb`: a read in part of one page is a hit or a miss, any
+    /// other counts as `no_query` although pages of it may be served.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// A read of any kind; `eba` if it came through `ubi_eba_read_leb`. Each page of it is looked up; a whole page goes past
+    /// the cache.
+    ///
+    /// # Errors
+    /// As flash has them.
+    #[inline]
+    pub fn read<M: Media>(
+        &mut self,
+        media: &mut M,
+        peb: u32,
+        offset: u32,
+        bytes: u32,
+        eba: bool,
+    ) -> Result<(), M::Error> {
+        let (mut at, mut left, mut hit) = (offset, bytes, true);
+        while left > 0 {
+            let from = at & (self.page_bytes - 1);
+            let n = left.min(self.page_bytes - from);
+            let page = Page::new(peb, at / self.page_bytes);
+            if page.0 == self.page {
+                media.copy(self.store.line(0), from, at, n);
+                self.counters.copied_bytes += u64::from(n);
+            } else if n == self.page_bytes {
+                hit = false;
+                media.direct(peb, at, n)?;
+            } else {
+                hit = false;
+                self.page = NONE;
+                media.fill(page, self.store.line_mut(0))?;
+                self.page = page.0;
+                self.counters.fills += u64::from(eba);
+                media.copy(self.store.line(0), from, at, n);
+                self.counters.copied_bytes += u64::from(n);
+            }
+            left -= n;
+            at += n;
+        }
+        if eba {
+            let one_page = (offset & (self.page_bytes - 1)) + bytes <= self.page_bytes && bytes < self.page_bytes;
+            *match (one_page, hit) {
+                (true, true) => &mut self.counters.hits,
+                (true, false) => &mut self.counters.misses,
+                (false, _) => &mut self.counters.no_query,
+            } += 1;
+        }
+        Ok(())
+    }
+
+    /// Bytes were written. A write of part of a page passes through the buffer that the page is kept in, whichever it is.
+    pub fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+        let first = Page::new(peb, offset / self.page_bytes).0;
+        let pages = (offset % self.page_bytes + bytes).div_ceil(self.page_bytes);
+        let in_part = offset % self.page_bytes != 0 || bytes % self.page_bytes != 0;
+        if self.page != NONE && (in_part || (first..first + u64::from(pages)).contains(&self.page)) {
+            self.page = NONE;
+            self.counters.dropped_by_write += 1;
+        }
+    }
+
+    /// An erase block was erased.
+    pub fn erased(&mut self, peb: u32) {
+        if self.page != NONE && Page(self.page).peb() == peb {
+            self.page = NONE;
+            self.counters.dropped_by_erase += 1;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One read through the cache: which reads it is asked for, what is split, and what a failed fill leads to. Knows no policy
+//! from the inside, and no flash but through [`Media`].
+
+use super::{Answer, Counters, Page, Policy, Store, Touch};
+use crate::cost::CostModel;
+
+/// Which reads the cache serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rules {
+    /// Those of the RFC of 2016: only a read that is shorter than a page and lies within one. All others go to flash as
+    /// they are.
+    Patch,
+    /// Reads are split into pages, each looked up. A part that covers a page is served if the page is there, but neither
+    /// given a line nor counted as a use of it; nor are parts of a read of [`BULK_PAGES`] pages or more, which would
+    /// evict what is in use. Such a read counts as `no_query` unless lines have all of it.
+    Split,
+}
+
+/// Pages from which on a read is a scan.
+pub const BULK_PAGES: u32 = 4;
+
+/// Reads flash, and holds the buffer of whoever reads. Positions are in bytes of an erase block.
+pub trait Media {
+    /// Why flash could not be read.
+    type Error;
+
+    /// Reads a whole page into a line.
+    ///
+    /// # Errors
+    /// Anything that makes the page's content unusable; corrected bit flips do not.
+    fn fill(&mut self, page: Page, line: &mut [u8]) -> Result<(), Self::Error>;
+
+    /// Reads just these bytes into the caller's buffer. They may span pages.
+    ///
+    /// # Errors
+    /// As flash has them; the read ends with it.
+    fn direct(&mut self, peb: u32, offset: u32, bytes: u32) -> Result<(), Self::Error>;
+
+    /// Copies bytes from a line into the caller's buffer: `bytes` from `from` in `line`, which are those at `offset` in the
+    /// erase block.
+    fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32);
+}
+
+/// A policy, its lines and its counters.
+#[derive(Clone, Debug)]
+pub struct ReadCache<P, S> {
+    policy: P,
+    store: S,
+    rules: Rules,
+    costs: CostModel,
+    page_shift: u32,
+    counters: Counters,
+}
+
+impl<P: Policy, S: Store> ReadCache<P, S> {
+    /// A cache of pages as large as those of `costs`, a power of two.
+    pub fn new(policy: P, store: S, rules: Rules, costs: CostModel) -> Self {
+        debug_assert!(costs.page_bytes.is_power_of_two());
+        let page_shift = costs.page_bytes.trailing_zeros();
+        ReadCache { policy, store, rules, costs, page_shift, counters: Counters::default() }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The lines.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Counts since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// One read of `ubi_eba_read_leb`: `bytes` bytes, at least 1, from `offset` of erase block `peb`, not beyond its end.
+    ///
+    /// # Errors
+    /// The error of the flash for exactly these bytes. A page that cannot be filled is not an error: other bytes of it may
+    /// be at fault, so the wanted ones are read alone.
+    #[inline]
+    pub fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let mask = self.costs.page_bytes - 1;
+        let (first, last) = (offset >> self.page_shift, (offset + (bytes - 1)) >> self.page_shift);
+        if first == last && bytes <= mask {
+            let hit = self.part(media, peb, offset, bytes)?;
+            *if hit { &mut self.counters.hits } else { &mut self.counters.misses } += 1;
+            return Ok(());
+        }
+        match self.rules {
+            Rules::Patch => {
+                self.counters.no_query += 1;
+                media.direct(peb, offset, bytes)
+            }
+            Rules::Split => self.split(media, peb, offset, bytes),
+        }
+    }
+
+    #[cold]
+    fn split<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let page_bytes = self.costs.page_bytes;
+        let last = (offset + (bytes - 1)) >> self.page_shift;
+        let small = last - (offset >> self.page_shift) + 1 < BULK_PAGES;
+        let (mut at, mut left, mut all_hit) = (offset, bytes, true);
+        // Bytes before `at` that no line has: read together, as a read without a cache would.
+        let mut missing = 0;
+        while left > 0 {
+            let n = left.min(page_bytes - (at & (page_bytes - 1)));
+            if small && n < page_bytes {
+                self.flush(media, peb, at, &mut missing)?;
+                all_hit &= self.part(media, peb, at, n)?;
+            } else if let Some(line) = self.policy.line_of(Page::new(peb, at >> self.page_shift)) {
+                self.flush(media, peb, at, &mut missing)?;
+                self.copy(media, line, at, n);
+            } else {
+                missing += n;
+                all_hit = false;
+            }
+            left -= n;
+            at += n;
+        }
+        self.flush(media, peb, at, &mut missing)?;
+        *match (small, all_hit) {
+            (_, true) => &mut self.counters.hits,
+            (true, false) => &mut self.counters.misses,
+            (false, false) => &mut self.counters.no_query,
+        } += 1;
+        Ok(())
+    }
+
+    fn flush<M: Media>(&mut self, media: &mut M, peb: u32, end: u32, missing: &mut u32) -> Result<(), M::Error> {
+        match std::mem::take(missing) {
+            0 => Ok(()),
+            n => media.direct(peb, end - n, n),
+        }
+    }
+
+    /// A read within one page; whether a line served it.
+    #[inline]
+    fn part<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<bool, M::Error> {
+        let from = offset & (self.costs.page_bytes - 1);
+        let page = Page::new(peb, offset >> self.page_shift);
+        let part_ns = self.costs.part(from, bytes).total_ns() as u32;
+        match self.policy.touch(&Touch { page, offset: from, bytes, part_ns }) {
+            Answer::Hit(line) => {
+                self.copy(media, line, offset, bytes);
+                return Ok(true);
+            }
+            Answer::Fill(line) => {
+                if media.fill(page, self.store.line_mut(line)).is_ok() {
+                    self.counters.fills += 1;
+                    self.copy(media, line, offset, bytes);
+                    return Ok(false);
+                }
+                self.policy.abandon(line);
+                self.counters.failed_fills += 1;
+            }
+            Answer::Bypass => self.counters.bypasses += 1,
+        }
+        media.direct(peb, offset, bytes)?;
+        Ok(false)
+    }
+
+    #[inline]
+    fn copy<M: Media>(&mut self, media: &mut M, line: u32, offset: u32, bytes: u32) {
+        self.counters.copied_bytes += u64::from(bytes);
+        media.copy(self.store.line(line), offset & (self.costs.page_bytes - 1), offset, bytes);
+    }
+
+    /// Bytes of an erase block were written: pages that hold one of them go.
+    pub fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+        if bytes > 0 {
+            let (first, last) = (offset >> self.page_shift, (offset + (bytes - 1)) >> self.page_shift);
+            let n = self.policy.invalidate(Page::new(peb, first), last - first + 1);
+            self.counters.dropped_by_write += u64::from(n);
+        }
+    }
+
+    /// An erase block was erased (or is about to be, or went bad): all its pages go.
+    pub fn erased(&mut self, peb: u32) {
+        self.counters.dropped_by_erase += u64::from(self.policy.invalidate(Page::new(peb, 0), u32::MAX));
+    }
+
+    /// Changes how many lines may be used, to at most the number that policy and store were made with.
+    pub fn resize(&mut self, lines: u32) {
+        let store = &mut self.store;
+        self.policy.resize(lines, &mut |line| store.free(line));
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each page may be in a few lines only, its set; of these the least recently used goes. What hardware would do.
+
+use super::index::NONE;
+use super::{Answer, Page, Policy, Touch};
+
+/// Lines of a set.
+pub const WAYS: u32 = 4;
+
+/// Sets of [`WAYS`] lines; lines that do not fill a set stay unused.
+#[derive(Clone, Debug)]
+pub struct SetAssoc {
+    /// Page and time of the last touch of each line, set after set.
+    lines: Vec<(u64, u64)>,
+    ways: u32,
+    sets: u32,
+    clock: u64,
+}
+
+impl SetAssoc {
+    /// At most `lines` lines.
+    pub fn new(lines: u32) -> SetAssoc {
+        let mut cache = SetAssoc { lines: vec![(NONE, 0); lines as usize], ways: 0, sets: 0, clock: 0 };
+        cache.shape(lines);
+        cache
+    }
+
+    fn shape(&mut self, lines: u32) {
+        self.ways = WAYS.min(lines);
+        self.sets = lines.checked_div(self.ways).unwrap_or(0);
+    }
+
+    #[inline]
+    fn set_of(&self, page: Page) -> std::ops::Range<usize> {
+        // Multiplicative hashing; the high half of the product times the number of sets is a set without a division.
+        let mixed = page.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let set = (mixed * u64::from(self.sets)) >> 32;
+        let from = set as usize * self.ways as usize;
+        from..from + self.ways as usize
+    }
+}
+
+impl Policy for SetAssoc {
+    #[inline]
+    fn touch(&mut self, touch: &Touch) -> Answer {
+        if self.sets == 0 {
+            return Answer::Bypass;
+        }
+        self.clock += 1;
+        let range = self.set_of(touch.page);
+        let from = range.start;
+        let set = &mut self.lines[range];
+        let mut oldest = 0;
+        for i in 0..set.len() {
+            if set[i].0 == touch.page.0 {
+                set[i].1 = self.clock;
+                return Answer::Hit((from + i) as u32);
+            }
+            if set[i].1 < set[oldest].1 {
+                oldest = i;
+            }
+        }
+        set[oldest] = (touch.page.0, self.clock);
+        Answer::Fill((from + oldest) as u32)
+    }
+
+    fn abandon(&mut self, line: u32) {
+        self.lines[line as usize] = (NONE, 0);
+    }
+
+    fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
+        let range = first.0..first.0 + u64::from(pages);
+        let gone = self.lines.iter_mut().filter(|line| range.contains(&line.0));
+        gone.map(|line| *line = (NONE, 0)).count() as u32
+    }
+
+    /// Another number of sets gives pages other lines, so all go.
+    fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
+        let lines = lines.min(self.lines.len() as u32);
+        let (ways, sets) = (self.ways, self.sets);
+        self.shape(lines);
+        if (ways, sets) != (self.ways, self.sets) {
+            self.lines.fill((NONE, 0));
+            (0..self.lines.len() as u32).for_each(freed);
+        }
+    }
+
+    fn resident(&self) -> u32 {
+        self.lines.iter().filter(|line| line.0 != NONE).count() as u32
+    }
+
+    fn line_of(&self, page: Page) -> Option<u32> {
+        self.set_of(page).find(|&i| self.lines[i].0 == page.0).map(|i| i as u32)
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        (self.lines.len() * size_of::<(u64, u64)>()) as u64
+    }
+}

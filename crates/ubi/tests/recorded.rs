@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recorded streams through every cache: what they count must be what independent programs counted, to the unit. Streams of
+//! a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
+
+use readpath_ubi::preset::CostPreset;
+use readpath_ubi::stream::{Geometry, Limits, Outcome, Pressure, Setup, Stream, load, run};
+use readpath_ubi::variant::Variant;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+fn stream(path: &Path, page_bytes: u32) -> Stream {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader = BufReader::new(flate2::read::MultiGzDecoder::new(file));
+    let geometry = Geometry::new(page_bytes, None).unwrap();
+    load(&path.display().to_string(), &mut reader, geometry, false, Limits::default()).unwrap()
+}
+
+fn replay(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> Outcome {
+    let costs = CostPreset::builtin("mlc-16k").unwrap().model(page_bytes);
+    let variant = Variant::parse(cache, lines).unwrap();
+    let outcome = run(&stream.records, &Setup { variant, costs, pressure: &Pressure::default() });
+    assert_eq!(outcome.counters.reads(), stream.summary.reads, "{cache} {lines}");
+    outcome
+}
+
+/// Hits, misses, no_query.
+fn counts(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> (u64, u64, u64) {
+    let c = replay(stream, page_bytes, cache, lines).counters;
+    (c.hits, c.misses, c.no_query)
+}
+
+fn misses(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> u64 {
+    replay(stream, page_bytes, cache, lines).counters.misses
+}
+
+#[test]
+fn a_small_image_counts_as_elsewhere() {
+    // name; one line; 61 lines by erase block; misses of LRU with 4, 16 and 61 lines; of the optimum with 16 and 61.
+    type Row = (&'static str, (u64, u64, u64), (u64, u64, u64), [u64; 3], [u64; 2]);
+    let rows: [Row; 8] = [
+        ("journal_catall", (398, 1657, 754), (699, 1356, 754), [1317, 1015, 935], [910, 856]),
+        ("journal_find", (82, 845, 39), (227, 700, 39), [703, 503, 466], [453, 446]),
+        ("journal_findls", (164, 1540, 102), (430, 1274, 102), [1239, 681, 544], [593, 468]),
+        ("pristine_catall", (312, 1439, 633), (495, 1256, 633), [1215, 911, 848], [819, 756]),
+        ("pristine_find", (24, 760, 38), (120, 664, 38), [664, 462, 428], [417, 411]),
+        ("pristine_findls", (47, 1399, 90), (225, 1221, 90), [1190, 628, 493], [547, 423]),
+        ("pristine_rm", (3, 15, 0), (5, 13, 0), [10, 9, 9], [9, 9]),
+        ("unclean_mount", (49, 133, 18), (92, 90, 18), [54, 43, 41], [41, 41]),
+    ];
+    for (name, one, hash, lru, opt) in rows {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/fx_{name}.csv.gz"));
+        let s = stream(&path, 2048);
+        assert_eq!(counts(&s, 2048, "one-line", 61), one, "{name}");
+        assert_eq!(counts(&s, 2048, "peb-hash", 61), hash, "{name}");
+        assert_eq!([4, 16, 61].map(|n| misses(&s, 2048, "lru", n)), lru, "{name}");
+        assert_eq!([16, 61].map(|n| misses(&s, 2048, "opt", n)), opt, "{name}");
+        assert_eq!(counts(&s, 2048, "none", 61), (0, 0, s.summary.reads), "{name}");
+    }
+}
+
+/// The folder of larger streams, if there is one.
+fn traces() -> Option<PathBuf> {
+    let folder = std::env::var_os("READPATH_TRACES").map(PathBuf::from);
+    if folder.is_none() {
+        println!("skipped: READPATH_TRACES does not name a folder of recorded streams");
+    }
+    // Either the folder itself, or one that has streams of UBI among others.
+    folder.map(|f| if f.join("ubi").is_dir() { f.join("ubi") } else { f })
+}
+
+#[test]
+fn large_streams_count_as_elsewhere() {
+    let Some(folder) = traces() else { return };
+    // Name, page; one line; 61 lines by erase block; misses of LRU with 4, 16, 61 and 256 lines and with no end of them.
+    type Row = (&'static str, u32, (u64, u64, u64), (u64, u64, u64), [u64; 5]);
+    let rows: [Row; 7] = [
+        ("m1_find", 16384, (3649, 19249, 128), (7134, 15764, 128), [14632, 9230, 6063, 4715, 4263]),
+        ("k1_find", 16384, (7617, 17402, 141), (12614, 12405, 141), [8404, 3048, 1266, 863, 792]),
+        ("m1r_rm1g", 16384, (34807, 2562, 265), (34959, 2410, 265), [777, 707, 677, 660, 658]),
+        ("k1r_rm1g", 16384, (35096, 2186, 264), (35163, 2119, 264), [618, 553, 531, 528, 526]),
+        ("m1_boot", 16384, (1820, 7795, 778), (3755, 5860, 778), [5076, 3423, 2534, 1649, 1335]),
+        ("mlc8k_find", 8192, (2707, 20085, 234), (5853, 16939, 234), [16460, 11574, 8846, 6940, 6276]),
+        ("mlc8k_rm", 8192, (33493, 3614, 524), (33632, 3475, 524), [1176, 1123, 1062, 1051, 1045]),
+    ];
+    for (name, page_bytes, one, hash, lru) in rows {
+        let s = stream(&folder.join(format!("{name}.csv.gz")), page_bytes);
+        assert_eq!(counts(&s, page_bytes, "one-line", 61), one, "{name}");
+        assert_eq!(counts(&s, page_bytes, "peb-hash", 61), hash, "{name}");
+        assert_eq!([4, 16, 61, 256, 1 << 16].map(|n| misses(&s, page_bytes, "lru", n)), lru, "{name}");
+    }
+    for (name, opt) in [("m1_find", 4817), ("m1r_rm1g", 658), ("m1_boot", 1775)] {
+        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        assert_eq!(misses(&s, 16384, "opt", 61), opt, "{name}");
+    }
+    // Seconds by the cost model, known to a tenth: without a cache, one line, 61 by erase block, LRU that splits reads.
+    for (name, known) in [
+        ("m1_find", [19.5, 25.2, 20.7, 7.9]),
+        ("k1_find", [21.3, 22.9, 16.4, 1.7]),
+        ("m1r_rm1g", [31.9, 3.8, 3.6, 0.9]),
+        ("m1_cat64m", [20.7, 16.7, 12.8, 5.5]),
+    ] {
+        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        for (cache, known) in ["none", "one-line", "peb-hash", "lru+split"].into_iter().zip(known) {
+            let seconds = replay(&s, 16384, cache, 61).totals.cost.seconds();
+            assert!((seconds - known).abs() < 0.06, "{name} {cache}: {seconds}");
+        }
+    }
+}
