@@ -124,11 +124,10 @@ impl<L: Lebs> Session<L> {
         let mut levels = vec![(start.ino, first)];
         let mut name = path.to_vec();
         let mut lengths = vec![name.len()];
-        let mut above = BTreeSet::from([start.ino]);
+        let mut visited = BTreeSet::from([start.ino]);
         while let Some((dir, entries)) = levels.last_mut() {
             let dir = *dir;
             let Some(entry) = entries.pop() else {
-                above.remove(&dir);
                 levels.pop();
                 lengths.pop();
                 continue;
@@ -142,8 +141,9 @@ impl<L: Lebs> Session<L> {
             let inode = if every_inode || is_dir { self.lookup(dir, &entry.name)? } else { None };
             found(&name, Some(&entry), inode.as_ref());
             if is_dir && let Some(inode) = inode {
-                if !above.insert(inode.ino) {
-                    return Err(UbifsError::path(&name, "a directory that contains itself"));
+                // Else a damaged volume could be walked for ever.
+                if !visited.insert(inode.ino) {
+                    return Err(UbifsError::path(&name, "a directory with two names"));
                 }
                 let mut entries = self.fs.read_dir(inode.ino)?;
                 entries.reverse();
