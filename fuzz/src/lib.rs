@@ -7,11 +7,13 @@
 mod machines;
 mod text;
 mod trace;
+mod ubifs;
 mod wire;
 
 pub use machines::{device_requests, host_replies};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
+pub use ubifs::{ubifs_data, ubifs_nodes, ubifs_volume};
 pub use wire::{cdb, descriptors, upiu};
 
 /// A fuzz target: its name and what it does.
@@ -32,6 +34,9 @@ pub const TARGETS: &[Target] = &[
     ("measurements_csv", measurements_csv),
     ("trace", trace),
     ("trace_columns", trace_columns),
+    ("ubifs_nodes", ubifs_nodes),
+    ("ubifs_data", ubifs_data),
+    ("ubifs_volume", ubifs_volume),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

@@ -93,3 +93,42 @@ impl Expander {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn bombs_stop_at_the_end_of_a_block() {
+        let zeros = vec![0; 50 << 20];
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        deflate.write_all(&zeros).expect("memory");
+        let deflated = deflate.finish().expect("memory");
+        let zstd = zstd::bulk::compress(&zeros, 19).expect("memory");
+        // LZO: one literal, then matches of the longest length for 60,000 bytes.
+        let mut lzo = vec![18, 0, 0x20];
+        lzo.extend([0; 235]);
+        lzo.extend([33, 0, 0, 0x11, 0, 0]);
+        let mut out = [0; BLOCK_BYTES];
+        let mut expander = Expander::new();
+        for (how, input) in [(Compression::Zlib, deflated), (Compression::Zstd, zstd), (Compression::Lzo, lzo)] {
+            expander.expand(how, &input, &mut out).expect_err(how.name());
+        }
+        let error = expander.expand(Compression::None, &zeros[..5000], &mut out).expect_err("too long");
+        assert_eq!(error, "5000 bytes, more than a block");
+    }
+
+    #[test]
+    fn one_bad_block_does_not_spoil_the_next() {
+        let text = b"flash and flash and flash and flash".repeat(20);
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        deflate.write_all(&text).expect("memory");
+        let good = deflate.finish().expect("memory");
+        let mut out = [0; BLOCK_BYTES];
+        let mut expander = Expander::new();
+        expander.expand(Compression::Zlib, &good[..good.len() / 2], &mut out).expect_err("half a stream");
+        let n = expander.expand(Compression::Zlib, &good, &mut out).expect("a whole stream");
+        assert_eq!(out[..n], text[..]);
+    }
+}

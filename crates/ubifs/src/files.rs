@@ -74,14 +74,7 @@ impl<L: Lebs> Ubifs<L> {
         inode: &Inode,
         mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        if inode.flags & FLAG_ENCRYPTED != 0 {
-            return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)).into());
-        }
-        let most = (u64::from(LOW_MASK) + 1) * BLOCK_BYTES as u64;
-        if inode.size > most {
-            let name = format!("inode {}", inode.ino);
-            return Err(UbifsError::path(name.as_bytes(), "its size is more than a file can have").into());
-        }
+        check_readable(inode)?;
         let mut out = [0; BLOCK_BYTES];
         let mut left = inode.size;
         for block in 0..inode.size.div_ceil(BLOCK_BYTES as u64) as u32 {
@@ -135,6 +128,18 @@ impl<L: Lebs> Ubifs<L> {
         }
         Ok(at)
     }
+}
+
+/// Whether a file can be read as far as its inode goes.
+pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
+    if inode.flags & FLAG_ENCRYPTED != 0 {
+        return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
+    }
+    if inode.size > (u64::from(LOW_MASK) + 1) * BLOCK_BYTES as u64 {
+        let name = format!("inode {}", inode.ino);
+        return Err(UbifsError::path(name.as_bytes(), "its size is more than a file can have"));
+    }
+    Ok(())
 }
 
 /// Names of a path, the last first.

@@ -227,3 +227,91 @@ fn nothing_follows(rest: &[u8], offset: u32, unit: u32, fanout: u32) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u32 = 512;
+
+    /// A node of 40 bytes.
+    fn node(kind: NodeType, group: u8) -> Vec<u8> {
+        let body = if kind == NodeType::Truncation { 32 } else { 8 };
+        let mut node = node::NODE_MAGIC.to_le_bytes().to_vec();
+        node.resize(16, 0);
+        node.extend((24 + body as u32).to_le_bytes());
+        node.extend([kind as u8, group, 0, 0]);
+        node.resize(24 + body, 1);
+        let crc = node::crc32(&node[8..]);
+        node[4..8].copy_from_slice(&crc.to_le_bytes());
+        node
+    }
+
+    fn block(nodes: &[Vec<u8>], whole: usize) -> Vec<u8> {
+        let mut block = nodes.concat();
+        block.resize(whole, 0xFF);
+        block
+    }
+
+    fn good(group: u8) -> Vec<u8> {
+        node(NodeType::Truncation, group)
+    }
+
+    #[test]
+    fn a_torn_end_is_cut_off_and_a_torn_middle_is_not() {
+        let mut torn = good(0);
+        torn[30] ^= 1;
+        let block_with = |nodes: &[Vec<u8>]| block(nodes, 8 * UNIT as usize);
+        let bytes = block_with(&[good(0), good(0), torn.clone()]);
+        let error = scan(&bytes, 0, UNIT, 8).expect_err("a torn node");
+        assert_eq!(error.offset, 112);
+        let kept = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect("a torn end");
+        assert_eq!((kept.leb.nodes.len(), kept.cut_at, kept.leb.end), (2, 112, 512));
+        // The same with other nodes a unit of writing later.
+        let mut bytes = block_with(&[good(0), good(0), torn]);
+        bytes[1024..1080].copy_from_slice(&good(0));
+        let error = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect_err("more than a torn end");
+        assert_eq!(error.offset, 112);
+        assert!(error.what.ends_with("with more behind it than a power cut leaves"), "{}", error.what);
+    }
+
+    #[test]
+    fn groups_go_as_a_whole() {
+        let mut torn = good(2);
+        torn[30] ^= 1;
+        let bytes = block(&[good(0), good(1), good(2), good(1), good(1), torn], 4096);
+        let kept = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect("a torn end");
+        assert_eq!((kept.leb.nodes.len(), kept.cut_at), (3, 3 * 56));
+        // Where nodes stand alone, what is good stays.
+        let kept = recover(&bytes, 0, UNIT, 8, Tail::Single).expect("a torn end");
+        assert_eq!(kept.leb.nodes.len(), 5);
+        // Garbage collection loses all of the last unit of writing.
+        let kept = recover(&bytes, 0, UNIT, 8, Tail::Collected).expect("a torn end");
+        assert_eq!((kept.leb.nodes.len(), kept.leb.end), (0, 0));
+    }
+
+    #[test]
+    fn padding_of_both_kinds_is_skipped() {
+        let mut pad = node(NodeType::Padding, 0);
+        pad.truncate(28);
+        pad[16..20].copy_from_slice(&28u32.to_le_bytes());
+        pad[24..28].copy_from_slice(&36u32.to_le_bytes());
+        let crc = node::crc32(&pad[8..]);
+        pad[4..8].copy_from_slice(&crc.to_le_bytes());
+        pad.resize(64, 0);
+        let mut bytes = block(&[good(0), vec![0xCE; 16], good(0), pad], 4096);
+        let used = 56 + 16 + 56 + 64;
+        let error = scan(&bytes, 0, UNIT, 8).expect_err("space that is not padded");
+        assert!(error.what.contains("not a multiple of 512"), "{}", error.what);
+        let mut rest = vec![0xCE; 24];
+        rest.resize(512 - used, 0xCE);
+        for piece in bytes[used..512].chunks_mut(24) {
+            piece.copy_from_slice(&rest[..piece.len()]);
+        }
+        let found = scan(&bytes, 0, UNIT, 8).expect("padding");
+        assert_eq!((found.nodes.len(), found.nodes[1].offset, found.end), (2, 72, 512));
+        // Something in the empty space behind.
+        bytes[3000] = 0;
+        assert_eq!(scan(&bytes, 0, UNIT, 8).expect_err("not empty").offset, 3000);
+    }
+}

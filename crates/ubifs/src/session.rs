@@ -7,6 +7,7 @@
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
+use crate::files::check_readable;
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
@@ -188,6 +189,7 @@ impl<L: Lebs> Session<L> {
                 Ok(())
             });
         }
+        check_readable(inode)?;
         let blocks = inode.size.div_ceil(BLOCK_BYTES as u64);
         let (mut at, mut in_a_row) = (0u64, 0);
         while at < blocks {

@@ -119,7 +119,8 @@ impl Inodes {
         let current = self.current_of(check, flash, key, at);
         let Some((size, _, _, is_dir)) = current.inode else { return };
         let begin = u64::from(key.low()) * BLOCK_BYTES as u64;
-        if is_dir || begin >= size || begin + u64::from(bytes) > size.next_multiple_of(BLOCK_BYTES as u64) {
+        let whole = size.div_ceil(BLOCK_BYTES as u64).saturating_mul(BLOCK_BYTES as u64);
+        if is_dir || begin >= size || begin + u64::from(bytes) > whole {
             let detail = format!("{bytes} bytes from byte {begin} on of inode {}, whose size is {size}", key.ino);
             check.damage(flash, DamageKind::DataBeyondSize, at, detail);
         }

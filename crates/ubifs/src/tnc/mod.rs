@@ -8,6 +8,9 @@ mod change;
 mod names;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use walk::Visit;
 
 use crate::error::{DamageKind, Result};

@@ -66,10 +66,14 @@ pub type Recorded = (u32, u32, u32, String);
 
 /// The reads of logical blocks in a recording, without writes and erases.
 pub fn recording(name: &str) -> Vec<Recorded> {
+    reads_of(&recording_text(name), SLC_DATA_OFFSET)
+}
+
+fn recording_text(name: &str) -> String {
     let mut text = String::new();
     let packed = file(&format!("tests/data/fx_{name}.csv.gz"));
     flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).expect("a gzip file");
-    reads_of(&text, SLC_DATA_OFFSET)
+    text
 }
 
 /// The reads of logical blocks in the text of a recording.
@@ -82,6 +86,17 @@ pub fn reads_of(text: &str, data_offset: u32) -> Vec<Recorded> {
             (n(3), n(1) - data_offset, n(2), f[4].to_owned())
         })
         .collect()
+}
+
+/// How many reads of a recording were made from another erase block than the one that a dump has the block in.
+pub fn moved<L: Lebs>(name: &str, fs: &mut Ubifs<Recorder<L>>) -> usize {
+    let text = recording_text(name);
+    let reads = text.lines().filter_map(|line| line.strip_prefix("r,"));
+    let elsewhere = reads.filter(|line| {
+        let f: Vec<&str> = line.split(',').collect();
+        fs.lebs().peb(f[3].parse().expect("a number")) != f[0].parse().ok()
+    });
+    elsewhere.count()
 }
 
 /// What a recorder saw since it was asked last.
