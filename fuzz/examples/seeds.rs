@@ -163,6 +163,9 @@ fn main() -> io::Result<()> {
         };
         write("ubi_volume_table", name, &[&[seals][..], &table.to_bytes(), &table.to_bytes()].concat())?;
     }
+    for (name, bytes) in ubifs_seeds() {
+        write(name.0, name.1, &bytes)?;
+    }
     Ok(())
 }
 
@@ -179,4 +182,57 @@ fn ubi_image() -> Result<Vec<u8>, readpath_ubi::UbiError> {
     let mut image = Vec::new();
     ubi.mtd().write_image(&mut image).expect("memory");
     Ok(image)
+}
+
+/// Blocks of UBIFS, compressed blocks, and changes to a volume.
+fn ubifs_seeds() -> Vec<((&'static str, &'static str), Vec<u8>)> {
+    let node = |kind: u8, group: u8, body: &[u8]| {
+        let mut node = 0x0610_1831u32.to_le_bytes().to_vec();
+        node.resize(16, 0);
+        node.extend((24 + body.len() as u32).to_le_bytes());
+        node.extend([kind, group, 0, 0]);
+        node.extend(body);
+        let crc = readpath_ubifs::crc32(&node[8..]);
+        node[4..8].copy_from_slice(&crc.to_le_bytes());
+        node.resize(node.len().next_multiple_of(8), 0xCE);
+        node
+    };
+    let mut inode = vec![0; 136];
+    inode[80..84].copy_from_slice(&0o100_644u32.to_le_bytes());
+    let mut entry = vec![0; 32];
+    entry[16] = 9;
+    entry[26] = 3;
+    entry.extend(b"abc\0");
+    let mut block = [node(0, 1, &inode), node(2, 1, &entry), node(0, 2, &inode), node(5, 0, &[4, 0, 0, 0])].concat();
+    block.extend([0; 4]);
+    block.resize(block.len().next_multiple_of(8), 0);
+    block.resize(block.len() + 64, 0xFF);
+    let text = b"text and text and text and text and text".repeat(4);
+    let mut deflated = vec![2];
+    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    deflate.write_all(&text).and_then(|()| deflate.finish()).map(|bytes| deflated.extend(bytes)).expect("deflate");
+    let mut zstd = vec![3];
+    zstd.extend(zstd::bulk::compress(&text, 3).expect("zstd"));
+    // 17 literal bytes, a match of 16 at distance 17, the end.
+    let mut lzo = vec![1, 17 + 17];
+    lzo.extend(&text[..17]);
+    lzo.extend([32 + 14, 16 << 2, 0, 17, 0, 0]);
+    vec![
+        (("ubifs_nodes", "block"), block),
+        (("ubifs_nodes", "node"), node(0, 0, &inode)),
+        (("ubifs_nodes", "torn"), [node(2, 1, &entry), vec![0x31, 0x18, 0x10, 6, 1, 2, 3, 4], vec![0xFF; 32]].concat()),
+        (("ubifs_data", "none"), [&[0], &text[..]].concat()),
+        (("ubifs_data", "lzo"), lzo),
+        (("ubifs_data", "zlib"), deflated),
+        (("ubifs_data", "zstd"), zstd),
+        (("ubifs_volume", "as-it-is"), vec![0]),
+        (("ubifs_volume", "one-bit"), vec![0, 0, 10, 1, 0, 1]),
+        (("ubifs_volume", "sealed"), vec![2, 1, 0, 9, 0, 40, 5, 0, 0, 0, 2, 0, 30, 0, 24, 1, 2, 3, 4]),
+        (
+            ("ubifs_volume", "journal"),
+            vec![1, 3, 0, 5, 0, 1, 1, 3, 2, 1, 3, 5, 1, 3, 1, 5, 2, 100, 1, 3, 4, 5, 9, 3, 1],
+        ),
+        (("ubifs_volume", "names"), (0..40).flat_map(|i| [3, 2, i % 3, i, i % 5, 1]).collect()),
+        (("ubifs_volume", "torn"), vec![5, 3, 2, 1, 3, 1, 1, 3, 0, 5, 7, 1, 1]),
+    ]
 }

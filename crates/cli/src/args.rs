@@ -2,12 +2,14 @@
 //! The command line, as data: what can be typed and what `--help` says of it.
 
 mod compare;
+mod image;
 mod ubi;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub use compare::Compare;
+pub use image::{ImageInput, ImageSizes, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 /// UFS Host Performance Booster in virtual time: device, host driver and experiments.
@@ -42,7 +44,7 @@ pub enum Command {
     /// List, show, check and fit device presets
     #[command(subcommand)]
     Device(DeviceCommand),
-    /// Raw NAND and UBI: replay recorded reads through read caches
+    /// Raw NAND and UBI: look into images, make and replay streams of reads
     #[command(subcommand)]
     Ubi(UbiCommand),
     /// Make an HTML report from a result document

@@ -2,4 +2,39 @@
 //! A reader of UBIFS volumes.
 //!
 //! This room knows nodes, the index, the journal and the properties tree of UBIFS; it reaches flash only through logical
-//! erase blocks and never writes.
+//! erase blocks ([`Lebs`]) and never writes. Every read is made with the position, length and order of Linux's own
+//! (`fs/ubifs`), so that what is read while a volume is mounted, listed or read is the stream that UBI would see.
+
+mod check;
+mod compress;
+mod error;
+mod files;
+mod flash;
+mod journal;
+mod key;
+mod lebs;
+mod lpt;
+mod master;
+mod node;
+mod scan;
+mod session;
+mod superblock;
+mod tnc;
+mod ubi;
+mod volume;
+
+pub use check::{CheckCounts, CheckReport, check};
+pub use compress::{BLOCK_BYTES, Compression, Expander};
+pub use error::{Damage, DamageKind, Place, Result, UbifsError};
+pub use flash::NodeRef;
+pub use journal::Bud;
+pub use key::{Key, KeyType, NameHash};
+pub use lebs::{FlashRead, LebError, Lebs, ReadKind, Recorder};
+pub use lpt::{LptShape, Properties, crc16};
+pub use master::Master;
+pub use node::{Entry, FileType, Header, Inode, NodeError, NodeType, Time, check as check_node, crc32};
+pub use scan::{Recovered, ScanError, Scanned, ScannedLeb, Tail, recover as recover_leb, scan as scan_leb};
+pub use session::Session;
+pub use superblock::Superblock;
+pub use ubi::UbiVolume;
+pub use volume::{MountMode, MountReport, ROOT_INO, Ubifs};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be typed behind `readpath ubi`.
 
+use super::image::{UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -9,6 +10,18 @@ use std::path::PathBuf;
 pub enum UbiCommand {
     /// Replay recorded read streams of UBI through read caches
     Replay(UbiReplay),
+    /// List a directory of a UBIFS volume in an image
+    Ls(UbiLook),
+    /// Print a file of a UBIFS volume in an image
+    Cat(UbiCat),
+    /// List everything below a directory of a UBIFS volume in an image
+    Find(UbiFind),
+    /// Show what a UBIFS volume in an image says of a file
+    Stat(UbiLook),
+    /// Check a UBIFS volume in an image and name everything that is wrong
+    Check(UbiCheck),
+    /// Write the stream of flash reads that work on a freshly mounted UBIFS volume causes
+    Stream(UbiStream),
 }
 
 /// How read streams are read, and what reads cost.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
+mod image;
+mod open;
 mod replay;
 mod reproduce;
+mod stream;
 mod streams;
 
 pub use replay::caches;
@@ -15,5 +18,11 @@ use anyhow::Result;
 pub fn main(command: &UbiCommand) -> Result<()> {
     match command {
         UbiCommand::Replay(args) => replay::main(args),
+        UbiCommand::Ls(args) => image::ls(args),
+        UbiCommand::Cat(args) => image::cat(args),
+        UbiCommand::Find(args) => image::find(args),
+        UbiCommand::Stat(args) => image::stat(args),
+        UbiCommand::Check(args) => image::check(args),
+        UbiCommand::Stream(args) => stream::main(args),
     }
 }

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi ls|cat|find|stat|check`: what is in a UBIFS volume of an image.
+
+use super::open::{Volume, volume, wrong};
+use crate::args::{UbiCat, UbiCheck, UbiFind, UbiLook};
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A path in the volume and the inode it leads to.
+struct Shown {
+    path: Vec<u8>,
+    inode: Inode,
+}
+
+fn mount(input: &crate::args::ImageInput) -> Result<Ubifs<Volume>> {
+    Ubifs::mount(volume(input, false)?, MountMode::Inspect).map_err(|e| wrong(&input.image, e))
+}
+
+/// `readpath ubi ls`.
+pub fn ls(args: &UbiLook) -> Result<()> {
+    let mut fs = mount(&args.input)?;
+    let image = &args.input.image;
+    let path = args.path.as_os_str().as_bytes();
+    let at = fs.resolve(path, true).map_err(|e| wrong(image, e))?;
+    let mut shown = Vec::new();
+    if at.file_type() == Some(FileType::Directory) {
+        let mut entries = fs.read_dir(at.ino).map_err(|e| wrong(image, e))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for Entry { name, target, .. } in entries {
+            let inode = fs.inode(target as u32).map_err(|e| wrong(image, e))?;
+            shown.push(Shown { path: name.into(), inode });
+        }
+    } else {
+        shown.push(Shown { path: path.to_vec(), inode: at });
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    print(&mut out, &shown, args.json, true)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// `readpath ubi find`.
+pub fn find(args: &UbiFind) -> Result<()> {
+    let UbiLook { input, path, json } = &args.look;
+    let mut fs = mount(input)?;
+    let image = &input.image;
+    let start = path.as_os_str().as_bytes();
+    let at = fs.resolve(start, false).map_err(|e| wrong(image, e))?;
+    let mut todo = vec![(start.to_vec(), at)];
+    let mut shown = Vec::new();
+    let mut visited = BTreeSet::new();
+    while let Some((path, inode)) = todo.pop() {
+        if inode.file_type() == Some(FileType::Directory) {
+            // Else a damaged volume could be walked for ever.
+            if !visited.insert(inode.ino) {
+                return Err(wrong_path(image, &path, "a directory with two names"));
+            }
+            let mut entries = fs.read_dir(inode.ino).map_err(|e| wrong(image, e))?;
+            // What is put on top of the stack last comes first.
+            entries.sort_by(|a, b| b.name.cmp(&a.name));
+            for Entry { name, target, .. } in entries {
+                let mut below = path.clone();
+                if below.last() != Some(&b'/') {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(&name);
+                todo.push((below, fs.inode(target as u32).map_err(|e| wrong(image, e))?));
+            }
+        }
+        shown.push(Shown { path, inode });
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    print(&mut out, &shown, *json, args.ls)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn wrong_path(image: &Path, path: &[u8], what: &str) -> anyhow::Error {
+    let path = String::from_utf8_lossy(path);
+    let path: String = path.chars().take(100).collect();
+    usage(anyhow!("{}: {path}: {what}", image.display()))
+}
+
+/// `readpath ubi cat`.
+pub fn cat(args: &UbiCat) -> Result<()> {
+    let mut fs = mount(&args.input)?;
+    let image = &args.input.image;
+    let path = args.path.as_os_str().as_bytes();
+    let inode = fs.resolve(path, true).map_err(|e| wrong(image, e))?;
+    if inode.file_type() != Some(FileType::Regular) {
+        let what = inode.file_type().map_or("of an unknown type", FileType::name);
+        return Err(wrong_path(image, path, &format!("it is a {what}, only regular files can be printed")));
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    fs.read_file(&inode, |bytes| -> Result<(), Failure> { out.write_all(bytes).map_err(Failure::Output) }).map_err(
+        |e| match e {
+            Failure::Volume(e) => wrong(image, e),
+            Failure::Output(e) => e.into(),
+        },
+    )?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Why a file was not printed.
+enum Failure {
+    Volume(readpath_ubifs::UbifsError),
+    Output(io::Error),
+}
+
+impl From<readpath_ubifs::UbifsError> for Failure {
+    fn from(e: readpath_ubifs::UbifsError) -> Failure {
+        Failure::Volume(e)
+    }
+}
+
+/// `readpath ubi stat`.
+pub fn stat(args: &UbiLook) -> Result<()> {
+    let mut fs = mount(&args.input)?;
+    let image = &args.input.image;
+    let path = args.path.as_os_str().as_bytes();
+    let inode = fs.resolve(path, false).map_err(|e| wrong(image, e))?;
+    let xattrs = fs.xattrs(inode.ino).map_err(|e| wrong(image, e))?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut value = object(path, &inode);
+    value["atime"] = time(inode.atime).into();
+    value["ctime"] = time(inode.ctime).into();
+    value["flags"] = inode.flags.into();
+    let compression = Compression::from_number(inode.compression);
+    value["compression"] = compression.map_or("unknown", Compression::name).into();
+    let pairs = xattrs.iter().map(|(name, value)| json!({ "name": text(name), "value_hex": hex(value) }));
+    value["xattrs"] = pairs.collect();
+    if args.json {
+        writeln!(out, "{value:#}")?;
+    } else {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            match value {
+                Value::String(text) => writeln!(out, "{key}: {text}")?,
+                Value::Array(list) if list.is_empty() => {}
+                other => writeln!(out, "{key}: {other}")?,
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// `readpath ubi check`.
+pub fn check(args: &UbiCheck) -> Result<()> {
+    let image = &args.input.image;
+    let report = readpath_ubifs::check(volume(&args.input, false)?, args.most).map_err(|e| wrong(image, e))?;
+    let c = &report.counts;
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        let findings = report.findings.iter().map(|d| {
+            json!({
+                "kind": d.kind.name(),
+                "leb": d.place.lnum,
+                "peb": d.place.peb,
+                "offset": d.place.offset,
+                "detail": d.detail,
+            })
+        });
+        let findings: Vec<Value> = findings.collect();
+        let value = json!({
+            "findings": findings,
+            "unlisted": report.unlisted,
+            "unclean": report.unclean,
+            "index_nodes": c.index_nodes,
+            "inodes": c.inodes,
+            "entries": c.entries,
+            "xattrs": c.xattrs,
+            "data_nodes": c.data_nodes,
+            "data_bytes": c.data_bytes,
+            "journal_nodes": c.journal_nodes,
+        });
+        writeln!(out, "{value:#}")?;
+    } else {
+        for damage in &report.findings {
+            writeln!(out, "{damage}")?;
+        }
+        let unclean = if report.unclean { "; it had not been unmounted" } else { "" };
+        writeln!(
+            out,
+            "{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
+             journal{unclean}",
+            c.inodes, c.entries, c.xattrs, c.data_nodes, c.data_bytes, c.index_nodes, c.journal_nodes
+        )?;
+    }
+    out.flush()?;
+    if report.is_clean() {
+        return Ok(());
+    }
+    let n = report.findings.len() as u64 + report.unlisted;
+    Err(usage(anyhow!("{}: {n} {} wrong", image.display(), if n == 1 { "thing is" } else { "things are" })))
+}
+
+fn print(out: &mut impl Write, shown: &[Shown], as_json: bool, long: bool) -> Result<()> {
+    if as_json {
+        let list: Value = shown.iter().map(|s| object(&s.path, &s.inode)).collect();
+        writeln!(out, "{list:#}")?;
+        return Ok(());
+    }
+    for Shown { path, inode } in shown {
+        if long {
+            let size = match inode.device() {
+                Some((major, minor)) => format!("{major}, {minor}"),
+                None => inode.size.to_string(),
+            };
+            let Inode { nlink, uid, gid, .. } = inode;
+            let when = time(inode.mtime);
+            write!(out, "{} {nlink:>3} {uid:>5} {gid:>5} {size:>10} {when} ", mode(inode))?;
+        }
+        // Names are bytes; they are printed as they are.
+        out.write_all(path)?;
+        if long && inode.file_type() == Some(FileType::Symlink) {
+            out.write_all(b" -> ")?;
+            out.write_all(&inode.data)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn object(path: &[u8], inode: &Inode) -> Value {
+    let mut value = json!({
+        "path": text(path),
+        "type": inode.file_type().map_or("unknown", FileType::name),
+        "size": inode.size,
+        "mode": format!("{:04o}", inode.mode & 0o7777),
+        "nlink": inode.nlink,
+        "ino": inode.ino,
+        "uid": inode.uid,
+        "gid": inode.gid,
+        "mtime": time(inode.mtime),
+    });
+    if std::str::from_utf8(path).is_err() {
+        value["path_hex"] = hex(path).into();
+    }
+    if let Some((major, minor)) = inode.device() {
+        value["device"] = format!("{major}:{minor}").into();
+    }
+    if inode.file_type() == Some(FileType::Symlink) {
+        value["target"] = text(&inode.data).into();
+    }
+    value
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Type and permissions as `ls -l` shows them.
+fn mode(inode: &Inode) -> String {
+    let mut text = String::from(inode.file_type().map_or('?', FileType::letter));
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = inode.mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (inode.mode & special != 0, bits & 1 != 0) {
+            (true, true) => letter,
+            (true, false) => letter.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// A time in UTC, to the second. The calendar is that of Howard Hinnant's `civil_from_days`.
+fn time(time: Time) -> String {
+    let (days, s) = (time.s.div_euclid(86_400), time.s.rem_euclid(86_400));
+    // No calendar goes as far as 64 bits of seconds do.
+    if !(-719_468..=2_932_896).contains(&days) {
+        return format!("{} s", time.s);
+    }
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let m = (5 * day_of_year + 2) / 153;
+    let (day, month) = (day_of_year - (153 * m + 2) / 5 + 1, if m < 10 { m + 3 } else { m - 9 });
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", s / 3600, s / 60 % 60, s % 60)
+}

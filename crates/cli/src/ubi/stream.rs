@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi stream`: the flash reads of work on a freshly mounted volume, in the format that `ubi replay` reads.
+
+use super::open::{volume, wrong};
+use crate::args::{UbiStream, UbiWork};
+use crate::files::{check_writable, read_text, write_whole};
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
+use readpath_ubi::mtd::write_stream;
+use readpath_ubifs::{MountMode, ReadKind, Session, Ubifs};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+
+/// `readpath ubi stream`.
+pub fn main(args: &UbiStream) -> Result<()> {
+    let image = &args.input.image;
+    let path = args.path.as_os_str().as_bytes();
+    check_writable(&args.out)?;
+    let list = match args.work {
+        UbiWork::Read => {
+            let name = args.path.display();
+            read_text(&args.path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?
+        }
+        UbiWork::Mount if path != b"/" => {
+            return Err(usage(anyhow!("{}: a mount reads nothing below /, which is its path", args.path.display())));
+        }
+        _ => String::new(),
+    };
+    let with_mount = args.with_mount || args.work == UbiWork::Mount;
+    let mut volume = volume(&args.input, args.with_mount)?;
+    volume.ubi().mtd_mut().recording = with_mount;
+    let mode = if args.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };
+    if args.read_only && args.work == UbiWork::Rm {
+        return Err(usage(anyhow!("--read-only: nothing can be removed then")));
+    }
+    let fs = Ubifs::mount(volume, mode).map_err(|e| wrong(image, e))?;
+    let mut session = Session::new(fs, args.bulk_read);
+    session.fs().lebs().ubi().mtd_mut().recording = true;
+    let done = match args.work {
+        UbiWork::Mount => Ok(()),
+        UbiWork::Find => session.find(path, |_, _| {}),
+        UbiWork::FindLs => session.find_ls(path, |_, _| {}),
+        UbiWork::Cat => session.cat_all(path, |_| {}),
+        UbiWork::Read => session.read_files(list.lines().map(str::as_bytes), |_| {}),
+        UbiWork::Rm => session.rm(path),
+    };
+    done.map_err(|e| wrong(image, e))?;
+    let records = std::mem::take(&mut session.fs().lebs().ubi().mtd_mut().records);
+    let mut text = b"# op,peb,offset,len,lnum,what\n".to_vec();
+    write_stream(&records, &mut text, |tag| ReadKind::ALL.get(usize::from(tag)).map_or("", |kind| kind.name()))?;
+    write_whole(&args.out, &text)?;
+    writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
+    Ok(())
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How inodes, entries and data fit together. Leaves come in the order of keys: an inode, its data, its entries.
+
+use super::Check;
+use crate::compress::BLOCK_BYTES;
+use crate::error::DamageKind;
+use crate::flash::{Flash, NodeRef};
+use crate::key::{Key, KeyType};
+use crate::lebs::Lebs;
+use crate::node::{DENTRY_BYTES, Entry, FLAG_XATTR, FileType, INODE_BYTES, Inode, MAX_INLINE_BYTES, align8};
+use crate::volume::ROOT_INO;
+
+/// What is kept of an inode.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    ino: u32,
+    nlink: u32,
+    kind: Option<FileType>,
+    is_value: bool,
+    at: NodeRef,
+}
+
+/// What is kept of an entry.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    target: u32,
+    from: u32,
+    kind: Option<FileType>,
+    is_xattr: bool,
+    at: NodeRef,
+}
+
+/// The inode whose keys come by at present.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    ino: u32,
+    /// What its node says; none if it has none or a damaged one.
+    inode: Option<(u64, u32, u32, bool)>,
+    at: NodeRef,
+    entries_bytes: u64,
+    xattrs: u32,
+    xattr_names: u64,
+    /// Something of it is damaged, so that sums mean nothing.
+    lost: bool,
+    missing_told: bool,
+}
+
+/// Inodes and entries seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Inodes {
+    inodes: Vec<Known>,
+    links: Vec<Link>,
+    current: Option<Current>,
+    /// Inodes whose own node is damaged.
+    damaged: Vec<u32>,
+    /// A part of the index could not be read, so that what is missing means nothing.
+    pub incomplete: bool,
+}
+
+impl Inodes {
+    /// A leaf that could not be read.
+    pub fn lost(&mut self, key: Key) {
+        match key.kind() {
+            Some(KeyType::Inode) => self.damaged.push(key.ino),
+            Some(KeyType::Data) => return,
+            // An entry less: links cannot be counted any more.
+            _ => self.incomplete = true,
+        }
+        match &mut self.current {
+            Some(current) if current.ino == key.ino => current.lost = true,
+            current => {
+                *current = Some(Current { lost: true, missing_told: true, ..Current::new(key.ino, NodeRef::default()) })
+            }
+        }
+    }
+
+    pub fn inode<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, inode: &Inode, at: NodeRef) {
+        self.leave(check, flash);
+        let kind = inode.file_type();
+        let mut bad = |detail: String| check.damage(flash, DamageKind::BadInode, at, detail);
+        match kind {
+            None => bad(format!("mode {:#o} is of no type of file", inode.mode)),
+            Some(FileType::Symlink) if inode.data.is_empty() || inode.size != inode.data.len() as u64 => {
+                bad(format!("a symbolic link of {} bytes with a target of {}", inode.size, inode.data.len()));
+            }
+            Some(FileType::Block | FileType::Character) if inode.device().is_none() => {
+                bad(format!("a device with a number of {} bytes, expected 4 or 8", inode.data.len()));
+            }
+            _ => {}
+        }
+        let is_value = inode.flags & FLAG_XATTR != 0;
+        if is_value && inode.data.len() as u64 != inode.size && inode.size <= u64::from(MAX_INLINE_BYTES) {
+            bad(format!("an attribute value of {} bytes, {} are there", inode.size, inode.data.len()));
+        }
+        self.inodes.push(Known { ino: inode.ino, nlink: inode.nlink, kind, is_value, at });
+        let is_dir = kind == Some(FileType::Directory);
+        self.current = Some(Current {
+            inode: Some((inode.size, inode.xattr_count, inode.xattr_names_bytes, is_dir)),
+            ..Current::new(inode.ino, at)
+        });
+    }
+
+    /// What belongs to `key`'s inode; tells once if there is none.
+    fn current_of<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, at: NodeRef) -> &mut Current {
+        if self.current.is_none_or(|c| c.ino != key.ino) {
+            self.leave(check, flash);
+            self.current = Some(Current::new(key.ino, at));
+        }
+        let incomplete = self.incomplete;
+        let current = self.current.get_or_insert(Current::new(key.ino, at));
+        if current.inode.is_none() && !current.missing_told && !incomplete {
+            current.missing_told = true;
+            check.damage(flash, DamageKind::MissingInode, at, format!("{key}, but no inode {}", key.ino));
+        }
+        current
+    }
+
+    pub fn data<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, bytes: u32, at: NodeRef) {
+        let current = self.current_of(check, flash, key, at);
+        let Some((size, _, _, is_dir)) = current.inode else { return };
+        let begin = u64::from(key.low()) * BLOCK_BYTES as u64;
+        let whole = size.div_ceil(BLOCK_BYTES as u64).saturating_mul(BLOCK_BYTES as u64);
+        if is_dir || begin >= size || begin + u64::from(bytes) > whole {
+            let detail = format!("{bytes} bytes from byte {begin} on of inode {}, whose size is {size}", key.ino);
+            check.damage(flash, DamageKind::DataBeyondSize, at, detail);
+        }
+    }
+
+    pub fn entry<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, entry: &Entry, at: NodeRef) {
+        let is_xattr = entry.key.kind() == Some(KeyType::Xattr);
+        let current = self.current_of(check, flash, entry.key, at);
+        if is_xattr {
+            current.xattrs += 1;
+            current.xattr_names += entry.name.len() as u64;
+        } else {
+            current.entries_bytes += u64::from(align8(DENTRY_BYTES + entry.name.len() as u32 + 1));
+            if current.inode.is_some_and(|(_, _, _, is_dir)| !is_dir) {
+                let detail = format!("an entry of inode {}, which is not a directory", entry.key.ino);
+                check.damage(flash, DamageKind::BadEntry, at, detail);
+            }
+        }
+        let from = entry.key.ino;
+        self.links.push(Link { target: entry.target as u32, from, kind: entry.file_type(), is_xattr, at });
+    }
+
+    /// All keys of the inode have come by.
+    fn leave<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
+        let Some(c) = self.current.take() else { return };
+        let Some((size, xattrs, xattr_names, is_dir)) = c.inode else { return };
+        if c.lost || self.incomplete {
+            return;
+        }
+        let wanted = u64::from(INODE_BYTES) + c.entries_bytes;
+        if is_dir && size != wanted {
+            let detail = format!("directory {} has size {size}, its entries make it {wanted}", c.ino);
+            check.damage(flash, DamageKind::WrongCount, c.at, detail);
+        }
+        if c.xattrs != xattrs || c.xattr_names != u64::from(xattr_names) {
+            let detail = format!(
+                "inode {} has {xattrs} attributes with {xattr_names} bytes of names, found are {} with {}",
+                c.ino, c.xattrs, c.xattr_names
+            );
+            check.damage(flash, DamageKind::WrongCount, c.at, detail);
+        }
+    }
+
+    /// Everything has come by.
+    pub fn finish<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
+        self.leave(check, flash);
+        let known = |ino: u32, inodes: &[Known]| inodes.binary_search_by_key(&ino, |k| k.ino).ok();
+        if !self.inodes.is_sorted_by_key(|k| k.ino) {
+            // The order of keys has been found to be wrong.
+            return;
+        }
+        // Entries to each inode, sub-directories of each directory, and the directory above.
+        let mut links = vec![(0u32, 0u32, None::<u32>); self.inodes.len()];
+        for link in &self.links {
+            let Some(i) = known(link.target, &self.inodes) else {
+                if !self.incomplete && self.damaged.binary_search(&link.target).is_err() {
+                    let detail = format!("it leads to inode {}, which does not exist", link.target);
+                    check.damage(flash, DamageKind::DanglingEntry, link.at, detail);
+                }
+                continue;
+            };
+            let target = &self.inodes[i];
+            let wrong = if link.is_xattr { !target.is_value } else { link.kind != target.kind || target.is_value };
+            if wrong {
+                let name = |k: Option<FileType>| k.map_or("of no type", FileType::name);
+                let what = if target.is_value { "an attribute value" } else { name(target.kind) };
+                let detail = if link.is_xattr {
+                    format!("an attribute that leads to inode {}, which is {what}", link.target)
+                } else {
+                    format!("an entry for a {}, inode {} is {what}", name(link.kind), link.target)
+                };
+                check.damage(flash, DamageKind::WrongEntryType, link.at, detail);
+            }
+            links[i].0 += 1;
+            links[i].2 = Some(link.from);
+            if target.kind == Some(FileType::Directory)
+                && let Some(i) = known(link.from, &self.inodes)
+            {
+                links[i].1 += 1;
+            }
+        }
+        if self.incomplete {
+            return;
+        }
+        for (inode, &(count, subdirs, _)) in self.inodes.iter().zip(&links) {
+            let is_dir = inode.kind == Some(FileType::Directory) && !inode.is_value;
+            let is_root = inode.ino == ROOT_INO;
+            let from_damaged = !self.damaged.is_empty();
+            if count == 0 && !is_root {
+                let why = if inode.nlink == 0 { ", and it was to be deleted" } else { "" };
+                let detail = format!("no entry leads to inode {}{why}", inode.ino);
+                check.damage(flash, DamageKind::UnreachableInode, inode.at, detail);
+                continue;
+            }
+            let wanted = if is_dir { subdirs + 2 } else { count };
+            if inode.nlink != wanted && !(is_dir && from_damaged) {
+                let detail = format!("inode {} has {} links, found are {wanted}", inode.ino, inode.nlink);
+                check.damage(flash, DamageKind::WrongLinkCount, inode.at, detail);
+            }
+            if count > 1 && (is_dir || inode.is_value) {
+                let detail = format!("{count} entries lead to inode {}, at most one may", inode.ino);
+                check.damage(flash, DamageKind::WrongLinkCount, inode.at, detail);
+            }
+        }
+        self.check_roots(check, flash, &links);
+        if known(ROOT_INO, &self.inodes).is_none() && self.damaged.binary_search(&ROOT_INO).is_err() {
+            let detail = "there is no inode 1, the root directory".to_owned();
+            check.damage(flash, DamageKind::MissingInode, NodeRef::default(), detail);
+        }
+    }
+
+    /// Directories that have entries, but only from each other.
+    fn check_roots<L: Lebs>(&self, check: &mut Check, flash: &Flash<L>, links: &[(u32, u32, Option<u32>)]) {
+        // 0 unknown, 1 on the way, 2 known to end at the root or at something told already.
+        let mut state = vec![0u8; self.inodes.len()];
+        for start in 0..self.inodes.len() {
+            if self.inodes[start].kind != Some(FileType::Directory) {
+                continue;
+            }
+            let mut way = Vec::new();
+            let mut at = start;
+            while state[at] == 0 {
+                state[at] = 1;
+                way.push(at);
+                let above = if self.inodes[at].ino == ROOT_INO { None } else { links[at].2 };
+                let Some(above) = above else { break };
+                let Ok(i) = self.inodes.binary_search_by_key(&above, |k| k.ino) else { break };
+                at = i;
+                if state[at] == 1 {
+                    let inode = &self.inodes[at];
+                    let detail = format!("directory {} lies within itself, no way leads to the root", inode.ino);
+                    check.damage(flash, DamageKind::UnreachableInode, inode.at, detail);
+                }
+            }
+            for i in way {
+                state[i] = 2;
+            }
+        }
+    }
+}
+
+impl Current {
+    fn new(ino: u32, at: NodeRef) -> Current {
+        Current { ino, inode: None, at, entries_bytes: 0, xattrs: 0, xattr_names: 0, lost: false, missing_told: false }
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A check of a whole volume that names everything that is wrong and goes on behind it.
+//!
+//! The volume is seen as after a mount: the journal is applied, torn ends are cut off. So an unclean volume that recovers
+//! is in order.
+
+mod inodes;
+mod space;
+
+use crate::error::{Damage, DamageKind, Result, UbifsError};
+use crate::flash::{Flash, NodeRef, leaf_kind};
+use crate::journal::{self, Log};
+use crate::key::{Key, KeyType};
+use crate::lebs::{Lebs, ReadKind};
+use crate::master::{self, Master};
+use crate::node::{Entry, Inode, key_of};
+use crate::superblock::MASTER_LEB;
+use crate::tnc::{Tnc, Visit};
+use crate::volume::read_superblock;
+use inodes::Inodes;
+use std::collections::BTreeMap;
+
+/// What a check counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckCounts {
+    /// Index nodes.
+    pub index_nodes: u64,
+    /// Inodes, those of attributes among them.
+    pub inodes: u64,
+    /// Directory entries.
+    pub entries: u64,
+    /// Attribute entries.
+    pub xattrs: u64,
+    /// Data nodes.
+    pub data_nodes: u64,
+    /// Bytes that these expand to.
+    pub data_bytes: u64,
+    /// Nodes of the journal that were applied.
+    pub journal_nodes: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// What is wrong, in the order in which it was found.
+    pub findings: Vec<Damage>,
+    /// How much more is wrong than is listed.
+    pub unlisted: u64,
+    /// The volume had not been unmounted; its journal was recovered.
+    pub unclean: bool,
+    /// What there is.
+    pub counts: CheckCounts,
+}
+
+impl CheckReport {
+    /// Nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, damage: Damage, most: usize) {
+        if self.findings.iter().rev().take(8).any(|d| d == &damage) {
+            return;
+        }
+        if self.findings.len() < most {
+            self.findings.push(damage);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+/// Everything that the parts of a check share.
+struct Check {
+    report: CheckReport,
+    /// Most findings that are listed.
+    most: usize,
+}
+
+impl Check {
+    fn damage<L: Lebs>(&mut self, flash: &Flash<L>, kind: DamageKind, at: NodeRef, detail: String) {
+        let damage = Damage { kind, place: flash.place(at.lnum, at.offset), detail };
+        self.report.add(damage, self.most);
+    }
+
+    /// Notes an error; only damage can be one here.
+    fn error(&mut self, error: UbifsError) -> Result<()> {
+        match error {
+            UbifsError::Damage(damage) => {
+                self.report.add(damage, self.most);
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+}
+
+/// Checks a volume and lists at most `most` findings. An error is something that this reader does not support.
+pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
+    let mut check = Check { report: CheckReport::default(), most };
+    let sb = match read_superblock(&mut lebs) {
+        Ok(sb) => sb,
+        Err(e) => {
+            check.error(e)?;
+            return Ok(check.report);
+        }
+    };
+    let mut flash = Flash::new(lebs, sb);
+    let master = match master::read(&mut flash) {
+        Ok(master) => master,
+        Err(e) => {
+            check.error(e)?;
+            return Ok(check.report);
+        }
+    };
+    check.report.unclean = master.is_dirty();
+    check_master_copies(&mut check, &mut flash, &master)?;
+    let mut tnc = Tnc::new(&flash, master.root);
+    let log = match replay(&mut check, &mut flash, &mut tnc, &master) {
+        Ok((log, sizes)) => {
+            walk(&mut check, &mut flash, &mut tnc, &sizes)?;
+            Some(log)
+        }
+        Err(e) => {
+            // What was committed can still be looked at.
+            check.error(e)?;
+            let mut tnc = Tnc::new(&flash, master.root);
+            walk(&mut check, &mut flash, &mut tnc, &BTreeMap::new())?;
+            None
+        }
+    };
+    space::check(&mut check, &mut flash, &master, log.as_ref())?;
+    Ok(check.report)
+}
+
+/// Both copies of the master must be good where the volume was unmounted.
+fn check_master_copies<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
+    if master.is_dirty() {
+        return Ok(());
+    }
+    let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
+    let mut copies = Vec::new();
+    for lnum in [MASTER_LEB, MASTER_LEB + 1] {
+        let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                check.error(e)?;
+                continue;
+            }
+        };
+        match crate::scan::scan(&bytes, 0, min_io, fanout) {
+            Ok(leb) => copies.push((lnum, leb.nodes.last().map(|n| n.offset), bytes)),
+            Err(e) => {
+                let at = NodeRef { lnum, offset: e.offset, len: 0 };
+                check.damage(flash, DamageKind::BadMaster, at, e.what);
+            }
+        }
+    }
+    if let [(_, Some(a), one), (lnum, b, two)] = &copies[..]
+        && (Some(*a) != *b || !master::same_master(master::node_at(one, *a), master::node_at(two, *a)))
+    {
+        let at = NodeRef { lnum: *lnum, offset: b.unwrap_or(0), len: 0 };
+        let detail = format!("the last master is not the one of LEB {MASTER_LEB} at {a}");
+        check.damage(flash, DamageKind::BadMaster, at, detail);
+    }
+    Ok(())
+}
+
+type Sizes = BTreeMap<u32, u64>;
+
+fn replay<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, master: &Master) -> Result<(Log, Sizes)> {
+    let unclean = master.is_dirty();
+    let mut log = journal::read_log(flash, master.log_lnum, master.commit, unclean)?;
+    let replayed = journal::replay(flash, tnc, &mut log, unclean, false)?;
+    check.report.counts.journal_nodes = replayed.nodes;
+    let mut sizes = BTreeMap::new();
+    if unclean {
+        if master.flags & master::FLAG_NO_ORPHANS == 0 {
+            journal::kill_orphans(flash, tnc)?;
+        }
+        sizes = journal::recover_sizes(flash, tnc, replayed, false)?;
+    }
+    Ok((log, sizes))
+}
+
+/// Walks the index, looks at every node, and then at how inodes and entries fit together.
+fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &Sizes) -> Result<()> {
+    let mut inodes = Inodes::default();
+    let mut used: Vec<NodeRef> = Vec::new();
+    let mut last: Option<(Key, Box<[u8]>)> = None;
+    let mut error = None;
+    tnc.walk(flash, |flash, visit| match visit {
+        Visit::Index(at) => {
+            used.push(at);
+            check.report.counts.index_nodes += 1;
+        }
+        Visit::Damage(e) => {
+            // What is missing from the index cannot be missed elsewhere.
+            inodes.incomplete = true;
+            if let Err(e) = check.error(e) {
+                error = Some(e);
+            }
+        }
+        Visit::Leaf(key, at) => {
+            used.push(at);
+            match leaf(check, flash, &mut inodes, sizes, key, at) {
+                Ok(name) => {
+                    if let Some((before, before_name)) = &last
+                        && (*before > key || *before == key && (!key.is_hashed() || *before_name >= name))
+                    {
+                        let detail = format!("{key} behind {before} in the index");
+                        check.damage(flash, DamageKind::WrongKeyOrder, at, detail);
+                    }
+                    last = Some((key, name));
+                }
+                Err(e) => {
+                    inodes.lost(key);
+                    if let Err(e) = check.error(e) {
+                        error = Some(e);
+                    }
+                }
+            }
+        }
+    });
+    if let Some(e) = error {
+        return Err(e);
+    }
+    inodes.finish(check, flash);
+    used.sort_unstable();
+    for pair in used.windows(2) {
+        if pair[0].lnum == pair[1].lnum && pair[0].offset + pair[0].len > pair[1].offset {
+            let detail = format!(
+                "this node and the {} bytes at {} overlap, and the index leads to both",
+                pair[0].len, pair[0].offset
+            );
+            check.damage(flash, DamageKind::OverlappingNodes, pair[1], detail);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a leaf and notes what it says; returns its name, if it has one.
+fn leaf<L: Lebs>(
+    check: &mut Check,
+    flash: &mut Flash<L>,
+    inodes: &mut Inodes,
+    sizes: &Sizes,
+    key: Key,
+    at: NodeRef,
+) -> Result<Box<[u8]>> {
+    let Some((_, kind)) = leaf_kind(key) else {
+        return Err(flash.damage(DamageKind::BadIndex, at.lnum, at.offset, format!("a branch with {key}")));
+    };
+    let node = flash.read_node(at, kind, ReadKind::Check)?;
+    let found = key_of(node);
+    if found != key {
+        let detail = format!("a node with {found}, its branch says {key}");
+        return Err(flash.damage(DamageKind::WrongNode, at.lnum, at.offset, detail));
+    }
+    let counts = &mut check.report.counts;
+    let mut name = Box::default();
+    match key.kind() {
+        Some(KeyType::Inode) => {
+            counts.inodes += 1;
+            let inode = Inode::parse(flash.node());
+            let mut inode = inode.map_err(|e| flash.damage(DamageKind::BadInode, at.lnum, at.offset, e))?;
+            if let Some(&size) = sizes.get(&inode.ino) {
+                inode.size = inode.size.max(size);
+            }
+            inodes.inode(check, flash, &inode, at);
+        }
+        Some(KeyType::Data) => {
+            counts.data_nodes += 1;
+            let mut out = [0; crate::BLOCK_BYTES];
+            let (node, expander) = flash.node_and_expander();
+            let size = crate::node::le32(node, 40);
+            let expanded = crate::files::expand(node, expander, &mut out);
+            inodes.data(check, flash, key, size, at);
+            expanded.map_err(|e| flash.damage(DamageKind::BadData, at.lnum, at.offset, e))?;
+            check.report.counts.data_bytes += u64::from(size);
+        }
+        _ => {
+            let entry = Entry::parse(flash.node());
+            let entry = entry.map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
+            if key.kind() == Some(KeyType::Dentry) {
+                counts.entries += 1
+            } else {
+                counts.xattrs += 1
+            }
+            let hash = flash.sb.hash.of(&entry.name);
+            if hash != key.low() {
+                let detail = format!("hash {:#x}, its name has {hash:#x}", key.low());
+                check.damage(flash, DamageKind::BadEntry, at, detail);
+            }
+            inodes.entry(check, flash, &entry, at);
+            name = entry.name;
+        }
+    }
+    Ok(name)
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Directories, files, links and attributes of a mounted volume.
+
+use crate::compress::{BLOCK_BYTES, Compression};
+use crate::error::{DamageKind, Result, UbifsError};
+use crate::key::{Key, LOW_MASK};
+use crate::lebs::Lebs;
+use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32};
+use crate::volume::{ROOT_INO, Ubifs};
+
+/// Longest chain of symbolic links that is followed, as in Linux.
+const MOST_LINKS: u32 = 40;
+
+impl<L: Lebs> Ubifs<L> {
+    /// The entry of a name in a directory.
+    pub fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<Option<Entry>> {
+        let key = Key::dentry(dir, self.flash.sb.hash.of(name));
+        match self.tnc.lookup_name(&mut self.flash, key, name)? {
+            Some(spot) => Ok(Some(self.tnc.entry(&mut self.flash, spot)?.clone())),
+            None => Ok(None),
+        }
+    }
+
+    /// Entries of a directory in the order of their hashes, as `getdents` gives them.
+    pub fn read_dir(&mut self, dir: u32) -> Result<Vec<Entry>> {
+        self.entries(Key::dentry(dir, 0))
+    }
+
+    /// Extended attributes of an inode: name and value.
+    pub fn xattrs(&mut self, ino: u32) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
+        let entries = self.entries(Key::xattr(ino, 0))?;
+        entries.into_iter().map(|e| Ok((e.name, self.inode(e.target as u32)?.data))).collect()
+    }
+
+    pub(crate) fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let (mut key, mut name): (Key, Option<Box<[u8]>>) = (first, None);
+        while let Some(spot) = self.tnc.next_entry(&mut self.flash, key, name.as_deref())? {
+            let entry = self.tnc.entry(&mut self.flash, spot)?.clone();
+            let at = self.tnc.branch(spot).at;
+            if entries.last().is_some_and(|last| (last.key, &last.name) >= (entry.key, &entry.name)) {
+                let detail = "entries of one hash are not in the order of their names";
+                return Err(self.flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
+            }
+            (key, name) = (entry.key, Some(entry.name.clone()));
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+
+    /// Reads block `block` of a file. None is a hole; otherwise all 4096 bytes, zeros behind what is stored.
+    pub fn read_block<'a>(&mut self, ino: u32, block: u32, out: &'a mut [u8; BLOCK_BYTES]) -> Result<Option<&'a [u8]>> {
+        let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
+        if !found.exact {
+            return Ok(None);
+        }
+        self.tnc.read_leaf(&mut self.flash, found.spot)?;
+        let at = self.tnc.branch(found.spot).at;
+        let (node, expander) = self.flash.node_and_expander();
+        match expand(node, expander, out) {
+            Ok(()) => Ok(Some(out)),
+            Err(e) => Err(self.flash.damage(DamageKind::BadData, at.lnum, at.offset, e)),
+        }
+    }
+
+    /// Hands a file's bytes to `sink`, hole by hole as zeros. `sink` is given at most 4096 bytes at a time.
+    pub fn read_file<E: From<UbifsError>>(
+        &mut self,
+        inode: &Inode,
+        mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        check_readable(inode)?;
+        let mut out = [0; BLOCK_BYTES];
+        let mut left = inode.size;
+        for block in 0..inode.size.div_ceil(BLOCK_BYTES as u64) as u32 {
+            if self.read_block(inode.ino, block, &mut out)?.is_none() {
+                out.fill(0);
+            }
+            let n = left.min(BLOCK_BYTES as u64) as usize;
+            sink(&out[..n])?;
+            left -= n as u64;
+        }
+        Ok(())
+    }
+
+    /// The inode of an absolute or relative path from the root; `follow` also follows a symbolic link at its end.
+    pub fn resolve(&mut self, path: &[u8], follow: bool) -> Result<Inode> {
+        let mut parents: Vec<Inode> = Vec::new();
+        let mut at = self.inode(ROOT_INO)?;
+        let mut todo: Vec<Vec<u8>> = components(path);
+        let mut links = 0;
+        while let Some(name) = todo.pop() {
+            if at.file_type() != Some(FileType::Directory) {
+                return Err(UbifsError::path(path, "a part of it is not a directory"));
+            }
+            match name.as_slice() {
+                b"." => continue,
+                b".." => {
+                    at = parents.pop().unwrap_or(at);
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(entry) = self.lookup(at.ino, &name)? else {
+                return Err(UbifsError::path(path, "no such file or directory"));
+            };
+            let inode = self.inode(entry.target as u32)?;
+            if inode.file_type() == Some(FileType::Symlink) && (follow || !todo.is_empty()) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(UbifsError::path(path, "more than 40 symbolic links"));
+                }
+                if inode.data.first() == Some(&b'/') {
+                    at = match parents.drain(..).next() {
+                        Some(root) => root,
+                        None => at,
+                    };
+                }
+                todo.extend(components(&inode.data));
+                continue;
+            }
+            parents.push(std::mem::replace(&mut at, inode));
+        }
+        Ok(at)
+    }
+}
+
+/// Whether a file can be read as far as its inode goes.
+pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
+    if inode.flags & FLAG_ENCRYPTED != 0 {
+        return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
+    }
+    if inode.size > (u64::from(LOW_MASK) + 1) * BLOCK_BYTES as u64 {
+        let name = format!("inode {}", inode.ino);
+        return Err(UbifsError::path(name.as_bytes(), "its size is more than a file can have"));
+    }
+    Ok(())
+}
+
+/// Names of a path, the last first.
+fn components(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|&b| b == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+}
+
+/// Expands a data node into a whole block.
+pub(crate) fn expand(
+    node: &[u8],
+    expander: &mut crate::compress::Expander,
+    out: &mut [u8; BLOCK_BYTES],
+) -> std::result::Result<(), String> {
+    let size = le32(node, 40) as usize;
+    if size == 0 || size > BLOCK_BYTES {
+        return Err(format!("a block of {size} bytes, expected 1 to {BLOCK_BYTES}"));
+    }
+    let number = le16(node, 44);
+    let how = Compression::from_number(number).ok_or_else(|| format!("unknown compression {number}"))?;
+    let n = expander.expand(how, &node[DATA_BYTES as usize..], out)?;
+    if n != size {
+        return Err(format!("{n} bytes came out, the node says {size}"));
+    }
+    out[size..].fill(0);
+    Ok(())
+}

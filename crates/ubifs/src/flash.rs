@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading from the blocks of a volume whose superblock is known: single nodes, and places for messages.
+//!
+//! This module knows nodes, not what refers to them.
+
+use crate::compress::Expander;
+use crate::error::{Damage, DamageKind, Place, Result, UbifsError, unreadable};
+use crate::key::Key;
+use crate::lebs::{Lebs, ReadKind};
+use crate::lpt::Lpt;
+use crate::node::{self, Header, NodeType};
+use crate::superblock::Superblock;
+
+/// Where a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeRef {
+    /// Block.
+    pub lnum: u32,
+    /// Byte within it.
+    pub offset: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// The blocks, and what is needed to read from them.
+pub(crate) struct Flash<L> {
+    pub lebs: L,
+    pub sb: Superblock,
+    /// Properties of blocks, as far as they have been read; none when nobody accounts for space.
+    pub lpt: Option<Lpt>,
+    pub expander: Expander,
+    buf: Vec<u8>,
+}
+
+/// The kind of read of a node that an index branch with this key leads to, and the node's type.
+pub(crate) fn leaf_kind(key: Key) -> Option<(ReadKind, NodeType)> {
+    use crate::key::KeyType;
+    Some(match key.kind()? {
+        KeyType::Inode => (ReadKind::Inode, NodeType::Inode),
+        KeyType::Data => (ReadKind::Data, NodeType::Data),
+        KeyType::Dentry => (ReadKind::Dentry, NodeType::Dentry),
+        KeyType::Xattr => (ReadKind::Xattr, NodeType::Xattr),
+    })
+}
+
+impl<L: Lebs> Flash<L> {
+    pub fn new(lebs: L, sb: Superblock) -> Flash<L> {
+        Flash { lebs, sb, lpt: None, expander: Expander::new(), buf: Vec::new() }
+    }
+
+    /// A place, for messages.
+    pub fn place(&self, lnum: u32, offset: u32) -> Place {
+        Place { lnum, offset, peb: self.lebs.peb(lnum) }
+    }
+
+    /// An error of kind `kind` at a place.
+    pub fn damage(&self, kind: DamageKind, lnum: u32, offset: u32, detail: impl Into<String>) -> UbifsError {
+        UbifsError::Damage(Damage { kind, place: self.place(lnum, offset), detail: detail.into() })
+    }
+
+    /// Reads bytes; unmapped blocks read as 0xFF. Bit errors beyond correction are left to checksums.
+    pub fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<()> {
+        let place = self.place(lnum, offset);
+        read_tolerant(&mut self.lebs, place, buf, what)
+    }
+
+    /// Reads a block from `start` to its end.
+    pub fn read_rest(&mut self, lnum: u32, start: u32, what: ReadKind) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.sb.leb_bytes.saturating_sub(start) as usize];
+        self.read(lnum, start, &mut bytes, what)?;
+        Ok(bytes)
+    }
+
+    /// Reads exactly the bytes of `at` and checks that they are a node of this type and length.
+    pub fn read_node(&mut self, at: NodeRef, kind: NodeType, what: ReadKind) -> Result<&[u8]> {
+        match self.try_read_node(at, kind, what)? {
+            Ok(_) => Ok(&self.buf),
+            Err(detail) => {
+                let damage = if kind == NodeType::Index { DamageKind::BadIndex } else { DamageKind::BadNode };
+                Err(self.damage(damage, at.lnum, at.offset, detail))
+            }
+        }
+    }
+
+    /// Like `read_node`, but a node that is not there is `Err` inside; the node is in `node()`.
+    pub fn try_read_node(
+        &mut self,
+        at: NodeRef,
+        kind: NodeType,
+        what: ReadKind,
+    ) -> Result<std::result::Result<Header, String>> {
+        if u64::from(at.offset) + u64::from(at.len) > u64::from(self.sb.leb_bytes)
+            || at.lnum >= self.sb.leb_count
+            || at.offset % 8 != 0
+            || at.len < node::HEADER_BYTES
+        {
+            return Ok(Err(format!(
+                "a branch leads to {} bytes here, which is not within a block of the volume or not a multiple of 8",
+                at.len
+            )));
+        }
+        self.buf.clear();
+        self.buf.resize(at.len as usize, 0);
+        let place = Place { lnum: at.lnum, offset: at.offset, peb: self.lebs.peb(at.lnum) };
+        read_tolerant(&mut self.lebs, place, &mut self.buf, what)?;
+        Ok(match node::check(&self.buf, self.sb.fanout) {
+            Err(e) => Err(format!("expected a {}: {e}", kind.name())),
+            Ok(header) if header.kind != kind => Err(format!("a {}, expected a {}", header.kind.name(), kind.name())),
+            Ok(header) if header.len != at.len => {
+                Err(format!("a {} of {} bytes, its branch says {}", kind.name(), header.len, at.len))
+            }
+            Ok(header) => Ok(header),
+        })
+    }
+
+    /// The node that was read last.
+    pub fn node(&self) -> &[u8] {
+        &self.buf
+    }
+
+    /// The node that was read last, and the decompressors.
+    pub fn node_and_expander(&mut self) -> (&[u8], &mut Expander) {
+        (&self.buf, &mut self.expander)
+    }
+
+    /// Space is no longer used: touches the properties of its block, which may have to be read.
+    pub fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
+        if at.len == 0 {
+            return Ok(());
+        }
+        self.with_lpt(|lpt, flash| lpt.add_dirt(flash, at.lnum, at.len))
+    }
+
+    /// Runs `f` with the properties, if anybody accounts for space.
+    pub fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
+        let Some(mut lpt) = self.lpt.take() else { return Ok(()) };
+        let result = f(&mut lpt, self);
+        self.lpt = Some(lpt);
+        result
+    }
+}
+
+/// A read whose uncorrectable bit errors are left to the checksums of what was read.
+pub(crate) fn read_tolerant<L: Lebs>(lebs: &mut L, place: Place, buf: &mut [u8], what: ReadKind) -> Result<()> {
+    match lebs.read(place.lnum, place.offset, buf, what) {
+        Err(e) if !e.uncorrectable => Err(unreadable(place, e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The master: where the index, the properties tree and the log begin. Two blocks hold the same sequence of copies.
+//!
+//! Facts: Linux `fs/ubifs/master.c` (`scan_for_master`, `validate_master`) and `recovery.c` (`ubifs_recover_master_node`).
+
+use crate::error::{DamageKind, Result};
+use crate::flash::{Flash, NodeRef};
+use crate::lebs::{Lebs, ReadKind};
+use crate::node::{self, INDEX_BYTES, MASTER_BYTES, NodeType, align, le32, le64};
+use crate::scan::{ScanError, all_ff, scan};
+use crate::superblock::MASTER_LEB;
+
+/// The volume was not unmounted.
+pub const FLAG_DIRTY: u32 = 1;
+/// No inode waits for deletion.
+pub const FLAG_NO_ORPHANS: u32 = 2;
+/// Written by a recovery.
+pub const FLAG_RECOVERY: u32 = 4;
+
+/// A place without a length.
+pub type At = (u32, u32);
+
+/// What the master says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Master {
+    /// Byte in both master blocks.
+    pub offset: u32,
+    /// Highest inode number at the last commit.
+    pub highest_inum: u64,
+    /// Number of the last commit.
+    pub commit: u64,
+    /// Flags.
+    pub flags: u32,
+    /// First block of the log.
+    pub log_lnum: u32,
+    /// Root of the index.
+    pub root: NodeRef,
+    /// Block kept for garbage collection.
+    pub gc_lnum: u32,
+    /// Where the index is continued.
+    pub index_head: At,
+    /// Bytes of the index.
+    pub index_bytes: u64,
+    /// Free bytes of the main area.
+    pub total_free: u64,
+    /// Dirty bytes of the main area.
+    pub total_dirty: u64,
+    /// Used bytes of the main area.
+    pub total_used: u64,
+    /// Root of the properties tree.
+    pub lpt_root: At,
+    /// Where the properties tree is continued.
+    pub lpt_head: At,
+    /// Table of the properties tree's blocks.
+    pub ltab: At,
+    /// List of blocks worth knowing.
+    pub lsave: At,
+    /// Where the last search for space ended.
+    pub lscan_lnum: u32,
+    /// Empty blocks.
+    pub empty_lebs: u32,
+    /// Blocks with index nodes.
+    pub index_lebs: u32,
+    /// Blocks in use at the last commit.
+    pub leb_count: u32,
+}
+
+impl Master {
+    fn parse(b: &[u8], offset: u32) -> Master {
+        let at = |i: usize| (le32(b, i), le32(b, i + 4));
+        Master {
+            offset,
+            highest_inum: le64(b, 24),
+            commit: le64(b, 32),
+            flags: le32(b, 40),
+            log_lnum: le32(b, 44),
+            root: NodeRef { lnum: le32(b, 48), offset: le32(b, 52), len: le32(b, 56) },
+            gc_lnum: le32(b, 60),
+            index_head: at(64),
+            index_bytes: le64(b, 72),
+            total_free: le64(b, 80),
+            total_dirty: le64(b, 88),
+            total_used: le64(b, 96),
+            lpt_root: at(120),
+            lpt_head: at(128),
+            ltab: at(136),
+            lsave: at(144),
+            lscan_lnum: le32(b, 152),
+            empty_lebs: le32(b, 156),
+            index_lebs: le32(b, 160),
+            leb_count: le32(b, 164),
+        }
+    }
+
+    /// The volume was not unmounted, so the journal may end in torn writes.
+    pub fn is_dirty(&self) -> bool {
+        self.flags & FLAG_DIRTY != 0
+    }
+}
+
+/// Reads both copies and takes the newest that is good.
+pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
+    let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
+    let first = flash.read_rest(MASTER_LEB, 0, ReadKind::Scan)?;
+    let newest = |bytes: &[u8]| -> std::result::Result<Option<(usize, u32)>, ScanError> {
+        let found = scan(bytes, 0, min_io, fanout)?;
+        match found.nodes.last() {
+            Some(last) if last.header.kind != NodeType::Master => {
+                let what = format!("a {} among master nodes", last.header.kind.name());
+                Err(ScanError { offset: last.offset, what })
+            }
+            Some(last) => Ok(Some((found.nodes.len(), last.offset))),
+            None => Ok(None),
+        }
+    };
+    // The kernel leaves the first block alone before it looks at the second.
+    let one = newest(&first);
+    let master = match one {
+        Ok(one) => {
+            let second = flash.read_rest(MASTER_LEB + 1, 0, ReadKind::Scan)?;
+            match (one, newest(&second)) {
+                (Some(one), Ok(Some(two)))
+                    if one == two && same_master(node_at(&first, one.1), node_at(&second, one.1)) =>
+                {
+                    Some(Master::parse(node_at(&first, one.1), one.1))
+                }
+                _ => None,
+            }
+        }
+        Err(_) => None,
+    };
+    let master = match master {
+        Some(master) => master,
+        None => recover(flash)?,
+    };
+    validate(flash, &master)?;
+    Ok(master)
+}
+
+pub(crate) fn node_at(bytes: &[u8], offset: u32) -> &[u8] {
+    &bytes[offset as usize..(offset + MASTER_BYTES) as usize]
+}
+
+/// Equal except for the common header and the message authentication code at the end.
+pub(crate) fn same_master(a: &[u8], b: &[u8]) -> bool {
+    a[24..296] == b[24..296] && a[360..] == b[360..]
+}
+
+/// The last master node of a block, and whether something that is none follows it.
+struct Found {
+    node: Option<u32>,
+    corrupt: bool,
+}
+
+/// Finds the last master node without trusting what follows it (`get_master_node`).
+fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<Found, (u32, String)> {
+    let whole = bytes.len() as u32;
+    let mut at = 0;
+    while at + MASTER_BYTES <= whole && le32(bytes, at as usize) == node::NODE_MAGIC {
+        at += step;
+    }
+    let mut found = Found { node: None, corrupt: false };
+    if at > 0 {
+        at -= step;
+        let mut good = node::check(&bytes[at as usize..], fanout);
+        if good.is_err() && at > 0 {
+            // One torn master is what a power cut explains; the one before it has to be good.
+            at -= step;
+            good = node::check(&bytes[at as usize..], fanout);
+            if let Err(e) = &good {
+                return Err((at, format!("two bad master nodes in a row: {e}")));
+            }
+        }
+        if let Ok(header) = good {
+            if header.kind != NodeType::Master {
+                return Err((at, format!("a {} among master nodes", header.kind.name())));
+            }
+            found.node = Some(at);
+            at += step;
+        }
+    }
+    if at < whole {
+        let end = whole.min(at.saturating_add(step));
+        found.corrupt = !all_ff(&bytes[at as usize..end as usize]);
+        if !all_ff(&bytes[end as usize..]) {
+            return Err((end, "data behind the last master node, more than one torn write leaves".to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// Takes a master when the two copies do not agree.
+fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
+    let step = align(MASTER_BYTES, flash.sb.min_io_bytes);
+    let whole = flash.sb.leb_bytes;
+    let fanout = flash.sb.fanout;
+    let mut blocks = Vec::new();
+    for lnum in [MASTER_LEB, MASTER_LEB + 1] {
+        let bytes = flash.read_rest(lnum, 0, ReadKind::Master)?;
+        match find_last(&bytes, step, fanout) {
+            Ok(found) => blocks.push((bytes, found)),
+            Err((offset, detail)) => return Err(flash.damage(DamageKind::BadMaster, lnum, offset, detail)),
+        }
+    }
+    let (one, two) = (&blocks[0], &blocks[1]);
+    let parse = |block: &(Vec<u8>, Found), offset: u32| Ok(Master::parse(node_at(&block.0, offset), offset));
+    match (one.1.node, two.1.node) {
+        (Some(a), second) => {
+            let flags = le32(node_at(&one.0, a), 40);
+            if flags & FLAG_RECOVERY != 0 && a == 0 && !one.1.corrupt {
+                return parse(one, a);
+            }
+            let newer = match second {
+                Some(b) if a == b => same_master(node_at(&one.0, a), node_at(&two.0, b)),
+                // The first copy was written, the second not yet.
+                Some(b) => (b + step == a || a == 0 && whole - b - step < step) && !one.1.corrupt,
+                None => a == 0 && !one.1.corrupt,
+            };
+            if newer {
+                return parse(one, a);
+            }
+            let detail = match second {
+                Some(b) => format!("its master at {a} and that of LEB {} at {b} contradict each other", MASTER_LEB + 1),
+                None => format!("LEB {} has no good master, and this block not just one", MASTER_LEB + 1),
+            };
+            Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, a, detail))
+        }
+        (None, Some(b)) => {
+            if b + step + step <= whole {
+                let detail = format!("no good master, although LEB {} is not full", MASTER_LEB + 1);
+                return Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, 0, detail));
+            }
+            parse(two, b)
+        }
+        (None, None) => Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, 0, "no good master in either block")),
+    }
+}
+
+/// Refuses what cannot be (`validate_master`).
+fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
+    let sb = &flash.sb;
+    let bad = |detail: String| Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, m.offset, detail));
+    if !(crate::superblock::LOG_LEB..sb.lpt_first()).contains(&m.log_lnum) {
+        return bad(format!("a log in block {}, which is not of the log area", m.log_lnum));
+    }
+    if m.highest_inum >= u64::from(u32::MAX) {
+        return bad(format!("highest inode number {}", m.highest_inum));
+    }
+    let longest = INDEX_BYTES + sb.fanout * node::BRANCH_BYTES;
+    if !sb.in_main(m.root.lnum, m.root.offset, m.root.len)
+        || m.root.offset % 8 != 0
+        || !(INDEX_BYTES + node::BRANCH_BYTES..=longest).contains(&m.root.len)
+    {
+        let NodeRef { lnum, offset, len } = m.root;
+        return bad(format!("an index root of {len} bytes in block {lnum} at {offset}"));
+    }
+    if m.gc_lnum != u32::MAX && !sb.in_main(m.gc_lnum, 0, 0) {
+        return bad(format!("block {} for garbage collection", m.gc_lnum));
+    }
+    if !sb.in_main(m.index_head.0, m.index_head.1, 0) || m.index_head.1 % sb.min_io_bytes != 0 {
+        return bad(format!("an index head in block {} at {}", m.index_head.0, m.index_head.1));
+    }
+    if m.leb_count < sb.main_first() || m.leb_count > sb.leb_count {
+        return bad(format!("{} blocks in use, the superblock says {}", m.leb_count, sb.leb_count));
+    }
+    let in_lpt = |at: At| (sb.lpt_first()..sb.orphans_first()).contains(&at.0) && at.1 <= sb.leb_bytes;
+    for (what, at) in [("root", m.lpt_root), ("head", m.lpt_head), ("table", m.ltab)] {
+        if !in_lpt(at) {
+            return bad(format!("a {what} of the properties tree in block {} at {}", at.0, at.1));
+        }
+    }
+    if sb.big_lpt && !in_lpt(m.lsave) {
+        return bad(format!("a list of blocks worth knowing in block {} at {}", m.lsave.0, m.lsave.1));
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A volume of UBI as the blocks of UBIFS: every read passes UBI and its read cache.
+
+use crate::lebs::{LebError, Lebs, ReadKind};
+use readpath_ubi::mtd::{Mtd, ReadOutcome};
+use readpath_ubi::{ReadCache, Ubi, UbiError};
+
+/// A volume of an attached UBI device. Reads carry the number of their [`ReadKind`] as tag into the device's log.
+#[derive(Debug)]
+pub struct UbiVolume<M, C> {
+    ubi: Ubi<M, C>,
+    volume: u32,
+    leb_bytes: u32,
+    leb_count: u32,
+    page_bytes: u32,
+}
+
+impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
+    /// Volume `volume` of `ubi`.
+    pub fn new(ubi: Ubi<M, C>, volume: u32) -> Result<Self, UbiError> {
+        let found = ubi.volume(volume)?;
+        let (leb_bytes, leb_count) = (found.leb_bytes, found.record.reserved_pebs);
+        let page_bytes = ubi.layout().page_bytes;
+        Ok(UbiVolume { ubi, volume, leb_bytes, leb_count, page_bytes })
+    }
+
+    /// The device.
+    pub fn ubi(&mut self) -> &mut Ubi<M, C> {
+        &mut self.ubi
+    }
+}
+
+impl<M: Mtd, C: ReadCache> Lebs for UbiVolume<M, C> {
+    fn leb_bytes(&self) -> u32 {
+        self.leb_bytes
+    }
+
+    fn leb_count(&self) -> u32 {
+        self.leb_count
+    }
+
+    fn min_io_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    fn is_mapped(&self, lnum: u32) -> bool {
+        self.peb(lnum).is_some()
+    }
+
+    fn peb(&self, lnum: u32) -> Option<u32> {
+        self.ubi.volume(self.volume).ok()?.peb(lnum)
+    }
+
+    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
+        match self.ubi.read(self.volume, lnum, offset, buf, what as u16) {
+            Ok(ReadOutcome::Uncorrectable) => {
+                let message = format!("{} bytes with more bit errors than the code corrects", buf.len());
+                Err(LebError { message, uncorrectable: true })
+            }
+            Ok(_) => Ok(()),
+            Err(e) => Err(LebError { message: e.to_string(), uncorrectable: false }),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mounting: superblock, masters, journal, orphans, in the order in which Linux reads them (`fs/ubifs/super.c`,
+//! `mount_ubifs`), and the mounted volume.
+
+use crate::error::{DamageKind, Place, Result, UbifsError};
+use crate::flash::Flash;
+use crate::journal::{self, Bud, Log};
+use crate::key::Key;
+use crate::lebs::{Lebs, ReadKind};
+use crate::lpt::Lpt;
+use crate::master::{self, Master};
+use crate::node::{Inode, NodeType, SUPERBLOCK_BYTES};
+use crate::superblock::{Refusal, SUPERBLOCK_LEB, Superblock};
+use crate::tnc::Tnc;
+use std::collections::BTreeMap;
+
+/// Inode of the root directory.
+pub const ROOT_INO: u32 = 1;
+
+/// How a volume is mounted, which decides what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountMode {
+    /// As the kernel mounts to write. What it would write is left out; reads that this needs are made.
+    ReadWrite,
+    /// As the kernel mounts to read.
+    ReadOnly,
+    /// Without the properties of blocks: enough for files, and possible when these are damaged.
+    Inspect,
+}
+
+/// What a mount found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// The volume had not been unmounted.
+    pub unclean: bool,
+    /// Nodes of the journal that were applied.
+    pub journal_nodes: u64,
+    /// Inodes that had waited for deletion.
+    pub orphans: u64,
+}
+
+/// A mounted volume.
+pub struct Ubifs<L> {
+    pub(crate) flash: Flash<L>,
+    pub(crate) tnc: Tnc,
+    pub(crate) master: Master,
+    pub(crate) log: Log,
+    /// Sizes that recovery corrected.
+    pub(crate) sizes: BTreeMap<u32, u64>,
+    /// The root directory, as the mount found it.
+    pub(crate) root: Inode,
+    report: MountReport,
+}
+
+impl<L> std::fmt::Debug for Ubifs<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ubifs").field("superblock", &self.flash.sb).field("master", &self.master).finish()
+    }
+}
+
+/// Reads the superblock.
+pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
+    let place = Place { lnum: SUPERBLOCK_LEB, offset: 0, peb: lebs.peb(SUPERBLOCK_LEB) };
+    let bad = |detail: String| UbifsError::Damage(crate::Damage { kind: DamageKind::BadSuperblock, place, detail });
+    let (leb_bytes, min_io) = (lebs.leb_bytes(), lebs.min_io_bytes());
+    if leb_bytes < SUPERBLOCK_BYTES || lebs.leb_count() == 0 {
+        return Err(bad(format!("{} blocks of {leb_bytes} bytes hold no superblock", lebs.leb_count())));
+    }
+    // The kernel reads whole units of writing.
+    let len = SUPERBLOCK_BYTES.max(min_io.min(leb_bytes)) as usize;
+    let mut bytes = vec![0; len];
+    crate::flash::read_tolerant(lebs, place, &mut bytes[..], ReadKind::Superblock)?;
+    Superblock::parse(&bytes, leb_bytes, lebs.leb_count(), min_io).map_err(|refusal| match refusal {
+        Refusal::Bad(detail) => bad(detail),
+        Refusal::Unsupported(what) => UbifsError::Unsupported(what),
+    })
+}
+
+impl<L: Lebs> Ubifs<L> {
+    /// Mounts a volume. Nothing is written: what recovery would repair on flash is repaired in memory.
+    pub fn mount(mut lebs: L, mode: MountMode) -> Result<Ubifs<L>> {
+        let sb = read_superblock(&mut lebs)?;
+        let mut flash = Flash::new(lebs, sb);
+        let master = master::read(&mut flash)?;
+        let unclean = master.is_dirty();
+        let write = mode == MountMode::ReadWrite;
+        if mode != MountMode::Inspect {
+            // The size of the old index is noted from its root (`dbg_old_index_check_init`).
+            flash.read_node(master.root, NodeType::Index, ReadKind::Index)?;
+            if unclean && write {
+                check_heads(&mut flash, &master)?;
+            }
+            let saved = (write && flash.sb.big_lpt).then_some(master.lsave);
+            let mut lpt = Lpt::init(&mut flash, master.lpt_root, master.ltab, saved)?;
+            // The block in which the index goes on is taken (`take_ihead`).
+            lpt.get(&mut flash, master.index_head.0)?.taken = true;
+            flash.lpt = Some(lpt);
+        }
+        let mut tnc = Tnc::new(&flash, master.root);
+        let mut log = journal::read_log(&mut flash, master.log_lnum, master.commit, unclean)?;
+        let replayed = journal::replay(&mut flash, &mut tnc, &mut log, unclean, write)?;
+        let mut report = MountReport { unclean, journal_nodes: replayed.nodes, orphans: 0 };
+        journal::set_bud_properties(&mut flash, &log)?;
+        if unclean && master.flags & master::FLAG_NO_ORPHANS == 0 {
+            report.orphans = journal::kill_orphans(&mut flash, &mut tnc)?;
+        }
+        let mut sizes = BTreeMap::new();
+        if unclean {
+            sizes = journal::recover_sizes(&mut flash, &mut tnc, replayed, write)?;
+        } else if master.gc_lnum != u32::MAX {
+            flash.with_lpt(|lpt, flash| {
+                lpt.get(flash, master.gc_lnum)?.taken = true;
+                Ok(())
+            })?;
+        }
+        // The root directory is looked up at the end of every mount.
+        let root = inode(&mut flash, &mut tnc, &sizes, ROOT_INO)?;
+        if root.file_type() != Some(crate::FileType::Directory) {
+            return Err(UbifsError::path(b"/", "its inode is not a directory"));
+        }
+        Ok(Ubifs { flash, tnc, master, log, sizes, root, report })
+    }
+
+    /// What the superblock says.
+    pub fn superblock(&self) -> &Superblock {
+        &self.flash.sb
+    }
+
+    /// What the master says.
+    pub fn master(&self) -> &Master {
+        &self.master
+    }
+
+    /// The blocks of the journal.
+    pub fn buds(&self) -> &[Bud] {
+        &self.log.buds
+    }
+
+    /// What the mount found.
+    pub fn report(&self) -> &MountReport {
+        &self.report
+    }
+
+    /// The blocks underneath.
+    pub fn lebs(&mut self) -> &mut L {
+        &mut self.flash.lebs
+    }
+
+    /// Unmounts.
+    pub fn into_lebs(self) -> L {
+        self.flash.lebs
+    }
+
+    /// Reads an inode.
+    pub fn inode(&mut self, ino: u32) -> Result<Inode> {
+        inode(&mut self.flash, &mut self.tnc, &self.sizes, ino)
+    }
+}
+
+fn inode<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64>, ino: u32) -> Result<Inode> {
+    let found = tnc.lookup(flash, Key::inode(ino))?;
+    if !found.exact {
+        return Err(UbifsError::path(format!("inode {ino}").as_bytes(), "no such inode"));
+    }
+    tnc.read_leaf(flash, found.spot)?;
+    let at = tnc.branch(found.spot).at;
+    let parsed = Inode::parse(flash.node());
+    let mut inode = parsed.map_err(|e| flash.damage(DamageKind::BadInode, at.lnum, at.offset, e))?;
+    if let Some(&size) = sizes.get(&ino) {
+        inode.size = inode.size.max(size);
+    }
+    Ok(inode)
+}
+
+/// Looks whether index and properties tree can be continued where the master says (`ubifs_recover_inl_heads`). If there
+/// is something, the kernel writes the block anew, for which it reads what lies before.
+fn check_heads<L: Lebs>(flash: &mut Flash<L>, master: &Master) -> Result<()> {
+    for (lnum, offset) in [master.index_head, master.lpt_head] {
+        let len = flash.sb.min_io_bytes.min(flash.sb.leb_bytes - offset);
+        if len == 0 {
+            continue;
+        }
+        let mut head = vec![0; len as usize];
+        flash.read(lnum, offset, &mut head, ReadKind::RecoverHead)?;
+        if !crate::scan::all_ff(&head) && offset > 0 {
+            let mut before = vec![0; offset as usize];
+            flash.read(lnum, 0, &mut before, ReadKind::RecoverHead)?;
+        }
+    }
+    Ok(())
+}

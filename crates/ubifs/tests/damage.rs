@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each kind of damage is done to a dump, and the check names it and its place. Checksums are made to fit unless a wrong
+//! checksum is the damage.
+
+mod common;
+
+use common::{SLC, SLC_DATA_OFFSET, dump, volume};
+use readpath_ubifs::{
+    CheckReport, Damage, DamageKind, Key, KeyType, LebError, Lebs, MountMode, NodeType, ReadKind, Ubifs, check, crc16,
+    crc32, scan_leb,
+};
+
+const LEB_BYTES: usize = 129_024;
+const PEB_BYTES: usize = 128 << 10;
+
+/// A node: block, byte, bytes.
+type At = (u32, u32, u32);
+
+/// A dump that is about to suffer.
+struct Patient {
+    image: Vec<u8>,
+    /// PEB of each LEB.
+    pebs: Vec<Option<u32>>,
+}
+
+fn le16(b: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([b[at], b[at + 1]])
+}
+
+fn le32(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+impl Patient {
+    fn new(name: &str) -> Patient {
+        let image = dump(name);
+        let volume = volume(image.clone(), SLC);
+        let pebs = (0..volume.leb_count()).map(|lnum| volume.peb(lnum)).collect();
+        Patient { image, pebs }
+    }
+
+    fn bytes(&mut self, (lnum, offset, len): At) -> &mut [u8] {
+        let peb = self.pebs[lnum as usize].expect("a mapped block");
+        let at = peb as usize * PEB_BYTES + SLC_DATA_OFFSET as usize + offset as usize;
+        &mut self.image[at..at + len as usize]
+    }
+
+    /// Nodes of a type in the whole volume.
+    fn nodes(&mut self, kind: NodeType) -> Vec<At> {
+        let mut found = Vec::new();
+        for lnum in 0..self.pebs.len() as u32 {
+            if self.pebs[lnum as usize].is_none() {
+                continue;
+            }
+            let bytes = self.bytes((lnum, 0, LEB_BYTES as u32));
+            if let Ok(leb) = scan_leb(bytes, 0, 2048, 8) {
+                let nodes = leb.nodes.iter().filter(|n| n.header.kind == kind);
+                found.extend(nodes.map(|n| (lnum, n.offset, n.header.len)));
+            }
+        }
+        found
+    }
+
+    /// The first node of a type that fits.
+    fn node(&mut self, kind: NodeType, fits: impl Fn(&[u8]) -> bool) -> At {
+        let nodes = self.nodes(kind);
+        let found = nodes.into_iter().find(|&at| fits(self.bytes(at)));
+        found.expect("such a node")
+    }
+
+    /// Changes a node and gives it a checksum that fits.
+    fn change(&mut self, at: At, change: impl FnOnce(&mut [u8])) {
+        let node = self.bytes(at);
+        change(node);
+        let crc = crc32(&node[8..]);
+        node[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The branch of the lowest level that leads to a node: index node, byte of the branch in it.
+    fn branch_to(&mut self, (lnum, offset, _): At) -> (At, usize) {
+        for at in self.nodes(NodeType::Index) {
+            let node = self.bytes(at);
+            for i in 0..usize::from(le16(node, 24)) {
+                let b = 28 + 20 * i;
+                if le16(node, 26) == 0 && (le32(node, b), le32(node, b + 4)) == (lnum, offset) {
+                    return (at, b);
+                }
+            }
+        }
+        panic!("no branch leads to LEB {lnum} offset {offset}");
+    }
+
+    fn report(&self) -> CheckReport {
+        check(volume(self.image.clone(), SLC), 1000).expect("a volume that is supported")
+    }
+
+    /// Checks, and expects one kind of damage at one place.
+    fn expect(&self, kind: DamageKind, (lnum, offset, _): At) -> Damage {
+        let report = self.report();
+        let found = report.findings.iter().find(|d| d.kind == kind && (d.place.lnum, d.place.offset) == (lnum, offset));
+        let found =
+            found.unwrap_or_else(|| panic!("no {} at LEB {lnum} offset {offset}: {:#?}", kind.name(), report.findings));
+        assert_eq!(found.place.peb, self.pebs[lnum as usize]);
+        found.clone()
+    }
+
+    /// The same, and nothing else.
+    fn expect_only(&self, kind: DamageKind, at: At) -> String {
+        let found = self.expect(kind, at);
+        let report = self.report();
+        assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+        found.to_string()
+    }
+}
+
+fn key(node: &[u8]) -> Key {
+    Key { ino: le32(node, 24), rest: le32(node, 28) }
+}
+
+fn is_plain_file(node: &[u8]) -> bool {
+    le32(node, 104) & 0o170_000 == 0o100_000 && le32(node, 92) == 1
+}
+
+#[test]
+fn bad_checksums_of_nodes_are_named_with_their_place() {
+    for kind in [NodeType::Inode, NodeType::Dentry, NodeType::Data] {
+        let mut patient = Patient::new("fx");
+        let nodes = patient.nodes(kind);
+        let at = nodes[nodes.len() / 2];
+        patient.bytes(at)[45] ^= 4;
+        let text = patient.expect(DamageKind::BadNode, at).to_string();
+        assert!(text.contains(&format!("checksum of the {}", kind.name())), "{text}");
+        assert!(text.starts_with(&format!(
+            "LEB {} (PEB {}) offset {}",
+            at.0,
+            patient.pebs[at.0 as usize].unwrap(),
+            at.1
+        )));
+    }
+}
+
+#[test]
+fn a_node_that_is_gone_is_named() {
+    let mut patient = Patient::new("fx");
+    let at = patient.node(NodeType::Data, |_| true);
+    patient.bytes(at).fill(0xFF);
+    let text = patient.expect(DamageKind::BadNode, at).detail;
+    assert_eq!(text, "expected a data node: magic number 0xffffffff, expected 0x06101831");
+}
+
+#[test]
+fn the_superblock_is_checked() {
+    let mut patient = Patient::new("fx");
+    patient.bytes((0, 0, 4096))[2000] ^= 1;
+    patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+    let mut patient = Patient::new("fx");
+    patient.change((0, 0, 4096), |sb| sb[72] = 1);
+    let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+    assert_eq!(text, "LEB 0 (PEB 2) offset 0: bad-superblock: a fanout of 1, expected 3 to 1024");
+}
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    for (flag, word) in [(0x10, "encrypted"), (0x20, "authenticated")] {
+        let mut patient = Patient::new("fx");
+        patient.change((0, 0, 4096), |sb| sb[28] |= flag);
+        let error = check(volume(patient.image.clone(), SLC), 10).expect_err("a refusal").to_string();
+        assert!(error.starts_with("not supported") && error.contains(word), "{error}");
+        let error = Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect_err("a refusal").to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn masters_are_checked() {
+    // Without the first copy, the second is only believed when its block is full.
+    let mut patient = Patient::new("fx");
+    patient.bytes((1, 0, 512))[100] ^= 1;
+    patient.expect_only(DamageKind::BadMaster, (1, 0, 0));
+    // Without the second, the first one is taken; the check still tells.
+    let mut patient = Patient::new("fx");
+    patient.bytes((2, 0, 512))[100] ^= 1;
+    patient.expect_only(DamageKind::BadMaster, (2, 0, 0));
+    Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect("one good master is enough");
+    let mut patient = Patient::new("fx");
+    for lnum in [1, 2] {
+        patient.change((lnum, 0, 512), |master| master[48..52].copy_from_slice(&3u32.to_le_bytes()));
+    }
+    let text = patient.expect_only(DamageKind::BadMaster, (1, 0, 0));
+    assert!(text.contains("an index root of"), "{text}");
+}
+
+#[test]
+fn the_newer_master_wins_after_a_cut_between_the_two() {
+    // The first copy is one further than the second, as when the power went between the two writes.
+    let mut patient = Patient::new("fxj");
+    let masters: Vec<At> = patient.nodes(NodeType::Master).into_iter().filter(|at| at.0 == 2).collect();
+    let last = *masters.last().expect("a master");
+    assert!(last.1 > 0, "more than one master");
+    let before = common::listing(&mut Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).unwrap());
+    let end = (LEB_BYTES as u32) - last.1;
+    patient.bytes((2, last.1, end)).fill(0xFF);
+    let after = common::listing(&mut Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).unwrap());
+    assert_eq!(before, after);
+    patient.expect(DamageKind::BadMaster, (2, masters[masters.len() - 2].1, 0));
+}
+
+#[test]
+fn log_and_journal_are_checked() {
+    let mut patient = Patient::new("fx");
+    patient.bytes((3, 0, 32))[24] ^= 1;
+    patient.expect_only(DamageKind::BadLog, (3, 0, 0));
+    let mut patient = Patient::new("fx");
+    patient.change((3, 0, 32), |node| node[24] ^= 1);
+    let text = patient.expect_only(DamageKind::BadLog, (3, 0, 0));
+    assert!(text.contains("the master says"), "{text}");
+
+    // Not even a power cut explains a bad node with many good ones behind it.
+    let mut patient = Patient::new("fxu");
+    let volume = volume(patient.image.clone(), SLC);
+    let fs = Ubifs::mount(volume, MountMode::Inspect).expect("a volume");
+    let bud = *fs.buds().iter().find(|b| b.end - b.start > 10_000).expect("a journal");
+    patient.bytes((bud.lnum, bud.start, 64))[40] ^= 1;
+    patient.expect(DamageKind::BadJournal, (bud.lnum, bud.start, 0));
+}
+
+#[test]
+fn the_index_is_checked() {
+    let mut patient = Patient::new("fx");
+    let at = patient.node(NodeType::Index, |node| le16(node, 26) == 0);
+    patient.bytes(at)[40] ^= 1;
+    patient.expect_only(DamageKind::BadIndex, at);
+
+    let mut patient = Patient::new("fx");
+    patient.change(at, |node| {
+        let (a, b) = (node[28..48].to_vec(), node[48..68].to_vec());
+        node[28..48].copy_from_slice(&b);
+        node[48..68].copy_from_slice(&a);
+    });
+    patient.expect(DamageKind::WrongKeyOrder, at);
+
+    let mut patient = Patient::new("fx");
+    patient.change(at, |node| node[26] = 3);
+    let text = patient.expect_only(DamageKind::BadIndex, at);
+    assert!(text.contains("an index node of level 3 below one of level 1"), "{text}");
+
+    // A branch that leads to another node of the same length.
+    let mut patient = Patient::new("fx");
+    let nodes: Vec<At> = patient.nodes(NodeType::Inode).into_iter().filter(|n| n.2 == 160).collect();
+    let (index, b) = patient.branch_to(nodes[3]);
+    patient.change(index, |node| node[b + 4..b + 8].copy_from_slice(&nodes[4].1.to_le_bytes()));
+    let text = patient.expect(DamageKind::WrongNode, nodes[4]).detail;
+    assert!(text.contains("its branch says"), "{text}");
+    patient.expect(DamageKind::OverlappingNodes, nodes[4]);
+}
+
+#[test]
+fn entries_and_inodes_have_to_fit_together() {
+    let mut patient = Patient::new("fx");
+    let entry = patient.node(NodeType::Dentry, |node| node[49] == 0);
+    let file = u32::from_le_bytes(patient.bytes(entry)[40..44].try_into().unwrap());
+    patient.change(entry, |node| node[40..44].copy_from_slice(&1_000_000u32.to_le_bytes()));
+    let text = patient.expect(DamageKind::DanglingEntry, entry).detail;
+    assert_eq!(text, "it leads to inode 1000000, which does not exist");
+    let inode = patient.node(NodeType::Inode, |node| le32(node, 24) == file);
+    patient.expect(DamageKind::UnreachableInode, inode);
+
+    let mut patient = Patient::new("fx");
+    patient.change(entry, |node| node[49] = 1);
+    patient.expect_only(DamageKind::WrongEntryType, entry);
+
+    let mut patient = Patient::new("fx");
+    patient.change(entry, |node| node[56] ^= 1);
+    let text = patient.expect_only(DamageKind::BadEntry, entry);
+    assert!(text.contains("hash"), "{text}");
+
+    let mut patient = Patient::new("fx");
+    let inode = patient.node(NodeType::Inode, is_plain_file);
+    patient.change(inode, |node| node[92] = 2);
+    let text = patient.expect_only(DamageKind::WrongLinkCount, inode);
+    assert!(text.ends_with("has 2 links, found are 1"), "{text}");
+
+    let mut patient = Patient::new("fx");
+    let dir = patient.node(NodeType::Inode, |node| le32(node, 104) & 0o170_000 == 0o040_000);
+    patient.change(dir, |node| node[48] ^= 8);
+    patient.expect_only(DamageKind::WrongCount, dir);
+
+    let mut patient = Patient::new("fx");
+    patient.change(inode, |node| node[105] = 0);
+    patient.expect(DamageKind::BadInode, inode);
+}
+
+#[test]
+fn data_has_to_fit_its_inode() {
+    let mut patient = Patient::new("fx");
+    let data = patient.node(NodeType::Data, |node| key(node).low() == 1);
+    let ino = key(patient.bytes(data)).ino;
+    let inode = patient.node(NodeType::Inode, |node| le32(node, 24) == ino);
+    patient.change(inode, |node| node[48..56].copy_from_slice(&4096u64.to_le_bytes()));
+    patient.expect(DamageKind::DataBeyondSize, data);
+
+    let mut patient = Patient::new("fx");
+    let data = patient.node(NodeType::Data, |node| le16(node, 44) == 1);
+    patient.change(data, |node| node[48..].fill(0x11));
+    let text = patient.expect_only(DamageKind::BadData, data);
+    assert!(text.contains("LZO"), "{text}");
+
+    let mut patient = Patient::new("fx");
+    patient.change(data, |node| node[44] = 9);
+    let text = patient.expect_only(DamageKind::BadData, data);
+    assert!(text.ends_with("unknown compression 9"), "{text}");
+
+    // Data of an inode that there is not: the last key of all is one further.
+    let mut patient = Patient::new("fx");
+    let nodes = patient.nodes(NodeType::Data);
+    let last = nodes.into_iter().max_by_key(|&at| key(patient.bytes(at))).expect("data");
+    let far = key(patient.bytes(last)).ino + 1000;
+    let (index, b) = patient.branch_to(last);
+    patient.change(last, |node| node[24..28].copy_from_slice(&far.to_le_bytes()));
+    patient.change(index, |node| node[b + 12..b + 16].copy_from_slice(&far.to_le_bytes()));
+    let found = patient.report().findings.into_iter().find(|d| d.kind == DamageKind::MissingInode);
+    match found {
+        Some(found) => assert_eq!((found.place.lnum, found.place.offset), (last.0, last.1)),
+        None => panic!("{:#?}", patient.report().findings),
+    }
+}
+
+#[test]
+fn properties_of_blocks_are_checked() {
+    let mut patient = Patient::new("fx");
+    // The first leaf: 17 bytes at the beginning of the tree.
+    patient.bytes((7, 0, 17))[5] ^= 1;
+    let text = patient.expect(DamageKind::BadProperties, (7, 0, 0)).detail;
+    assert!(text.contains("checksum"), "{text}");
+    // Less free space at the last block but one, with a checksum that fits.
+    let mut patient = Patient::new("fx");
+    let leaf = patient.bytes((7, 0, 17));
+    leaf[2] ^= 0x80;
+    let crc = crc16(&leaf[2..]);
+    leaf[..2].copy_from_slice(&crc.to_le_bytes());
+    patient.expect(DamageKind::WrongProperties, (10, 0, 0));
+    // Reading files needs no properties, and a mount like the kernel's says what is wrong.
+    let mut patient = Patient::new("fx");
+    patient.bytes((7, 0, LEB_BYTES as u32)).fill(0);
+    Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+    let error = Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect_err("no properties");
+    assert_eq!(error.damage().map(|d| d.kind), Some(DamageKind::BadProperties));
+}
+
+#[test]
+fn the_orphan_area_is_checked_where_it_is_read() {
+    let mut patient = Patient::new("fxj");
+    let masters: Vec<At> = patient.nodes(NodeType::Master);
+    for lnum in [1, 2] {
+        let last = *masters.iter().rfind(|at| at.0 == lnum).expect("a master");
+        patient.change(last, |node| node[40] = 1);
+    }
+    // An unused block of flash becomes the orphan block, with a node that does not belong there.
+    let peb = 500;
+    let vid = patient.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
+    let mut header = patient.image[vid..vid + 64].to_vec();
+    header[12..16].copy_from_slice(&9u32.to_be_bytes());
+    let crc = crc32(&header[..60]);
+    header[60..].copy_from_slice(&crc.to_be_bytes());
+    patient.image[peb * PEB_BYTES + 512..][..64].copy_from_slice(&header);
+    patient.pebs[9] = Some(peb as u32);
+    let reference = patient.node(NodeType::Reference, |_| true);
+    let node = patient.bytes(reference).to_vec();
+    patient.bytes((9, 0, 2048)).fill(0xFF);
+    patient.bytes((9, 0, 64)).copy_from_slice(&node);
+    let tail = 2048 - 64;
+    let pad = patient.bytes((9, 64, tail));
+    pad.fill(0);
+    pad[..4].copy_from_slice(&0x0610_1831u32.to_le_bytes());
+    pad[16] = 28;
+    pad[20] = 5;
+    pad[24..28].copy_from_slice(&(tail - 28).to_le_bytes());
+    let crc = crc32(&pad[8..28]);
+    pad[4..8].copy_from_slice(&crc.to_le_bytes());
+    let text = patient.expect(DamageKind::BadOrphans, (9, 0, 0)).detail;
+    assert_eq!(text, "a reference node in the orphan area");
+}
+
+/// Blocks of which one cannot be read.
+struct Broken<L> {
+    inner: L,
+    lnum: u32,
+}
+
+impl<L: Lebs> Lebs for Broken<L> {
+    fn leb_bytes(&self) -> u32 {
+        self.inner.leb_bytes()
+    }
+    fn leb_count(&self) -> u32 {
+        self.inner.leb_count()
+    }
+    fn min_io_bytes(&self) -> u32 {
+        self.inner.min_io_bytes()
+    }
+    fn is_mapped(&self, lnum: u32) -> bool {
+        self.inner.is_mapped(lnum)
+    }
+    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
+        if lnum == self.lnum {
+            return Err(LebError { message: "the cable is loose".to_owned(), uncorrectable: false });
+        }
+        self.inner.read(lnum, offset, buf, what)
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let mut patient = Patient::new("fx");
+    let at = patient.node(NodeType::Data, |_| true);
+    let broken = Broken { inner: volume(patient.image, SLC), lnum: at.0 };
+    let report = check(broken, 100).expect("a volume that is supported");
+    assert!(report.findings.iter().all(|d| d.kind == DamageKind::Unreadable), "{:#?}", report.findings);
+    assert!(report.findings.iter().any(|d| d.place.offset == at.1 && d.detail == "the cable is loose"));
+    assert!(report.unlisted > 0, "more is wrong than was asked for");
+}
+
+#[test]
+fn keys_and_types_are_what_the_tests_think() {
+    let mut patient = Patient::new("fx");
+    let data = patient.node(NodeType::Data, |_| true);
+    assert_eq!(key(patient.bytes(data)).kind(), Some(KeyType::Data));
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Streams of reads equal those that a real kernel was recorded to make, read by read.
+
+mod common;
+
+use common::{Volume, assert_same, mount, moved, recording, taken};
+use readpath_ubifs::{MountMode, Recorder, Session};
+
+/// A volume that was mounted to write, and whose mount is no longer part of what is recorded.
+fn session(dump: &str) -> Session<Recorder<Volume>> {
+    let mut fs = mount(dump, MountMode::ReadWrite);
+    fs.lebs().take();
+    Session::new(fs, false)
+}
+
+#[test]
+fn mounts_read_what_the_kernel_reads() {
+    for ((dump, name), reads) in common::DUMPS.into_iter().zip([17, 21, 200]) {
+        let mut fs = mount(dump, MountMode::ReadWrite);
+        let recorded = recording(&format!("{name}_mount"));
+        assert_eq!(recorded.len(), reads, "the recording is the one we know");
+        assert_same(name, &taken(&mut fs), &recorded);
+        // Recovery moves two blocks, and the kernel then reads one entry from its new place.
+        assert_eq!(moved(&format!("{name}_mount"), &mut fs), usize::from(name == "unclean"));
+    }
+}
+
+#[test]
+fn find_reads_what_the_kernel_reads() {
+    for ((dump, name), reads) in [("fx", "pristine"), ("fxj", "journal")].into_iter().zip([822, 966]) {
+        let mut session = session(dump);
+        session.find(b".", |_, _| {}).expect("a walk");
+        assert_eq!(moved(&format!("{name}_find"), session.fs()), 0);
+        let recorded = recording(&format!("{name}_find"));
+        assert_eq!(recorded.len(), reads, "the recording is the one we know");
+        assert_same(name, &taken(session.fs()), &recorded);
+    }
+}
+
+#[test]
+fn find_ls_reads_what_the_kernel_reads() {
+    for ((dump, name), reads) in [("fx", "pristine"), ("fxj", "journal")].into_iter().zip([1536, 1806]) {
+        let mut session = session(dump);
+        session.find_ls(b".", |_, _| {}).expect("a walk");
+        assert_eq!(moved(&format!("{name}_findls"), session.fs()), 0);
+        let recorded = recording(&format!("{name}_findls"));
+        assert_eq!(recorded.len(), reads, "the recording is the one we know");
+        assert_same(name, &taken(session.fs()), &recorded);
+    }
+}
+
+#[test]
+fn reading_all_files_reads_what_the_kernel_reads() {
+    for ((dump, name), reads) in [("fx", "pristine"), ("fxj", "journal")].into_iter().zip([2384, 2809]) {
+        let mut session = session(dump);
+        session.cat_all(b".", |_| {}).expect("all files");
+        assert_eq!(moved(&format!("{name}_catall"), session.fs()), 0);
+        let recorded = recording(&format!("{name}_catall"));
+        assert_eq!(recorded.len(), reads, "the recording is the one we know");
+        assert_same(name, &taken(session.fs()), &recorded);
+    }
+}
+
+#[test]
+fn deleting_reads_what_the_kernel_reads() {
+    let mut session = session("fx");
+    session.rm(b"special/random200k").expect("a deletion");
+    assert_same("rm", &taken(session.fs()), &recording("pristine_rm"));
+}
+
+#[test]
+fn bulk_reading_fetches_the_same_bytes_with_fewer_reads() {
+    let path = b"special/random200k";
+    let (mut one_by_one, mut in_bulk) = (Vec::new(), Vec::new());
+    let mut session = session("fx");
+    session.read_files([&path[..]], |bytes| one_by_one.extend_from_slice(bytes)).expect("a file");
+    let singles = data_reads(&taken(session.fs()));
+    let mut fs = mount("fx", MountMode::ReadWrite);
+    fs.lebs().take();
+    let mut session = Session::new(fs, true);
+    session.read_files([&path[..]], |bytes| in_bulk.extend_from_slice(bytes)).expect("a file");
+    let bulks = data_reads(&taken(session.fs()));
+    assert!(one_by_one == in_bulk && in_bulk.len() == 204_877);
+    assert_eq!(singles.len(), 51);
+    // Two pages alone, then as many as are in one block, at most 32: 51 nodes in two blocks.
+    assert_eq!(bulks[..2], singles[..2]);
+    let bulk: Vec<_> = bulks[2..].iter().map(|r| (r.3.as_str(), r.2)).collect();
+    assert!(bulk.iter().all(|&(what, len)| what == "ubifs_tnc_bulk_read" && len <= 32 * 4144), "{bulk:?}");
+    assert_eq!(bulk[0].1, 32 * 4144, "{bulk:?}");
+    assert!(bulk.len() <= 3, "{bulk:?}");
+    assert_eq!((bulks[2].0, bulks[2].1), (singles[2].0, singles[2].1));
+}
+
+/// Reads of data nodes, alone or in bulk.
+fn data_reads(reads: &[common::Recorded]) -> Vec<common::Recorded> {
+    reads.iter().filter(|r| r.3 == "data" || r.3 == "ubifs_tnc_bulk_read").cloned().collect()
+}
