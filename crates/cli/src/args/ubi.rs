@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum UbiCommand {
     /// Replay recorded read streams of UBI through read caches
     Replay(UbiReplay),
+    /// Show what UBI finds in an image, and how long an attach takes
+    Attach(crate::ubi::UbiAttach),
     /// List a directory of a UBIFS volume in an image
     Ls(UbiLook),
     /// Print a file of a UBIFS volume in an image

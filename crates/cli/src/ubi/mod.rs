@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
+mod attach;
 mod image;
 mod open;
 mod replay;
@@ -8,6 +9,7 @@ mod reproduce;
 mod stream;
 mod streams;
 
+pub use attach::UbiAttach;
 pub use replay::caches;
 pub use reproduce::{EXPERIMENT, reproduce};
 
@@ -18,6 +20,7 @@ use anyhow::Result;
 pub fn main(command: &UbiCommand) -> Result<()> {
     match command {
         UbiCommand::Replay(args) => replay::main(args),
+        UbiCommand::Attach(args) => attach::main(args),
         UbiCommand::Ls(args) => image::ls(args),
         UbiCommand::Cat(args) => image::cat(args),
         UbiCommand::Find(args) => image::find(args),
