@@ -8,7 +8,9 @@
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
 use crate::device::UfsDevice;
-use crate::ftl::{ANCHORS, Change, Checkpoint, Entry, Held, Logged, Mapping, Record, Stream, Superblock, Taken};
+use crate::ftl::{
+    ANCHORS, Change, Checkpoint, Entry, Held, Logged, Mapping, Record, Spares, Stream, Superblock, Taken,
+};
 use crate::journal::Mark;
 use crate::media::MediaMode;
 use crate::ops::{Job, Op};
@@ -467,6 +469,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Begins or goes on with a checkpoint.
     pub(crate) fn step_checkpoint(&mut self, now: Ns) {
         let waits = self.buffer_is_lent && self.changes.is_over_full() && !self.checkpoint.first;
+        self.checkpoint.due |= self.order_is_long();
         let checkpoint = &mut self.checkpoint;
         if checkpoint.step == Step::Idle
             && !waits
@@ -589,15 +592,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.step_checkpoint(now);
     }
 
-    /// Sequence numbers have 32 bits. Long before they run out, they are counted anew: what was programmed before the
-    /// checkpoint needs no order any more.
+    /// Whether spare areas need a checkpoint soon, to forget the order of what came before it.
+    #[inline]
+    pub(crate) fn order_is_long(&self) -> bool {
+        self.spares.span(self.sequence) >= Spares::SPAN / 8 * 5
+    }
+
+    /// The order of spare areas is kept for a span of numbers, and numbers themselves have 32 bits. Long before either
+    /// runs out, they are counted anew: what was programmed before the checkpoint needs no order any more.
     fn renumber_if_long(&mut self) {
         const LONG: u32 = 1 << 31;
+        let oldest = self.durable.checkpoint.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX));
+        let base = oldest.saturating_sub(1);
+        if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+            self.spares.forget_order(base);
+            if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+                // A block has been in the buffer for that long. The next checkpoint finds it in flash.
+                self.buffer.flush();
+            }
+        }
         if self.sequence < LONG {
             return;
         }
-        let oldest = self.durable.checkpoint.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX));
-        let base = oldest.saturating_sub(1);
         self.sequence -= base;
         self.buffer.renumber(base);
         self.journal.renumber(base);

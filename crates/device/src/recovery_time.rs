@@ -170,7 +170,12 @@ impl DeviceConfig {
             torn: 0,
             changes: self.ftl.map_changes + self.surplus_changes() as u32,
         };
-        let opened = recovery.units_read.div_ceil(self.geometry.units_per_superblock()) + Stream::COUNT as u32;
+        // A superblock in SLC mode has fewer units, so the same units may lie in more of them.
+        let shortest = match self.booster_units() {
+            0 => self.geometry.units_per_superblock(),
+            slc => slc,
+        };
+        let opened = recovery.units_read.div_ceil(shortest) + Stream::COUNT as u32;
         recovery.end_reads = (opened + Stream::COUNT as u32) * self.geometry.dies();
         let mut readers = Readers::new(self, Ns::ZERO);
         readers.find_checkpoint(&recovery);

@@ -41,7 +41,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.arm_background(now);
         self.drain_writes(now);
         // A block that only fills the buffer wakes nothing else.
-        if self.waits_for.is_some() {
+        if self.waits_for.is_some() || self.order_is_long() {
             self.pump_behind_writes(now);
         }
     }

@@ -8,6 +8,7 @@ impl Zeroed for u8 {}
 impl Zeroed for u16 {}
 impl Zeroed for u32 {}
 impl Zeroed for u64 {}
+impl Zeroed for [u8; 3] {}
 
 /// A vector of `len` zeros that the kernel is asked to back with huge pages. Memory is taken when it is first touched.
 pub fn huge_vec<T: Zeroed>(len: usize) -> Vec<T> {

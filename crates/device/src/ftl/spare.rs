@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Spare areas: what a slice of data says of itself beside its data. This is flash: who wants to know it has to read the
 //! page. Lines: logical page and sequence number (4 bytes each).
+//!
+//! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
+//! last checkpoint, so they are kept as distances from a number that follows the checkpoints; what is older has none.
 
 use readpath_flash::Ppn;
 use readpath_kit::huge_vec;
@@ -9,21 +12,29 @@ use readpath_kit::huge_vec;
 pub struct Spares {
     /// Logical page plus one; 0 is erased or padding.
     lpn: Vec<u32>,
-    /// When its data was accepted from the host; a copy made by garbage collection keeps the number.
-    sequence: Vec<u32>,
+    /// When its data was accepted from the host, counted from `base` on, little-endian; 0 is `base` or before. A copy made
+    /// by garbage collection keeps the number.
+    after_base: Vec<[u8; 3]>,
+    base: u32,
 }
 
 impl Spares {
+    /// Sequence numbers that lie as far as this above the base of [`Spares::forget_order`] cannot be kept.
+    pub const SPAN: u32 = 1 << 24;
+
     /// All erased.
     pub fn new(slices: u32) -> Self {
-        Spares { lpn: huge_vec(slices as usize), sequence: huge_vec(slices as usize) }
+        Spares { lpn: huge_vec(slices as usize), after_base: huge_vec(slices as usize), base: 0 }
     }
 
     /// The slice now holds data of `lpn`.
     #[inline]
     pub fn program(&mut self, ppn: Ppn, lpn: u32, sequence: u32) {
+        let after_base = sequence.saturating_sub(self.base);
+        assert!(after_base < Self::SPAN, "no checkpoint for {after_base} blocks");
         self.lpn[ppn.0 as usize] = lpn + 1;
-        self.sequence[ppn.0 as usize] = sequence;
+        let [a, b, c, _] = after_base.to_le_bytes();
+        self.after_base[ppn.0 as usize] = [a, b, c];
     }
 
     /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
@@ -38,26 +49,71 @@ impl Spares {
         self.lpn[ppn.0 as usize].checked_sub(1)
     }
 
-    /// The sequence number of a slice.
+    /// The sequence number of a slice; that of one without order is smaller than any that matters.
     #[inline]
     pub fn sequence(&self, ppn: Ppn) -> u32 {
-        self.sequence[ppn.0 as usize]
+        self.base + distance(self.after_base[ppn.0 as usize])
     }
 
     /// Slices are erased, or lost in a torn program.
     pub fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;
         self.lpn[range.clone()].fill(0);
-        self.sequence[range].fill(0);
+        self.after_base[range].fill([0; 3]);
+    }
+
+    /// How far a sequence number lies above the base.
+    pub fn span(&self, sequence: u32) -> u32 {
+        sequence.saturating_sub(self.base)
+    }
+
+    /// The order of what has numbers up to `base` no longer matters.
+    pub fn forget_order(&mut self, base: u32) {
+        let by = base.saturating_sub(self.base);
+        for kept in self.after_base.iter_mut().filter(|kept| **kept != [0; 3]) {
+            let [a, b, c, _] = distance(*kept).saturating_sub(by).to_le_bytes();
+            *kept = [a, b, c];
+        }
+        self.base += by;
     }
 
     /// Sequence numbers now count from `base` on; what is older is 0.
     pub fn renumber(&mut self, base: u32) {
-        self.sequence.iter_mut().for_each(|s| *s = s.saturating_sub(base));
+        self.forget_order(base);
+        self.base -= base;
     }
 
     /// Bytes of this process's memory if every slice were written.
     pub fn process_bytes(&self) -> u64 {
-        self.lpn.len() as u64 * 8
+        self.lpn.len() as u64 * 7
+    }
+}
+
+#[inline]
+fn distance([a, b, c]: [u8; 3]) -> u32 {
+    u32::from_le_bytes([a, b, c, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_above_the_base_survives() {
+        let mut spares = Spares::new(4);
+        for (at, sequence) in [5, 1000, 1001, Spares::SPAN - 1].into_iter().enumerate() {
+            spares.program(Ppn(at as u32), 7, sequence);
+            assert_eq!(spares.sequence(Ppn(at as u32)), sequence);
+        }
+        spares.forget_order(1000);
+        let of = |spares: &Spares| (0..4).map(|at| spares.sequence(Ppn(at))).collect::<Vec<_>>();
+        assert_eq!(of(&spares), [1000, 1000, 1001, Spares::SPAN - 1]);
+        spares.program(Ppn(0), 7, Spares::SPAN + 999);
+        spares.program(Ppn(1), 7, 3);
+        assert_eq!(of(&spares), [Spares::SPAN + 999, 1000, 1001, Spares::SPAN - 1]);
+        spares.renumber(1001);
+        assert_eq!(of(&spares), [Spares::SPAN - 2, 0, 0, Spares::SPAN - 1002]);
+        spares.erase(Ppn(0), 4);
+        assert_eq!(spares.lpn(Ppn(3)), None);
     }
 }
