@@ -55,6 +55,8 @@ struct Options {
     longest: u32,
     /// Width in blocks of the window that half of the requests go to.
     hot: u32,
+    /// Blocks by which that window moves after every thousand requests.
+    hot_moves: u32,
     resets_per_million: u64,
     /// Losses of power of the device alone.
     cuts_per_million: u64,
@@ -166,11 +168,14 @@ impl Options {
         // From a stream of its own, so that the seeds still draw what they drew before.
         let hcm = &mut Prng::stream(seed, "control", 0);
         let suspends_per_million = one_of(hcm, &[0, 0, 500]);
+        let mut hot_moves = 0;
         if hcm.below(2) == 0 {
             let host = host.hpb.as_mut();
             config.hpb.as_mut().expect("it has HPB").control = Control::Host;
+            // What is read much becomes what was.
+            hot_moves = region_entries;
             if let Some(hpb) = host {
-                hpb.params = host_control(hcm);
+                hpb.params = host_control(hcm, 1 << (sub_region_size - 3));
             }
             // Little room, so that regions take the place of others.
             if hcm.below(2) == 0 {
@@ -208,6 +213,7 @@ impl Options {
             flushes: one_of(rng, &[0, 2, 10]),
             longest: one_of(rng, &[1, 2, 8, 40]),
             hot: 1 + rng.below(100) as u32,
+            hot_moves,
             resets_per_million: one_of(rng, &[0, 100, 2_000]),
             suspends_per_million,
             cuts_per_million: one_of(&mut Prng::stream(seed, "power", 0), &[0, 0, 200]),
@@ -220,8 +226,8 @@ impl Options {
 }
 
 /// Parameters under which a few thousand requests see everything that host control mode does: timers run 100 times as fast,
-/// and thresholds are low.
-fn host_control(rng: &mut Prng) -> HpbParams {
+/// and thresholds are low. `entries` are those of a sub-region.
+fn host_control(rng: &mut Prng, entries: u32) -> HpbParams {
     let mut some = |from: u32, n: u64| from + rng.below(n) as u32;
     let activation_thld = some(1, 4);
     let eviction_thld_exit = activation_thld + some(1, 4);
@@ -236,9 +242,10 @@ fn host_control(rng: &mut Prng) -> HpbParams {
         ..HpbParams::LINUX
     };
     if rng.below(2) == 0 {
-        // Nothing times out, so regions take the place of others, which have more reads than a few.
+        // Nothing times out, so regions take the place of others. Counters are shifted down when they pass `entries`.
         params.read_timeout_ms = 5_000;
-        params.eviction_thld_exit += one_of(rng, &[0, 30, 200]);
+        params.activation_thld = 1;
+        params.eviction_thld_exit = (entries / 4).max(2);
         params.eviction_thld_enter = params.eviction_thld_exit + 1;
     }
     params
@@ -415,7 +422,7 @@ impl InFlight {
     }
 }
 
-fn random_request(o: &Options, rng: &mut Prng) -> (u8, BlockOp, u32, u32) {
+fn random_request(o: &Options, rng: &mut Prng, sent: u32) -> (u8, BlockOp, u32, u32) {
     let lun = rng.below(o.config.lus.len() as u64) as usize;
     let size = o.config.lus[lun].blocks;
     let kind = rng.below(1000) as u32;
@@ -431,8 +438,8 @@ fn random_request(o: &Options, rng: &mut Prng) -> (u8, BlockOp, u32, u32) {
     }
     let longest = if op == BlockOp::Discard && rng.below(50) == 0 { 600 } else { o.longest };
     let blocks = (1 + rng.below(u64::from(longest)) as u32).min(size);
-    let range = if rng.below(2) == 0 { o.hot.min(size) } else { size };
-    let block = rng.below(u64::from(range)) as u32;
+    let (start, range) = if rng.below(2) == 0 { (sent / 1000 * o.hot_moves, o.hot.min(size)) } else { (0, size) };
+    let block = (start + rng.below(u64::from(range)) as u32) % size;
     (lun as u8, op, block.min(size - blocks), blocks)
 }
 
@@ -548,7 +555,7 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             now = flights.drain(&mut stack, now);
         }
         while flights.outstanding < o.depth && sent < o.ops {
-            let (lun, op, block, blocks) = random_request(o, rng);
+            let (lun, op, block, blocks) = random_request(o, rng, sent);
             flights.submit(&mut stack, now, lun, op, block, blocks);
             sent += 1;
         }

@@ -220,8 +220,10 @@ impl Payload for Tags {
                 BlockOp::Read if good => self.check(lpn, self.floors[t][i], content),
                 BlockOp::Read | BlockOp::Flush => {}
                 op => {
+                    // One that was in flight together with it may have taken its place since.
+                    let alone = !self.expected[lpn as usize].overlapped;
                     self.write_ends(lpn, content.0 as u32, good);
-                    if good && op == BlockOp::WriteFua {
+                    if good && alone && op == BlockOp::WriteFua {
                         let e = &mut self.expected[lpn as usize];
                         e.durable = e.durable.max(content.0 as u32);
                     }
@@ -266,5 +268,54 @@ impl Payload for Tags {
 
     fn process_bytes(&self) -> u64 {
         (self.slices.len() * 8 + self.expected.len() * size_of::<Expectation>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags() -> Tags {
+        let mut tags = Tags::default();
+        tags.attach(16, 4, 8);
+        tags.preset(3, Ppn(0));
+        tags
+    }
+
+    fn request(op: BlockOp) -> BlockRequest {
+        BlockRequest { cookie: 0, lun: 0, op, block: 3, blocks: 1 }
+    }
+
+    fn read(tags: &mut Tags, ppn: Ppn) -> u64 {
+        tags.begin(9, &request(BlockOp::Read), 3);
+        tags.execute(MediaOp::ReadFlash { tag: 9, index: 0, ppn });
+        tags.end(9, &request(BlockOp::Read), 3, true);
+        tags.wrong
+    }
+
+    /// The device may take two writes that are in flight together in either order, and the one with FUA first.
+    #[test]
+    fn fua_promises_nothing_against_a_write_in_flight_with_it() {
+        for (together, wrong) in [(true, 0), (false, 1)] {
+            let mut tags = tags();
+            let program = |tags: &mut Tags, tag: u8, ppn: u32| {
+                tags.execute(MediaOp::Fill { tag, index: 0, slot: 0 });
+                tags.execute(MediaOp::Program { slot: 0, ppn: Ppn(ppn) });
+            };
+            tags.begin(1, &request(BlockOp::Write), 3);
+            if !together {
+                tags.end(1, &request(BlockOp::Write), 3, true);
+            }
+            program(&mut tags, 1, 5);
+            tags.begin(2, &request(BlockOp::WriteFua), 3);
+            program(&mut tags, 2, 4);
+            tags.end(2, &request(BlockOp::WriteFua), 3, true);
+            if together {
+                tags.end(1, &request(BlockOp::Write), 3, true);
+            }
+            tags.power_cut();
+            assert_eq!(read(&mut tags, Ppn(5)), wrong, "together: {together}");
+            assert_eq!(read(&mut tags, Ppn(0)), 1 + wrong, "what was there before is gone");
+        }
     }
 }
