@@ -117,6 +117,8 @@ impl Wear {
             PebState::Used => drop(self.used.remove(&key)),
             PebState::Scrub => drop(self.scrub.remove(&key)),
             PebState::Protected => self.protected.iter_mut().for_each(|q| q.retain(|&p| p != peb)),
+            // Nearly always it is the next one; looking through the queue for each erase would be slow on large devices.
+            PebState::ToErase if self.erase.front() == Some(&peb) => drop(self.erase.pop_front()),
             PebState::ToErase => self.erase.retain(|&p| p != peb),
             PebState::Erroneous | PebState::Corrupted | PebState::Alien | PebState::Bad => {}
         }

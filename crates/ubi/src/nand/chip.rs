@@ -329,10 +329,10 @@ impl Mtd for Nand {
                     };
                     outcome = outcome.max(found);
                     if found == ReadOutcome::Uncorrectable {
-                        // Which bits: always the same ones of this step.
-                        let start = (step * step_bytes).max(column) - column;
+                        // Always the same bits of the page, whatever part of it is read.
+                        let start = (step * step_bytes).max(column).next_multiple_of(7) - column;
                         let end = ((step + 1) * step_bytes - column).min(piece.len());
-                        piece[start..end].iter_mut().step_by(7).for_each(|b| *b ^= 1 << (step % 8));
+                        piece.iter_mut().take(end).skip(start).step_by(7).for_each(|b| *b ^= 1 << (step % 8));
                     }
                 }
             }

@@ -5,12 +5,23 @@ use readpath_ubi::device::{Media, ReadCache};
 
 const LINES: usize = 61;
 
+/// A cache that counts reads that were served without flash.
+pub trait Counted: ReadCache {
+    fn hits(&self) -> u64;
+}
+
+impl Counted for Lines {
+    fn hits(&self) -> u64 {
+        self.hits
+    }
+}
+
 pub struct Lines {
     page_bytes: u32,
     tags: [Option<(u32, u32)>; LINES],
     bytes: Vec<u8>,
     listens: bool,
-    pub hits: u64,
+    hits: u64,
 }
 
 fn line(peb: u32, page: u32) -> usize {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An episode: a small device, faults and a mix of operations drawn from the seed, and the operations.
 
-use crate::lines::Lines;
+use crate::lines::Counted;
 use crate::truth::{Content, Leb, Stamps, bytes, is_remnant, small, stamp};
 use readpath_kit::Prng;
 use readpath_ubi::UbiError;
@@ -139,7 +139,7 @@ impl Episode {
     }
 
     /// Runs operations until there were `count`; the error is what was wrong.
-    pub fn run(mut self, count: u64, cache: fn(u32) -> Lines) -> Result<Stats, String> {
+    pub fn run<C: Counted>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
         let seed = self.p.next_u64();
         let mut nand = Nand::new(self.geometry, Ecc::new(256, 8), seed).expect("a device");
         let mut ubi = Ubi::attach(nand, cache(512), &self.options).map_err(|e| format!("format: {e}"))?;
@@ -194,13 +194,13 @@ impl Episode {
         }
     }
 
-    fn leave(&mut self, ubi: &Ubi<Nand, Lines>) {
+    fn leave<C: Counted>(&mut self, ubi: &Ubi<Nand, C>) {
         self.stats.moves += ubi.moves();
         self.stats.recoveries += ubi.recoveries();
-        self.stats.hits += ubi.cache.hits;
+        self.stats.hits += ubi.cache.hits();
     }
 
-    fn operation(&mut self, ubi: &mut Ubi<Nand, Lines>) -> Done {
+    fn operation<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
         let total: u64 = self.weights.iter().sum();
         let mut draw = self.p.below(total);
         let mut kind = 0;
@@ -240,7 +240,7 @@ impl Episode {
     }
 
     /// Reads some bytes, which the model knows.
-    fn read(&mut self, ubi: &mut Ubi<Nand, Lines>, leb: usize) -> Done {
+    fn read<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize) -> Done {
         let size = self.buffer.len() as u64;
         let offset = self.p.below(size) as usize;
         let longest = (size as usize - offset).min(if self.p.chance_per_mille(900) { 200 } else { 2000 });
@@ -265,7 +265,7 @@ impl Episode {
         Ok(())
     }
 
-    fn append(&mut self, ubi: &mut Ubi<Nand, Lines>, leb: usize) -> Done {
+    fn append<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize) -> Done {
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let room = self.buffer.len() / 512 - written;
         if room == 0 {
@@ -276,7 +276,7 @@ impl Episode {
     }
 
     /// Writes pages behind those that are there.
-    fn write(&mut self, ubi: &mut Ubi<Nand, Lines>, leb: usize, pages: Content) -> Done {
+    fn write<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let len = fill(&mut self.buffer, &pages);
@@ -288,7 +288,7 @@ impl Episode {
         Ok(())
     }
 
-    fn change(&mut self, ubi: &mut Ubi<Nand, Lines>, leb: usize, pages: Content) -> Done {
+    fn change<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let len = fill(&mut self.buffer, &pages);
         self.flight = Flight::Change(leb, pages);
@@ -301,7 +301,7 @@ impl Episode {
     }
 
     /// Makes the static volume, fills it or removes it.
-    fn third_volume(&mut self, ubi: &mut Ubi<Nand, Lines>) -> Done {
+    fn third_volume<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
         let next = match self.third {
             None => Some(None),
             Some(_) if self.p.chance_per_mille(300) => None,
@@ -325,7 +325,7 @@ impl Episode {
     }
 
     /// Power comes back: attaches, as often as it takes, and compares everything.
-    fn restart(&mut self, mut nand: Nand, cache: fn(u32) -> Lines) -> Result<Ubi<Nand, Lines>, Stop> {
+    fn restart<C: Counted>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Ubi<Nand, C>, Stop> {
         self.stats.cuts += 1;
         loop {
             nand.power_on();
@@ -356,7 +356,7 @@ impl Episode {
     }
 
     /// Compares all logical blocks with what they may hold, and repairs those that were being written.
-    fn compare(&mut self, ubi: &mut Ubi<Nand, Lines>) -> Done {
+    fn compare<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
         for leb in 0..self.lebs.len() {
             let (volume, lnum) = self.place(leb);
             let found = match ubi.is_mapped(volume, lnum)? {
@@ -387,7 +387,7 @@ impl Episode {
     }
 
     /// What a logical block holds after a cut.
-    fn content(&mut self, ubi: &mut Ubi<Nand, Lines>, volume: u32, lnum: u32) -> Result<Content, Stop> {
+    fn content<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
         let mut content = Content::new();
         let pages = self.buffer.len() / 512;
         for page in 0..pages {
@@ -443,7 +443,7 @@ impl Episode {
         Ok(())
     }
 
-    fn compare_third(&mut self, ubi: &mut Ubi<Nand, Lines>) -> Done {
+    fn compare_third<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
         let found = match ubi.volume(2) {
             Err(_) => None,
             Ok(v) if v.record.update_marker => {
