@@ -91,7 +91,7 @@ impl<L: Lebs> Flash<L> {
     ) -> Result<std::result::Result<Header, String>> {
         if u64::from(at.offset) + u64::from(at.len) > u64::from(self.sb.leb_bytes)
             || at.lnum >= self.sb.leb_count
-            || at.offset % 8 != 0
+            || !at.offset.is_multiple_of(8)
             || at.len < node::HEADER_BYTES
         {
             return Ok(Err(format!(
@@ -105,9 +105,7 @@ impl<L: Lebs> Flash<L> {
         read_tolerant(&mut self.lebs, place, &mut self.buf, what)?;
         Ok(match node::check(&self.buf, self.sb.fanout) {
             Err(e) => Err(format!("expected a {}: {e}", kind.name())),
-            Ok(header) if header.kind != kind => {
-                Err(format!("a {}, expected a {}", header.kind.name(), kind.name()))
-            }
+            Ok(header) if header.kind != kind => Err(format!("a {}, expected a {}", header.kind.name(), kind.name())),
             Ok(header) if header.len != at.len => {
                 Err(format!("a {} of {} bytes, its branch says {}", kind.name(), header.len, at.len))
             }

@@ -61,7 +61,12 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
         };
         let Some(node) = leb.nodes.first() else {
             if start_sqnum.is_none() {
-                return Err(flash.damage(DamageKind::BadLog, lnum, 0, "the log is empty, expected a commit start node"));
+                return Err(flash.damage(
+                    DamageKind::BadLog,
+                    lnum,
+                    0,
+                    "the log is empty, expected a commit start node",
+                ));
             }
             break;
         };
@@ -136,7 +141,7 @@ fn wrong_reference<L: Lebs>(flash: &Flash<L>, bud: &Bud) -> Option<String> {
     if bud.head >= sb.journal_heads {
         return Some(format!("a reference for head {}, of {}", bud.head, sb.journal_heads));
     }
-    if !sb.in_main(bud.lnum, bud.start, 0) || bud.start % sb.min_io_bytes != 0 {
+    if !sb.in_main(bud.lnum, bud.start, 0) || !bud.start.is_multiple_of(sb.min_io_bytes) {
         return Some(format!("a reference to block {} at {}", bud.lnum, bud.start));
     }
     None
@@ -495,4 +500,3 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc) -> Resu
     }
     Ok(removed)
 }
-

@@ -99,8 +99,20 @@ impl NodeType {
     pub fn from_number(number: u8) -> Option<NodeType> {
         use NodeType::*;
         [
-            Inode, Data, Dentry, Xattr, Truncation, Padding, Superblock, Master, Reference, Index, CommitStart, Orphan,
-            Auth, Signature,
+            Inode,
+            Data,
+            Dentry,
+            Xattr,
+            Truncation,
+            Padding,
+            Superblock,
+            Master,
+            Reference,
+            Index,
+            CommitStart,
+            Orphan,
+            Auth,
+            Signature,
         ]
         .get(usize::from(number))
         .copied()

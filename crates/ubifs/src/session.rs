@@ -35,6 +35,9 @@ pub struct Session<L> {
     base_head: Option<(u32, u32)>,
 }
 
+/// Who is told of a path: its entry, unless it is where a walk begins, and its inode, if it was read.
+type Found<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
+
 impl<L: Lebs> Session<L> {
     /// Caches are cold but for the root directory's inode, which every mount reads. With `bulk_read`, the volume is
     /// mounted with the option of that name.
@@ -108,12 +111,7 @@ impl<L: Lebs> Session<L> {
         })
     }
 
-    fn visit(
-        &mut self,
-        path: &[u8],
-        every_inode: bool,
-        found: &mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>),
-    ) -> Result<()> {
+    fn visit(&mut self, path: &[u8], every_inode: bool, found: Found) -> Result<()> {
         let (_, _, start) = self.walk(path)?;
         found(path, None, Some(&start));
         if start.file_type() != Some(FileType::Directory) {
@@ -286,12 +284,7 @@ impl<L: Lebs> Ubifs<L> {
     /// Reads up to 32 blocks of a file whose nodes lie behind each other, from `block` on, with one read
     /// (`ubifs_tnc_get_bu_keys`, `ubifs_tnc_bulk_read`). Says how many pages that filled and whether the file's last node
     /// was among them.
-    pub(crate) fn read_bulk(
-        &mut self,
-        inode: &Inode,
-        block: u32,
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<(u32, bool)> {
+    pub(crate) fn read_bulk(&mut self, inode: &Inode, block: u32, sink: &mut impl FnMut(&[u8])) -> Result<(u32, bool)> {
         let Ubifs { flash, tnc, .. } = self;
         let found = tnc.lookup(flash, Key::data(inode.ino, block))?;
         let mut nodes: Vec<(u32, NodeRef)> = Vec::new();

@@ -20,8 +20,7 @@ const FLAG_SPACE_FIXUP: u32 = 4;
 const FLAG_DOUBLE_HASH: u32 = 8;
 const FLAG_ENCRYPTION: u32 = 0x10;
 const FLAG_AUTHENTICATION: u32 = 0x20;
-const KNOWN_FLAGS: u32 =
-    FLAG_BIG_LPT | FLAG_SPACE_FIXUP | FLAG_DOUBLE_HASH | FLAG_ENCRYPTION | FLAG_AUTHENTICATION;
+const KNOWN_FLAGS: u32 = FLAG_BIG_LPT | FLAG_SPACE_FIXUP | FLAG_DOUBLE_HASH | FLAG_ENCRYPTION | FLAG_AUTHENTICATION;
 
 /// What the superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +139,7 @@ impl Superblock {
         want(self.leb_bytes == leb_bytes, &|| {
             format!("erase blocks of {} bytes, the volume has {leb_bytes}", self.leb_bytes)
         })?;
-        want(leb_bytes >= 15 * 1024 && leb_bytes % min_io == 0 && leb_bytes <= 1 << 30, &|| {
+        want(leb_bytes >= 15 * 1024 && leb_bytes.is_multiple_of(min_io) && leb_bytes <= 1 << 30, &|| {
             format!("erase blocks of {leb_bytes} bytes, expected a multiple of {min_io} from 15 KiB to 1 GiB")
         })?;
         want((1..=leb_count).contains(&self.leb_count), &|| {

@@ -61,9 +61,7 @@ impl<L> std::fmt::Debug for Ubifs<L> {
 /// Reads the superblock.
 pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
     let place = Place { lnum: SUPERBLOCK_LEB, offset: 0, peb: lebs.peb(SUPERBLOCK_LEB) };
-    let bad = |detail: String| {
-        UbifsError::Damage(crate::Damage { kind: DamageKind::BadSuperblock, place, detail })
-    };
+    let bad = |detail: String| UbifsError::Damage(crate::Damage { kind: DamageKind::BadSuperblock, place, detail });
     let (leb_bytes, min_io) = (lebs.leb_bytes(), lebs.min_io_bytes());
     if leb_bytes < SUPERBLOCK_BYTES || lebs.leb_count() == 0 {
         return Err(bad(format!("{} blocks of {leb_bytes} bytes hold no superblock", lebs.leb_count())));

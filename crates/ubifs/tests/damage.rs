@@ -130,7 +130,12 @@ fn bad_checksums_of_nodes_are_named_with_their_place() {
         patient.bytes(at)[45] ^= 4;
         let text = patient.expect(DamageKind::BadNode, at).to_string();
         assert!(text.contains(&format!("checksum of the {}", kind.name())), "{text}");
-        assert!(text.starts_with(&format!("LEB {} (PEB {}) offset {}", at.0, patient.pebs[at.0 as usize].unwrap(), at.1)));
+        assert!(text.starts_with(&format!(
+            "LEB {} (PEB {}) offset {}",
+            at.0,
+            patient.pebs[at.0 as usize].unwrap(),
+            at.1
+        )));
     }
 }
 

@@ -156,9 +156,8 @@ fn make_image(dir: &Path, device: &Device, compression: &str) -> Vec<u8> {
         ["-r", "tree", "-m", &page, "-e", &leb, "-c", &max, "-x", compression, "-D", "devices", "-o", "fs.ubifs"];
     run(dir, "mkfs.ubifs", &args);
     let size = u64::from(*lebs) * u64::from(*leb_bytes);
-    let config = format!(
-        "[v]\nmode=ubi\nimage=fs.ubifs\nvol_id=0\nvol_type=dynamic\nvol_name=rootfs\nvol_size={size}\n"
-    );
+    let config =
+        format!("[v]\nmode=ubi\nimage=fs.ubifs\nvol_id=0\nvol_type=dynamic\nvol_name=rootfs\nvol_size={size}\n");
     fs::write(dir.join("ubi.ini"), config).expect("a file");
     let (peb, sub) = (geometry.peb_bytes.to_string(), geometry.subpage_bytes.to_string());
     run(dir, "ubinize", &["-p", &peb, "-m", &page, "-s", &sub, "-o", "image", "-Q", "7", "ubi.ini"]);

@@ -264,15 +264,6 @@ impl Inodes {
 
 impl Current {
     fn new(ino: u32, at: NodeRef) -> Current {
-        Current {
-            ino,
-            inode: None,
-            at,
-            entries_bytes: 0,
-            xattrs: 0,
-            xattr_names: 0,
-            lost: false,
-            missing_told: false,
-        }
+        Current { ino, inode: None, at, entries_bytes: 0, xattrs: 0, xattr_names: 0, lost: false, missing_told: false }
     }
 }

@@ -282,7 +282,11 @@ fn leaf<L: Lebs>(
         _ => {
             let entry = Entry::parse(flash.node());
             let entry = entry.map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
-            if key.kind() == Some(KeyType::Dentry) { counts.entries += 1 } else { counts.xattrs += 1 }
+            if key.kind() == Some(KeyType::Dentry) {
+                counts.entries += 1
+            } else {
+                counts.xattrs += 1
+            }
             let hash = flash.sb.hash.of(&entry.name);
             if hash != key.low() {
                 let detail = format!("hash {:#x}, its name has {hash:#x}", key.low());

@@ -39,8 +39,8 @@ impl Tnc {
         if self.branch(spot).leaf.is_none() {
             self.read_leaf(flash, spot)?;
             let at = self.branch(spot).at;
-            let entry = Entry::parse(flash.node())
-                .map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
+            let entry =
+                Entry::parse(flash.node()).map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
             self.branch_mut(spot).leaf = Some(Box::new(entry));
         }
         match &self.branch(spot).leaf {
@@ -57,8 +57,8 @@ impl Tnc {
             if flash.try_read_node(at, kind, what)?.is_err() || key_of(flash.node()) != key {
                 return Ok(Match::Dangling);
             }
-            let entry = Entry::parse(flash.node())
-                .map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
+            let entry =
+                Entry::parse(flash.node()).map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
             self.branch_mut(spot).leaf = Some(Box::new(entry));
         }
         let entry = self.entry(flash, spot)?;

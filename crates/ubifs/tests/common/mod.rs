@@ -5,7 +5,7 @@
 
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::{NoCache, Ubi, device::Options};
-use readpath_ubifs::{FileType, Inode, Lebs, MountMode, Recorder, Ubifs, UbiVolume};
+use readpath_ubifs::{FileType, Inode, Lebs, MountMode, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;
