@@ -9,6 +9,10 @@ use readpath_proto::typed::{
 };
 use readpath_proto::upiu::{encode_reply, encode_request};
 use readpath_proto::{cdb, query};
+use readpath_ubi::device::{NewVolume, Options};
+use readpath_ubi::mtd::Geometry;
+use readpath_ubi::nand::{Ecc, Nand};
+use readpath_ubi::{NoCache, Ubi};
 use readpath_workload::trace::{Format, bench};
 use std::io::Write;
 use std::path::Path;
@@ -144,10 +148,40 @@ fn main() -> io::Result<()> {
     xz.write_all(&table)?;
     write("trace", "xz", &xz.finish()?)?;
     write("trace", "zstd", &zstd::encode_all(&table[..], 3)?)?;
+
+    for (name, seals) in [("sealed", 1), ("as-it-is", 2)] {
+        let image = ubi_image().map_err(io::Error::other)?;
+        write("ubi_attach", name, &[&[seals][..], &image].concat())?;
+        let table = readpath_ubi::vtbl::VolumeRecord {
+            reserved_pebs: 3,
+            alignment: 1,
+            data_pad: 0,
+            vol_type: 1,
+            update_marker: false,
+            name: b"rootfs".to_vec(),
+            flags: 1,
+        };
+        write("ubi_volume_table", name, &[&[seals][..], &table.to_bytes(), &table.to_bytes()].concat())?;
+    }
     for (name, bytes) in ubifs_seeds() {
         write(name.0, name.1, &bytes)?;
     }
     Ok(())
+}
+
+/// A device of 16 blocks of 1 KiB with a dynamic and a static volume, two versions of a logical block among them.
+fn ubi_image() -> Result<Vec<u8>, readpath_ubi::UbiError> {
+    let geometry = Geometry { peb_bytes: 1024, page_bytes: 256, subpage_bytes: 64, pebs: 14 };
+    let mut ubi = Ubi::attach(Nand::new(geometry, Ecc::new(64, 2), 1)?, NoCache, &Options::default())?;
+    ubi.create_volume(&NewVolume::dynamic("first", 4))?;
+    ubi.create_volume(&NewVolume { is_static: true, ..NewVolume::dynamic("second", 2) })?;
+    ubi.update_volume(1, &[0x22; 1000])?;
+    ubi.write(0, 1, 0, &[0x11; 512])?;
+    ubi.work_all()?;
+    ubi.change(0, 1, &[0x33; 256])?;
+    let mut image = Vec::new();
+    ubi.mtd().write_image(&mut image).expect("memory");
+    Ok(image)
 }
 
 /// Blocks of UBIFS, compressed blocks, and changes to a volume.
@@ -194,7 +228,10 @@ fn ubifs_seeds() -> Vec<((&'static str, &'static str), Vec<u8>)> {
         (("ubifs_volume", "as-it-is"), vec![0]),
         (("ubifs_volume", "one-bit"), vec![0, 0, 10, 1, 0, 1]),
         (("ubifs_volume", "sealed"), vec![2, 1, 0, 9, 0, 40, 5, 0, 0, 0, 2, 0, 30, 0, 24, 1, 2, 3, 4]),
-        (("ubifs_volume", "journal"), vec![1, 3, 0, 5, 0, 1, 1, 3, 2, 1, 3, 5, 1, 3, 1, 5, 2, 100, 1, 3, 4, 5, 9, 3, 1]),
+        (
+            ("ubifs_volume", "journal"),
+            vec![1, 3, 0, 5, 0, 1, 1, 3, 2, 1, 3, 5, 1, 3, 1, 5, 2, 100, 1, 3, 4, 5, 9, 3, 1],
+        ),
         (("ubifs_volume", "names"), (0..40).flat_map(|i| [3, 2, i % 3, i, i % 5, 1]).collect()),
         (("ubifs_volume", "torn"), vec![5, 3, 2, 1, 3, 1, 1, 3, 0, 5, 7, 1, 1]),
     ]

@@ -7,12 +7,14 @@
 mod machines;
 mod text;
 mod trace;
+mod ubi;
 mod ubifs;
 mod wire;
 
 pub use machines::{device_requests, host_replies};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
+pub use ubi::{ubi_attach, ubi_volume_table};
 pub use ubifs::{ubifs_data, ubifs_nodes, ubifs_volume};
 pub use wire::{cdb, descriptors, upiu};
 
@@ -34,6 +36,8 @@ pub const TARGETS: &[Target] = &[
     ("measurements_csv", measurements_csv),
     ("trace", trace),
     ("trace_columns", trace_columns),
+    ("ubi_attach", ubi_attach),
+    ("ubi_volume_table", ubi_volume_table),
     ("ubifs_nodes", ubifs_nodes),
     ("ubifs_data", ubifs_data),
     ("ubifs_volume", ubifs_volume),

@@ -15,6 +15,7 @@ pub mod mtd;
 pub mod nand;
 pub mod preset;
 pub mod stream;
+pub mod ubinize;
 pub mod variant;
 pub mod vtbl;
 

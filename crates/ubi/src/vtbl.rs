@@ -161,7 +161,7 @@ pub fn parse_table(bytes: &[u8], layout: &Layout, good_pebs: u32) -> Result<Tabl
     Ok(table)
 }
 
-/// The table as the bytes of a copy, filled with zeros to whole pages.
+/// The table as the bytes of a copy, without what fills its last page.
 pub fn table_to_bytes(table: &Table, layout: &Layout) -> Vec<u8> {
     let mut empty = [0; RECORD_BYTES];
     seal(&mut empty);
@@ -170,6 +170,5 @@ pub fn table_to_bytes(table: &Table, layout: &Layout) -> Vec<u8> {
         let record = table.get(slot).and_then(Option::as_ref).map_or(empty, VolumeRecord::to_bytes);
         bytes.extend_from_slice(&record);
     }
-    bytes.resize(layout.volume_table_bytes() as usize, 0);
     bytes
 }

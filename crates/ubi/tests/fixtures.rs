@@ -8,6 +8,7 @@ use readpath_ubi::attach::Method;
 use readpath_ubi::device::Options;
 use readpath_ubi::guess::{Known, guess};
 use readpath_ubi::mtd::{Image, Logged, write_stream};
+use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::{NoCache, Ubi};
 
 #[test]
@@ -60,6 +61,27 @@ fn reads_of_the_attach_are_those_of_the_kernel() {
         let theirs: Vec<String> = stream(recorded).iter().filter(|l| l.starts_with('R')).map(|l| place(l)).collect();
         assert!(!theirs.is_empty());
         assert_eq!(ours, theirs, "{dump}");
+    }
+}
+
+/// With a device that can be written, everything that the kernel did: reads, then in the background an erase and an EC
+/// header for each block that had none. The kernel stops its background work with nothing left to do.
+#[test]
+fn background_work_after_the_attach_is_that_of_the_kernel() {
+    for (dump_name, recorded) in [
+        ("fx.mtd.xz", "fx_pristine_attach.csv.gz"),
+        ("fxj.mtd.xz", "fx_journal_attach.csv.gz"),
+        ("fxu.mtd.xz", "fx_unclean_attach.csv.gz"),
+    ] {
+        let mut nand = Nand::new(SLC, Ecc::new(512, 4), 1).expect("a device");
+        nand.load(&dump(dump_name)).expect("it fits");
+        let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &Options::default()).expect(dump_name);
+        ubi.work_all().expect("no faults");
+        let mut ours = Vec::new();
+        write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
+        let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
+        let theirs: Vec<String> = stream(recorded).iter().map(|l| place(l)).collect();
+        assert_eq!(ours, theirs, "{dump_name}");
     }
 }
 

@@ -149,6 +149,8 @@ pub struct FoundTable {
     pub table: Table,
     /// Copies that are missing, damaged or older.
     pub rewrite: [bool; 2],
+    /// Bytes behind the records, to the end of the page: 0xFF from ubinize, zeros from Linux. UBI compares them, too.
+    pub padding: Vec<u8>,
 }
 
 /// How to attach.

@@ -8,15 +8,17 @@ use crate::error::UbiError;
 use crate::headers::LAYOUT_VOLUME;
 use crate::io::Io;
 use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
-use crate::vtbl::{MAX_VOLUMES, Table, TableFault, parse_table};
+use crate::vtbl::{MAX_VOLUMES, RECORD_BYTES, Table, TableFault, parse_table};
 
 /// Reads both copies. Copy 0 is written first, so it is the newer one when both are good but differ.
 pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> Result<FoundTable, UbiError> {
     let layout = io.layout;
+    let records_bytes = layout.volume_slots() as usize * RECORD_BYTES;
     let Some(volume) = found.volumes.get_mut(&LAYOUT_VOLUME) else {
         if found.is_empty {
             let table = vec![None; layout.volume_slots() as usize];
-            return Ok(FoundTable { table, rewrite: [true; 2] });
+            let padding = vec![0; layout.volume_table_bytes() as usize - records_bytes];
+            return Ok(FoundTable { table, rewrite: [true; 2], padding });
         }
         return Err(UbiError::Refused("no PEB holds the layout volume, so there is no volume table".into()));
     };
@@ -41,7 +43,7 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
                 // Whatever is wrong with the other copy, it is written again.
                 let mut rewrite = [false; 2];
                 rewrite[1 - lnum] = copies[1 - lnum].as_ref() != Some(bytes);
-                return Ok(FoundTable { table, rewrite });
+                return Ok(FoundTable { table, rewrite, padding: bytes[records_bytes..].to_vec() });
             }
             Err(fault @ TableFault::Crc(..)) => damage.push(format!("copy {lnum} in PEB {peb}: {fault}")),
             Err(fault) => return Err(at(peb, layout.data_offset, fault.to_string())),

@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What UBI asks of a read cache: pages by erase block and page. Two simple ones; better ones live elsewhere.
+//! What UBI asks of a read cache: it stands between the table of logical blocks and the flash, and knows pages by erase
+//! block. Two simple caches; better ones live elsewhere.
 
-use std::ops::Range;
+/// Reads flash for a cache, and holds the buffer of whoever reads. Positions are in bytes of an erase block.
+pub trait Media {
+    /// Why flash could not be read.
+    type Error;
 
-/// A cache of pages of flash, between the table of logical blocks and the flash. UBI tells it of every change of flash, so
-/// what it holds is what flash holds.
+    /// Reads page `page` of a block into a line. Corrected flips are no error.
+    fn fill(&mut self, peb: u32, page: u32, line: &mut [u8]) -> Result<(), Self::Error>;
+
+    /// Reads just these bytes into the caller's buffer. They may span pages.
+    fn direct(&mut self, peb: u32, offset: u32, bytes: u32) -> Result<(), Self::Error>;
+
+    /// Copies bytes of a line into the caller's buffer: `bytes` from `from` in `line`, which are those at `offset` in the
+    /// block.
+    fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32);
+}
+
+/// A cache of pages of flash. UBI tells it of every change of flash, so what it holds is what flash holds.
 pub trait ReadCache {
-    /// The bytes of a page, if they are here.
-    fn lookup(&mut self, peb: u32, page: u32) -> Option<&[u8]>;
+    /// One read of a logical block: `bytes` bytes, at least 1, at `offset` of erase block `peb`, not beyond its end. The
+    /// error is that of the flash for just these bytes; a page that cannot be read to be kept is no error.
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error>;
 
-    /// Room for a page that is about to be read, or `None` if it shall not be kept. What the room held before is gone.
-    /// The page is in the cache only after [`ReadCache::filled`].
-    fn room(&mut self, peb: u32, page: u32) -> Option<&mut [u8]>;
+    /// Bytes of an erase block are being written.
+    fn written(&mut self, peb: u32, offset: u32, bytes: u32);
 
-    /// The page was read into the room of the call before.
-    fn filled(&mut self, peb: u32, page: u32);
-
-    /// These pages of a block were written, or all of them erased.
-    fn invalidate(&mut self, peb: u32, pages: Range<u32>);
-
-    /// A read for which the cache was not asked: a page or more, or one that crosses the end of a page.
-    fn not_asked(&mut self) {}
+    /// An erase block is being erased.
+    fn erased(&mut self, peb: u32);
 }
 
 /// No cache: every read goes to flash as it is.
@@ -28,20 +36,17 @@ pub trait ReadCache {
 pub struct NoCache;
 
 impl ReadCache for NoCache {
-    fn lookup(&mut self, _peb: u32, _page: u32) -> Option<&[u8]> {
-        None
+    #[inline]
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        media.direct(peb, offset, bytes)
     }
 
-    fn room(&mut self, _peb: u32, _page: u32) -> Option<&mut [u8]> {
-        None
-    }
+    fn written(&mut self, _peb: u32, _offset: u32, _bytes: u32) {}
 
-    fn filled(&mut self, _peb: u32, _page: u32) {}
-
-    fn invalidate(&mut self, _peb: u32, _pages: Range<u32>) {}
+    fn erased(&mut self, _peb: u32) {}
 }
 
-/// A cache of the page that was read last.
+/// A cache of the page that was read last. It is asked for reads that are shorter than a page and lie within one.
 #[derive(Clone, Debug)]
 pub struct OnePage {
     page: Option<(u32, u32)>,
@@ -62,29 +67,39 @@ impl OnePage {
 }
 
 impl ReadCache for OnePage {
-    fn lookup(&mut self, peb: u32, page: u32) -> Option<&[u8]> {
-        let hit = self.page == Some((peb, page));
-        self.hits += u64::from(hit);
-        self.misses += u64::from(!hit);
-        hit.then_some(self.bytes.as_slice())
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let page_bytes = self.bytes.len() as u32;
+        let (page, from) = (offset / page_bytes, offset % page_bytes);
+        if bytes >= page_bytes || from + bytes > page_bytes {
+            self.not_asked += 1;
+            return media.direct(peb, offset, bytes);
+        }
+        if self.page == Some((peb, page)) {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+            self.page = None;
+            if media.fill(peb, page, &mut self.bytes).is_err() {
+                // Another part of the page may be at fault: the request itself decides.
+                return media.direct(peb, offset, bytes);
+            }
+            self.page = Some((peb, page));
+        }
+        media.copy(&self.bytes, from, offset, bytes);
+        Ok(())
     }
 
-    fn room(&mut self, _peb: u32, _page: u32) -> Option<&mut [u8]> {
-        self.page = None;
-        Some(&mut self.bytes)
-    }
-
-    fn filled(&mut self, peb: u32, page: u32) {
-        self.page = Some((peb, page));
-    }
-
-    fn invalidate(&mut self, peb: u32, pages: Range<u32>) {
+    fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+        let page_bytes = self.bytes.len() as u32;
+        let pages = offset / page_bytes..(offset + bytes).div_ceil(page_bytes);
         if self.page.is_some_and(|(p, page)| p == peb && pages.contains(&page)) {
             self.page = None;
         }
     }
 
-    fn not_asked(&mut self) {
-        self.not_asked += 1;
+    fn erased(&mut self, peb: u32) {
+        if self.page.is_some_and(|(p, _)| p == peb) {
+            self.page = None;
+        }
     }
 }

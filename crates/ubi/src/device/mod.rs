@@ -3,17 +3,26 @@
 //! until the caller does it step by step with [`Ubi::work`].
 
 mod cache;
+mod erase;
+mod moves;
 mod read;
+mod volumes;
+mod wear;
+mod write;
 
 use crate::attach::{self, Found, FoundTable, HowTo};
 use crate::error::UbiError;
 use crate::headers::{LAYOUT_VOLUME, STATIC};
 use crate::io::Io;
 use crate::layout::Layout;
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, Why};
 use crate::vtbl::{Table, VolumeRecord};
 
-pub use cache::{NoCache, OnePage, ReadCache};
+pub use cache::{Media, NoCache, OnePage, ReadCache};
+pub use erase::Work;
+pub use volumes::NewVolume;
+use wear::Wear;
+pub use wear::{PROTECTION, PebState};
 
 /// Where a logical block has no block of flash.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
@@ -32,11 +41,23 @@ pub struct Options {
     pub fastmap: bool,
     /// Image sequence number of an empty device, which is formatted unless `read_only`.
     pub image_seq_if_empty: u32,
+    /// Difference of erase counters from which contents are moved to even out wear (`UBI_WL_THRESHOLD`).
+    pub wear_threshold: u32,
+    /// Blocks of 1024 that may go bad: so many are held in reserve (`max_beb_per1024`).
+    pub bad_pebs_per_1024: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { read_only: false, partial: false, vid_offset: None, fastmap: true, image_seq_if_empty: 0 }
+        Options {
+            read_only: false,
+            partial: false,
+            vid_offset: None,
+            fastmap: true,
+            image_seq_if_empty: 0,
+            wear_threshold: 4096,
+            bad_pebs_per_1024: 20,
+        }
     }
 }
 
@@ -44,6 +65,10 @@ impl Options {
     /// For looking into an image.
     pub fn image() -> Self {
         Options { read_only: true, partial: true, ..Options::default() }
+    }
+
+    fn bad_peb_limit(&self, pebs: u32) -> u32 {
+        (u64::from(pebs) * u64::from(self.bad_pebs_per_1024)).div_ceil(1024) as u32
     }
 }
 
@@ -101,10 +126,31 @@ pub struct Ubi<M, C = NoCache> {
     volumes: Vec<Option<Volume>>,
     found: Found,
     table: FoundTable,
+    options: Options,
+    wear: Wear,
+    image_seq: u32,
+    /// Highest sequence number so far.
+    sqnum: u64,
+    /// Why nothing may be written.
+    read_only: Option<String>,
+    /// Erase blocks that no volume has and that are not held in reserve.
+    available: u32,
+    /// Erase blocks that are held in reserve for others that go bad.
+    bad_reserve: u32,
+    moves: u64,
+    recoveries: u64,
+    /// Room for a logical block.
+    buffer: Vec<u8>,
 }
 
+/// Erase blocks that are needed beside the volumes: one for moves, one for atomic changes (`WL_RESERVED_PEBS`,
+/// `EBA_RESERVED_PEBS`), and the layout volume.
+const OVERHEAD_PEBS: u32 = 1 + 1 + 2;
+
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Attaches `mtd`.
+    /// Attaches `mtd`. Unless read-only, a device without contents is formatted, a fastmap is made invalid, damaged copies
+    /// of the volume table are written again, and a volume that asks for it grows. What is to be erased is left to
+    /// [`Ubi::work`].
     pub fn attach(mtd: M, cache: C, options: &Options) -> Result<Self, UbiError> {
         let layout = Layout::new(mtd.geometry(), options.vid_offset)?;
         if options.partial && !options.read_only {
@@ -114,7 +160,116 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let how = HowTo { fastmap: options.fastmap, partial: options.partial };
         let (found, table) = attach::attach(&mut io, how)?;
         let volumes = volumes(&layout, &found, &table.table);
-        Ok(Ubi { io, cache, volumes, found, table })
+        let wear = Wear::new(io.pebs(), &found);
+        let reserved: u64 = volumes.iter().flatten().map(|v| u64::from(v.record.reserved_pebs)).sum();
+        let needed = reserved - 2 + u64::from(OVERHEAD_PEBS);
+        let usable = wear.good - found.corrupted.len() as u32 - found.alien.len() as u32;
+        if needed > u64::from(usable) && !options.read_only {
+            return Err(UbiError::Refused(format!("{needed} PEBs are needed, but only {usable} can be used")));
+        }
+        let read_only = match (options.read_only, found.read_only) {
+            (true, _) => Some("it was attached so".into()),
+            (false, true) => Some("an internal volume that is not known asks for it".into()),
+            (false, false) => None,
+        };
+        let image_seq = if found.is_empty { options.image_seq_if_empty } else { found.image_seq };
+        let rewrite = table.rewrite;
+        let mut ubi = Ubi {
+            cache,
+            volumes,
+            options: *options,
+            wear,
+            image_seq,
+            sqnum: found.max_sqnum,
+            read_only,
+            available: u64::from(usable).saturating_sub(needed) as u32,
+            bad_reserve: 0,
+            moves: 0,
+            recoveries: 0,
+            buffer: vec![0; if options.read_only { 0 } else { layout.leb_bytes as usize }],
+            found,
+            table,
+            io,
+        };
+        ubi.fill_bad_reserve();
+        if ubi.read_only.is_none() {
+            // From here on the fastmap would tell a later attach what is no longer true.
+            if let Some(&(anchor, _)) = ubi.found.fastmap.first() {
+                ubi.io.mtd.erase(anchor, Why::Fastmap)?;
+            }
+            ubi.repair(rewrite)?;
+        }
+        Ok(ubi)
+    }
+
+    fn check_writable(&self) -> Result<(), UbiError> {
+        match &self.read_only {
+            Some(why) => Err(UbiError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn next_sqnum(&mut self) -> u64 {
+        self.sqnum += 1;
+        self.sqnum
+    }
+
+    /// Changes where a logical block is; where it was before.
+    fn map_to(&mut self, volume: u32, lnum: u32, peb: Option<u32>) -> Option<u32> {
+        let eba = &mut self.volume_mut(volume).ok()?.eba;
+        let lnum = lnum as usize;
+        if eba.len() <= lnum {
+            peb?;
+            eba.resize(lnum + 1, UNMAPPED);
+        }
+        let old = std::mem::replace(&mut eba[lnum], peb.unwrap_or(UNMAPPED));
+        (old != UNMAPPED).then_some(old)
+    }
+
+    fn volume_mut(&mut self, id: u32) -> Result<&mut Volume, UbiError> {
+        let slot = if id == LAYOUT_VOLUME { self.volumes.len() - 1 } else { id as usize };
+        let volume = self.volumes.get_mut(slot).and_then(Option::as_mut).filter(|v| v.id == id);
+        volume.ok_or_else(|| UbiError::NoVolume(id.to_string()))
+    }
+
+    /// State of an erase block.
+    pub fn peb_state(&self, peb: u32) -> PebState {
+        self.wear.state(peb)
+    }
+
+    /// Erase blocks in a state.
+    pub fn count(&self, state: PebState) -> u32 {
+        self.wear.count(state)
+    }
+
+    /// Erase counter of a block.
+    pub fn erase_counter(&self, peb: u32) -> u32 {
+        self.wear.ec(peb)
+    }
+
+    /// Least and highest erase counter of good blocks.
+    pub fn erase_counters(&self) -> (u32, u32) {
+        self.wear.ec_range()
+    }
+
+    /// Erase blocks that new volumes may have.
+    pub fn available_pebs(&self) -> u32 {
+        self.available
+    }
+
+    /// Erase blocks that are held in reserve for others that go bad.
+    pub fn bad_reserve(&self) -> u32 {
+        self.bad_reserve
+    }
+
+    /// Logical blocks that were moved since the attach.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Logical blocks that were rescued after a failed write since the attach.
+    pub fn recoveries(&self) -> u64 {
+        self.recoveries
     }
 
     /// Where things are in an erase block.
@@ -208,4 +363,10 @@ fn volume(layout: &Layout, found: &Found, id: u32, record: VolumeRecord) -> Volu
         }
     }
     volume
+}
+
+/// Bytes of data without the pages of 0xFF at their end, whole pages.
+pub(crate) fn data_len(data: &[u8], page_bytes: u32) -> u32 {
+    let used = data.iter().rposition(|&b| b != 0xFF).map_or(0, |last| last + 1);
+    (used as u32).next_multiple_of(page_bytes)
 }

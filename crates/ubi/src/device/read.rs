@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading logical blocks, through the cache (Linux, drivers/mtd/ubi/eba.c: `ubi_eba_read_leb`).
 
-use super::{ReadCache, Ubi, Volume};
+use super::{Media, ReadCache, Ubi, Volume};
 use crate::crc::crc32;
 use crate::error::UbiError;
 use crate::headers::STATIC;
-use crate::io::Header;
-use crate::mtd::{Mtd, ReadOutcome, Why};
+use crate::io::{Header, Io};
+use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. A logical
@@ -22,13 +22,39 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     ) -> Result<ReadOutcome, UbiError> {
         let vol = self.volume(volume)?;
         check_range(vol, lnum, offset, out.len())?;
+        if vol.record.update_marker {
+            let what = "an update of the volume was interrupted: what it holds is not complete".into();
+            return Err(UbiError::Leb { volume, lnum, what });
+        }
         let Some(peb) = vol.peb(lnum) else {
             out.fill(0xFF);
             return Ok(ReadOutcome::Clean);
         };
+        let is_static = vol.record.vol_type == STATIC;
         let why = Why::Leb { volume, lnum, tag };
-        let outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
+        let mut outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
+        if outcome == ReadOutcome::Uncorrectable && is_static {
+            outcome = self.read_checked(volume, peb, offset, out)?;
+        }
+        if outcome == ReadOutcome::BitFlips {
+            self.wear.scrub(peb);
+        }
         Ok(outcome)
+    }
+
+    /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.
+    fn read_checked(&mut self, volume: u32, peb: u32, offset: u32, out: &mut [u8]) -> Result<ReadOutcome, UbiError> {
+        if let Header::Good { header, .. } = self.io.read_vid(peb)? {
+            let mut data = vec![0; header.data_bytes as usize];
+            self.io.read_data(peb, 0, &mut data, Why::Check)?;
+            let end = offset as usize + out.len();
+            if crc32(&data) == header.data_crc && end <= data.len() {
+                out.copy_from_slice(&data[offset as usize..end]);
+                return Ok(ReadOutcome::BitFlips);
+            }
+        }
+        self.volume_mut(volume)?.corrupted = true;
+        Ok(ReadOutcome::Uncorrectable)
     }
 
     /// Whether a logical block is mapped.
@@ -38,30 +64,16 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(vol.peb(lnum).is_some())
     }
 
-    /// Reads `out` at byte `at` of an erase block.
+    /// Reads `out` at byte `at` of an erase block, through the cache.
     #[inline]
     fn read_cached(&mut self, peb: u32, at: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, UbiError> {
-        let page_bytes = self.io.layout.page_bytes;
-        let (page, column) = (at / page_bytes, (at % page_bytes) as usize);
-        let end = column + out.len();
-        if out.len() >= page_bytes as usize || end > page_bytes as usize {
-            self.cache.not_asked();
-            return Ok(self.io.read(peb, at, out, why)?);
-        }
-        if let Some(bytes) = self.cache.lookup(peb, page) {
-            out.copy_from_slice(&bytes[column..end]);
+        if out.is_empty() {
             return Ok(ReadOutcome::Clean);
         }
-        if let Some(room) = self.cache.room(peb, page) {
-            let outcome = self.io.read(peb, page * page_bytes, room, why)?;
-            if outcome != ReadOutcome::Uncorrectable {
-                out.copy_from_slice(&room[column..end]);
-                self.cache.filled(peb, page);
-                return Ok(outcome);
-            }
-            // Another part of the page may be at fault: the request itself decides.
-        }
-        Ok(self.io.read(peb, at, out, why)?)
+        let bytes = out.len() as u32;
+        let mut flash = Flash { io: &mut self.io, why, out, start: at, outcome: ReadOutcome::Clean };
+        self.cache.read(&mut flash, peb, at, bytes)?;
+        Ok(flash.outcome)
     }
 
     /// Reads a whole static volume and compares the checksum of each logical block; the first that is damaged is the
@@ -89,6 +101,46 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             }
         }
         Ok(())
+    }
+}
+
+/// Flash and the caller's buffer, for the cache.
+struct Flash<'a, M> {
+    io: &'a mut Io<M>,
+    why: Why,
+    out: &'a mut [u8],
+    /// Where in the erase block `out` begins.
+    start: u32,
+    /// The worst so far.
+    outcome: ReadOutcome,
+}
+
+impl<M: Mtd> Media for Flash<'_, M> {
+    type Error = MtdError;
+
+    fn fill(&mut self, peb: u32, page: u32, line: &mut [u8]) -> Result<(), MtdError> {
+        let offset = page * self.io.layout.page_bytes;
+        match self.io.read(peb, offset, line, self.why)? {
+            // Not what the read comes to: other bytes of the page may be at fault.
+            ReadOutcome::Uncorrectable => Err(MtdError::Uncorrectable { peb, offset }),
+            outcome => {
+                self.outcome = self.outcome.max(outcome);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn direct(&mut self, peb: u32, offset: u32, bytes: u32) -> Result<(), MtdError> {
+        let out = &mut self.out[(offset - self.start) as usize..][..bytes as usize];
+        self.outcome = self.outcome.max(self.io.read(peb, offset, out, self.why)?);
+        Ok(())
+    }
+
+    #[inline]
+    fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32) {
+        let out = &mut self.out[(offset - self.start) as usize..][..bytes as usize];
+        out.copy_from_slice(&line[from as usize..][..bytes as usize]);
     }
 }
 

@@ -47,6 +47,14 @@ pub enum MtdError {
         /// Erase block.
         peb: u32,
     },
+    /// Bytes have more flips than the code corrects, where that cannot be accepted.
+    #[error("PEB {peb} offset {offset}: more bit errors than the code corrects")]
+    Uncorrectable {
+        /// Erase block.
+        peb: u32,
+        /// First byte of the read, from the start of the erase block.
+        offset: u32,
+    },
     /// The device cannot be written.
     #[error("PEB {peb}: the device is read-only")]
     ReadOnly {

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi attach`: what UBI finds in an image, and how long that takes on a NAND.
+
+use crate::usage;
+use crate::variants::size;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use readpath_kit::Ns;
+use readpath_ubi::attach::Method;
+use readpath_ubi::device::{Options, PebState, Volume};
+use readpath_ubi::guess::{Guess, Known, guess};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
+use readpath_ubi::nand::{PRESETS, Preset, preset};
+use readpath_ubi::{NoCache, Ubi};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Arguments of `ubi attach`.
+#[derive(Args, Debug)]
+pub struct UbiAttach {
+    /// The image: what ubinize makes, or nanddump without spare areas
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Bytes of an erase block, also with K or M [default: found in the image]
+    #[arg(long, value_name = "BYTES")]
+    peb_size: Option<String>,
+    /// Bytes of a page, also with K [default: found in the image]
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<String>,
+    /// Bytes of a sub-page, also with K [default: found in the image]
+    #[arg(long, value_name = "BYTES")]
+    subpage_size: Option<String>,
+    /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
+    #[arg(long, value_name = "N")]
+    pebs: Option<u32>,
+    /// NAND whose times are used [default: the one with such pages]
+    #[arg(long, value_name = "NAME")]
+    nand: Option<String>,
+    /// Read all headers, even if there is a fastmap
+    #[arg(long)]
+    scan: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+type Device = Ubi<Logged<Image<File>>, NoCache>;
+
+/// `readpath ubi attach`.
+pub fn main(args: &UbiAttach) -> Result<()> {
+    let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
+    let file = File::open(&args.image).map_err(|e| wrong(&format!("cannot be read: {e}")))?;
+    if file.metadata().map_err(|e| wrong(&e))?.is_dir() {
+        return Err(wrong(&"is a folder, not an image"));
+    }
+    let found = guess(&file, &known(args)?).map_err(|e| wrong(&e))?;
+    let pebs = args.pebs.unwrap_or(found.geometry.pebs);
+    let nand = nand(args, &found.geometry)?;
+    let image = Image::new(file, Geometry { pebs, ..found.geometry }).map_err(|e| wrong(&e))?;
+    let present = image.present_pebs();
+    let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };
+    let mut device = Logged::timed(image, nand.timing);
+    device.recording = true;
+    let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| {
+        let hint = if found.ambiguous { "; if these sizes are wrong, give --page-size and --subpage-size" } else { "" };
+        let (peb, page) = (found.geometry.peb_bytes, found.geometry.page_bytes);
+        wrong(&format!("{e} (PEBs of {peb} bytes, pages of {page}{hint})"))
+    })?;
+    let text = match args.json {
+        true => format!("{:#}\n", document(&ubi, &found, nand, present)),
+        false => table(&ubi, nand, present),
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn known(args: &UbiAttach) -> Result<Known> {
+    let bytes = |option: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
+        u32::try_from(bytes).map(Some).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
+    };
+    Ok(Known {
+        peb_bytes: bytes("--peb-size", &args.peb_size)?,
+        page_bytes: bytes("--page-size", &args.page_size)?,
+        subpage_bytes: bytes("--subpage-size", &args.subpage_size)?,
+    })
+}
+
+/// The NAND that was asked for, or else the first whose page and sub-page are as large.
+fn nand(args: &UbiAttach, geometry: &Geometry) -> Result<&'static Preset> {
+    let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+    match &args.nand {
+        Some(name) => preset(name).ok_or_else(|| usage(anyhow!("--nand: no NAND \"{name}\"; there are {}", names()))),
+        None => {
+            let subpages = geometry.subpage_bytes < geometry.page_bytes;
+            let like = |p: &&Preset| p.geometry.page_bytes == geometry.page_bytes;
+            let also = |p: &&Preset| like(p) && (p.geometry.subpage_bytes < p.geometry.page_bytes) == subpages;
+            let found = PRESETS.iter().find(also).or_else(|| PRESETS.iter().find(like));
+            let page = geometry.page_bytes;
+            found.ok_or_else(|| usage(anyhow!("no NAND has pages of {page} bytes; --nand names one of {}", names())))
+        }
+    }
+}
+
+/// States of erase blocks, as they are counted.
+const STATES: [(&str, &[PebState]); 6] = [
+    ("used", &[PebState::Used]),
+    ("to_scrub", &[PebState::Scrub]),
+    ("free", &[PebState::Free]),
+    ("to_erase", &[PebState::ToErase]),
+    ("kept", &[PebState::Corrupted, PebState::Alien]),
+    ("bad", &[PebState::Bad]),
+];
+
+fn counts(ubi: &Device) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+    STATES.iter().map(|(name, states)| (*name, states.iter().map(|&s| ubi.count(s)).sum()))
+}
+
+fn kind(volume: &Volume) -> &'static str {
+    if volume.record.vol_type == 2 { "static" } else { "dynamic" }
+}
+
+fn remarks(volume: &Volume) -> Vec<&'static str> {
+    let flag = |set: bool, name| set.then_some(name);
+    [
+        flag(volume.record.flags & 1 != 0, "autoresize"),
+        flag(volume.record.flags & 2 != 0, "skip-check"),
+        flag(volume.record.update_marker, "update interrupted"),
+        flag(volume.corrupted, "corrupted"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn method(ubi: &Device) -> String {
+    match ubi.found().method {
+        Method::Scan => "scan".into(),
+        Method::Fastmap { anchor } => format!("fastmap in PEB {anchor}"),
+    }
+}
+
+fn table(ubi: &Device, nand: &Preset, present: u32) -> String {
+    let (g, found) = (*ubi.mtd().geometry(), ubi.found());
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| writeln!(text, "{name:<15} {value}").expect("a string");
+    line("device", format!("{} PEBs of {} bytes, {present} of them in the image", g.pebs, g.peb_bytes));
+    line("pages", format!("{} bytes, sub-pages {} bytes", g.page_bytes, g.subpage_bytes));
+    let layout = ubi.layout();
+    line(
+        "layout",
+        format!(
+            "VID header at {}, data at {}, LEBs of {} bytes",
+            layout.vid_offset, layout.data_offset, layout.leb_bytes
+        ),
+    );
+    line("attached by", method(ubi));
+    if let Some(fault) = &found.fastmap_fault {
+        line("fastmap", format!("not used: {fault}"));
+    }
+    line("image sequence", format!("{}, highest sequence number {}", found.image_seq, found.max_sqnum));
+    let states: Vec<String> = counts(ubi).map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
+    line("PEBs", states.join(", "));
+    line("erase counters", format!("{} to {}, mean {}", found.min_ec, found.max_ec, found.mean_ec));
+    line("attach takes", format!("{} for {} reads on {}", elapsed(ubi), ubi.mtd().records.len(), nand.name));
+    for (copy, _) in found_rewrites(ubi) {
+        line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
+    }
+    writeln!(text, "\n{:>3}  {:<7}  {:>6}  {:>6}  {:>12}  name", "id", "type", "LEBs", "mapped", "bytes")
+        .expect("a string");
+    for v in ubi.volumes() {
+        let (id, lebs, mapped, bytes) = (v.id, v.record.reserved_pebs, v.mapped(), v.bytes());
+        let mut name = v.name();
+        if !remarks(v).is_empty() {
+            name += &format!(" ({})", remarks(v).join(", "));
+        }
+        writeln!(text, "{id:>3}  {:<7}  {lebs:>6}  {mapped:>6}  {bytes:>12}  {name}", kind(v)).expect("a string");
+    }
+    text
+}
+
+fn found_rewrites(ubi: &Device) -> impl Iterator<Item = (usize, bool)> {
+    ubi.found_table().rewrite.into_iter().enumerate().filter(|&(_, rewrite)| rewrite)
+}
+
+fn elapsed(ubi: &Device) -> Ns {
+    ubi.mtd().elapsed
+}
+
+fn document(ubi: &Device, guess: &Guess, nand: &Preset, present: u32) -> Value {
+    let (g, found, layout) = (*ubi.mtd().geometry(), ubi.found(), ubi.layout());
+    let volumes = ubi.volumes().map(|v| {
+        json!({
+            "id": v.id,
+            "name": v.name(),
+            "type": kind(v),
+            "lebs": v.record.reserved_pebs,
+            "mapped_lebs": v.mapped(),
+            "leb_bytes": v.leb_bytes,
+            "bytes": v.bytes(),
+            "alignment": v.record.alignment,
+            "remarks": remarks(v),
+        })
+    });
+    json!({
+        "device": {
+            "pebs": g.pebs,
+            "pebs_in_image": present,
+            "peb_bytes": g.peb_bytes,
+            "page_bytes": g.page_bytes,
+            "subpage_bytes": g.subpage_bytes,
+            "sizes_ambiguous": guess.ambiguous,
+        },
+        "layout": { "vid_offset": layout.vid_offset, "data_offset": layout.data_offset, "leb_bytes": layout.leb_bytes },
+        "method": method(ubi),
+        "fastmap_fault": found.fastmap_fault,
+        "image_sequence": found.image_seq,
+        "highest_sequence_number": found.max_sqnum,
+        "pebs": counts(ubi).map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
+        "erase_counter": { "min": found.min_ec, "mean": found.mean_ec, "max": found.max_ec },
+        "attach": { "nand": nand.name, "reads": ubi.mtd().records.len(), "seconds": elapsed(ubi).as_secs_f64() },
+        "volume_table_copies_to_rewrite": found_rewrites(ubi).map(|(copy, _)| copy).collect::<Vec<_>>(),
+        "volumes": volumes.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Background work, one step at a time: erasing blocks that are not needed any more, testing suspicious ones, marking bad
+//! ones, and moving logical blocks (Linux, drivers/mtd/ubi/wl.c: `erase_worker`, `do_sync_erase`; io.c: `torture_peb`).
+
+use super::{ReadCache, Ubi};
+use crate::error::UbiError;
+use crate::headers::{EcHeader, MAX_ERASE_COUNTER, VERSION};
+use crate::io::RETRIES;
+use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+
+/// What a step of background work did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// There is nothing to do.
+    Idle,
+    /// A block was erased and is free.
+    Erased {
+        /// Erase block.
+        peb: u32,
+    },
+    /// A block could not be erased or failed its test, and was marked bad.
+    MarkedBad {
+        /// Erase block.
+        peb: u32,
+    },
+    /// A logical block was moved.
+    Moved {
+        /// From this erase block, which will be erased.
+        from: u32,
+        /// To this one.
+        to: u32,
+    },
+    /// A move was given up; what was to be moved is where it was.
+    NotMoved {
+        /// From this erase block.
+        from: u32,
+    },
+}
+
+impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+    /// Does one step of background work. Erasures come first, in the order in which blocks were given up; then moves
+    /// because of flips; then moves that even out wear.
+    pub fn work(&mut self) -> Result<Work, UbiError> {
+        self.check_writable()?;
+        if self.wear.next_erase().is_some() { self.erase_one() } else { self.move_one() }
+    }
+
+    /// Works until there is nothing left to do.
+    pub fn work_all(&mut self) -> Result<(), UbiError> {
+        while self.work()? != Work::Idle {}
+        Ok(())
+    }
+
+    /// Erases everything that waits for it: what was unmapped cannot come back after a power cut.
+    pub fn flush(&mut self) -> Result<(), UbiError> {
+        self.check_writable()?;
+        while self.wear.next_erase().is_some() {
+            self.erase_one()?;
+        }
+        Ok(())
+    }
+
+    /// Steps of background work that wait, moves to even out wear excepted.
+    pub fn pending_erases(&self) -> usize {
+        self.wear.erase_count()
+    }
+
+    /// A free block to be filled; erases one if there is none.
+    pub(super) fn take_peb(&mut self) -> Result<u32, UbiError> {
+        loop {
+            if let Some(peb) = self.wear.take() {
+                return Ok(peb);
+            }
+            if self.wear.next_erase().is_none() {
+                return Err(UbiError::NoSpace("no erase block is free and none waits to be erased".into()));
+            }
+            self.erase_one()?;
+        }
+    }
+
+    /// Erases the block at the head of the queue, or marks it bad.
+    pub(super) fn erase_one(&mut self) -> Result<Work, UbiError> {
+        let Some((peb, torture)) = self.wear.next_erase() else { return Ok(Work::Idle) };
+        match self.erase_peb(peb, torture) {
+            Ok(ec) => {
+                self.wear.erased(peb, ec);
+                Ok(Work::Erased { peb })
+            }
+            Err(UbiError::Mtd(MtdError::EraseFailed { .. } | MtdError::WriteFailed { .. })) => {
+                self.mark_bad(peb)?;
+                Ok(Work::MarkedBad { peb })
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Erases a block and writes its EC header.
+    fn erase_peb(&mut self, peb: u32, torture: bool) -> Result<u32, UbiError> {
+        let mut ec = self.wear.ec(peb);
+        if torture {
+            ec += self.torture(peb)?;
+        }
+        self.erase_with_retries(peb)?;
+        ec += 1;
+        if u64::from(ec) > MAX_ERASE_COUNTER {
+            let what = format!("erase counter {ec} is above {MAX_ERASE_COUNTER}");
+            return Err(UbiError::Peb { peb, offset: 0, what });
+        }
+        let header = EcHeader {
+            version: VERSION,
+            erase_counter: ec.into(),
+            vid_offset: self.io.layout.vid_offset,
+            data_offset: self.io.layout.data_offset,
+            image_seq: self.image_seq,
+        };
+        self.io.write_ec(peb, &header)?;
+        Ok(ec)
+    }
+
+    pub(super) fn erase_with_retries(&mut self, peb: u32) -> Result<(), MtdError> {
+        self.cache.erased(peb);
+        let mut tries = 0;
+        loop {
+            match self.io.mtd.erase(peb, Why::Erase) {
+                Err(MtdError::EraseFailed { .. }) if tries < RETRIES => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// Erases a block with doubtful contents and writes patterns to it; how often it was erased. A failure is one of
+    /// the block.
+    fn torture(&mut self, peb: u32) -> Result<u32, UbiError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(self.io.layout.peb_bytes as usize, 0);
+        let result = self.torture_with(peb, &mut buffer);
+        buffer.truncate(self.io.layout.leb_bytes as usize);
+        self.buffer = buffer;
+        result
+    }
+
+    fn torture_with(&mut self, peb: u32, buffer: &mut [u8]) -> Result<u32, UbiError> {
+        const PATTERNS: [u8; 3] = [0xA5, 0x5A, 0x00];
+        for pattern in PATTERNS {
+            self.erase_with_retries(peb)?;
+            for expected in [0xFF, pattern] {
+                if expected == pattern {
+                    buffer.fill(pattern);
+                    self.io.mtd.write(peb, 0, buffer, Why::Erase)?;
+                }
+                let outcome = self.io.read(peb, 0, buffer, Why::Erase)?;
+                if outcome >= ReadOutcome::BitFlips || buffer.iter().any(|&b| b != expected) {
+                    return Err(MtdError::EraseFailed { peb }.into());
+                }
+            }
+        }
+        Ok(PATTERNS.len() as u32)
+    }
+
+    /// Gives up a block for ever, at the expense of the reserve.
+    fn mark_bad(&mut self, peb: u32) -> Result<(), UbiError> {
+        if self.bad_reserve == 0 && self.available == 0 {
+            let what = format!("PEB {peb} went bad and no reserved PEB is left");
+            self.read_only = Some(what.clone());
+            return Err(UbiError::ReadOnly(what));
+        }
+        self.io.mtd.mark_bad(peb)?;
+        self.wear.bad(peb);
+        if self.bad_reserve > 0 {
+            self.bad_reserve -= 1;
+        } else {
+            self.available -= 1;
+        }
+        self.fill_bad_reserve();
+        Ok(())
+    }
+
+    /// Fills the reserve for bad blocks from what no volume has, as far as there is something.
+    pub(super) fn fill_bad_reserve(&mut self) {
+        let bad = self.io.pebs() - self.wear.good;
+        let level = self.options.bad_peb_limit(self.io.pebs()).saturating_sub(bad);
+        let more = level.saturating_sub(self.bad_reserve).min(self.available);
+        self.bad_reserve += more;
+        self.available -= more;
+        let excess = self.bad_reserve.saturating_sub(level);
+        self.bad_reserve -= excess;
+        self.available += excess;
+    }
+}
