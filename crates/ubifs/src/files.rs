@@ -11,6 +11,15 @@ use crate::volume::{ROOT_INO, Ubifs};
 /// Longest chain of symbolic links that is followed, as in Linux.
 const MOST_LINKS: u32 = 40;
 
+/// An extended attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name, with the prefix.
+    pub name: Box<[u8]>,
+    /// Its value.
+    pub value: Box<[u8]>,
+}
+
 impl<L: Lebs> Ubifs<L> {
     /// The entry of a name in a directory.
     pub fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<Option<Entry>> {
@@ -26,10 +35,11 @@ impl<L: Lebs> Ubifs<L> {
         self.entries(Key::dentry(dir, 0))
     }
 
-    /// Extended attributes of an inode: name and value.
-    pub fn xattrs(&mut self, ino: u32) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
+    /// Extended attributes of an inode.
+    pub fn xattrs(&mut self, ino: u32) -> Result<Vec<Attribute>> {
         let entries = self.entries(Key::xattr(ino, 0))?;
-        entries.into_iter().map(|e| Ok((e.name, self.inode(e.target as u32)?.data))).collect()
+        let value = |e: Entry| Ok(Attribute { value: self.inode(e.target as u32)?.data, name: e.name });
+        entries.into_iter().map(value).collect()
     }
 
     pub(crate) fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {

@@ -91,7 +91,7 @@ impl<L: Lebs> Flash<L> {
     ) -> Result<std::result::Result<Header, String>> {
         if u64::from(at.offset) + u64::from(at.len) > u64::from(self.sb.leb_bytes)
             || at.lnum >= self.sb.leb_count
-            || at.offset % 8 != 0
+            || !at.offset.is_multiple_of(8)
             || at.len < node::HEADER_BYTES
         {
             return Ok(Err(format!(

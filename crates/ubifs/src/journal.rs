@@ -141,7 +141,7 @@ fn wrong_reference<L: Lebs>(flash: &Flash<L>, bud: &Bud) -> Option<String> {
     if bud.head >= sb.journal_heads {
         return Some(format!("a reference for head {}, of {}", bud.head, sb.journal_heads));
     }
-    if !sb.in_main(bud.lnum, bud.start, 0) || bud.start % sb.min_io_bytes != 0 {
+    if !sb.in_main(bud.lnum, bud.start, 0) || !bud.start.is_multiple_of(sb.min_io_bytes) {
         return Some(format!("a reference to block {} at {}", bud.lnum, bud.start));
     }
     None

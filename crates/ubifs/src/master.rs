@@ -248,7 +248,7 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     }
     let longest = INDEX_BYTES + sb.fanout * node::BRANCH_BYTES;
     if !sb.in_main(m.root.lnum, m.root.offset, m.root.len)
-        || m.root.offset % 8 != 0
+        || !m.root.offset.is_multiple_of(8)
         || !(INDEX_BYTES + node::BRANCH_BYTES..=longest).contains(&m.root.len)
     {
         let NodeRef { lnum, offset, len } = m.root;
@@ -257,7 +257,7 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     if m.gc_lnum != u32::MAX && !sb.in_main(m.gc_lnum, 0, 0) {
         return bad(format!("block {} for garbage collection", m.gc_lnum));
     }
-    if !sb.in_main(m.index_head.0, m.index_head.1, 0) || m.index_head.1 % sb.min_io_bytes != 0 {
+    if !sb.in_main(m.index_head.0, m.index_head.1, 0) || !m.index_head.1.is_multiple_of(sb.min_io_bytes) {
         return bad(format!("an index head in block {} at {}", m.index_head.0, m.index_head.1));
     }
     if m.leb_count < sb.main_first() || m.leb_count > sb.leb_count {

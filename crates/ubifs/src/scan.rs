@@ -112,7 +112,7 @@ pub fn scan(bytes: &[u8], start: u32, min_io: u32, fanout: u32) -> Result<Scanne
     }
     let at = at.min(bytes.len());
     let offset = start + at as u32;
-    if offset % min_io != 0 {
+    if !offset.is_multiple_of(min_io) {
         let what = format!("empty space begins here, which is not a multiple of {min_io}");
         return Err(ScanError { offset, what });
     }
@@ -300,14 +300,13 @@ mod tests {
         pad[4..8].copy_from_slice(&crc.to_le_bytes());
         pad.resize(64, 0);
         let mut bytes = block(&[good(0), vec![0xCE; 16], good(0), pad], 4096);
-        let used = 56 + 16 + 56 + 64;
         let error = scan(&bytes, 0, UNIT, 8).expect_err("space that is not padded");
         assert!(error.what.contains("not a multiple of 512"), "{}", error.what);
-        let mut rest = vec![0xCE; 24];
-        rest.resize(512 - used, 0xCE);
-        for piece in bytes[used..512].chunks_mut(24) {
-            piece.copy_from_slice(&rest[..piece.len()]);
-        }
+        // The padding node for all the rest of the unit.
+        let pad = &mut bytes[128..156];
+        pad[24..28].copy_from_slice(&(512u32 - 128 - 28).to_le_bytes());
+        let crc = node::crc32(&pad[8..]);
+        pad[4..8].copy_from_slice(&crc.to_le_bytes());
         let found = scan(&bytes, 0, UNIT, 8).expect("padding");
         assert_eq!((found.nodes.len(), found.nodes[1].offset, found.end), (2, 72, 512));
         // Something in the empty space behind.

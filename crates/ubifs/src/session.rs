@@ -35,6 +35,9 @@ pub struct Session<L> {
     base_head: Option<(u32, u32)>,
 }
 
+/// Who is told of a path: its entry, unless it is where a walk begins, and its inode, if it was read.
+type Found<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
+
 impl<L: Lebs> Session<L> {
     /// Caches are cold but for the root directory's inode, which every mount reads. With `bulk_read`, the volume is
     /// mounted with the option of that name.
@@ -108,12 +111,7 @@ impl<L: Lebs> Session<L> {
         })
     }
 
-    fn visit(
-        &mut self,
-        path: &[u8],
-        every_inode: bool,
-        found: &mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>),
-    ) -> Result<()> {
+    fn visit(&mut self, path: &[u8], every_inode: bool, found: Found) -> Result<()> {
         let (_, _, start) = self.walk(path)?;
         found(path, None, Some(&start));
         if start.file_type() != Some(FileType::Directory) {

@@ -139,7 +139,7 @@ impl Superblock {
         want(self.leb_bytes == leb_bytes, &|| {
             format!("erase blocks of {} bytes, the volume has {leb_bytes}", self.leb_bytes)
         })?;
-        want(leb_bytes >= 15 * 1024 && leb_bytes % min_io == 0 && leb_bytes <= 1 << 30, &|| {
+        want(leb_bytes >= 15 * 1024 && leb_bytes.is_multiple_of(min_io) && leb_bytes <= 1 << 30, &|| {
             format!("erase blocks of {leb_bytes} bytes, expected a multiple of {min_io} from 15 KiB to 1 GiB")
         })?;
         want((1..=leb_count).contains(&self.leb_count), &|| {

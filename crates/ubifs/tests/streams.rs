@@ -70,25 +70,31 @@ fn deleting_reads_what_the_kernel_reads() {
 
 #[test]
 fn bulk_reading_fetches_the_same_bytes_with_fewer_reads() {
-    let path = b"special/random200k";
-    let (mut one_by_one, mut in_bulk) = (Vec::new(), Vec::new());
-    let mut session = session("fx");
-    session.read_files([&path[..]], |bytes| one_by_one.extend_from_slice(bytes)).expect("a file");
-    let singles = data_reads(&taken(session.fs()));
-    let mut fs = mount("fx", MountMode::ReadWrite);
-    fs.lebs().take();
-    let mut session = Session::new(fs, true);
-    session.read_files([&path[..]], |bytes| in_bulk.extend_from_slice(bytes)).expect("a file");
-    let bulks = data_reads(&taken(session.fs()));
-    assert!(one_by_one == in_bulk && in_bulk.len() == 204_877);
+    let read = |path: &[u8], bulk_read| {
+        let mut fs = mount("fx", MountMode::ReadWrite);
+        fs.lebs().take();
+        let mut session = Session::new(fs, bulk_read);
+        let mut bytes = Vec::new();
+        session.read_files([path], |piece| bytes.extend_from_slice(piece)).expect("a file");
+        (bytes, data_reads(&taken(session.fs())))
+    };
+    let (bytes, singles) = read(b"special/random200k", false);
+    let (same, bulks) = read(b"special/random200k", true);
+    assert!(bytes == same && bytes.len() == 204_877);
     assert_eq!(singles.len(), 51);
-    // Two pages alone, then as many as are in one block, at most 32: 51 nodes in two blocks.
+    // Two pages alone, then what is in one block: 21 nodes of 4144 bytes, then 27 and the last one of 77 + 48 bytes.
     assert_eq!(bulks[..2], singles[..2]);
     let bulk: Vec<_> = bulks[2..].iter().map(|r| (r.3.as_str(), r.2)).collect();
-    assert!(bulk.iter().all(|&(what, len)| what == "ubifs_tnc_bulk_read" && len <= 32 * 4144), "{bulk:?}");
-    assert_eq!(bulk[0].1, 32 * 4144, "{bulk:?}");
-    assert!(bulk.len() <= 3, "{bulk:?}");
+    assert_eq!(bulk, [("ubifs_tnc_bulk_read", 21 * 4144), ("ubifs_tnc_bulk_read", 27 * 4144 + 125)]);
     assert_eq!((bulks[2].0, bulks[2].1), (singles[2].0, singles[2].1));
+    // 75 nodes in two blocks: two alone, 32, what is left of the first block, 32, and the last ones.
+    let (bytes, singles) = read(b"special/text300k", false);
+    let (same, bulks) = read(b"special/text300k", true);
+    assert!(bytes == same && bytes.len() == 307_200);
+    let at = |r: &common::Recorded| (r.0, r.1);
+    let second = singles.iter().position(|r| r.0 != singles[0].0).expect("a second block");
+    let first_of_each = [0, 1, 2, 34, second, second + 32].map(|i| at(&singles[i]));
+    assert_eq!(bulks.iter().map(at).collect::<Vec<_>>(), first_of_each);
 }
 
 /// Reads of data nodes, alone or in bulk.

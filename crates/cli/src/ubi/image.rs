@@ -134,7 +134,7 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     value["flags"] = inode.flags.into();
     let compression = Compression::from_number(inode.compression);
     value["compression"] = compression.map_or("unknown", Compression::name).into();
-    let pairs = xattrs.iter().map(|(name, value)| json!({ "name": text(name), "value_hex": hex(value) }));
+    let pairs = xattrs.iter().map(|x| json!({ "name": text(&x.name), "value_hex": hex(&x.value) }));
     value["xattrs"] = pairs.collect();
     if args.json {
         writeln!(out, "{value:#}")?;

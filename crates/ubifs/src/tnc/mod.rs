@@ -270,7 +270,7 @@ fn read_znode<L: Lebs>(flash: &mut Flash<L>, at: NodeRef, above: Option<Above>) 
             let b = &node[INDEX_BYTES as usize + i * BRANCH_BYTES as usize..];
             let key = Key::parse(&b[12..]);
             let at = NodeRef { lnum: le32(b, 0), offset: le32(b, 4), len: le32(b, 8) };
-            if !sb.in_main(at.lnum, at.offset, at.len) || at.offset % 8 != 0 {
+            if !sb.in_main(at.lnum, at.offset, at.len) || !at.offset.is_multiple_of(8) {
                 problem = Some(format!(
                     "branch {i} leads to {} bytes in block {} at {}, not to the main area",
                     at.len, at.lnum, at.offset
