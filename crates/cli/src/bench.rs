@@ -6,7 +6,7 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
-use readpath_sim::bench::{BENCHES, BenchCase, FLAT, PARSES, STARTS, STEADY, parse, run, start, steady};
+use readpath_sim::bench::{BENCHES, BenchCase, FLAT, LOOKUPS, PARSES, STARTS, STEADY, lookups, parse, run, start, steady};
 use std::io::{self, Write};
 
 /// Bytes of a trace for each of `--ios`, about a row, and at most.
@@ -16,7 +16,8 @@ const MOST_TRACE_BYTES: u64 = 64 << 20;
 /// Names of all benches but those of `--flat`.
 fn names() -> Vec<&'static str> {
     let runs = BENCHES.iter().map(|b| b.name).chain(STEADY.iter().map(|s| s.bench.name));
-    runs.chain(PARSES.iter().map(|p| p.name)).chain(STARTS.iter().map(|s| s.name)).collect()
+    let parses = runs.chain(PARSES.iter().map(|p| p.name));
+    parses.chain(LOOKUPS.iter().map(|l| l.name)).chain(STARTS.iter().map(|s| s.name)).collect()
 }
 
 /// What `--help` says below the options.
@@ -26,6 +27,7 @@ pub fn list() -> String {
     text.extend(BENCHES.iter().map(|b| line(b.name, b.what)));
     text.extend(STEADY.iter().map(|s| line(s.bench.name, s.bench.what)));
     text.extend(PARSES.iter().map(|p| line(p.name, p.what)));
+    text.extend(LOOKUPS.iter().map(|l| line(l.name, l.what)));
     text.extend(STARTS.iter().map(|s| line(s.name, s.what)));
     text.push_str("\nWith --flat:\n");
     text.extend(FLAT.iter().map(|b| line(b.name, b.what)));
@@ -101,6 +103,25 @@ pub fn main(args: &Bench) -> Result<()> {
         doc.row(case.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
         if !args.json {
             writeln!(out, "{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what)?;
+        }
+    }
+    for case in LOOKUPS.iter().filter(|l| is_wanted(l.name)) {
+        let mut best: Option<(u64, u64, f64)> = None;
+        for _ in 0..repeat {
+            let measured = lookups(case, ios, thread_cpu_seconds);
+            if best.is_none_or(|(.., seconds)| measured.2 < seconds) {
+                best = Some(measured);
+            }
+        }
+        let Some((reads, hits, seconds)) = best else { continue };
+        let (rate, ns) = (reads as f64 / seconds, seconds * 1e9 / reads as f64);
+        let hit_ratio = 100.0 * hits as f64 / reads as f64;
+        doc.row(case.name, "", "lookups_per_cpu_second", "1/s", rate, Origin::Measured)?;
+        doc.row(case.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
+        doc.row(case.name, "", "hit_ratio", "%", hit_ratio, Origin::Predicted)?;
+        if !args.json {
+            let (m, what) = (rate / 1e6, case.what);
+            writeln!(out, "{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({hit_ratio:.1} % hits)", case.name)?;
         }
     }
     for case in starts {

@@ -3,6 +3,7 @@
 
 mod parse;
 mod steady;
+mod ubi;
 
 use crate::execute::{ExecuteError, LUN};
 use crate::run::Runner;
@@ -16,6 +17,7 @@ use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 pub use parse::{PARSES, ParseCase, parse};
 pub use steady::{STEADY, SteadyCase, SteadyOutput, steady};
+pub use ubi::{LOOKUPS, LookupCase, lookups};
 
 /// A fixed run.
 #[derive(Clone, Copy, Debug)]

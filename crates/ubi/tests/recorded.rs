@@ -107,3 +107,37 @@ fn large_streams_count_as_elsewhere() {
         }
     }
 }
+
+/// Streams of another kind than those the policy was developed on stand beside them: any recording will do.
+#[test]
+fn the_adaptive_cache_keeps_its_promises_on_large_streams() {
+    let Some(folder) = traces() else { return };
+    let costs = CostPreset::builtin("mlc-16k").unwrap().model(16384);
+    let first = 2 * (costs.page().total_ns() - costs.steps(1).total_ns());
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".csv.gz") {
+            continue;
+        }
+        let page_bytes = if name.starts_with("mlc8k") { 8192 } else { 16384 };
+        let s = stream(&path, page_bytes);
+        let ns = |cache: &str, lines: u32| replay(&s, page_bytes, cache, lines).totals.cost.total_ns();
+        let none = ns("none", 1);
+        let mut best = none;
+        for lines in [1, 2, 4, 8, 16, 32, 61, 128, 256] {
+            best = best.min(ns("lru+split", lines));
+            for cache in ["adaptive", "adaptive+split"] {
+                assert!(ns(cache, lines) <= none + none / 50 + first, "{name} {cache} {lines}");
+            }
+            let adaptive = ns("adaptive+split", lines);
+            // Of the shortest streams a fill that waits for its first hit is more than 2 %.
+            assert!(adaptive <= best + best / 50 + 10 * first, "{name} {lines}: {adaptive} against {best}");
+        }
+    }
+    for (name, most) in [("m1_find", 6063), ("m1_boot", 2534), ("m1r_rm1g", 667)] {
+        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        let misses = misses(&s, 16384, "learned", 61);
+        assert!(misses <= most, "{name}: {misses}");
+    }
+}

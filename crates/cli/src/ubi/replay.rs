@@ -59,6 +59,10 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     let folder = args.out.as_deref().map(Folder::create).transpose()?;
     let cases: Vec<CacheCase> =
         args.files.iter().zip(&names).map(|(path, name)| streams::load(path, name, &input)).collect::<Result<_>>()?;
+    if let Some(i) = cases.iter().position(|case| case.stream.summary.reads == 0) {
+        let message = "no line is a read through ubi_eba_read_leb (r), so no cache would be asked";
+        return Err(usage(anyhow!("{}: {message}", args.files[i].display())));
+    }
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({

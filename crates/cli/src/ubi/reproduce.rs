@@ -6,7 +6,7 @@ use crate::args::Reproduce;
 use crate::output::{self, Folder};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_sim::ubi::{CacheCase, Published, task_of};
+use readpath_sim::ubi::{CacheCase, Published, Task, is_attach, task_of};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::Geometry;
 use std::io::Write;
@@ -16,13 +16,14 @@ use std::path::{Path, PathBuf};
 pub const EXPERIMENT: &str = "ubi";
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 7] = [
     ("real_seconds", "real"),
     ("sys_seconds", "sys"),
     ("hits", "hits"),
     ("misses", "misses"),
     ("no_query", "no query"),
     ("read_seconds", "reads"),
+    ("header_seconds", "headers"),
 ];
 
 /// `readpath reproduce ubi`.
@@ -73,12 +74,13 @@ fn recorded(folder: &Path, input: &Input) -> Result<Vec<CacheCase>> {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         // Streams of other page sizes say so in their names: mlc8k_find.
         let other_page = name.split('_').next().is_some_and(|n| n.ends_with("8k") || n.ends_with("4k"));
-        if let Some(task) = task_of(&name).filter(|_| !other_page && path.is_file()) {
-            files.push((task as usize, name, path));
+        let order = task_of(&name).map(|task| task as usize).or(is_attach(&name).then_some(Task::ALL.len()));
+        if let Some(order) = order.filter(|_| !other_page && path.is_file()) {
+            files.push((order, name, path));
         }
     }
     if files.is_empty() {
-        let expected = "files named *_boot, *_find or *_rm1g, plain or with .csv, .gz, .zst or .xz";
+        let expected = "files named *_boot, *_find, *_rm1g or *_attach, with any ending";
         return Err(usage(anyhow!("--traces: {} has no recorded stream: expected {expected}", folder.display())));
     }
     files.sort();

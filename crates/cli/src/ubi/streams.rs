@@ -67,10 +67,6 @@ pub fn load(path: &Path, name: &str, input: &Input) -> Result<CacheCase> {
     let stream = stream::load(&file_name, &mut reader, input.geometry, input.lenient, Limits::default());
     let stream = stream.map_err(usage)?;
     let s = &stream.summary;
-    if s.reads == 0 {
-        let message = "no line is a read through ubi_eba_read_leb (r), so no cache would be asked";
-        return Err(usage(anyhow!("{file_name}: {message}")));
-    }
     let mut notes = vec![format!(
         "{file_name}: {}, {} reads, {} other reads, {} writes, {} erases",
         compression.name(),

@@ -8,4 +8,4 @@ mod reproduce;
 
 pub use document::{CacheCase, CacheTexts, document};
 pub use published::{Configuration, Counted, Measured, Published, StepsPerRead, Task};
-pub use reproduce::{reproduce, task_of};
+pub use reproduce::{is_attach, reproduce, task_of};
