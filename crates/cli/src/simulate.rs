@@ -27,7 +27,10 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         return crate::ubi::reproduce(args);
     }
     if args.traces.is_some() {
-        return Err(usage(anyhow!("--traces goes with reproduce ubi; {} has no recorded streams", args.name)));
+        return Err(usage(anyhow!(
+            "--traces goes with reproduce ubi and reproduce all; {} has no recorded streams",
+            args.name
+        )));
     }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
@@ -59,6 +62,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         documents.push(run_and_show(&experiment, common, Some(folder.join(builtin.name)), None)?);
         writeln!(io::stdout())?;
     }
+    let ubi = folder.join(crate::ubi::EXPERIMENT);
+    documents.push(crate::ubi::write_and_show(args.traces.as_deref(), &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }

@@ -11,7 +11,7 @@ mod streams;
 
 pub use attach::UbiAttach;
 pub use replay::caches;
-pub use reproduce::{EXPERIMENT, reproduce};
+pub use reproduce::{EXPERIMENT, reproduce, write_and_show};
 
 use crate::args::UbiCommand;
 use anyhow::Result;

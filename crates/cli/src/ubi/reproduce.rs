@@ -6,6 +6,7 @@ use crate::args::Reproduce;
 use crate::output::{self, Folder};
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_results::Document;
 use readpath_sim::ubi::{CacheCase, Published, Task, is_attach, task_of};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::Geometry;
@@ -40,19 +41,25 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if let Some((_, option)) = unused.into_iter().find(|(given, _)| *given) {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
+    let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
+    write_and_show(args.traces.as_deref(), &out, basics.json).map(drop)
+}
+
+/// The document, written to the folder `out` and shown.
+pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<Document> {
     let published = Published::builtin();
     let cost = CostPreset::builtin(&published.cost).ok_or_else(|| anyhow!("there is no preset {}", published.cost))?;
     let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
     let input = Input { geometry, lenient: false, cost };
-    let recorded = args.traces.as_deref().map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
-    let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    let folder = Folder::create(&out)?;
+    let recorded = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
+    let folder = Folder::create(out)?;
     let mut doc = readpath_sim::ubi::reproduce(&recorded)?;
     doc.process = output::process();
     doc.validate()?;
     folder.write(&doc)?;
-    if basics.json {
-        return output::emit(doc.to_json_pretty()?.as_bytes(), None);
+    if json {
+        output::emit(doc.to_json_pretty()?.as_bytes(), None)?;
+        return Ok(doc);
     }
     let mut text = Vec::new();
     writeln!(text, "{}\n", doc.title)?;
@@ -60,8 +67,9 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     for note in &doc.notes {
         writeln!(text, "Note: {note}")?;
     }
-    output::print_end(&doc, Some(&out), &mut text)?;
-    output::emit(&text, None)
+    output::print_end(&doc, Some(out), &mut text)?;
+    output::emit(&text, None)?;
+    Ok(doc)
 }
 
 /// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.
