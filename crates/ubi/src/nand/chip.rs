@@ -156,6 +156,9 @@ impl Nand {
     }
 
     /// Adds `bits` flips to the step that holds byte `offset` of a block.
+    ///
+    /// # Panics
+    /// If the device has no such place; so do the other functions that take a block and return no error.
     pub fn flip(&mut self, peb: u32, offset: u32, bits: u8) {
         let index = self.page(peb, offset);
         self.store.flip(index, offset % self.geometry.page_bytes / self.ecc.step_bytes, bits, u8::MAX);
