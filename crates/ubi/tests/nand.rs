@@ -203,6 +203,9 @@ fn presets_are_devices() {
     let e = Nand::new(GEOMETRY, Ecc::new(512, 0), 1).expect_err("no code").to_string();
     assert_eq!(e, "ECC strength = 0: a strength of 1 to 200 bits and a threshold of at most that are needed");
     assert!(Nand::new(GEOMETRY, Ecc::new(4096, 1), 1).is_err());
+    let large = Geometry { peb_bytes: 64 << 20, page_bytes: 256, subpage_bytes: 256, pebs: 1 << 20 };
+    let e = Nand::new(large, Ecc::new(256, 1), 1).expect_err("too large").to_string();
+    assert_eq!(e, "pages = 274877906944: at most 268435456 can be simulated");
 }
 
 #[test]

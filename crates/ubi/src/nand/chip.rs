@@ -18,6 +18,9 @@ use crate::mtd::{Geometry, GeometryError, Mtd, MtdError, ReadAt, ReadOutcome, Wh
 use readpath_kit::Prng;
 use std::io::{self, Write};
 
+/// Pages of the largest device that is simulated; each takes four bytes.
+const MOST_PAGES: u64 = 1 << 28;
+
 /// Error correction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ecc {
@@ -95,6 +98,10 @@ impl Nand {
         if !ecc.step_bytes.is_power_of_two() || ecc.step_bytes > geometry.page_bytes || ecc.step_bytes < 64 {
             let right = "a power of two from 64 bytes to a page is needed";
             return Err(GeometryError { key: "ECC step", value: ecc.step_bytes.into(), right });
+        }
+        let pages = u64::from(geometry.pebs) * u64::from(geometry.pages_per_peb());
+        if pages > MOST_PAGES {
+            return Err(GeometryError { key: "pages", value: pages, right: "at most 268435456 can be simulated" });
         }
         if ecc.strength == 0 || ecc.strength > 200 || ecc.threshold == 0 || ecc.threshold > ecc.strength {
             let right = "a strength of 1 to 200 bits and a threshold of at most that are needed";
