@@ -28,9 +28,12 @@ pub struct Guess {
     pub ambiguous: bool,
 }
 
-const PEB_BYTES: std::ops::RangeInclusive<u32> = 12..=26;
-/// Erase blocks that are looked at.
-const LOOK_AT: u64 = 64;
+/// The smallest erase block that is guessed.
+const LEAST_PEB_BYTES: u32 = 4096;
+/// Places that are looked at: those of two of the largest erase blocks.
+const LOOK_AT: usize = 2 * (64 << 20) / LEAST_PEB_BYTES as usize;
+/// Headers that are enough.
+const ENOUGH: usize = 8;
 
 /// Guesses from the EC headers near the beginning of an image.
 pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
@@ -39,38 +42,26 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
         Ok(bytes) => bytes,
         Err(e) => return refused(format!("the size of the image cannot be found out: {e}")),
     };
+    // Blocks may be empty, damaged or bad, so headers may be missing; but those that are there begin blocks.
+    let step = known.peb_bytes.unwrap_or(LEAST_PEB_BYTES);
+    if step == 0 {
+        return refused("PEB size = 0: a power of two up to 64 MiB is needed".into());
+    }
     let header_at = |at: u64| {
         let mut header = [0; HEADER_BYTES];
         image.read_exact_at(at, &mut header).ok()?;
-        EcHeader::parse(&header).ok()
+        Some((at, EcHeader::parse(&header).ok()?))
     };
-    // The smallest size of which nearly every multiple has a header, and the header that was found first.
-    let mut first = None;
-    let mut peb_bytes = known.peb_bytes;
-    let sizes: Vec<u32> = match known.peb_bytes {
-        Some(size) => vec![size],
-        None => PEB_BYTES.map(|shift| 1 << shift).collect(),
+    let places = (0..bytes).step_by(step as usize).take(LOOK_AT);
+    let headers: Vec<(u64, EcHeader)> = places.filter_map(header_at).take(ENOUGH).collect();
+    let Some(&(_, header)) = headers.first() else {
+        return refused(format!("no UBI: no EC header at a multiple of {step} bytes in {bytes} bytes"));
     };
-    for size in sizes {
-        if size == 0 || bytes < u64::from(size) || bytes % u64::from(size) != 0 {
-            continue;
-        }
-        let count = (bytes / u64::from(size)).min(LOOK_AT);
-        let headers: Vec<EcHeader> = (0..count).filter_map(|peb| header_at(peb * u64::from(size))).collect();
-        if first.is_none() {
-            first = headers.first().copied();
-        }
-        // Blocks may be empty, damaged or bad; with too small a size all but a few places are data.
-        if headers.len() as u64 * 2 > count || headers.len() as u64 * 2 == count && count == 2 {
-            peb_bytes = peb_bytes.or(Some(size));
-            break;
-        }
-    }
-    let Some(header) = first else {
-        return refused(format!("no UBI: no EC header at a multiple of any PEB size in {bytes} bytes"));
-    };
-    let Some(peb_bytes) = peb_bytes else {
-        return refused("too few EC headers to tell the PEB size: it has to be given".into());
+    // The header of a block with an odd number is at no multiple of twice the size.
+    let odd = headers.iter().map(|(at, _)| *at).filter(|&at| at > 0).map(|at| 1u64 << at.trailing_zeros()).min();
+    let peb_bytes = match (known.peb_bytes, odd.map(u32::try_from)) {
+        (Some(bytes), _) | (None, Some(Ok(bytes))) => bytes,
+        _ => return refused("one EC header does not tell the PEB size: it has to be given".into()),
     };
     let (vid, data) = (header.vid_offset, header.data_offset);
     let mut ambiguous = false;

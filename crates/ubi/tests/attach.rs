@@ -4,7 +4,7 @@
 use readpath_ubi::device::{Options, PebState, Ubi, Work};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::layout::Layout;
-use readpath_ubi::mtd::{Geometry, Image, Mtd, Why};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, Why};
 use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::vtbl::{RECORD_BYTES, parse_table, table_to_bytes};
@@ -379,6 +379,41 @@ fn devices_without_ubi() {
         maker.at(peb, 0, 64).fill(0xFF);
     }
     assert_eq!(maker.error(), "no PEB holds the layout volume, so there is no volume table");
+}
+
+/// A VID header that is not at the start of a sub-page, here even across the end of a page: read and written together with
+/// what is before it.
+#[test]
+fn a_vid_header_at_an_odd_place() {
+    let head = ImageHead { geometry: GEOMETRY, vid_offset: Some(1988), image_seq: 9, erase_counter: 10 };
+    let mut bytes = Vec::new();
+    let volume = ImageVolume {
+        id: 0,
+        name: "odd",
+        is_static: false,
+        bytes: Some(60_000),
+        alignment: 1,
+        autoresize: false,
+        skip_crc: false,
+        data: &[0xC3; 20_000],
+    };
+    write_image(&head, &[volume], &mut bytes).expect("an image");
+    let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 8), 3).expect("a device");
+    nand.load(&bytes).expect("it fits");
+    let options = Options { vid_offset: Some(1988), ..Options::default() };
+    let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &options).expect("it");
+    let first: Vec<_> = ubi.mtd().records[..2].iter().map(|r| (r.peb, r.offset, r.len)).collect();
+    assert_eq!(first, [(0, 0, 64), (0, 1536, 516)]);
+    assert_eq!((ubi.layout().data_offset, ubi.layout().leb_bytes), (4096, 12_288));
+    ubi.change(0, 1, &[0x3C; 2048]).expect("a LEB");
+    ubi.work_all().expect("no faults");
+    let nand = ubi.into_mtd().inner;
+    let mut again = Ubi::attach(nand, NoCache, &options).expect("it");
+    let mut out = [0; 3000];
+    again.read(0, 1, 0, &mut out, 0).expect("data");
+    assert!(out[..2048] == [0x3C; 2048] && out[2048..] == [0xFF; 952]);
+    again.read(0, 0, 0, &mut out, 0).expect("data");
+    assert_eq!(out, [0xC3; 3000]);
 }
 
 #[test]

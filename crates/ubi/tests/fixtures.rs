@@ -7,9 +7,13 @@ use common::{SLC, device, dump, stream};
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::Options;
 use readpath_ubi::guess::{Known, guess};
-use readpath_ubi::mtd::{Image, Logged, write_stream};
+use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
+use readpath_ubi::layout::Layout;
+use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, Why, write_stream};
 use readpath_ubi::nand::{Ecc, Nand};
+use readpath_ubi::vtbl::{VolumeRecord, table_to_bytes};
 use readpath_ubi::{NoCache, Ubi};
+use std::path::Path;
 
 #[test]
 fn dumps_attach() {
@@ -89,7 +93,7 @@ fn background_work_after_the_attach_is_that_of_the_kernel() {
 fn an_image_of_the_first_blocks_attaches() {
     let bytes = dump("fx.mtd.xz");
     let guess = guess(&bytes, &Known::default()).expect("a guess");
-    assert_eq!(guess.geometry, readpath_ubi::mtd::Geometry { pebs: 27, ..SLC });
+    assert_eq!(guess.geometry, Geometry { pebs: 27, ..SLC });
     assert_eq!((guess.vid_offset, guess.ambiguous), (None, false));
     let image = Image::new(bytes, guess.geometry).expect("27 blocks");
     let ubi = Ubi::attach(image, NoCache, &Options::image()).expect("an image");
@@ -104,10 +108,81 @@ fn an_image_of_the_first_blocks_attaches() {
 #[test]
 fn wrong_sizes_are_named() {
     let bytes = dump("fx.mtd.xz");
-    let geometry = readpath_ubi::mtd::Geometry { pebs: 27, subpage_bytes: 2048, ..SLC };
+    let geometry = Geometry { pebs: 27, subpage_bytes: 2048, ..SLC };
     let image = Image::new(bytes.clone(), geometry).expect("sizes");
     let e = Ubi::attach(image, NoCache, &Options::image()).expect_err("no sub-pages");
     assert_eq!(e.to_string(), "PEB 0 offset 0: EC header: VID header offset 512 where 2048 is expected");
     let e = Image::new(bytes[..100_000].to_vec(), SLC).expect_err("cut off");
     assert!(e.to_string().starts_with("image size = 100000: a whole number of PEBs is needed"), "{e}");
+}
+
+/// Recorded attaches of 4 GiB devices whose contents are not at hand: what matters for the reads, which blocks have headers, is
+/// told by the recordings. READPATH_TRACES names the folder that has them.
+#[test]
+fn attaches_of_large_devices() {
+    let Ok(folder) = std::env::var("READPATH_TRACES") else {
+        println!("SKIPPED: READPATH_TRACES is not set");
+        return;
+    };
+    // Either the folder itself, or one that has streams of UBI among others.
+    let folder = Path::new(&folder);
+    let folder = if folder.join("ubi").is_dir() { folder.join("ubi") } else { folder.to_owned() };
+    let (mut ran, sizes) = (0, [("m1", 16, 2048, 2048), ("k1", 16, 4096, 1024), ("mlc8k", 8, 2048, 2048)]);
+    for (name, page_kib, peb_kib, pebs) in sizes {
+        let path = folder.join(format!("{name}_attach.csv.gz"));
+        let Ok(packed) = std::fs::read(&path) else {
+            println!("SKIPPED: there is no {}", path.display());
+            continue;
+        };
+        let theirs: Vec<String> = common::unpack(&packed).iter().map(|l| place(l)).collect();
+        let page_bytes = page_kib << 10;
+        let geometry = Geometry { peb_bytes: peb_kib << 10, page_bytes, subpage_bytes: page_bytes, pebs };
+        let layout = Layout::new(&geometry, None).expect("a layout");
+        let read = |peb: u32, offset: u32, len: u32| theirs.contains(&format!("R,{peb},{offset},{len}"));
+        let mut nand = Nand::new(geometry, Ecc::new(1024, 40), 1).expect("a device");
+        let mut write = |peb, offset, header: &[u8]| {
+            let mut page = header.to_vec();
+            page.resize(header.len().next_multiple_of(page_bytes as usize), 0);
+            nand.write(peb, offset, &page, Why::Check).expect("erased");
+        };
+        let table = VolumeRecord {
+            reserved_pebs: pebs - 50,
+            alignment: 1,
+            data_pad: 0,
+            vol_type: 1,
+            update_marker: false,
+            name: b"rootfs".to_vec(),
+            flags: 0,
+        };
+        let table = table_to_bytes(&vec![Some(table)], &layout);
+        let (mut copy, mut lnum) = (0, 0);
+        for peb in (0..pebs).filter(|&peb| read(peb, layout.vid_offset, 64)) {
+            let (vid_offset, data_offset) = (layout.vid_offset, layout.data_offset);
+            let ec = EcHeader { version: 1, erase_counter: 1, vid_offset, data_offset, image_seq: 1 };
+            write(peb, 0, &ec.to_bytes());
+            let mut vid = VidHeader { version: 1, vol_type: 1, sqnum: peb.into(), lnum, ..VidHeader::default() };
+            if read(peb, data_offset, layout.volume_table_bytes()) {
+                (vid.volume, vid.compat, vid.lnum) = (LAYOUT_VOLUME, compat::REJECT, copy);
+                copy += 1;
+                write(peb, data_offset, &table);
+            } else if name == "k1" && lnum == 200 {
+                // Formatted by Linux: the others have no VID header.
+                continue;
+            } else {
+                lnum += 1;
+            }
+            write(peb, vid_offset, &vid.to_bytes());
+        }
+        assert_eq!(copy, 2, "{name}");
+        let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &Options::default()).expect(name);
+        ubi.work_all().expect("no faults");
+        let mut ours = Vec::new();
+        write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
+        let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
+        // The recordings end while the kernel still works in the background.
+        assert!(ours.len() >= theirs.len());
+        assert_eq!(ours[..theirs.len()], theirs[..], "{name}");
+        ran += 1;
+    }
+    println!("{ran} recordings compared");
 }

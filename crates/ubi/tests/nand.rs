@@ -203,6 +203,9 @@ fn presets_are_devices() {
     let e = Nand::new(GEOMETRY, Ecc::new(512, 0), 1).expect_err("no code").to_string();
     assert_eq!(e, "ECC strength = 0: a strength of 1 to 200 bits and a threshold of at most that are needed");
     assert!(Nand::new(GEOMETRY, Ecc::new(4096, 1), 1).is_err());
+    let large = Geometry { peb_bytes: 64 << 20, page_bytes: 256, subpage_bytes: 256, pebs: 1 << 20 };
+    let e = Nand::new(large, Ecc::new(256, 1), 1).expect_err("too large").to_string();
+    assert_eq!(e, "pages = 274877906944: at most 268435456 can be simulated");
 }
 
 #[test]
@@ -262,9 +265,36 @@ fn sizes_are_guessed() {
     damaged[..64].fill(0);
     damaged[2 * (128 << 10)..][..128 << 10].fill(0xFF);
     assert_eq!(guess(&damaged, &Known::default()).expect("it").geometry.peb_bytes, 128 << 10);
+    // Most of the device is empty.
+    let mut sparse = image(slc, None);
+    let size = sparse.len();
+    sparse.splice(0..0, std::iter::repeat_n(0xFF, 100 * (128 << 10)));
+    sparse.resize(512 * (128 << 10), 0xFF);
+    assert_eq!(guess(&sparse, &Known::default()).expect("it").geometry, Geometry { pebs: 512, ..slc });
+    // Cut off: the size is known, and that is what is wrong.
+    sparse = image(slc, None)[..size - 1000].to_vec();
+    let found = guess(&sparse, &Known::default()).expect("it").geometry;
+    assert_eq!((found.peb_bytes, found.pebs), (128 << 10, 5));
+    let e = Image::new(sparse, found).expect_err("cut off").to_string();
+    assert!(e.contains("it may be cut off, or the PEB size is another one"), "{e}");
+    for (peb_bytes, right) in [
+        (0, "PEB size = 0"),
+        (3000, "no UBI"),
+        (1 << 31, "are not 1 to 1048576 PEBs of 2147483648 bytes"),
+        (4096, "PEB size = 4096"),
+    ] {
+        let known = Known { peb_bytes: Some(peb_bytes), subpage_bytes: Some(512), ..Known::default() };
+        let mut bytes = image(slc, None);
+        bytes[0] ^= u8::from(peb_bytes == 3000);
+        let e = guess(&bytes, &known).expect_err(right).to_string();
+        assert!(e.contains(right), "{e}");
+    }
+    sparse = image(slc, None)[..128 << 10].to_vec();
+    let e = guess(&sparse, &Known::default()).expect_err("one block").to_string();
+    assert_eq!(e, "one EC header does not tell the PEB size: it has to be given");
     for (bytes, right) in [
-        (vec![0; 1 << 20], "no UBI: no EC header at a multiple of any PEB size in 1048576 bytes"),
-        (Vec::new(), "no UBI: no EC header at a multiple of any PEB size in 0 bytes"),
+        (vec![0; 1 << 20], "no UBI: no EC header at a multiple of 4096 bytes in 1048576 bytes"),
+        (Vec::new(), "no UBI: no EC header at a multiple of 4096 bytes in 0 bytes"),
     ] {
         assert_eq!(guess(&bytes, &Known::default()).expect_err(right).to_string(), right);
     }

@@ -18,6 +18,9 @@ use crate::mtd::{Geometry, GeometryError, Mtd, MtdError, ReadAt, ReadOutcome, Wh
 use readpath_kit::Prng;
 use std::io::{self, Write};
 
+/// Pages of the largest device that is simulated; each takes four bytes.
+const MOST_PAGES: u64 = 1 << 28;
+
 /// Error correction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ecc {
@@ -96,6 +99,10 @@ impl Nand {
             let right = "a power of two from 64 bytes to a page is needed";
             return Err(GeometryError { key: "ECC step", value: ecc.step_bytes.into(), right });
         }
+        let pages = u64::from(geometry.pebs) * u64::from(geometry.pages_per_peb());
+        if pages > MOST_PAGES {
+            return Err(GeometryError { key: "pages", value: pages, right: "at most 268435456 can be simulated" });
+        }
         if ecc.strength == 0 || ecc.strength > 200 || ecc.threshold == 0 || ecc.threshold > ecc.strength {
             let right = "a strength of 1 to 200 bits and a threshold of at most that are needed";
             return Err(GeometryError { key: "ECC strength", value: ecc.strength.into(), right });
@@ -156,6 +163,9 @@ impl Nand {
     }
 
     /// Adds `bits` flips to the step that holds byte `offset` of a block.
+    ///
+    /// # Panics
+    /// If the device has no such place; so do the other functions that take a block and return no error.
     pub fn flip(&mut self, peb: u32, offset: u32, bits: u8) {
         let index = self.page(peb, offset);
         self.store.flip(index, offset % self.geometry.page_bytes / self.ecc.step_bytes, bits, u8::MAX);

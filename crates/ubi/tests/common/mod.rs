@@ -30,7 +30,12 @@ pub fn device(name: &str) -> Image<Vec<u8>> {
 
 /// A recorded stream, line by line, without comments.
 pub fn stream(name: &str) -> Vec<String> {
+    unpack(&data(name))
+}
+
+/// Lines of a packed stream, without comments.
+pub fn unpack(packed: &[u8]) -> Vec<String> {
     let mut text = String::new();
-    flate2::read::GzDecoder::new(&data(name)[..]).read_to_string(&mut text).expect("a gzip file");
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).expect("a gzip file");
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }

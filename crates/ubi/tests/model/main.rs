@@ -34,8 +34,8 @@ fn a_read_through_the_cache_is_what_flash_holds() {
     if seeds.len() > 1 {
         // That what is to be tested did happen.
         assert!(all.operations >= 5_000_000, "{all:?}");
-        assert!(all.cuts > 5_000 && all.cuts_in_attach > 100 && all.cuts_in_repair > 100, "{all:?}");
-        assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 100 && all.bad > 10, "{all:?}");
+        assert!(all.cuts > 5_000 && all.cuts_in_attach > 50 && all.cuts_in_repair > 100, "{all:?}");
+        assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 50 && all.bad > 10, "{all:?}");
         assert!(all.torn_pages > 500 && all.came_back > 100 && all.hits > 500_000, "{all:?}");
     }
 }
