@@ -6,7 +6,9 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
-use readpath_sim::bench::{BENCHES, BenchCase, FLAT, LOOKUPS, PARSES, STARTS, STEADY, lookups, parse, run, start, steady};
+use readpath_sim::bench::{
+    BENCHES, BenchCase, FLAT, LOOKUPS, PARSES, STARTS, STEADY, lookups, parse, run, start, steady,
+};
 use std::io::{self, Write};
 
 /// Bytes of a trace for each of `--ios`, about a row, and at most.

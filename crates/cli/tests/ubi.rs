@@ -88,9 +88,15 @@ fn mistakes_name_file_line_and_field() {
     room.write("c.toml", "schema = \"readpath-ubi-cost/1\"\nname = 3\n");
     for (args, says) in [
         (&["bad.csv"][..], "bad.csv:2: offset: expected a whole number from 0 to 4294967295, found \"x\""),
-        (&["s.csv", "--peb-size", "32K"], "s.csv:3: len: 188 bytes from offset 32768 end at 32956, beyond the erase block"),
+        (
+            &["s.csv", "--peb-size", "32K"],
+            "s.csv:3: len: 188 bytes from offset 32768 end at 32956, beyond the erase block",
+        ),
         (&["s.csv", "--page-size", "5000"], "--page-size: a page of 5000 bytes: expected a power of two"),
-        (&["s.csv", "--peb-size", "20000"], "--peb-size: an erase block of 20000 bytes: expected a multiple of the page"),
+        (
+            &["s.csv", "--peb-size", "20000"],
+            "--peb-size: an erase block of 20000 bytes: expected a multiple of the page",
+        ),
         (&["none.csv"], "none.csv: no line is a read through ubi_eba_read_leb (r)"),
         (&["gone.csv"], "gone.csv: cannot be read"),
         (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is no cache; there are none, nand-page"),
