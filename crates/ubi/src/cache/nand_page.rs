@@ -78,7 +78,7 @@ impl<S: Store> NandPage<S> {
     pub fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
         let first = Page::new(peb, offset / self.page_bytes).0;
         let pages = (offset % self.page_bytes + bytes).div_ceil(self.page_bytes);
-        let in_part = offset % self.page_bytes != 0 || bytes % self.page_bytes != 0;
+        let in_part = !(offset | bytes).is_multiple_of(self.page_bytes);
         if self.page != NONE && (in_part || (first..first + u64::from(pages)).contains(&self.page)) {
             self.page = NONE;
             self.counters.dropped_by_write += 1;

@@ -39,6 +39,8 @@ const BEGIN: [usize; TABLES + 1] = {
 };
 /// Pages that are watched at a time.
 const WATCHED: usize = 256;
+/// Touches from one watch to the next, at least: to learn from each would take longer than to serve it.
+const APART: u32 = 4;
 /// No watch.
 pub(super) const UNWATCHED: u32 = 0;
 
@@ -62,7 +64,7 @@ pub(super) struct Known {
 pub(super) fn size_class(bytes: u32) -> u8 {
     match bytes {
         0..=64 => 0,
-        65..=188 if (bytes - 28) % 20 == 0 => 1,
+        65..=188 if (bytes - 28).is_multiple_of(20) => 1,
         160 => 2,
         65..=159 => 0,
         161..=255 => 3,
@@ -159,7 +161,7 @@ impl Reuse {
     fn features(&self, page: Page, known: &Known, current: Page, now: u32) -> Features {
         let age = half_octave(now - known.last).min(AGES - 1);
         let size = usize::from(known.size);
-        let part = (u64::from(known.bytes) * PARTS as u64 >> self.page_shift).min(PARTS as u64 - 1) as usize;
+        let part = ((u64::from(known.bytes) * PARTS as u64) >> self.page_shift).min(PARTS as u64 - 1) as usize;
         let ahead = usize::from(page > current);
         let distance = if page.peb() == current.peb() {
             octave(page.number().abs_diff(current.number())).min(9) * 2 + ahead
@@ -262,7 +264,7 @@ impl Reuse {
         known.watch = self.next;
         self.next += 1;
         // So that the ring holds all that are watched.
-        self.until_next = 1 + long / (WATCHED as u32 - 1);
+        self.until_next = APART + long / (WATCHED as u32 - 1);
     }
 
     /// A page that had not been touched for `age` lost its line.
