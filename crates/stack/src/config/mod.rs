@@ -15,6 +15,7 @@ mod error;
 pub mod experiment;
 mod ftl;
 mod host_control;
+mod hpb2;
 mod overrides;
 mod section;
 #[cfg(test)]
