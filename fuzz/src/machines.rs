@@ -3,8 +3,8 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig,
-    NoMedia, UfsDevice, Verification,
+    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig, Layout, LinkTiming,
+    LuConfig, NoMedia, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, ListOrder};
@@ -262,6 +262,7 @@ fn device() -> DeviceConfig {
             freshness_chunk_entries: 1,
             read_buffers: 2,
             verification: Verification::On,
+            v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
         }),
         entry_key: [0x5EED, 0xC0FFEE],
         ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },

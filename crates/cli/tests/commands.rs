@@ -200,6 +200,44 @@ fn host_control_mode_is_a_word_away() {
     room.bad(&depth, &["inflight_map_req is 40; it must be 1 to 30"]);
 }
 
+/// HPB 2.0 is a table of the device, and what the host sends a key of a variant.
+#[test]
+fn longer_hpb_reads() {
+    let room = Room::new();
+    let job = "[job]\nrw=randread\nbs=32k\nsize=256m\nio_size=64m\nramp_time=1\ntime_based\nruntime=1\nioengine=libaio\niodepth=8\n";
+    room.write("job.fio", job);
+    let v2 = "hpb.v2.entries_in_ehs=true,map_cache.size_kib=32";
+    let variants = [
+        "one:hpb=dcm,map_cache.size_kib=32".to_owned(),
+        format!("first:hpb=dcm,hpb.v2.single_kib=32,{v2}"),
+        format!("announced:hpb=dcm,long_reads=pre-request,hpb.v2.single_kib=4,{v2}"),
+        format!("all:hpb=dcm,long_reads=ehs,hpb.v2.single_kib=4,{v2}"),
+    ];
+    let mut args = vec!["compare", "job.fio", "--json", "--seeds", "1", "--preload", "random"];
+    variants.iter().for_each(|v| args.extend(["--variant", v]));
+    let document = json(&room.good(&args));
+    let row = |variant: &str, metric: &str| {
+        let rows = document["rows"].as_array().expect("rows");
+        rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric).and_then(|r| r["simulated"].as_f64())
+    };
+    assert_eq!(row("one", "hit_cnt"), Some(0.0), "HPB 1.0 has one block for each HPB READ");
+    for variant in ["first", "announced", "all"] {
+        assert!(row(variant, "hit_cnt") > Some(1000.0), "{variant}");
+        assert_eq!(row(variant, "pre_req_cnt").is_some(), variant == "announced");
+    }
+    // Scattered blocks: the entry of the first says little of the others.
+    let hits = |variant| row(variant, "hpb_hit_ratio").expect("a ratio");
+    assert!(hits("one") == 0.0 && hits("first") < 30.0 && hits("announced") > 95.0 && hits("all") > 95.0);
+    let text = document["configuration"].to_string();
+    assert!(text.contains(r#""v2":{"#) && text.contains(r#""single_kib":32"#), "{text}");
+    let needs = ["compare", "job.fio", "--hpb", "dcm", "--vary", "long_reads=pre-request,first"];
+    room.bad(&needs, &["long_reads = \"pre-request\" needs a device with HPB 2.0 (hpb.v2)"]);
+    room.bad(
+        &["fio", "job.fio", "--set", "hpb.v2.single_kib=30"],
+        &["--set: hpb.v2.single_kib: is 30; it must be a multiple of 4"],
+    );
+}
+
 /// Reads, then four times as many writes as a device of five superblocks has room for. A device that cannot write them
 /// all shows its reads, says what is missing, and ends with 1; one that can shows everything.
 #[test]

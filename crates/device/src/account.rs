@@ -5,6 +5,7 @@ use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Superblock, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
+use crate::hpb2_config::Hpb2Config;
 use crate::media::MediaMode;
 use crate::probe::Probe;
 use crate::stats::DeviceStats;
@@ -40,7 +41,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// SRAM of the modelled device, by table: what it is and its bytes.
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
         let ftl = &self.config.ftl;
-        vec![
+        let mut tables = vec![
             ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
             // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
             ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
@@ -63,7 +64,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ),
             // A block for each command. Longer reads are not held back while their data waits for the link.
             ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
-        ]
+        ];
+        if let Some(v2) = self.hpb2() {
+            let kept = Hpb2Config::PRE_REQUEST_BYTES;
+            tables.push(("HPB pre-requests", u64::from(v2.pre_requests) * kept));
+            // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
+            tables.push(("entries of HPB READs", u64::from(self.config.queue_depth) * kept));
+        }
+        tables
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.

@@ -5,6 +5,7 @@
 use crate::booster_config::WriteBoosterConfig;
 use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
+use crate::hpb2_config::Hpb2Config;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::hpb::Control;
@@ -55,6 +56,13 @@ pub struct LinkTiming {
     pub block: Ns,
 }
 
+impl LinkTiming {
+    /// Bytes that travel with a request, other than blocks of data.
+    pub fn bytes(&self, bytes: usize) -> Ns {
+        Ns((self.block.0 * bytes as u64).div_ceil(u64::from(BLOCK_BYTES)))
+    }
+}
+
 /// How the device treats the entry of an HPB READ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verification {
@@ -91,6 +99,8 @@ pub struct HpbConfig {
     pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
+    /// What HPB 2.0 adds; `None` for HPB 1.0.
+    pub v2: Option<Hpb2Config>,
 }
 
 /// A logical unit.
@@ -481,6 +491,9 @@ impl DeviceConfig {
         }
         if !(1..=64).contains(&hpb.read_buffers) {
             return bad("hpb.read_buffers", format!("is {}; it must be 1 to 64", hpb.read_buffers));
+        }
+        if let Some(v2) = &hpb.v2 {
+            self.check_hpb2(v2)?;
         }
         for (i, lu) in self.lus.iter().enumerate().filter(|(_, lu)| lu.hpb) {
             let regions = u64::from(lu.blocks).div_ceil(1 << (hpb.region_size - 3));

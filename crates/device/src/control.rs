@@ -5,7 +5,6 @@
 use crate::config::DeviceConfig;
 use crate::device::{FIRST_GENERATIONS, UfsDevice, Work};
 use crate::ftl::Record;
-use crate::hpb::EntryCodec;
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -30,6 +29,8 @@ pub(crate) struct Target {
     pub(crate) query: QueryState,
     /// The host has asked for an HPB reset, so it knows HPB: only then is it worth recommending anything.
     pub(crate) hpb_in_use: bool,
+    /// The same whether or not fHPBEn is set.
+    pub(crate) knows_hpb: bool,
     /// The power was lost, so the host may hold entries of the time before.
     pub(crate) has_recovered: bool,
     pub(crate) active: bool,
@@ -42,6 +43,7 @@ impl Target {
             attention: 0,
             query: QueryState::new(),
             hpb_in_use: false,
+            knows_hpb: false,
             has_recovered: false,
             active: true,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
@@ -151,8 +153,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
-            // Pre-requests came with HPB 2.0; this is HPB 1.0.
-            Cdb::HpbPreRequest { .. } if hpb => self.check(now, tag, Sense::INVALID_FIELD),
+            Cdb::HpbPreRequest { .. } if hpb => self.answer_pre_request(now, tag),
             Cdb::Other(bytes) if hpb && bytes[0] == 0xFA => self.check(now, tag, Sense::INVALID_FIELD),
             _ => self.check(now, tag, Sense::INVALID_OPCODE),
         }
@@ -185,10 +186,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             std::cmp::Ordering::Greater => Residual::Over(have - expected),
         };
         slot.data_in.truncate(expected as usize);
-        let moved = slot.data_in.len() as u64;
+        let moved = slot.data_in.len();
         slot.outcome = Some(ReplyBody::Response(Response { status: Status::Good, residual, ..Response::GOOD }));
-        let block = self.config.link.block.0;
-        self.link_up(now, tag, Ns((block * moved).div_ceil(u64::from(BLOCK_BYTES))));
+        self.link_up(now, tag, self.config.link.bytes(moved));
         self.send_reply(now, tag);
     }
 
@@ -412,7 +412,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
         let lun = usize::from(slot.lun);
-        let generation = self.next_generation();
+        let generation = if self.hpb_enabled { self.next_generation() } else { 0 };
         let unit = self.hpb[lun].as_mut().expect("an HPB unit");
         let blocks = unit.blocks_of(at).expect("checked on arrival");
         let granted = generation != 0 && unit.hand_out(at, generation);
@@ -465,7 +465,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn set_generation(&mut self, used: u64) {
         if used >> 32 != self.generations_used >> 32 {
             let [first, second] = self.config.entry_key;
-            self.codec = EntryCodec::new([first.wrapping_add(used >> 32), second]);
+            self.codec = self.codec.with_key([first.wrapping_add(used >> 32), second]);
         }
         self.generations_used = used;
     }
@@ -473,6 +473,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Forgets everything about what the host holds.
     pub(crate) fn reset_hpb(&mut self) {
         self.hpb.iter_mut().flatten().for_each(|unit| unit.reset());
+        self.pre_requests.clear();
         self.recommendations.clear();
     }
 }

@@ -8,7 +8,8 @@ use crate::config::{ConfigError, DeviceConfig};
 use crate::control::Target;
 use crate::faults::Faults;
 use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
-use crate::hpb::{EntryCodec, HpbUnit, ReadBuffers, Recommendations};
+use crate::hpb::{EntryCodec, HpbUnit, PreRequests, ReadBuffers, Recommendations};
+use crate::hpb2_config::MOST_ENTRIES;
 use crate::journal::{Journal, Mark};
 use crate::media::{MediaMode, MediaOp};
 use crate::meta::{Checkpoints, Meta};
@@ -22,6 +23,7 @@ use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
+use readpath_proto::upiu::ehs_bytes;
 use std::collections::VecDeque;
 
 /// HPB generations that may be given out before the journal has to name more.
@@ -120,6 +122,11 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) hpb: Vec<Option<HpbUnit>>,
     pub(crate) recommendations: Recommendations,
     pub(crate) read_buffers: ReadBuffers,
+    pub(crate) pre_requests: PreRequests,
+    /// fHPBEn, which survives the loss of power; always on with HPB 1.0.
+    pub(crate) hpb_enabled: bool,
+    /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
+    pub(crate) noted_blocks: u32,
     pub(crate) target: Target,
     pub(crate) media: VecDeque<MediaOp>,
     pub(crate) stats: DeviceStats,
@@ -154,6 +161,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let hpb = config.hpb.as_ref().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
         };
+        let v2 = config.hpb.and_then(|hpb| hpb.v2);
+        let codec = EntryCodec::new(config.entry_key);
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
         superblocks.set_slc_units(config.booster_units());
@@ -207,7 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             data_programs: 0,
             array_writes: 0,
             erasing: None,
-            codec: EntryCodec::new(config.entry_key),
+            codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
             generations_named: FIRST_GENERATIONS,
             generations_durable: FIRST_GENERATIONS,
@@ -215,6 +224,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb: config.lus.iter().enumerate().map(unit).collect(),
             recommendations: Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8),
             read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
+            pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
+            hpb_enabled: v2.is_none_or(|v2| v2.enabled),
+            noted_blocks: v2.map_or(1, |_| u32::from(MOST_ENTRIES)),
             target: Target::new(config),
             media: VecDeque::new(),
             stats: DeviceStats::default(),
@@ -234,7 +246,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
-    /// parameter list of UNMAP or HPB WRITE BUFFER, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by
+    /// parameter list of UNMAP or HPB WRITE BUFFER, the entries in the extra header segment of HPB READ, or the descriptor of
+    /// WRITE DESCRIPTOR; the data of writes is moved by
     /// whoever executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
@@ -260,11 +273,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             RequestBody::Command(Command { expected_bytes, cdb: Cdb::Read { lba, blocks, flags, .. } }) => {
                 fast(Kind::Read, *lba, *blocks, *flags, *expected_bytes);
             }
-            RequestBody::Command(Command { expected_bytes, cdb: Cdb::HpbRead { lba, blocks, entry, flags, .. } })
-                if self.hpb.get(usize::from(request.lun)).is_some_and(Option::is_some) =>
-            {
+            RequestBody::Command(Command {
+                expected_bytes,
+                cdb: Cdb::HpbRead { lba, blocks, entry, flags, read_id },
+            }) if self.hpb.get(usize::from(request.lun)).is_some_and(Option::is_some) => {
                 fast(Kind::HpbRead, u64::from(*lba), u32::from(*blocks), *flags, *expected_bytes);
                 slot.entry = *entry;
+                slot.read_id = *read_id;
+                if !data_out.is_empty() {
+                    span += self.config.link.bytes(ehs_bytes(data_out.len()));
+                    self.keep_listed(tag, data_out);
+                }
             }
             RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } }) => {
                 fast(Kind::Write, *lba, *blocks, *flags, *expected_bytes);
@@ -277,6 +296,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.data_in.clear();
                 slot.data_out.clear();
                 slot.data_out.extend_from_slice(data_out);
+                if let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { .. }, .. }) = body {
+                    span += self.config.link.bytes(data_out.len());
+                }
             }
         }
         if let Some(at) = self.link_down(now, tag, span) {
@@ -537,7 +559,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn arrive_control(&mut self, now: Ns, tag: u8) {
-        let life = self.slots[usize::from(tag)].life;
+        let slot = &self.slots[usize::from(tag)];
+        let life = slot.life;
+        let has_hpb = self.hpb.get(usize::from(slot.lun)).is_some_and(Option::is_some);
+        if slot.kind == Kind::Other && has_hpb && self.target.is_ready(slot.lun) {
+            self.pre_request(tag);
+        }
         self.work(now, self.config.firmware.control, Work::Control { tag, life });
     }
 

@@ -17,7 +17,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if self.is_alive(tag, life) {
                 match self.slots[usize::from(tag)].kind {
                     Kind::Other => self.issue_map_loads(now, tag),
-                    _ => self.issue_reads(now, tag, false),
+                    _ => self.issue_reads(now, tag, Ns::ZERO),
                 }
             }
         }

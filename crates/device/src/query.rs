@@ -3,6 +3,7 @@
 //! state. It knows nothing of time.
 
 use crate::device::UfsDevice;
+use crate::hpb2_config::MOST_ENTRIES;
 use crate::media::MediaMode;
 use crate::probe::Probe;
 use readpath_flash::DieSched;
@@ -127,6 +128,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
                         Ok(self.booster_attribute(q.idn))
                     }
+                    attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
+                    // Beyond JESD220: who does not offer it does not have it.
+                    attribute::EHS_HPB_ENTRIES => match self.hpb2() {
+                        Some(v2) if v2.entries_in_ehs => Ok(u32::from(MOST_ENTRIES)),
+                        _ => Err(result::INVALID_IDN),
+                    },
                     idn => Ok(self.target.query.attributes[usize::from(idn)]),
                 }
             }
@@ -144,6 +151,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             opcode::READ_FLAG => {
                 self.known_flag(q.idn)?;
+                if q.idn == flag::HPB_EN {
+                    return Ok(u32::from(self.hpb_enabled));
+                }
                 Ok(self.target.query.flags >> q.idn & 1)
             }
             opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
@@ -159,8 +169,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let write_booster = self.config.write_booster.is_some();
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
-            // fHPBEn came with HPB 2.0.
             flag::HPB_RESET if hpb => Ok(()),
+            // It came with HPB 2.0.
+            flag::HPB_EN if self.hpb2().is_some() => Ok(()),
             flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE if write_booster => Ok(()),
             _ => Err(result::INVALID_IDN),
         }
@@ -171,9 +182,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Both are done as soon as they are asked for, so the flag reads 0 at once.
             (flag::DEVICE_INIT, opcode::SET_FLAG) => Ok(0),
             (flag::HPB_RESET, opcode::SET_FLAG) => {
-                self.target.hpb_in_use = true;
+                self.target.knows_hpb = true;
+                self.target.hpb_in_use = self.hpb_enabled;
                 self.reset_hpb();
                 Ok(0)
+            }
+            (flag::HPB_EN, op) => {
+                let on = match op {
+                    opcode::SET_FLAG => true,
+                    opcode::CLEAR_FLAG => false,
+                    _ => !self.hpb_enabled,
+                };
+                self.set_hpb_enabled(on);
+                Ok(u32::from(on))
             }
             (
                 flag::BACKGROUND_OPS_EN
@@ -246,7 +267,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.hpb_control = config.control.byte();
             d.ufs_features |= hpb::FEATURE_HPB;
             d.extended_features |= u32::from(hpb::FEATURE_HPB);
-            d.hpb_version = hpb::VERSION_1_0;
+            d.hpb_version = if config.v2.is_some() { hpb::VERSION_2_0 } else { hpb::VERSION_1_0 };
         }
         if let Some(wb) = &self.config.write_booster {
             d.extended_features |= booster::FEATURE_WRITE_BOOSTER;

@@ -4,6 +4,7 @@
 use crate::device::{UfsDevice, Work};
 use crate::ftl::{Entry, FrameState, Mapping};
 use crate::hpb::Verdict;
+use crate::hpb_read::Hint;
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -65,7 +66,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// READ or HPB READ arrives. An entry that is not good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
-        let Slot { lun, lba, blocks, expected_bytes, entry, kind, .. } = self.slots[usize::from(tag)];
+        let Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.slots[usize::from(tag)];
+        if kind == Kind::HpbRead && read_id != 0 {
+            self.find_pre_request(tag);
+        }
         let entry = (kind == Kind::HpbRead).then_some(entry);
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
     }
@@ -93,8 +97,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let life = slot.life;
         let lpn = slot.lpn;
         let hinted = entry.and_then(|entry| self.judge(lun, block, entry));
-        if blocks == 1 && self.target.hpb_in_use {
-            self.note_read(now, lun, block, hinted.is_some());
+        if blocks <= self.noted_blocks && self.target.hpb_in_use {
+            self.note_read(now, lun, block, blocks, hinted.is_some());
         }
         let slot = &mut self.slots[usize::from(tag)];
         if blocks == 1
@@ -103,17 +107,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         {
             // What `issue_reads` comes to.
             slot.issued = 1;
+            self.stats.hpb_hits += 1;
             return self.begin_flash_read(now, tag, life, 0, lpn, ppn, 1, self.config.firmware.hpb_read_extra);
         }
-        slot.hinted = hinted;
-        self.issue_reads(now, tag, entry.is_some());
+        slot.hinted = hinted.is_some() || slot.listed;
+        slot.counted = 1;
+        let extra = if entry.is_some() { self.time_to_check(tag) } else { Ns::ZERO };
+        self.issue_reads(now, tag, extra);
     }
 
     /// An HPB READ comes though nothing was handed out. After a loss of power that means that the host has lived on, and holds
     /// entries of the time before: it has to be told.
     #[cold]
     fn meet_host_with_entries(&mut self) {
-        if self.target.has_recovered && !std::mem::replace(&mut self.target.hpb_in_use, true) {
+        if self.target.has_recovered && self.hpb_enabled && !std::mem::replace(&mut self.target.hpb_in_use, true) {
+            self.target.knows_hpb = true;
             self.recommendations.announce_reset();
         }
     }
@@ -122,25 +130,35 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn judge(&mut self, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb[lun].as_ref()?;
         self.stats.hpb_reads += 1;
-        let counter = match unit.verify(&self.codec, block, entry, self.array_has()) {
-            Verdict::Good(ppn) => {
-                self.stats.hpb_hits += 1;
-                return Some(ppn);
-            }
-            Verdict::Zero => &mut self.stats.hpb_zero,
+        match unit.verify(&self.codec, block, entry, self.array_has()) {
+            Verdict::Good(ppn) => return Some(ppn),
             Verdict::Inactive => {
                 self.meet_host_with_entries();
-                &mut self.stats.hpb_inactive
+                self.stats.hpb_inactive += 1;
             }
-            Verdict::Stale => &mut self.stats.hpb_stale,
-            Verdict::Forged => &mut self.stats.hpb_forged,
-        };
-        *counter += 1;
+            bad => self.stats.count_entry(bad),
+        }
         None
     }
 
     #[inline(always)]
-    fn note_read(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
+    fn note_read(&mut self, now: Ns, lun: usize, block: u32, blocks: u32, good: bool) {
+        self.note_block(now, lun, block, good);
+        if blocks > 1 {
+            self.note_end(now, lun, block, block + (blocks - 1), good);
+        }
+    }
+
+    /// The host has no entry for a read unless it holds every sub-region that it touches.
+    #[inline(never)]
+    fn note_end(&mut self, now: Ns, lun: usize, first: u32, last: u32, good: bool) {
+        if self.hpb[lun].as_ref().is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
+            self.note_block(now, lun, last, good);
+        }
+    }
+
+    #[inline(always)]
+    fn note_block(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
         let Some(unit) = &mut self.hpb[lun] else { return };
         if let Some(what) = unit.note_read(now, block, good)
             && !self.recommendations.push(unit.lun(), what)
@@ -150,8 +168,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Begins work for as much of the request as its limit allows.
-    pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, first_is_hpb: bool) {
-        let mut extra = if first_is_hpb { self.config.firmware.hpb_read_extra } else { Ns::ZERO };
+    /// The firmware spends `extra` on top of the first operation.
+    pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, mut extra: Ns) {
         loop {
             let slot = &self.slots[usize::from(tag)];
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
@@ -166,15 +184,35 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let (index, lpn, life) = (slot.issued, slot.lpn + slot.issued, slot.life);
             let left = slot.blocks - index;
-            let count = match slot.hinted.filter(|_| index == 0) {
-                Some(ppn) => {
-                    self.begin_flash_read(now, tag, life, index, lpn, ppn, 1, extra);
-                    1
-                }
-                None => self.issue_run(now, tag, life, index, lpn, left, extra),
+            let count = if slot.hinted {
+                self.issue_hinted(now, tag, life, index, lpn, extra)
+            } else {
+                self.issue_run(now, tag, life, index, lpn, left, extra)
             };
             extra = Ns::ZERO;
             self.slots[usize::from(tag)].issued += u32::from(count);
+        }
+    }
+
+    /// [`UfsDevice::issue_run`] for an HPB READ whose entries may say where the blocks are.
+    #[inline(never)]
+    fn issue_hinted(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, extra: Ns) -> u16 {
+        match self.by_entries(tag, index) {
+            Hint::At(ppn, run) => {
+                let per_page = self.config.geometry.slices_per_page();
+                let n = run.min(per_page - ppn.0 % per_page);
+                self.stats.hpb_hits += u64::from(n);
+                if self.slots[usize::from(tag)].blocks > 1 {
+                    self.stats.hpb_long_hits += u64::from(n);
+                }
+                self.begin_flash_read(now, tag, life, index, lpn, ppn, n as u16, extra);
+                n as u16
+            }
+            Hint::Translate(n) => {
+                let slot = &mut self.slots[usize::from(tag)];
+                slot.hinted = slot.listed;
+                self.issue_run(now, tag, life, index, lpn, n, extra)
+            }
         }
     }
 
@@ -328,7 +366,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let slot = &self.slots[usize::from(op.tag)];
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag, false);
+            self.issue_reads(now, op.tag, Ns::ZERO);
         }
     }
 
@@ -391,7 +429,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(op.tag)];
         slot.in_flight -= 1;
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag, false);
+            self.issue_reads(now, op.tag, Ns::ZERO);
         }
         self.blocks_ready(done.at, op.tag, op.count);
     }

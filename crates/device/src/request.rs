@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device keeps of each command from arrival to reply, indexed by task tag.
 
-use readpath_flash::Ppn;
 use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
 
 /// Tags that the device can hold.
@@ -45,6 +44,10 @@ pub struct Slot {
     pub lba: u64,
     /// The entry of an HPB READ.
     pub entry: HpbEntry,
+    /// HPB READ ID of an HPB READ; 0 without a pre-request.
+    pub read_id: u8,
+    /// `data_out` has an entry for each block of an HPB READ; those of a pre-request have been kept.
+    pub listed: bool,
     /// The request as it came, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
@@ -57,8 +60,10 @@ pub struct Slot {
     pub left: u32,
     /// Operations in progress, and blocks that wait for their map page.
     pub in_flight: u32,
-    /// Address of the first block from a good HPB entry.
-    pub hinted: Option<Ppn>,
+    /// So many blocks of an HPB READ have had their entry counted.
+    pub counted: u32,
+    /// Entries may say where blocks are for which work has not begun.
+    pub hinted: bool,
     /// The reply, unless it is GOOD with nothing to tell.
     pub outcome: Option<ReplyBody>,
     /// Data-in of commands that return bytes other than blocks.
@@ -80,13 +85,16 @@ impl Slot {
             expected_bytes: 0,
             lba: 0,
             entry: HpbEntry::ZERO,
+            read_id: 0,
+            listed: false,
             body: RequestBody::NopOut,
             lpn: 0,
             blocks: 0,
             issued: 0,
             left: 0,
             in_flight: 0,
-            hinted: None,
+            counted: 0,
+            hinted: false,
             outcome: None,
             data_in: Vec::new(),
             data_out: Vec::new(),
@@ -100,7 +108,9 @@ impl Slot {
         self.life = self.life.wrapping_add(1);
         self.lun = lun;
         self.outcome = None;
-        self.hinted = None;
+        self.hinted = false;
+        self.read_id = 0;
+        self.listed = false;
         self.fua = false;
     }
 

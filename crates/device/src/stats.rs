@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of the device. Plain numbers; nothing here influences a decision.
 
+use crate::hpb::Verdict;
 use crate::space::Stall;
 use readpath_kit::Ns;
 
@@ -107,8 +108,10 @@ counters! {
     no_space,
     /// HPB READ commands.
     hpb_reads,
-    /// HPB entries found authentic and fresh.
+    /// Blocks read at an address from an HPB entry that was found authentic and fresh.
     hpb_hits,
+    /// Of those, of HPB READs of more than one block.
+    hpb_long_hits,
     /// HPB entries of all zeros.
     hpb_zero,
     /// HPB entries for a sub-region that the device has not given out (any more).
@@ -117,6 +120,10 @@ counters! {
     hpb_stale,
     /// Entries that this device did not make for this block.
     hpb_forged,
+    /// HPB WRITE BUFFER commands with entries for a coming HPB READ.
+    pre_requests,
+    /// HPB READ commands that found the entries of their pre-request.
+    pre_requests_used,
     /// HPB READ BUFFER commands.
     read_buffers,
     /// HPB WRITE BUFFER commands that drop regions.
@@ -130,6 +137,18 @@ counters! {
 }
 
 impl DeviceStats {
+    /// Counts an entry that was not good.
+    pub(crate) fn count_entry(&mut self, verdict: Verdict) {
+        let counter = match verdict {
+            Verdict::Good(_) => return,
+            Verdict::Zero => &mut self.hpb_zero,
+            Verdict::Inactive => &mut self.hpb_inactive,
+            Verdict::Stale => &mut self.hpb_stale,
+            Verdict::Forged => &mut self.hpb_forged,
+        };
+        *counter += 1;
+    }
+
     /// Slices of data programmed, for the host and moved, for each that was programmed for the host: what formulas of
     /// write amplification speak of. Padding, the map, the journal and checkpoints come on top. `None` if nothing was
     /// programmed for the host.

@@ -13,6 +13,28 @@ pub enum ListOrder {
     Recency,
 }
 
+/// Which entries go with reads of more than one block, if the device has HPB 2.0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LongReads {
+    /// As Linux 6.1: up to bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1 blocks, with the entry of the first.
+    First,
+    /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE BUFFER 02h).
+    PreRequest,
+    /// All entries in an extra header segment of the command, for 2 to 255 blocks. An extension of this program's device.
+    Ehs,
+}
+
+impl LongReads {
+    /// A word for people and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LongReads::First => "first",
+            LongReads::PreRequest => "pre-request",
+            LongReads::Ehs => "ehs",
+        }
+    }
+}
+
 /// HPB of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbOptions {
@@ -27,6 +49,8 @@ pub struct HpbOptions {
     /// The control mode that the device has to be configured for; the probe fails if it is not. `None` takes either, as
     /// Linux does.
     pub mode: Option<Control>,
+    /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
+    pub long_reads: LongReads,
     /// Parameters of host control mode.
     pub params: HpbParams,
 }
@@ -39,6 +63,7 @@ impl Default for HpbOptions {
             dirty_bitmap: true,
             max_map_bytes: None,
             mode: None,
+            long_reads: LongReads::First,
             params: HpbParams::LINUX,
         }
     }

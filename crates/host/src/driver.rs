@@ -3,11 +3,13 @@
 //! HPB's own, its timers and its sleep are in [`hpb_side`].
 
 mod hpb_side;
+mod long_reads;
 
 use crate::booster;
-use crate::config::HostConfig;
+use crate::config::{HostConfig, LongReads as LongReadsOption};
 use crate::hpb::HpbLu;
 use crate::probe::{Probe, ProbeError};
+use long_reads::LongReads;
 use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
@@ -90,6 +92,8 @@ enum Use {
     Map,
     /// An HPB WRITE BUFFER that drops a region.
     Unmap,
+    /// An HPB WRITE BUFFER with the entries of a read that follows.
+    PreRequest,
     /// A step of the probe.
     Probe,
     /// WriteBooster is being switched on again, in this step.
@@ -109,6 +113,10 @@ struct TagState {
     hpb: bool,
     /// Not to be sent as HPB READ (again).
     plain: bool,
+    /// Entries of all its blocks are in `data_out`.
+    listed: bool,
+    /// READ ID of its pre-request; 0 if it has none.
+    read_id: u8,
     join: u16,
     cookie: u32,
     block: u32,
@@ -127,6 +135,8 @@ impl TagState {
         retries: 0,
         hpb: false,
         plain: false,
+        listed: false,
+        read_id: 0,
         join: NO_JOIN,
         cookie: 0,
         block: 0,
@@ -179,6 +189,8 @@ pub struct Driver {
     map_work: bool,
     /// When a unit's timer is due next.
     timer: Ns,
+    /// Reads that may have more entries than one, for a host that sends such.
+    long_reads: Option<Box<LongReads>>,
     /// Entries last sent under each tag, for a host that sends them again as Linux does.
     sent: Option<Box<[HpbEntry; MAX_SLOTS]>>,
     data_out: Vec<Vec<u8>>,
@@ -204,6 +216,9 @@ impl Driver {
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
             timer: Ns::NEVER,
+            long_reads: (config.hpb)
+                .filter(|hpb| hpb.long_reads != LongReadsOption::First)
+                .map(|_| Box::new(LongReads::new())),
             sent: config.hpb.filter(|hpb| hpb.strict_linux).map(|_| Box::new([HpbEntry::ZERO; MAX_SLOTS])),
             data_out: vec![Vec::new(); usize::from(slots)],
         }
@@ -256,10 +271,11 @@ impl Driver {
     #[must_use]
     pub fn poll_read(&mut self, now: Ns) -> Option<ReadRequest> {
         let &tag = self.out.front()?;
-        let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = self.tags[usize::from(tag)]
-        else {
+        let state = &self.tags[usize::from(tag)];
+        let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = *state else { return None };
+        if self.is_long_read(state) {
             return None;
-        };
+        }
         self.out.pop_front();
         Some(ReadRequest { lun, tag, block, blocks, entry: self.entry_for(now, tag) })
     }
@@ -267,7 +283,14 @@ impl Driver {
     /// The next request for the device, at `now`; its [`Driver::data_out`] is valid until the next input.
     #[must_use]
     pub fn poll_request(&mut self, now: Ns) -> Option<Request> {
-        let tag = self.out.pop_front()?;
+        let mut tag = self.out.pop_front()?;
+        while self.is_long_read(&self.tags[usize::from(tag)]) {
+            if let Some(request) = self.long_read(now, tag) {
+                return Some(request);
+            }
+            // It has to wait.
+            tag = self.out.pop_front()?;
+        }
         let state = &self.tags[usize::from(tag)];
         let lun = state.lun;
         let body = match state.used {
@@ -284,7 +307,7 @@ impl Driver {
             }
             Use::Probe => self.probe.as_ref()?.request()?,
             Use::Booster(step) => booster::request(step)?,
-            Use::Free => return None,
+            Use::Free | Use::PreRequest => return None,
         };
         Some(Request { lun, tag, body })
     }
@@ -308,10 +331,12 @@ impl Driver {
         self.done.pop_front()
     }
 
-    /// Parameter list of the request with `tag`; empty for most.
+    /// Parameter list of the request with `tag`, or the entries in its extra header segment; empty for most.
     pub fn data_out(&self, tag: u8) -> &[u8] {
         match self.tags[usize::from(tag)] {
-            TagState { used: Use::Block, op: BlockOp::Discard, .. } => &self.data_out[usize::from(tag)],
+            TagState { used: Use::Block, op: BlockOp::Discard, .. }
+            | TagState { used: Use::Block, listed: true, .. }
+            | TagState { used: Use::PreRequest, .. } => &self.data_out[usize::from(tag)],
             _ => &[],
         }
     }
@@ -341,6 +366,7 @@ impl Driver {
         if !self.waiting.is_empty() {
             self.send_waiting();
         }
+        self.wake_long_reads();
     }
 
     /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
@@ -369,6 +395,12 @@ impl Driver {
             }
             // What has become of it does not matter: the region is dropped.
             Use::Unmap => self.release(reply.tag),
+            // Nor here: the read behind it is served in any case.
+            Use::PreRequest => {
+                let lun = state.lun;
+                self.release(reply.tag);
+                self.pre_request_ended(lun);
+            }
             Use::Block if good => {
                 let (cookie, join) = (state.cookie, state.join);
                 self.release(reply.tag);
@@ -398,6 +430,7 @@ impl Driver {
         if state.retries < RETRIES && (busy || key == UNIT_ATTENTION || refused) {
             state.retries += 1;
             state.plain |= refused;
+            (state.listed, state.read_id) = (false, 0);
             return self.out.push_back(reply.tag);
         }
         let (cookie, join) = (state.cookie, state.join);
@@ -419,10 +452,11 @@ impl Driver {
             if state.used == Use::Block {
                 again.push((state.part(), state.join));
             }
-            if matches!(state.used, Use::Block | Use::Map | Use::Unmap) {
+            if matches!(state.used, Use::Block | Use::Map | Use::Unmap | Use::PreRequest) {
                 self.release(tag);
             }
         }
+        self.long_reads.iter_mut().for_each(|long| long.clear());
         self.each_hpb(|hpb| hpb.restored(now));
         self.find_timer();
         for item in again.into_iter().rev() {

@@ -17,7 +17,7 @@ mod driver;
 mod hpb;
 mod probe;
 
-pub use config::{HostConfig, HpbOptions, ListOrder};
+pub use config::{HostConfig, HpbOptions, ListOrder, LongReads};
 pub use driver::{BlockDone, BlockOp, BlockRequest, Driver, ReadRequest};
 pub use hpb::{
     HostMemory, HpbCounters, HpbLu, HpbParam, HpbParams, LuState, ParamError, ParamLimits, RegionState, SubRegionState,

@@ -4,7 +4,7 @@
 //! only concern power and speed of a physical link.
 
 use crate::booster;
-use crate::config::{HostConfig, HpbOptions};
+use crate::config::{HostConfig, HpbOptions, LongReads};
 use crate::hpb::{HpbLu, ParamError, UnitSetup};
 use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
@@ -41,6 +41,14 @@ pub enum ProbeError {
         /// What the host was told.
         wanted: Control,
     },
+    /// The device cannot take the entries of long reads as the host was told to send them.
+    #[error("long_reads = {wanted:?} needs {needed}")]
+    LongReads {
+        /// What the host was told.
+        wanted: &'static str,
+        /// What the device would have to be.
+        needed: &'static str,
+    },
     /// A parameter of host control mode does not fit the unit.
     #[error("hpb_params of logical unit {lun}: {error}")]
     Param {
@@ -60,6 +68,7 @@ enum Step {
     Device,
     MaxSingleCommand,
     HpbEnabled,
+    EntriesInEhs,
     BoosterLifeTime,
     SetBooster(u8),
     ResetHpb,
@@ -84,6 +93,8 @@ pub struct Probe {
     geometry: GeometryDescriptor,
     device: DeviceDescriptor,
     hpb: bool,
+    /// Blocks of an HPB READ with the entry of the first, and with all.
+    single_blocks: u8,
     max_blocks: u8,
     luns: Vec<u8>,
     /// WriteBooster is on.
@@ -104,6 +115,7 @@ impl Probe {
             geometry: GeometryDescriptor::default(),
             device: DeviceDescriptor::default(),
             hpb: false,
+            single_blocks: 1,
             max_blocks: 1,
             luns: Vec::new(),
             units: Vec::new(),
@@ -121,6 +133,7 @@ impl Probe {
             Step::Device => read_descriptor(descriptor::DEVICE, 0),
             Step::MaxSingleCommand => query(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0, 0),
             Step::HpbEnabled => query(opcode::READ_FLAG, flag::HPB_EN, 0, 0),
+            Step::EntriesInEhs => query(opcode::READ_ATTRIBUTE, attribute::EHS_HPB_ENTRIES, 0, 0),
             Step::BoosterLifeTime => query(opcode::READ_ATTRIBUTE, attribute::WB_LIFE_TIME_EST, 0, 0),
             Step::SetBooster(i) => return booster::request(i),
             Step::ResetHpb => query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0),
@@ -153,12 +166,28 @@ impl Probe {
             // As Linux: without an answer one block, and no HPB 2.0.
             (Step::MaxSingleCommand, ReplyBody::Query(q)) => {
                 if q.result == result::SUCCESS {
-                    self.max_blocks = hpb::max_single_blocks(self.device.hpb_version, q.value as u8);
+                    self.single_blocks = hpb::max_single_blocks(self.device.hpb_version, q.value as u8);
                 }
+                self.max_blocks = self.single_blocks;
                 Step::HpbEnabled
             }
             (Step::HpbEnabled, ReplyBody::Query(q)) => {
                 self.hpb = q.result == result::SUCCESS && q.value & 1 == 1;
+                match self.long_reads() {
+                    LongReads::Ehs if self.hpb => Step::EntriesInEhs,
+                    LongReads::PreRequest => {
+                        self.max_blocks = u8::MAX;
+                        self.after_hpb()
+                    }
+                    _ => self.after_hpb(),
+                }
+            }
+            (Step::EntriesInEhs, ReplyBody::Query(q)) => {
+                if q.result != result::SUCCESS || q.value == 0 {
+                    let needed = "a device that takes entries in extra header segments (hpb.v2.entries_in_ehs)";
+                    return Err(ProbeError::LongReads { wanted: LongReads::Ehs.name(), needed });
+                }
+                self.max_blocks = q.value.min(u32::from(u8::MAX)) as u8;
                 self.after_hpb()
             }
             // As Linux: without an answer, no WriteBooster.
@@ -212,6 +241,7 @@ impl Probe {
                     Step::SetDeviceInit | Step::PollDeviceInit => "fDeviceInit",
                     Step::Geometry => "READ DESCRIPTOR geometry",
                     Step::Device => "READ DESCRIPTOR device",
+                    Step::EntriesInEhs => "HPB entries in an extra header segment",
                     Step::BoosterLifeTime => "bWriteBoosterBufferLifeTimeEst",
                     Step::SetBooster(_) => "WriteBooster flags",
                     Step::ReportLuns => "REPORT LUNS",
@@ -248,6 +278,10 @@ impl Probe {
             return Err(ProbeError::Control { configured, wanted });
         }
         Ok(match d.hpb_version {
+            hpb::VERSION_1_0 if options.long_reads != LongReads::First => {
+                let needed = "a device with HPB 2.0 (hpb.v2)";
+                return Err(ProbeError::LongReads { wanted: options.long_reads.name(), needed });
+            }
             hpb::VERSION_1_0 => {
                 self.hpb = true;
                 self.after_hpb()
@@ -255,6 +289,10 @@ impl Probe {
             hpb::VERSION_2_0 => Step::MaxSingleCommand,
             _ => self.after_hpb(),
         })
+    }
+
+    fn long_reads(&self) -> LongReads {
+        self.options.map_or(LongReads::First, |options| options.long_reads)
     }
 
     /// It is known whether there is HPB.
@@ -309,6 +347,7 @@ impl Probe {
                     geometry,
                     max_active: u32::from(unit.hpb_max_active_regions),
                     pinned,
+                    single_blocks: self.single_blocks,
                     max_blocks: self.max_blocks,
                     host_control: Control::from_byte(self.device.hpb_control) == Control::Host,
                     queue_depth: own_depth.map_or(self.queue_depth, |depth| depth.min(self.queue_depth)),

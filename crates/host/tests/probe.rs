@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Device, Host, cdb};
-use readpath_host::{BlockOp, Control, HpbOptions, HpbParam, HpbParams, LuState};
+use readpath_host::{BlockOp, Control, HpbOptions, HpbParam, HpbParams, LongReads, LuState, ProbeError};
 use readpath_proto::hpb;
 use readpath_proto::typed::Cdb;
 
@@ -15,6 +15,7 @@ const OWN: HpbOptions = HpbOptions {
     dirty_bitmap: true,
     max_map_bytes: None,
     mode: None,
+    long_reads: LongReads::First,
     params: HpbParams::LINUX,
 };
 const LINUX: HpbOptions = HpbOptions { strict_linux: true, ..OWN };
@@ -48,6 +49,40 @@ const PRESENT: Option<LuState> = Some(LuState::Present);
 fn the_order_of_requests() {
     asks(|_| {}, RESET, POLL, PRESENT);
     asks(|d| *d = d.clone().version_2(), &["attribute 01h", "flag 12h?", "flag 11h!"], POLL, PRESENT);
+}
+
+/// What a host needs of the device to send more entries than one, and what it is told if the device does not have it.
+#[test]
+fn long_reads_need_a_device_that_takes_them() {
+    let version_1 = Device::new;
+    let version_2 = || Device::new().version_2();
+    let with_ehs = || Device { ehs_entries: Some(255), ..Device::new().version_2() };
+    for (long_reads, device, asked, needed) in [
+        (LongReads::First, version_1(), RESET, None),
+        (LongReads::First, with_ehs(), &["attribute 01h", "flag 12h?", "flag 11h!"][..], None),
+        (LongReads::PreRequest, version_2(), &["attribute 01h", "flag 12h?", "flag 11h!"], None),
+        (LongReads::Ehs, with_ehs(), &["attribute 01h", "flag 12h?", "attribute C0h", "flag 11h!"], None),
+        (LongReads::PreRequest, version_1(), &[], Some("HPB 2.0")),
+        (LongReads::Ehs, version_1(), &[], Some("HPB 2.0")),
+        (LongReads::Ehs, version_2(), &["attribute 01h", "flag 12h?", "attribute C0h"], Some("extra header segments")),
+        (
+            LongReads::Ehs,
+            Device { ehs_entries: Some(0), ..version_2() },
+            &["attribute 01h", "flag 12h?", "attribute C0h"],
+            Some("extra header segments"),
+        ),
+        // Without HPB it does not matter.
+        (LongReads::Ehs, Device { enabled: Some(0), ..version_2() }, &["attribute 01h", "flag 12h?"], None),
+    ] {
+        let mut device = device;
+        let host = Host::probe(&mut device, HpbOptions { long_reads, ..OWN });
+        assert!(device.log.join(" ").starts_with(&[BEFORE, asked].concat().join(" ")), "{:?}", device.log);
+        match (host.driver.failure(), needed) {
+            (None, None) => assert!(host.driver.is_ready()),
+            (Some(e @ ProbeError::LongReads { .. }), Some(needed)) => assert!(e.to_string().contains(needed), "{e}"),
+            other => panic!("{long_reads:?}: {other:?}"),
+        }
+    }
 }
 
 #[test]

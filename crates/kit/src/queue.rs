@@ -28,6 +28,13 @@ impl<T> FrontQueue<T> {
         }
     }
 
+    /// Adds an item before all others.
+    pub fn push_front(&mut self, item: T) {
+        if let Some(second) = self.front.replace(item) {
+            self.rest.push_front(second);
+        }
+    }
+
     /// The first item.
     #[inline(always)]
     pub fn front(&self) -> Option<&T> {
@@ -69,6 +76,7 @@ mod tests {
                 match op {
                     0..4 => { queue.push_back(i); model.push_back(i); }
                     4..7 => prop_assert_eq!(queue.pop_front(), model.pop_front()),
+                    _ if i % 3 == 0 => { queue.push_front(i); model.push_front(i); }
                     _ if i % 5 == 0 => { queue.clear(); model.clear(); }
                     _ => {}
                 }

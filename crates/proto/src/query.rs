@@ -155,6 +155,10 @@ pub mod attribute {
     /// dCurrentWriteBoosterBufferSize.
     pub const WB_CURRENT_SIZE: u8 = 0x1F;
 
+    /// Not in JESD220: HPB entries that one HPB READ may carry in its extra header segment, 0 if none
+    /// ([`crate::upiu::EHS_HPB_ENTRIES`]). From the range that JESD220 leaves to vendors.
+    pub const EHS_HPB_ENTRIES: u8 = 0xC0;
+
     /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), `None` if the IDN is not named
     /// here.
     pub const fn bytes(idn: u8) -> Option<u8> {
@@ -165,7 +169,8 @@ pub mod attribute {
             | REF_CLK_FREQ..=MAX_NUM_OF_RTT
             | DEVICE_FFU_STATUS
             | PSA_STATE
-            | REF_CLK_GATING_WAIT_TIME..=WB_LIFE_TIME_EST => 1,
+            | REF_CLK_GATING_WAIT_TIME..=WB_LIFE_TIME_EST
+            | EHS_HPB_ENTRIES => 1,
             _ => return None,
         })
     }
@@ -240,7 +245,7 @@ mod tests {
         let with = |n| (0..=255u8).filter(|i| attribute::bytes(*i) == Some(n)).collect::<Vec<_>>();
         assert_eq!(with(2), [0x0D, 0x0E, 0x10]);
         assert_eq!(with(4), [0x09, 0x0F, 0x11, 0x16, 0x1F]);
-        assert_eq!(with(1).len(), 32 - 8 - 2);
+        assert_eq!(with(1).len(), 32 - 8 - 2 + 1);
         assert_eq!(attribute::bytes(0x12), None);
         assert_eq!(attribute::bytes(0x13), None);
         assert_eq!(attribute::bytes(0x20), None);

@@ -16,6 +16,19 @@ pub const UPIU_BYTES: usize = 32;
 /// Bytes of a RESPONSE UPIU with sense data or an HPB notification.
 pub const RESPONSE_BYTES: usize = UPIU_BYTES + SENSE_SEGMENT_BYTES;
 
+/// Unit in which an extra header segment (EHS, UFS 4.0) counts its length, UPIU byte 8 and byte 0 of the segment.
+pub const EHS_UNIT_BYTES: usize = 32;
+/// Type of the extra header segment that carries HPB entries, one for each block that an HPB READ asks for. Not in JESD220:
+/// an extension that its device and host have to agree on ([`crate::query::attribute::EHS_HPB_ENTRIES`]).
+pub const EHS_HPB_ENTRIES: u8 = 0xC0;
+/// Length, type and subtype (JESD220F; Linux `struct ufs_ehs`), number of entries, three reserved bytes.
+const EHS_HEADER_BYTES: usize = 8;
+
+/// Bytes on the link of an extra header segment with `entries` bytes of HPB entries; 0 without any.
+pub const fn ehs_bytes(entries: usize) -> usize {
+    if entries == 0 { 0 } else { (EHS_HEADER_BYTES + entries).next_multiple_of(EHS_UNIT_BYTES) }
+}
+
 /// Transaction codes, UPIU byte 0 bits 5:0 (JESD220 UPIU transaction codes).
 pub mod transaction {
     /// NOP OUT.
@@ -87,8 +100,8 @@ pub enum UpiuError {
 /// Writes `request` as a UPIU into `out`, which is cleared first.
 ///
 /// Flags R and W of a COMMAND follow from the CDB ([`direction`]), the query function from the opcode
-/// ([`function::of`]). `data` is the data segment of a query request (WRITE DESCRIPTOR), at most 65,535 bytes; other
-/// requests have none. The LUN of the header is written for every kind of request.
+/// ([`function::of`]). `data` is the data segment of a query request (WRITE DESCRIPTOR), at most 65,535 bytes, or the HPB
+/// entries of an HPB READ, at most 255, which become its extra header segment; other requests have none. The LUN of the header is written for every kind of request.
 pub fn encode_request(request: &Request, data: &[u8], out: &mut Vec<u8>) {
     let mut b = [0u8; UPIU_BYTES];
     b[2] = request.lun;
@@ -105,6 +118,9 @@ pub fn encode_request(request: &Request, data: &[u8], out: &mut Vec<u8>) {
             };
             put32(&mut b, 12, command.expected_bytes);
             b[16..32].copy_from_slice(&cdb::encode(&command.cdb));
+            if matches!(command.cdb, Cdb::HpbRead { .. }) && !data.is_empty() {
+                return encode_with_entries(b, data, out);
+            }
         }
         RequestBody::Query(query) => {
             b[0] = transaction::QUERY_REQUEST;
@@ -127,15 +143,54 @@ pub fn encode_request(request: &Request, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(segment);
 }
 
-/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else). Bytes after
+/// A COMMAND UPIU with HPB entries in its extra header segment.
+fn encode_with_entries(mut b: [u8; UPIU_BYTES], entries: &[u8], out: &mut Vec<u8>) {
+    let count = entries.len() / HpbEntry::BYTES;
+    debug_assert!(entries.len().is_multiple_of(HpbEntry::BYTES) && count <= 255, "1 to 255 whole entries");
+    let bytes = ehs_bytes(entries.len());
+    b[8] = (bytes / EHS_UNIT_BYTES) as u8;
+    out.clear();
+    out.extend_from_slice(&b);
+    out.extend_from_slice(&[b[8], EHS_HPB_ENTRIES, 0, 0, count as u8, 0, 0, 0]);
+    out.extend_from_slice(entries);
+    out.resize(UPIU_BYTES + bytes, 0);
+}
+
+/// The HPB entries in the extra header segment of a COMMAND UPIU, if it has one.
+fn entries_of<'a>(bytes: &'a [u8], b: &[u8; UPIU_BYTES]) -> Result<&'a [u8], UpiuError> {
+    if b[8] == 0 {
+        return Ok(&[]);
+    }
+    let need = UPIU_BYTES + usize::from(b[8]) * EHS_UNIT_BYTES;
+    let Some(segment) = bytes.get(UPIU_BYTES..need) else {
+        return Err(UpiuError::Short { have: bytes.len(), need });
+    };
+    let field = |offset: usize, expected: &'static str| {
+        Err(UpiuError::Field { offset: UPIU_BYTES + offset, found: segment[offset].into(), expected })
+    };
+    if segment[0] != b[8] {
+        return field(0, "the length in byte 8: there is one extra header segment");
+    }
+    if segment[1] != EHS_HPB_ENTRIES {
+        return field(1, "C0h (HPB entries)");
+    }
+    let end = EHS_HEADER_BYTES + usize::from(segment[4]) * HpbEntry::BYTES;
+    match segment.get(EHS_HEADER_BYTES..end) {
+        Some(entries) => Ok(entries),
+        None => field(4, "as many entries as the segment has room for"),
+    }
+}
+
+/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else) or the HPB entries
+/// in the extra header segment of an HPB READ. Bytes after
 /// the UPIU are ignored, as are the flags and the task attribute of a COMMAND: the CDB decides.
 ///
 /// # Errors
-/// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (none exists before UFS 4.0),
-/// a command set other than SCSI, a query function that does not fit the opcode, or a LUN or tag over 8 bits in a task
+/// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (but for HPB READ), a command set other than SCSI, a query function that does not fit the opcode, or a LUN or tag over 8 bits in a task
 /// management request.
 pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
-    let b = head(bytes)?;
+    let carries_entries = bytes.first() == Some(&transaction::COMMAND) && bytes.get(16) == Some(&cdb::opcode::HPB_READ);
+    let b = if carries_entries { fields(bytes)? } else { head(bytes)? };
     let mut segment: &[u8] = &[];
     let body = match b[0] {
         transaction::NOP_OUT => RequestBody::NopOut,
@@ -146,6 +201,7 @@ pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
             }
             let mut block = [0; 16];
             block.copy_from_slice(&b[16..32]);
+            segment = entries_of(bytes, b)?;
             RequestBody::Command(Command { expected_bytes: get32(b, 12), cdb: cdb::parse(&block) })
         }
         transaction::QUERY_REQUEST => {
@@ -402,9 +458,14 @@ fn status_from(code: u8) -> Result<Status, UpiuError> {
     })
 }
 
+/// The first 32 bytes, if they are there.
+fn fields(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
+    bytes.first_chunk().ok_or(UpiuError::Short { have: bytes.len(), need: UPIU_BYTES })
+}
+
 /// The first 32 bytes, if they are there and no extra header segment stands between them and the data.
 fn head(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
-    let b = bytes.first_chunk().ok_or(UpiuError::Short { have: bytes.len(), need: UPIU_BYTES })?;
+    let b = fields(bytes)?;
     if b[8] != 0 {
         return Err(UpiuError::Field { offset: 8, found: b[8].into(), expected: "00h (no extra header segment)" });
     }

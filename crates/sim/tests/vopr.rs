@@ -11,10 +11,11 @@ mod common;
 
 use common::{DELAYS, Meddled, Meddler};
 use readpath_device::{
-    Control, DeviceConfig, FaultConfig, FtlConfig, HpbConfig, Layout, LuConfig, Verification, VictimPolicy, Without,
+    Control, DeviceConfig, FaultConfig, FtlConfig, Hpb2Config, HpbConfig, Layout, LuConfig, Verification, VictimPolicy,
+    Without,
 };
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{
     Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Sense, Status, SubRegion,
@@ -185,6 +186,25 @@ impl Options {
                     .for_each(|lu| lu.max_active_regions = lu.pinned_regions + 1 + hcm.below(3) as u16);
             }
         }
+        let v2 = &mut Prng::stream(seed, "hpb2", 0);
+        if v2.below(4) > 0 {
+            let long_reads =
+                one_of(v2, &[LongReads::First, LongReads::PreRequest, LongReads::PreRequest, LongReads::Ehs]);
+            config.hpb.as_mut().expect("it has HPB").v2 = Some(Hpb2Config {
+                enabled: v2.below(8) > 0,
+                single_blocks: if long_reads == LongReads::First {
+                    one_of(v2, &[8, 32, 255])
+                } else {
+                    one_of(v2, &[1, 2, 8])
+                },
+                pre_requests: one_of(v2, &[1, 4, 16]),
+                entries_in_ehs: long_reads == LongReads::Ehs,
+            });
+            if let Some(hpb) = &mut host.hpb {
+                hpb.long_reads = long_reads;
+                hpb.params.requeue_timeout_ms = one_of(v2, &[0, 0, 1, 20]);
+            }
+        }
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
             let mut some = || if rng.below(2) == 0 { 0 } else { 1 + rng.below(300) as u32 };
@@ -211,7 +231,11 @@ impl Options {
             writes: [50, 200, 400, 600][kind as usize],
             trims: [5, 20, 50, 150][kind as usize],
             flushes: one_of(rng, &[0, 2, 10]),
-            longest: one_of(rng, &[1, 2, 8, 40]),
+            longest: one_of(rng, &[1, 2, 8, 40]).max(if config.hpb.is_some_and(|hpb| hpb.v2.is_some()) {
+                8
+            } else {
+                1
+            }),
             hot: 1 + rng.below(100) as u32,
             hot_moves,
             resets_per_million: one_of(rng, &[0, 100, 2_000]),
@@ -298,6 +322,11 @@ impl Troublemaker {
         }
     }
 
+    /// A READ ID that another command may have, or none.
+    fn changed_id(&mut self, read_id: u8) -> u8 {
+        if read_id != 0 && self.happens(self.trouble.swap) { self.rng.below(4) as u8 } else { read_id }
+    }
+
     fn changed(&mut self, lun: usize, lba: u32, entry: HpbEntry) -> HpbEntry {
         let Trouble { stale, random, flip, zero, swap, .. } = self.trouble;
         if self.happens(stale) {
@@ -334,6 +363,7 @@ impl Meddler for Troublemaker {
                     *seen = [entry, seen[0]];
                 }
                 let entry = self.changed(lun, lba, entry);
+                let read_id = self.changed_id(read_id);
                 command.cdb = Cdb::HpbRead { lba, blocks, entry, flags, read_id };
             }
             Cdb::Read { lba, blocks, flags, .. } if blocks < 256 && self.happens(self.trouble.replay) => {
@@ -342,6 +372,12 @@ impl Meddler for Troublemaker {
                 if entry != HpbEntry::ZERO {
                     command.cdb = Cdb::HpbRead { lba: lba as u32, blocks: blocks as u8, entry, flags, read_id: 0 };
                 }
+            }
+            Cdb::HpbPreRequest { lba, read_id, list_bytes } => {
+                // READ ID 0 is refused, like too many entries; neither is the read's concern.
+                let read_id = self.changed_id(read_id);
+                let lba = if self.happens(self.trouble.misdirect) { self.rng.next_u64() as u32 } else { lba };
+                command.cdb = Cdb::HpbPreRequest { lba, read_id, list_bytes };
             }
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.happens(self.trouble.misdirect) => {
                 let region =
@@ -476,6 +512,12 @@ struct Met {
     hcm_drops: u64,
     hcm_evicted: u64,
     hcm_hits: u64,
+    /// Pre-requests and those that were used; blocks of longer HPB READs served by entries, of hosts that send that of the first
+    /// block, and of hosts that send all.
+    pre_requests: u64,
+    pre_requests_used: u64,
+    long_first: u64,
+    long_all: u64,
 }
 
 impl Met {
@@ -499,6 +541,8 @@ impl Met {
         self.map_writes += s.map_writes;
         self.checkpoints += s.checkpoints;
         self.recommended += s.recommended_active;
+        self.pre_requests += s.pre_requests;
+        self.pre_requests_used += s.pre_requests_used;
         for c in (0..8).filter_map(|lun| stack.host.counters(lun)) {
             self.evicted += c.evict_cnt;
             self.refused += c.rejected_noti_cnt;
@@ -525,7 +569,8 @@ impl Met {
         let translation = [collected, levelled, map_writes, checkpoints];
         let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits];
         let buffer = [self.boosted, self.flushed];
-        device.iter().chain(&host).chain(&translation).chain(&buffer).chain(&hcm).all(|&n| n > 50)
+        let hpb2 = [self.pre_requests, self.pre_requests_used, self.long_first, self.long_all];
+        device.iter().chain(&host).chain(&translation).chain(&buffer).chain(&hcm).chain(&hpb2).all(|&n| n > 50)
     }
 }
 
@@ -599,6 +644,12 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     finish(o, &mut stack, &mut flights, now);
     met.requests += u64::from(sent);
     met.add(&stack);
+    let hits = stack.device.stats().hpb_long_hits;
+    match o.host.hpb.map(|hpb| hpb.long_reads) {
+        Some(LongReads::First) => met.long_first += hits,
+        Some(LongReads::Ehs) => met.long_all += hits,
+        _ => {}
+    }
 }
 
 /// Reads everything back, and looks at what is left behind.

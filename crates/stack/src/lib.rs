@@ -15,4 +15,4 @@ mod wire;
 pub use payload::{NoData, Payload};
 pub use stack::{Stack, StackError};
 pub use tags::{ReadCheck, Tags};
-pub use wire::{AnyWire, Encoded, Typed, Wire, WireError};
+pub use wire::{AnyWire, Crossed, Encoded, Typed, Wire, WireError};

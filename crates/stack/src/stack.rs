@@ -100,7 +100,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline]
     pub fn next_deadline(&self) -> Ns {
         match self.device.next_deadline() {
-            Ns::NEVER => Ns::NEVER,
+            Ns::NEVER => self.host.requeue_deadline(),
             device => device.min(self.host.next_deadline()),
         }
     }
@@ -129,7 +129,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(never)]
     fn advance_to_reply_or_timer(&mut self, limit: Ns) -> Ns {
         loop {
-            if limit == Ns::NEVER && self.device.next_deadline() == Ns::NEVER {
+            if limit == Ns::NEVER && self.next_deadline() == Ns::NEVER {
                 return Ns::NEVER;
             }
             let timer = self.host.next_deadline();
@@ -300,15 +300,15 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     fn exchange(&mut self, now: Ns) {
         self.exchange_reads(now);
         while let Some(request) = self.host.poll_request(now) {
-            let request = match self.wire.request(&request) {
-                Ok(request) => request,
+            let (request, data_out) = match self.wire.request(&request, self.host.data_out(request.tag)) {
+                Ok(crossed) => crossed,
                 Err(e) => {
                     self.wire_error = Some(e);
                     continue;
                 }
             };
             begin_payload(&self.host, &mut self.payload, &self.bases, request.tag);
-            self.device.submit(now, request, self.host.data_out(request.tag));
+            self.device.submit(now, request, data_out);
             self.exchange_reads(now);
         }
     }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How requests and replies cross: as values, or encoded to UPIUs and parsed again, which must make no difference.
 
-use readpath_proto::typed::{Reply, Request};
+use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody};
 use readpath_proto::upiu::{self, UpiuError};
 
 /// A UPIU that our own encoder made could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a UPIU did not survive its encoding: {0}")]
 pub struct WireError(#[from] pub UpiuError);
+
+/// A request and the bytes that go along with it.
+pub type Crossed<'a> = (&'a Request, &'a [u8]);
 
 /// Carries requests and replies. Tests implement it to lose, delay or change what crosses.
 pub trait Wire {
@@ -17,8 +20,8 @@ pub trait Wire {
         false
     }
 
-    /// Host to device.
-    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError>;
+    /// Host to device, with the bytes that go along: a parameter list, or the entries in an extra header segment.
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError>;
     /// Device to host.
     fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError>;
 }
@@ -34,8 +37,8 @@ impl Wire for Typed {
     }
 
     #[inline(always)]
-    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
-        Ok(request)
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
+        Ok((request, data))
     }
 
     #[inline(always)]
@@ -44,7 +47,8 @@ impl Wire for Typed {
     }
 }
 
-/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside.
+/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside, but for what is part
+/// of the request itself: the extra header segment of an HPB READ.
 #[derive(Default)]
 pub struct Encoded {
     bytes: Vec<u8>,
@@ -53,9 +57,11 @@ pub struct Encoded {
 }
 
 impl Wire for Encoded {
-    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
-        upiu::encode_request(request, &[], &mut self.bytes);
-        Ok(self.request.insert(upiu::parse_request(&self.bytes)?.0))
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
+        let is_read = matches!(request.body, RequestBody::Command(Command { cdb: Cdb::HpbRead { .. }, .. }));
+        upiu::encode_request(request, if is_read { data } else { &[] }, &mut self.bytes);
+        let (request, header) = upiu::parse_request(&self.bytes)?;
+        Ok((self.request.insert(request), if is_read { header } else { data }))
     }
 
     fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
@@ -86,10 +92,10 @@ impl Wire for AnyWire {
     }
 
     #[inline(always)]
-    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
         match self {
-            AnyWire::Typed(wire) => wire.request(request),
-            AnyWire::Encoded(wire) => wire.request(request),
+            AnyWire::Typed(wire) => wire.request(request, data),
+            AnyWire::Encoded(wire) => wire.request(request, data),
         }
     }
 

@@ -9,12 +9,14 @@
 //! good entry its speed, never its correctness.
 
 mod entry;
+mod pre_requests;
 mod read_buffers;
 mod recommend;
 #[cfg(test)]
 mod tests;
 
-pub use entry::EntryCodec;
+pub use entry::{ADDRESS_BITS, EntryCodec};
+pub use pre_requests::PreRequests;
 pub use read_buffers::ReadBuffers;
 pub use recommend::Recommendations;
 
@@ -170,7 +172,7 @@ impl HpbUnit {
     #[inline(always)]
     pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
         if self.config.verification == Verification::Off {
-            let ppn = EntryCodec::address(entry);
+            let ppn = codec.address(entry);
             return if entry != HpbEntry::ZERO && ppn.0 < array_slices { Verdict::Good(ppn) } else { Verdict::Zero };
         }
         if entry == HpbEntry::ZERO {
@@ -185,13 +187,33 @@ impl HpbUnit {
             if self.changed.contains(self.chunk(index, block)) {
                 Verdict::Stale
             } else {
-                Verdict::Good(EntryCodec::address(entry))
+                Verdict::Good(codec.address(entry))
             }
         } else if handed.previous != 0 && codec.is_authentic(lpn, entry, handed.previous) {
             Verdict::Stale
         } else {
             Verdict::Forged
         }
+    }
+
+    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did when it was
+    /// made, and never goes beyond its sub-region; none of them may have changed since.
+    pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
+        let most = codec.run(entry).min(blocks);
+        let Some(index) = self.hand_out_of(block).filter(|_| self.config.verification == Verification::On) else {
+            return most;
+        };
+        let chunk = 1 << self.chunk_shift;
+        let mut fresh = chunk - (block & (chunk - 1));
+        while fresh < most && !self.changed.contains(self.chunk(index, block + fresh)) {
+            fresh += chunk;
+        }
+        fresh.min(most)
+    }
+
+    /// Whether `first` and `last` are in the same sub-region.
+    pub fn is_one_sub_region(&self, first: u32, last: u32) -> bool {
+        first >> self.sub_region_shift == last >> self.sub_region_shift
     }
 
     /// The mapping of `block` changes now.

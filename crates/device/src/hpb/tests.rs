@@ -16,6 +16,7 @@ fn config() -> HpbConfig {
         freshness_chunk_entries: 4,
         read_buffers: 2,
         verification: Verification::On,
+        v2: None,
     }
 }
 

@@ -41,7 +41,7 @@ impl Port for Tags<'_> {
 
 impl Driver {
     /// When [`Driver::advance`] has something to do; [`Ns::NEVER`] for a host without timers. Only HPB in host control mode
-    /// has some, and a host that waits for tags as Linux does.
+    /// has some, a host that waits for tags as Linux does, and one whose reads wait for their pre-requests.
     #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
         self.timer
@@ -51,6 +51,7 @@ impl Driver {
     pub fn advance(&mut self, now: Ns) {
         self.each_hpb(|hpb| hpb.advance(now));
         self.run_map_worker(now);
+        self.wake_long_reads();
         self.find_timer();
     }
 
@@ -102,7 +103,7 @@ impl Driver {
 
     pub(super) fn find_timer(&mut self) {
         let timers = self.units.iter().flatten().filter_map(|u| u.hpb.as_ref()).map(HpbLu::next_timer);
-        self.timer = timers.min().unwrap_or(Ns::NEVER);
+        self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline());
     }
 
     pub(super) fn notified(&mut self, n: &HpbNotification) {

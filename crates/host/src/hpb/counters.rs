@@ -18,6 +18,8 @@ pub struct HpbCounters {
     pub map_req_cnt: u64,
     /// HPB WRITE BUFFER commands; none in device control mode.
     pub umap_req_cnt: u64,
+    /// Pre-requests (HPB WRITE BUFFER 02h); Linux kept this one to itself.
+    pub pre_req_cnt: u64,
     /// Notifications refused because an index or a count was out of range; Linux would use them.
     pub rejected_noti_cnt: u64,
     /// Regions evicted to make room for another.
@@ -27,9 +29,10 @@ pub struct HpbCounters {
 }
 
 impl HpbCounters {
-    /// The counters that Linux has, by their names in `hpb_stats`.
-    pub fn by_name(&self) -> [(&'static str, u64); 7] {
-        [
+    /// The counters that Linux has, by their names in `hpb_stats`, and that of pre-requests if there were any.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let pre_requests = (self.pre_req_cnt > 0).then_some(("pre_req_cnt", self.pre_req_cnt));
+        let shown = [
             ("hit_cnt", self.hit_cnt),
             ("miss_cnt", self.miss_cnt),
             ("rcmd_noti_cnt", self.rcmd_noti_cnt),
@@ -37,7 +40,8 @@ impl HpbCounters {
             ("rcmd_inactive_cnt", self.rcmd_inactive_cnt),
             ("map_req_cnt", self.map_req_cnt),
             ("umap_req_cnt", self.umap_req_cnt),
-        ]
+        ];
+        shown.into_iter().chain(pre_requests)
     }
 
     /// What was counted since `earlier`, an older copy of the same counters.
@@ -50,6 +54,7 @@ impl HpbCounters {
             rcmd_inactive_cnt: self.rcmd_inactive_cnt - earlier.rcmd_inactive_cnt,
             map_req_cnt: self.map_req_cnt - earlier.map_req_cnt,
             umap_req_cnt: self.umap_req_cnt - earlier.umap_req_cnt,
+            pre_req_cnt: self.pre_req_cnt - earlier.pre_req_cnt,
             rejected_noti_cnt: self.rejected_noti_cnt - earlier.rejected_noti_cnt,
             evict_cnt: self.evict_cnt - earlier.evict_cnt,
             map_error_cnt: self.map_error_cnt - earlier.map_error_cnt,

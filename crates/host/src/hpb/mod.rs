@@ -11,6 +11,7 @@ mod conformance;
 mod counters;
 mod hcm;
 mod lists;
+mod long_reads;
 mod map;
 mod notify;
 mod params;
@@ -20,6 +21,7 @@ mod tests;
 mod worker;
 
 pub use counters::{HostMemory, HpbCounters};
+pub use long_reads::Carries;
 pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
 pub use worker::{HpbRequest, Port};
 
@@ -82,6 +84,8 @@ pub struct UnitSetup {
     pub max_active: u32,
     /// Regions that are active for ever; they count as active.
     pub pinned: std::ops::Range<u32>,
+    /// Blocks that one HPB READ may cover with the entry of the first.
+    pub single_blocks: u8,
     /// Blocks that one HPB READ may cover.
     pub max_blocks: u8,
     /// bHPBControl = 00h: the host decides what is active.
@@ -94,8 +98,13 @@ pub struct UnitSetup {
 pub struct HpbLu {
     geometry: HpbGeometry,
     options: HpbOptions,
+    /// Blocks that one HPB READ may cover with the entry of the first.
+    single_blocks: u32,
     /// Blocks that one HPB READ may cover.
     max_blocks: u32,
+    /// READ ID of the newest pre-request.
+    read_id: u8,
+    pre_requests_in_flight: u32,
     state: LuState,
     /// Host control mode, if the unit is in it.
     hcm: Option<Box<Hcm>>,
@@ -141,7 +150,10 @@ impl HpbLu {
         let mut lu = HpbLu {
             geometry,
             options,
+            single_blocks: u32::from(setup.single_blocks),
             max_blocks: u32::from(setup.max_blocks),
+            read_id: 0,
+            pre_requests_in_flight: 0,
             state: LuState::Init,
             hcm: host_control.then(hcm),
             regions: vec![RegionState::Inactive; regions as usize],
@@ -237,6 +249,7 @@ impl HpbLu {
         if let Some(hcm) = &mut self.hcm {
             hcm.in_flight = 0;
         }
+        self.pre_requests_in_flight = 0;
     }
 
     /// The controller's reset is over: RESET becomes PRESENT.

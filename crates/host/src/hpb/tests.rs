@@ -3,13 +3,13 @@
 //! what travels.
 
 use super::*;
-use crate::config::ListOrder;
+use crate::config::{ListOrder, LongReads};
 use readpath_proto::typed::{HpbEntry, HpbNotification};
 
 /// 8 regions of two sub-regions of 16 entries.
 fn setup(max_active: u32, pinned: std::ops::Range<u32>) -> UnitSetup {
     let geometry = HpbGeometry::new(8, 7, 256).unwrap();
-    UnitSetup { geometry, max_active, pinned, max_blocks: 1, host_control: false, queue_depth: 31 }
+    UnitSetup { geometry, max_active, pinned, single_blocks: 1, max_blocks: 1, host_control: false, queue_depth: 31 }
 }
 
 /// Two regions may be active.
@@ -94,6 +94,7 @@ const STRICT: HpbOptions = HpbOptions {
     dirty_bitmap: true,
     max_map_bytes: None,
     mode: None,
+    long_reads: LongReads::First,
     params: HpbParams::LINUX,
 };
 

@@ -22,6 +22,8 @@ pub struct Device {
     pub max_single: Option<u32>,
     /// fHPBEn; `None` = refused.
     pub enabled: Option<u32>,
+    /// Entries that an extra header segment may have; `None` = refused.
+    pub ehs_entries: Option<u32>,
     /// So many attempts to set fHPBReset are refused.
     pub refuse_reset: u32,
     /// So many reads of fHPBReset say 1; `None` = refused.
@@ -57,6 +59,7 @@ impl Device {
             units: vec![unit],
             max_single: Some(7),
             enabled: Some(1),
+            ehs_entries: None,
             refuse_reset: 0,
             busy: Some(0),
             log: Vec::new(),
@@ -86,6 +89,9 @@ impl Device {
             }
             (opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD) => {
                 ("attribute 01h", or_refused(self.max_single), Vec::new())
+            }
+            (opcode::READ_ATTRIBUTE, attribute::EHS_HPB_ENTRIES) => {
+                ("attribute C0h", or_refused(self.ehs_entries), Vec::new())
             }
             (opcode::READ_FLAG, flag::HPB_EN) => ("flag 12h?", or_refused(self.enabled), Vec::new()),
             (opcode::SET_FLAG, flag::HPB_RESET) => {
@@ -150,9 +156,14 @@ impl Host {
 
     /// Submits a request for one block and returns the command that it becomes.
     pub fn submit(&mut self, lun: u8, op: BlockOp, block: u32) -> Request {
+        self.submit_blocks(lun, op, block, 1).expect("it is sent")
+    }
+
+    /// Submits a request and returns the first command that it becomes, if it does not wait.
+    pub fn submit_blocks(&mut self, lun: u8, op: BlockOp, block: u32, blocks: u32) -> Option<Request> {
         self.cookie += 1;
-        self.driver.submit(&BlockRequest { cookie: self.cookie, lun, op, block, blocks: 1 });
-        self.sent().expect("it is sent")
+        self.driver.submit(&BlockRequest { cookie: self.cookie, lun, op, block, blocks });
+        self.sent()
     }
 
     /// The next command that the driver sends.

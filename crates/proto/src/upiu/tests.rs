@@ -99,6 +99,45 @@ fn queries() {
     );
 }
 
+/// Our own extension: entries of all blocks in an extra header segment.
+#[test]
+fn hpb_read_with_an_entry_for_each_block() {
+    let cdb = Cdb::HpbRead { lba: 0x1_2345, blocks: 4, entry: HpbEntry([0x11; 8]), flags: 0, read_id: 0 };
+    let body = RequestBody::Command(Command { expected_bytes: 4 * 4096, cdb });
+    let entries: Vec<u8> = (1..=32).collect();
+    let wire = bytes(
+        &[
+            &[0x01, 0x40, 0, 0x03, 0, 0, 0, 0, 2, 0, 0, 0],
+            &[0, 0, 0x40, 0],
+            &[0xF8, 0, 0, 1, 0x23, 0x45, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 4, 0],
+            &[2, 0xC0, 0, 0, 4, 0, 0, 0],
+            &entries,
+        ],
+        32 + 64,
+    );
+    request_both_ways(Request { lun: 0, tag: 3, body }, &entries, &wire);
+    assert_eq!((ehs_bytes(0), ehs_bytes(8), ehs_bytes(24), ehs_bytes(32), ehs_bytes(255 * 8)), (0, 32, 32, 64, 2048));
+    for (at, byte, wrong) in [
+        (
+            8,
+            1,
+            UpiuError::Field {
+                offset: 32,
+                found: 2,
+                expected: "the length in byte 8: there is one extra header segment",
+            },
+        ),
+        (8, 3, UpiuError::Short { have: 96, need: 128 }),
+        (33, 1, UpiuError::Field { offset: 33, found: 1, expected: "C0h (HPB entries)" }),
+        (36, 8, UpiuError::Field { offset: 36, found: 8, expected: "as many entries as the segment has room for" }),
+        (16, 0x28, UpiuError::Field { offset: 8, found: 2, expected: "00h (no extra header segment)" }),
+    ] {
+        let mut broken = wire.clone();
+        broken[at] = byte;
+        assert_eq!(parse_request(&broken), Err(wrong), "byte {at}");
+    }
+}
+
 #[test]
 fn read_and_its_answers() {
     let cdb = Cdb::Read { form: Form::Ten, lba: 2048, blocks: 1, flags: 0 };
@@ -310,7 +349,11 @@ fn buffers_are_reused() {
 proptest! {
     #[test]
     fn requests_round_trip(request in any_request(), data: Vec<u8>, after: Vec<u8>) {
-        let data = if matches!(request.body, RequestBody::Query(_)) { data } else { Vec::new() };
+        let data = match request.body {
+            RequestBody::Query(_) => data,
+            RequestBody::Command(Command { cdb: Cdb::HpbRead { .. }, .. }) => data[..data.len() / 8 * 8].to_vec(),
+            _ => Vec::new(),
+        };
         let mut wire = request_bytes(&request, &data);
         prop_assert_eq!(parse_request(&wire), Ok((request, &data[..])));
         wire.extend_from_slice(&after);

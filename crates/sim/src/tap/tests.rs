@@ -65,6 +65,7 @@ fn device() -> DeviceConfig {
             freshness_chunk_entries: 16,
             read_buffers: 2,
             verification: Verification::On,
+            v2: None,
         }),
         entry_key: [1, 2],
     }

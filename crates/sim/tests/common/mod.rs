@@ -13,7 +13,7 @@ use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
 use readpath_proto::typed::{Cdb, Command, QueryRequest, Reply, Request, RequestBody};
 use readpath_sim::{PhaseStats, Runner};
-use readpath_stack::{Encoded, Payload, Stack, Wire, WireError};
+use readpath_stack::{Crossed, Encoded, Payload, Stack, Wire, WireError};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 /// Delays of the host's software that no other delay equals.
@@ -33,6 +33,7 @@ pub const HPB: HpbConfig = HpbConfig {
     freshness_chunk_entries: 1,
     read_buffers: 2,
     verification: Verification::On,
+    v2: None,
 };
 
 /// One unit of `blocks` blocks with HPB, all of it allowed to be active.
@@ -248,12 +249,12 @@ impl<T: Meddler> Meddled<T> {
 }
 
 impl<T: Meddler> Wire for Meddled<T> {
-    fn request<'a>(&'a mut self, request: &'a Request) -> Result<&'a Request, WireError> {
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
         let changed = self.request.insert(*request);
         self.by.request(changed);
         match &mut self.bytes {
-            Some(encoded) => encoded.request(changed),
-            None => Ok(changed),
+            Some(encoded) => encoded.request(changed, data),
+            None => Ok((changed, data)),
         }
     }
 

@@ -5,6 +5,7 @@
 use super::booster::WriteBoosterEcho;
 use super::device::{CONTROL_MODES, DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
 use super::ftl::{FaultsEcho, FtlEcho};
+use super::hpb2::Hpb2Echo;
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,8 @@ struct HpbEcho {
     read_buffers: u8,
     verify: bool,
     entry_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    v2: Option<Hpb2Echo>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -234,6 +237,7 @@ impl DeviceEcho {
                 read_buffers: h.read_buffers,
                 verify: h.verification == Verification::On,
                 entry_key: format!("{:016x}{:016x}", d.entry_key[0], d.entry_key[1]),
+                v2: h.v2.as_ref().map(Hpb2Echo::of),
             }),
             lu: d
                 .lus

@@ -13,7 +13,7 @@ use super::overrides::Override;
 use super::section::Section;
 use super::tree::parse_document;
 pub use readpath_device::Layout;
-use readpath_host::{HostConfig, HpbOptions, ListOrder};
+use readpath_host::{HostConfig, HpbOptions, ListOrder, LongReads};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -384,6 +384,11 @@ impl Variant {
 }
 
 const LAYOUTS: [(&str, Layout); 2] = [("sequential", Layout::Sequential), ("random", Layout::Random)];
+const LONG_READS: [(&str, LongReads); 3] = [
+    (LongReads::First.name(), LongReads::First),
+    (LongReads::PreRequest.name(), LongReads::PreRequest),
+    (LongReads::Ehs.name(), LongReads::Ehs),
+];
 const ORDERS: [(&str, ListOrder); 2] = [("activation", ListOrder::Activation), ("recency", ListOrder::Recency)];
 
 fn non_empty(s: &Section, key: &str) -> Result<String> {
@@ -495,10 +500,10 @@ fn fio_cases(s: &Section) -> Result<Fio> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 14] =
-    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib"], &host_control::KEYS);
+pub(super) const HPB_KEYS: [&str; 15] =
+    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib", "long_reads"], &host_control::KEYS);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 17] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 18] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
@@ -553,6 +558,7 @@ fn hpb_options(s: &Section) -> Result<HpbOptions> {
         strict_linux: s.flag_or("strict_linux", default.strict_linux)?,
         dirty_bitmap: s.flag_or("dirty_bitmap", default.dirty_bitmap)?,
         max_map_bytes,
+        long_reads: if s.has("long_reads") { s.word("long_reads", &LONG_READS)? } else { default.long_reads },
         ..default
     };
     host_control::read(s, &mut options)?;
@@ -628,6 +634,9 @@ struct HpbOptionKeys {
     dirty_bitmap: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_map_mib: Option<u64>,
+    /// Said only where it is not as usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    long_reads: Option<&'static str>,
     #[serde(flatten)]
     control: host_control::Keys,
 }
@@ -638,6 +647,7 @@ fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Resul
         strict_linux: h.strict_linux,
         dirty_bitmap: h.dirty_bitmap,
         max_map_mib: h.max_map_bytes.map(|b| b >> 20),
+        long_reads: (h.long_reads != LongReads::First).then(|| h.long_reads.name()),
         control: host_control::Keys::of(&h),
     });
     HpbKeys { hpb: hpb.is_some(), options }.serialize(s)

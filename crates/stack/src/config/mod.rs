@@ -17,6 +17,7 @@ pub mod experiment;
 mod ftl;
 mod host_control;
 mod launches;
+mod hpb2;
 mod overrides;
 mod section;
 #[cfg(test)]

@@ -170,8 +170,16 @@ impl Bench {
         let ss = unit.sub_region_size;
         let geometry = HpbGeometry::new(ss + 1, ss, 16 << (ss - 3)).unwrap();
         let Unit { max_active, ref pinned, max_blocks, params, .. } = *unit;
-        let setup =
-            UnitSetup { geometry, max_active, pinned: pinned.clone(), max_blocks, host_control, queue_depth: 31 };
+        let single_blocks = max_blocks;
+        let setup = UnitSetup {
+            geometry,
+            max_active,
+            pinned: pinned.clone(),
+            single_blocks,
+            max_blocks,
+            host_control,
+            queue_depth: 31,
+        };
         let params = if host_control { params } else { HpbParams::LINUX };
         let options = HpbOptions { strict_linux, params, ..HpbOptions::default() };
         Bench {
@@ -277,8 +285,7 @@ impl Bench {
                 assert_eq!(self.lu.sub_region_state(SubRegion { region, index }), state);
             }
             Step::Counter(name, value) => {
-                let counters = self.lu.counters().by_name();
-                let found = counters.iter().find(|(n, _)| *n == name).expect("a counter of Linux");
+                let found = self.lu.counters().by_name().find(|(n, _)| *n == name).expect("a counter of Linux");
                 assert_eq!(found.1, value, "{name}");
             }
             Step::ReadsOf(region, reads) => assert_eq!(self.lu.region_reads(region), reads),

@@ -411,3 +411,32 @@ proptest! {
         let _ = p.with_override(&key, &value);
     }
 }
+
+#[test]
+fn hpb_2_is_a_table_of_its_own() {
+    let with = |keys: &[(&str, &str)]| {
+        let set: Vec<Override> = keys.iter().map(|(k, v)| Override::new(k, v, "--set").unwrap()).collect();
+        preset("ufs21-64g").with_overrides(&set).map_err(|e| e.to_string())
+    };
+    assert_eq!(preset("ufs21-64g").device.hpb.unwrap().v2, None);
+    let p = with(&[("hpb.v2.single_kib", "32")]).unwrap();
+    let v2 = p.device.hpb.unwrap().v2.unwrap();
+    assert_eq!((v2.single_blocks, v2.pre_requests, v2.enabled, v2.entries_in_ehs), (8, 16, true, false));
+    let back = DevicePreset::try_from(&p.echo()).unwrap();
+    assert_eq!((back.device.hpb, back.echo()), (p.device.hpb, p.echo()));
+    let all = [("single_kib", "1020"), ("pre_requests", "126"), ("enabled", "false"), ("entries_in_ehs", "true")];
+    let all = all.map(|(key, value)| (format!("hpb.v2.{key}"), value));
+    let v2 = with(&all.each_ref().map(|(k, v)| (k.as_str(), *v))).unwrap().device.hpb.unwrap().v2.unwrap();
+    assert_eq!((v2.single_blocks, v2.pre_requests, v2.enabled, v2.entries_in_ehs), (255, 126, false, true));
+    for (keys, says) in [
+        (&[("hpb.v2.enabled", "true")][..], "hpb.v2.single_kib: is missing"),
+        (&[("hpb.v2.single_kib", "30")], "hpb.v2.single_kib: is 30; it must be a multiple of 4"),
+        (&[("hpb.v2.single_kib", "1024")], "hpb.v2.single_kib: is 1024; expected a whole number from 4 to 1020"),
+        (&[("hpb.v2.single_kib", "8"), ("hpb.v2.pre_requests", "0")], "hpb.v2.pre_requests: is 0; expected a whole"),
+        (&[("hpb.v2.single_kib", "8"), ("hpb.v2.ehs", "true")], "hpb.v2.ehs: is not a key"),
+        (&[("hpb.v2.single_kib", "8"), ("geometry.blocks_per_plane", "40000")], "hpb.v2: needs the upper bits"),
+    ] {
+        let message = with(keys).map(drop).expect_err("a mistake");
+        assert!(message.contains(says), "{says}: {message}");
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What HPB 2.0 adds to a device's configuration, and the checks that it can exist. It knows nothing of commands.
+
+use crate::config::{ConfigError, DeviceConfig, bad};
+use crate::hpb::ADDRESS_BITS;
+use readpath_proto::typed::HpbEntry;
+
+/// Most entries that one command carries: CDB byte 14 of HPB READ counts up to 255 blocks.
+pub const MOST_ENTRIES: u8 = u8::MAX;
+
+/// HPB 2.0 (JESD220-3A): longer HPB READs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hpb2Config {
+    /// fHPBEn as the device comes from its maker. The host can change it, and it survives the loss of power.
+    pub enabled: bool,
+    /// Blocks that an HPB READ may have without a pre-request: bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1.
+    pub single_blocks: u8,
+    /// Pre-requests (HPB WRITE BUFFER 02h) that are kept until their HPB READ comes, 1 to 126; one more displaces the
+    /// oldest. READ IDs go from 1 to 126.
+    pub pre_requests: u8,
+    /// Not in JESD220-3A: an HPB READ may carry an entry for each block in an extra header segment.
+    pub entries_in_ehs: bool,
+}
+
+impl Hpb2Config {
+    /// SRAM that keeps one pre-request: its entries, and unit, READ ID, block and age.
+    pub const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
+}
+
+impl DeviceConfig {
+    pub(crate) fn check_hpb2(&self, v2: &Hpb2Config) -> Result<(), ConfigError> {
+        if v2.single_blocks == 0 {
+            return bad("hpb.v2.single_blocks", "is 0; an HPB READ has 1 to 255 blocks");
+        }
+        if !(1..=126).contains(&v2.pre_requests) {
+            return bad("hpb.v2.pre_requests", format!("is {}; it must be 1 to 126", v2.pre_requests));
+        }
+        let (slices, most) = (self.geometry.slices(), 1 << ADDRESS_BITS);
+        if slices > most {
+            return bad(
+                "hpb.v2",
+                format!(
+                    "needs the upper bits of addresses; the array has {slices} slices of 4 KiB, at most {most} are possible"
+                ),
+            );
+        }
+        Ok(())
+    }
+}

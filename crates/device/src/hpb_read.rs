@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An entry
+//! is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
+
+use crate::config::HpbConfig;
+use crate::device::UfsDevice;
+use crate::hpb::Verdict;
+use crate::hpb2_config::{Hpb2Config, MOST_ENTRIES};
+use crate::media::MediaMode;
+use crate::probe::Probe;
+use crate::request::Kind;
+use readpath_flash::{DieSched, Ppn};
+use readpath_kit::Ns;
+use readpath_proto::typed::{Cdb, Command, HpbEntry, RequestBody, Sense};
+
+/// What is known of the next blocks of an HPB READ without the map.
+pub(crate) enum Hint {
+    /// So many lie in a row from this address on.
+    At(Ppn, u32),
+    /// So many have to be translated.
+    Translate(u32),
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    pub(crate) fn hpb2(&self) -> Option<&Hpb2Config> {
+        self.config.hpb.as_ref().and_then(|HpbConfig { v2, .. }| v2.as_ref())
+    }
+
+    /// Notes the entries in the extra header segment of the HPB READ `tag`. If this device does not take any, or they are not
+    /// one for each block, the command is served without them: a READ would be.
+    #[cold]
+    pub(crate) fn keep_listed(&mut self, tag: u8, entries: &[u8]) {
+        let takes = self.hpb2().is_some_and(|v2| v2.entries_in_ehs);
+        let slot = &mut self.slots[usize::from(tag)];
+        if takes && entries.len() == slot.blocks as usize * HpbEntry::BYTES {
+            slot.data_out.clear();
+            slot.data_out.extend_from_slice(entries);
+            slot.listed = true;
+        }
+    }
+
+    /// An HPB READ with a READ ID has arrived: its entries, should they be here.
+    #[cold]
+    pub(crate) fn find_pre_request(&mut self, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
+        if self.pre_requests.take(lun, id, lba, blocks, &mut slot.data_out) {
+            slot.listed = true;
+            self.stats.pre_requests_used += 1;
+        }
+    }
+
+    /// The time that checking the entries of the HPB READ `tag` takes: what is calibrated for the first, and as much as making
+    /// it took for each other.
+    pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
+        let slot = &self.slots[usize::from(tag)];
+        let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
+        Ns(self.config.firmware.hpb_read_extra.0 + self.config.firmware.make_entry.0 * more)
+    }
+
+    /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two operations of
+    /// the same command blocks may have moved, so everything is checked each time.
+    pub(crate) fn by_entries(&mut self, tag: u8, index: u32) -> Hint {
+        let slot = &self.slots[usize::from(tag)];
+        let left = slot.blocks - index;
+        let Some(unit) = self.hpb[usize::from(slot.lun)].as_ref().filter(|_| slot.kind == Kind::HpbRead) else {
+            return Hint::Translate(left);
+        };
+        let (first, slices) = (slot.lba as u32, self.array_has());
+        let at = |entry, index, blocks| match unit.verify(&self.codec, first + index, entry, slices) {
+            Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, first + index, entry, blocks))),
+            bad => Err(bad),
+        };
+        if !slot.listed {
+            return match at(slot.entry, 0, slot.blocks) {
+                Ok((ppn, run)) if run > index => Hint::At(Ppn(ppn.0 + index), run - index),
+                _ => Hint::Translate(left),
+            };
+        }
+        let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
+        let entry = |index: u32| HpbEntry(entries[index as usize]);
+        let mut bad = 0;
+        while bad < left {
+            match at(entry(index + bad), index + bad, left - bad) {
+                Ok((ppn, run)) if bad == 0 => return Hint::At(ppn, run),
+                Ok(_) => break,
+                Err(verdict) => {
+                    // Translation may take several operations, and looks at the rest again after each.
+                    if index + bad >= slot.counted {
+                        self.stats.count_entry(verdict);
+                    }
+                    bad += 1;
+                }
+            }
+        }
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.counted = slot.counted.max(index + bad);
+        Hint::Translate(bad)
+    }
+
+    /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it finds
+    /// them; the firmware answers later.
+    pub(crate) fn pre_request(&mut self, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body
+        else {
+            return;
+        };
+        if slot.listed || !self.hpb_enabled || self.pre_request_fault(tag).is_some() {
+            return;
+        }
+        let list = &slot.data_out[..usize::from(list_bytes)];
+        self.pre_requests.store(slot.lun, read_id, lba, list);
+        self.stats.pre_requests += 1;
+        // It may have been used and dropped by the time it is answered.
+        self.slots[usize::from(tag)].listed = true;
+    }
+
+    /// The answer to HPB WRITE BUFFER 02h.
+    pub(crate) fn answer_pre_request(&mut self, now: Ns, tag: u8) {
+        // It came while a unit attention was pending, which a command before it has taken.
+        self.pre_request(tag);
+        match self.pre_request_fault(tag) {
+            Some(sense) => self.check(now, tag, sense),
+            None => self.send_reply(now, tag),
+        }
+    }
+
+    fn pre_request_fault(&self, tag: u8) -> Option<Sense> {
+        let slot = &self.slots[usize::from(tag)];
+        let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body
+        else {
+            return Some(Sense::INVALID_FIELD);
+        };
+        // Pre-requests came with HPB 2.0, and READ ID 0 says that there was none.
+        let bytes = usize::from(list_bytes);
+        let entries = bytes / HpbEntry::BYTES;
+        let whole = bytes.is_multiple_of(HpbEntry::BYTES) && (1..=usize::from(MOST_ENTRIES)).contains(&entries);
+        if self.hpb2().is_none() || read_id == 0 || !whole || slot.data_out.len() < bytes {
+            return Some(Sense::INVALID_FIELD);
+        }
+        let unit_blocks = self.config.lus[usize::from(slot.lun)].blocks;
+        (u64::from(lba) + entries as u64 > u64::from(unit_blocks)).then_some(Sense::LBA_OUT_OF_RANGE)
+    }
+
+    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is served
+    /// as READ, HPB READ BUFFER returns zeros.
+    pub(crate) fn set_hpb_enabled(&mut self, on: bool) {
+        self.hpb_enabled = on;
+        self.target.hpb_in_use = on && self.target.knows_hpb;
+        if !on {
+            self.reset_hpb();
+        }
+    }
+}
