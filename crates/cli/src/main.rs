@@ -12,6 +12,7 @@ mod files;
 mod fit;
 mod output;
 mod power;
+mod pressure;
 mod replay;
 mod runs;
 mod simulate;

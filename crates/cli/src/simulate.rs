@@ -117,7 +117,7 @@ fn of_user(
 }
 
 pub fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
-    Typed { named: &[], varied: &[], map_cache: &[], hpb: &[hpb] }.variants()
+    Typed { named: &[], varied: &[], policy: &[], map_cache: &[], hpb: &[hpb] }.variants()
 }
 
 /// Runs an experiment, prints its table or document, to the file `to` if there is one, and writes its folder.

@@ -14,6 +14,8 @@ const OWN: HpbOptions = HpbOptions {
     strict_linux: false,
     dirty_bitmap: true,
     max_map_bytes: None,
+    memory_bytes: None,
+    policy: None,
     mode: None,
     params: HpbParams::LINUX,
 };
@@ -129,7 +131,7 @@ fn the_number_of_units() {
         for options in [OWN, LINUX] {
             let mut device = Device::new();
             device.descriptor.number_lu = number_lu;
-            device.units.push(device.units[0].clone());
+            device.units.push(device.units[0]);
             let host = Host::probe(&mut device, options);
             let found = [0, 1].map(|lun| host.driver.hpb(lun).map(|hpb| hpb.state()));
             let expected = if options.strict_linux { states } else { [Some(LuState::Present); 2] };

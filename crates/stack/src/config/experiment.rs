@@ -403,10 +403,10 @@ fn iozone_cases(s: &Section) -> Result<Iozone> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 14] =
+pub(super) const HPB_KEYS: [&str; 16] =
     joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib"], &host_control::KEYS);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 17] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 19] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
