@@ -176,9 +176,7 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                 play.run();
                 play.check();
             }
-            // All 16 sub-regions are few enough for a device that says nothing else.
-            let enough = hits > 50 || policy == ManagedPolicy::SramAware;
-            assert!(enough, "{}, seed {seed}: {hits} entries were used", policy.name());
+            assert!(hits > 50, "{}, seed {seed}: {hits} entries were used", policy.name());
             // Everything ends: no load is stuck, and nothing waits for a tag for ever.
             for _ in 0..200 {
                 while !play.tags.loads.is_empty() {

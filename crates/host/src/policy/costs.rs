@@ -4,30 +4,36 @@
 use super::Timed;
 use readpath_kit::Ns;
 
-/// A running mean over about 32 values, in 1/32 ns.
+/// A running mean over about 256 values. A few that took very long, because they waited for a program or an erase, say
+/// nothing of maps and do not count in full.
 #[derive(Clone, Copy, Default)]
-struct Mean {
+pub struct Mean {
+    /// In 1/256 ns.
     scaled: u64,
     values: u32,
 }
 
-const SHIFT: u32 = 5;
+const SHIFT: u32 = 8;
 /// Values before a mean counts.
-const ENOUGH: u32 = 1 << SHIFT;
+const ENOUGH: u32 = 32;
+/// A value counts as so many means at most.
+const MOST_MEANS: u64 = 4;
 
 impl Mean {
-    fn add(&mut self, took: Ns) {
+    pub fn add(&mut self, took: Ns) {
         // An hour and more is an hour: no sum can overflow.
-        let took = took.0.min(3_600_000_000_000);
-        if self.values == 0 {
-            self.scaled = took << SHIFT;
-        } else {
-            self.scaled = self.scaled - (self.scaled >> SHIFT) + took;
+        let mut scaled = took.0.min(3_600_000_000_000) << SHIFT;
+        if self.values >= ENOUGH {
+            scaled = scaled.min(self.scaled * MOST_MEANS);
         }
         self.values = self.values.saturating_add(1);
+        // The mean of all, until there are enough for a running one.
+        let weight = u64::from(self.values.min(1 << SHIFT));
+        self.scaled = self.scaled - self.scaled / weight + scaled / weight;
     }
 
-    fn ns(&self) -> Option<u64> {
+    /// The mean, when there are enough values.
+    pub fn ns(&self) -> Option<u64> {
         (self.values >= ENOUGH).then_some(self.scaled >> SHIFT)
     }
 }

@@ -7,15 +7,17 @@
 //! What the host loads, and what makes room, is decided as in `cost-aware`.
 
 use super::cost_aware::CostAware;
+use super::costs::Mean;
 use super::{MapPolicy, Timed, Touch, Wish};
 use readpath_kit::{IndexLru, Ns};
 
 /// Sub-regions that any device is believed to hold at first.
-const AT_FIRST: u32 = 16;
-/// Reads of the list between two judgements of its length.
+const AT_FIRST: u32 = 2;
+/// Reads of the list between two judgements of its length, and while it has never been too long.
 const WINDOW: u32 = 512;
+const FIRST_WINDOW: u32 = 64;
 /// Reads with entries before anything is judged.
-const ENOUGH: u32 = 256;
+const ENOUGH: u32 = 64;
 /// Of so many reads of the list one goes with an entry, for comparison.
 const COMPARE: u32 = 64;
 /// Windows without growth after the list was too long, at most.
@@ -38,13 +40,6 @@ impl Share {
     fn add(&mut self, slow: bool) {
         self.0 = self.0 - (self.0 >> 9) + if slow { 1 << 7 } else { 0 };
     }
-}
-
-/// Adds to a mean over about 64 values, kept in 1/64 ns.
-fn add(mean: &mut u64, took: Ns) {
-    // An hour and more is an hour: no sum can overflow.
-    let took = took.0.min(3_600_000_000_000);
-    *mean = if *mean == 0 { took << 6 } else { *mean - (*mean >> 6) + took };
 }
 
 /// Of a sub-region in the list: it was in the list when its last read was sent, and that one has ended.
@@ -74,10 +69,9 @@ pub struct SramAware {
     warned: bool,
     /// It has never been too long, so it may double.
     never_too_long: bool,
-    /// Means of what a read takes with its entry, and the first of a sub-region that was not in the list, in 1/64 ns. 0 =
-    /// nothing is known.
-    with_entry: u64,
-    first: u64,
+    /// What a read takes with its entry, and the first of a sub-region that was not in the list.
+    with_entry: Mean,
+    first: Mean,
     /// Reads of the list until one goes with its entry.
     compare: u32,
 }
@@ -98,8 +92,8 @@ impl SramAware {
             patience: 1,
             warned: false,
             never_too_long: true,
-            with_entry: 0,
-            first: 0,
+            with_entry: Mean::default(),
+            first: Mean::default(),
             compare: COMPARE,
         }
     }
@@ -128,8 +122,9 @@ impl SramAware {
     /// Whether a read took so long that it may have waited for a map: longer than half way from those that surely did not
     /// to those that probably did.
     fn is_slow(&self, took: u64) -> bool {
-        let (quick, slow) = (self.with_entry >> 6, self.first >> 6);
-        quick > 0 && took > quick + slow.saturating_sub(quick).max(quick * 3 / 4) / 2
+        let Some(quick) = self.with_entry.ns() else { return false };
+        let slow = self.first.ns().unwrap_or(0);
+        took > quick + slow.saturating_sub(quick).max(quick * 3 / 4) / 2
     }
 
     /// A read of what was in the list when it was sent has ended.
@@ -140,7 +135,7 @@ impl SramAware {
         }
         self.slow.add(slow);
         self.reads += 1;
-        if self.reads < WINDOW {
+        if self.reads < if self.never_too_long { FIRST_WINDOW } else { WINDOW } {
             return;
         }
         self.reads = 0;
@@ -194,7 +189,7 @@ impl MapPolicy for SramAware {
                 let slow = self.is_slow(took.0);
                 self.slow_with_entry.add(slow);
                 self.compared = self.compared.saturating_add(1);
-                add(&mut self.with_entry, took);
+                self.with_entry.add(took);
                 self.host.timed(sub_region, what, took);
             }
             Timed::Read => {
@@ -207,7 +202,7 @@ impl MapPolicy for SramAware {
                 self.host.timed(sub_region, what, took);
                 if listed {
                     // It, or one sent before it, made the device load the map.
-                    add(&mut self.first, took);
+                    self.first.add(took);
                     *entered = entered.saturating_sub(1);
                     if *entered == 0 {
                         *entered = KNOWN;
