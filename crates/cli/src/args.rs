@@ -89,8 +89,11 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone
+    /// Name of the experiment: iozone, or policies (of host memory for HPB)
     pub name: String,
+    /// Folder of block traces for policies: mobile/X_exec.csv.gz, each behind its X_precond.csv.gz, and block/*
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -11,6 +11,7 @@ mod device;
 mod files;
 mod fit;
 mod output;
+mod policies;
 mod power;
 mod pressure;
 mod replay;

@@ -5,7 +5,7 @@ use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, 
 use crate::files::{check_writable, read_text, write_whole};
 use crate::output::Folder;
 use crate::variants::Typed;
-use crate::{output, runs, usage};
+use crate::{output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
@@ -20,6 +20,12 @@ use std::path::{Path, PathBuf};
 
 /// `readpath reproduce`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
+    if args.name == policies::NAME {
+        return policies::reproduce(args);
+    }
+    if args.traces.is_some() {
+        return Err(usage(anyhow!("--traces belongs to 'reproduce {}'", policies::NAME)));
+    }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Some(folder), None).map(drop)

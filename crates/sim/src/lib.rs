@@ -10,6 +10,7 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod measure;
+pub mod policies;
 pub mod power_cuts;
 mod rate;
 pub mod replay;
