@@ -96,9 +96,10 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone, tiobench, appstart, mixed, memory, ubi, or all
+    /// Name of the experiment: iozone, tiobench, appstart, mixed, memory, policies, ubi, or all
     pub name: String,
-    /// Folder of recorded read streams to show beside the published values; for ubi only
+    /// Folder of recorded traces. For policies: mobile/X_exec.csv.gz, each behind its X_precond.csv.gz, and block/*; for
+    /// ubi: recorded read streams
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
     #[command(flatten)]
@@ -327,15 +328,26 @@ pub struct Replay {
     /// Device preset, or a device file
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// Whether the host uses HPB
-    #[arg(long, value_enum, default_value = "both")]
-    pub hpb: Hpb,
+    /// Whether the host uses HPB [default: both; what --policy says]
+    #[arg(long, value_enum)]
+    pub hpb: Option<Hpb>,
+    /// Policies of host memory for HPB, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
+    /// sram-aware, dirty-refresh
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub policy: Vec<String>,
     /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub map_cache: Vec<String>,
     /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
     #[arg(long, value_name = "BYTES")]
     pub host_map: Option<String>,
+    /// Host memory for all of HPB at most, maps, dirty bitmaps and tables: bytes, or with K, M or G
+    #[arg(long, value_name = "BYTES", conflicts_with = "host_map")]
+    pub host_memory: Option<String>,
+    /// Change --host-memory during the trace: a file with a time in ms and a size in each line, for policies of this host's
+    /// own
+    #[arg(long, value_name = "FILE", requires = "host_memory")]
+    pub pressure: Option<PathBuf>,
     /// How blocks that are read before they are written lie in flash at the start
     #[arg(long, value_enum, default_value = "sequential")]
     pub preload: Preload,

@@ -114,7 +114,7 @@ fn kind(args: &Compare) -> Result<Kind> {
 }
 
 fn typed(args: &Compare) -> Typed<'_> {
-    Typed { named: &args.variant, varied: &args.vary, map_cache: &args.map_cache, hpb: &args.hpb }
+    Typed { named: &args.variant, varied: &args.vary, policy: &args.policy, map_cache: &args.map_cache, hpb: &args.hpb }
 }
 
 fn seeds(args: &Compare, first: u64, count: u32) -> Result<Seeds> {

@@ -4,6 +4,7 @@
 use crate::args::{Hpb, Preload, Replay};
 use crate::files::read_text;
 use crate::output::{self, Folder};
+use crate::pressure;
 use crate::simulate::classify;
 use crate::variants::{Typed, size};
 use crate::{cases, runs, usage};
@@ -104,13 +105,22 @@ fn table(args: &Replay, doc: &Document) -> Result<Vec<u8>> {
 fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.common.basics.set)?;
     let max_map_bytes = host_map(args, &preset)?;
-    let typed = Typed { named: &[], varied: &[], map_cache: &args.map_cache, hpb: &[args.hpb] };
+    let memory_bytes = host_memory(args)?;
+    let limits = args.pressure.as_deref().map(pressure::read).transpose()?.unwrap_or_default();
+    let hpb: Vec<Hpb> = args.hpb.into_iter().collect();
+    let typed = Typed { named: &[], varied: &[], policy: &args.policy, map_cache: &args.map_cache, hpb: &hpb };
     let mut list = Vec::new();
     for variant in typed.variants()? {
         let mut variant = ReplayVariant::new(&variant, &preset).map_err(usage)?;
         if let Some(hpb) = &mut variant.host.hpb {
             hpb.max_map_bytes = max_map_bytes;
+            hpb.memory_bytes = memory_bytes;
         }
+        if !limits.is_empty() && variant.host.hpb.is_none_or(|hpb| hpb.policy.is_none()) {
+            let message = "has a host that does not change its memory in use; choose policies of this host's own";
+            return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
+        }
+        variant.limits.clone_from(&limits);
         list.push(variant);
     }
     Ok(list)
@@ -123,10 +133,19 @@ pub fn preset(device: &str, set: &[String]) -> Result<DevicePreset> {
     preset.with_overrides(&set.map_err(usage)?).map_err(usage)
 }
 
+fn host_memory(args: &Replay) -> Result<Option<u64>> {
+    let Some(text) = &args.host_memory else { return Ok(None) };
+    let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
+    if args.hpb == Some(Hpb::Off) {
+        return Err(usage(anyhow!("--host-memory is memory for HPB, which --hpb off does not use")));
+    }
+    Ok(Some(bytes))
+}
+
 fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
     let Some(text) = &args.host_map else { return Ok(None) };
     let bytes = size(text).map_err(|e| usage(anyhow!("--host-map: {e}")))?;
-    if args.hpb == Hpb::Off {
+    if args.hpb == Some(Hpb::Off) {
         return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
     }
     let Some(hpb) = &preset.device.hpb else { return Ok(Some(bytes)) };

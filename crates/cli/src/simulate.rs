@@ -5,7 +5,7 @@ use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, 
 use crate::files::{NewFolder, check_writable, read_text, write_whole};
 use crate::output::Folder;
 use crate::variants::Typed;
-use crate::{output, runs, usage};
+use crate::{output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
@@ -26,11 +26,12 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.name == crate::ubi::EXPERIMENT {
         return crate::ubi::reproduce(args);
     }
+    if args.name == policies::NAME {
+        return policies::reproduce(args);
+    }
     if args.traces.is_some() {
-        return Err(usage(anyhow!(
-            "--traces goes with reproduce ubi and reproduce all; {} has no recorded streams",
-            args.name
-        )));
+        let name = &args.name;
+        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
@@ -48,6 +49,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--case", common.case.is_some()),
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
+        ("--traces", args.traces.is_some()),
     ];
     if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
         return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
@@ -63,7 +65,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         writeln!(io::stdout())?;
     }
     let ubi = folder.join(crate::ubi::EXPERIMENT);
-    documents.push(crate::ubi::write_and_show(args.traces.as_deref(), &ubi, false)?);
+    documents.push(crate::ubi::write_and_show(None, &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
@@ -160,7 +162,7 @@ fn of_user(
 }
 
 pub fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
-    Typed { named: &[], varied: &[], map_cache: &[], hpb: &[hpb] }.variants()
+    Typed { named: &[], varied: &[], policy: &[], map_cache: &[], hpb: &[hpb] }.variants()
 }
 
 /// Runs an experiment, prints its table or document, to the file `to` if there is one, and writes its folder.

@@ -19,6 +19,8 @@ pub struct Typed<'a> {
     pub named: &'a [String],
     /// `--vary KEY=VALUE,...`.
     pub varied: &'a [String],
+    /// `--policy`.
+    pub policy: &'a [String],
     /// `--map-cache`.
     pub map_cache: &'a [String],
     /// `--hpb`; both if neither this nor a key says.
@@ -35,7 +37,8 @@ struct Choice {
 impl Typed<'_> {
     /// Whether anything was typed.
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty() && self.varied.is_empty() && self.map_cache.is_empty() && self.hpb.is_empty()
+        let lists = [self.named, self.varied, self.policy, self.map_cache];
+        lists.iter().all(|list| list.is_empty()) && self.hpb.is_empty()
     }
 
     /// All combinations; HPB alternates fastest.
@@ -47,6 +50,7 @@ impl Typed<'_> {
         for argument in self.varied {
             lists.push(varied(argument)?);
         }
+        lists.push(policies(self.policy)?);
         lists.push(sizes);
         let count = lists.iter().try_fold(1usize, |n, list| n.checked_mul(list.len())).filter(|n| *n <= MOST);
         count.ok_or_else(|| usage(anyhow!("more than {MOST} variants; compare fewer at a time")))?;
@@ -57,13 +61,14 @@ impl Typed<'_> {
         let mut variants: Vec<Variant> = Vec::new();
         for choices in &chosen {
             let keys: Vec<GivenKey> = choices.iter().flat_map(|c| c.keys.clone()).collect();
-            let said = keys.iter().any(|k| k.key == "hpb");
+            // A policy says that HPB is used, and how.
+            let said = keys.iter().any(|k| k.key == "hpb" || k.key == "policy");
             let neither = [Choice::default()];
             for on in if said && self.hpb.is_empty() { &neither[..] } else { &hpb } {
-                // Named ones first, then HPB, then sizes, then the rest.
+                // Named ones first, then HPB or the policy, then sizes, then the rest.
                 let (first, rest) = choices.split_at(1);
-                let (varied, size) = rest.split_at(rest.len() - 1);
-                let parts = first.iter().copied().chain([on]).chain(size.iter().copied()).chain(varied.iter().copied());
+                let (varied, last) = rest.split_at(rest.len() - 2);
+                let parts = first.iter().copied().chain([on]).chain(last.iter().copied()).chain(varied.iter().copied());
                 let name = parts.filter_map(|c| c.name.as_deref()).collect::<Vec<_>>().join(", ");
                 if variants.iter().any(|v| v.name == name) {
                     return Err(usage(anyhow!("two variants are called {name:?}; names must differ")));
@@ -118,6 +123,20 @@ fn varied(argument: &str) -> Result<Vec<Choice>> {
     }
     if list.is_empty() {
         return Err(wrong("has no value after the '='"));
+    }
+    Ok(list)
+}
+
+fn policies(arguments: &[String]) -> Result<Vec<Choice>> {
+    let mut list: Vec<Choice> = Vec::new();
+    for name in arguments {
+        if list.iter().any(|c| c.name.as_ref() == Some(name)) {
+            return Err(usage(anyhow!("--policy: {name} is given twice")));
+        }
+        list.push(Choice { name: Some(name.clone()), keys: vec![GivenKey::new("policy", name, "--policy")] });
+    }
+    if list.is_empty() {
+        list.push(Choice::default());
     }
     Ok(list)
 }
@@ -221,7 +240,7 @@ mod tests {
 
     fn made(named: &[&str], varied: &[&str], map_cache: &[&str], hpb: &[Hpb]) -> Result<Vec<Variant>, String> {
         let (named, varied, map_cache) = (texts(named), texts(varied), texts(map_cache));
-        let typed = Typed { named: &named, varied: &varied, map_cache: &map_cache, hpb };
+        let typed = Typed { named: &named, varied: &varied, policy: &[], map_cache: &map_cache, hpb };
         typed.variants().map_err(|e| e.to_string())
     }
 

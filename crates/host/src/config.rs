@@ -2,6 +2,7 @@
 //! What can be chosen about the host driver.
 
 use crate::hpb::HpbParams;
+use crate::policy::ManagedPolicy;
 use readpath_proto::hpb::Control;
 
 /// Order in which active regions are kept and evicted.
@@ -46,6 +47,10 @@ pub struct HpbOptions {
     pub dirty_bitmap: bool,
     /// Upper bound on the bytes of maps held, if below what the device allows.
     pub max_map_bytes: Option<u64>,
+    /// Upper bound on the bytes of everything that HPB keeps on the host: maps, dirty bitmaps and all tables.
+    pub memory_bytes: Option<u64>,
+    /// In host control mode: a policy of this host's own in the place of Linux's.
+    pub policy: Option<ManagedPolicy>,
     /// The control mode that the device has to be configured for; the probe fails if it is not. `None` takes either, as
     /// Linux does.
     pub mode: Option<Control>,
@@ -62,6 +67,8 @@ impl Default for HpbOptions {
             strict_linux: false,
             dirty_bitmap: true,
             max_map_bytes: None,
+            memory_bytes: None,
+            policy: None,
             mode: None,
             long_reads: LongReads::First,
             params: HpbParams::LINUX,

@@ -187,6 +187,8 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
+    /// Policies of this host's own are told how long commands take.
+    managed: Option<Box<hpb_side::Managed>>,
     /// When a unit's timer is due next.
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
@@ -215,6 +217,7 @@ impl Driver {
             out: FrontQueue::with_capacity(usize::from(slots)),
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
+            managed: config.hpb.and_then(|hpb| hpb.policy).map(|_| Box::default()),
             timer: Ns::NEVER,
             long_reads: (config.hpb)
                 .filter(|hpb| hpb.long_reads != LongReadsOption::First)
@@ -297,6 +300,9 @@ impl Driver {
             Use::Block => RequestBody::Command(self.command(now, tag)),
             Use::Map => {
                 let TagState { at, map_bytes, .. } = *state;
+                if self.managed.is_some() {
+                    self.note_sent(now, tag);
+                }
                 let expected_bytes = map_bytes.next_multiple_of(BLOCK_BYTES);
                 let cdb = Cdb::HpbReadBuffer { buffer_id: HPB_ENTRIES, at, alloc: map_bytes };
                 RequestBody::Command(Command { expected_bytes, cdb })
@@ -350,6 +356,9 @@ impl Driver {
     /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
     #[inline(always)]
     pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
+        if self.managed.is_some() {
+            self.note_reply(now, reply);
+        }
         let Some(state) = self.tags.get(usize::from(reply.tag)) else { return };
         if state.used == Use::Block
             && let ReplyBody::Response(Response { status: Status::Good, hpb: None, .. }) = &reply.body
@@ -525,6 +534,9 @@ impl Driver {
             }
         }
         state.hpb = entry.is_some();
+        if self.managed.is_some() {
+            self.note_sent(now, tag);
+        }
         entry
     }
 

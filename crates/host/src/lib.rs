@@ -15,6 +15,7 @@ mod booster;
 mod config;
 mod driver;
 mod hpb;
+mod policy;
 mod probe;
 
 pub use config::{HostConfig, HpbOptions, ListOrder, LongReads};
@@ -22,6 +23,7 @@ pub use driver::{BlockDone, BlockOp, BlockRequest, Driver, ReadRequest};
 pub use hpb::{
     HostMemory, HpbCounters, HpbLu, HpbParam, HpbParams, LuState, ParamError, ParamLimits, RegionState, SubRegionState,
 };
+pub use policy::{ManagedPolicy, PolicyChoice};
 pub use probe::ProbeError;
 pub use readpath_proto::hpb::Control;
 pub use readpath_proto::typed::Sense as SenseData;

@@ -14,6 +14,8 @@ const OWN: HpbOptions = HpbOptions {
     strict_linux: false,
     dirty_bitmap: true,
     max_map_bytes: None,
+    memory_bytes: None,
+    policy: None,
     mode: None,
     long_reads: LongReads::First,
     params: HpbParams::LINUX,

@@ -146,7 +146,9 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
     if let Some(hpb) = &phase.hpb {
-        for (name, count) in hpb.by_name() {
+        let managed = run.plan.setup.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
+        let own = hpb.managed_by_name().into_iter().filter(|_| managed);
+        for (name, count) in hpb.by_name().into_iter().chain(own) {
             add(&case, name.into(), "", count as f64)?;
         }
     }

@@ -7,7 +7,7 @@ use crate::measure::PhaseStats;
 use crate::run::{Observer, RunError, Runner};
 use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
-use readpath_host::{HostConfig, HostMemory, HpbCounters};
+use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError};
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Precondition, PreconditionRange};
 use readpath_stack::config::{DevicePreset, Scheduler};
@@ -25,6 +25,9 @@ pub enum ExecuteError {
     /// The run itself failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A limit of host memory is not possible.
+    #[error(transparent)]
+    Memory(#[from] ParamError),
     /// The workload reaches beyond the logical unit.
     #[error("the workload needs {needed} blocks of 4 KiB, but the logical unit of '{device}' has {available}")]
     TooLarge {

@@ -12,6 +12,7 @@ mod fio_json;
 pub mod fit;
 mod launches;
 mod measure;
+pub mod policies;
 pub mod power_cuts;
 mod rate;
 pub mod replay;

@@ -27,6 +27,10 @@ pub struct Compare {
     /// Whether the host uses HPB [default: off,dcm, unless --variant or --vary say; an experiment: as in its file]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub hpb: Vec<Hpb>,
+    /// Policies of host memory to compare, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
+    /// sram-aware, dirty-refresh
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub policy: Vec<String>,
     /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub map_cache: Vec<String>,

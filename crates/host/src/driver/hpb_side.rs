@@ -2,11 +2,26 @@
 //! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what can be
 //! asked about it.
 
-use super::{Driver, MAX_SLOTS, TagState, Use};
-use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port};
+use super::{BlockOp, Driver, MAX_SLOTS, TagState, Use};
+use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port, TimedWhat};
 use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::hpb::is_acceptable;
-use readpath_proto::typed::{HpbNotification, SubRegion};
+use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
+use std::collections::VecDeque;
+
+/// What policies of this host's own need of the driver.
+pub(super) struct Managed {
+    /// When the command of each tag was sent.
+    sent: [Ns; MAX_SLOTS],
+    /// Limits of memory to come, each with its time and unit.
+    limits: VecDeque<(Ns, u8, u64)>,
+}
+
+impl Default for Managed {
+    fn default() -> Self {
+        Managed { sent: [Ns::ZERO; MAX_SLOTS], limits: VecDeque::new() }
+    }
+}
 
 /// What a unit's worker sends through.
 struct Tags<'a> {
@@ -50,6 +65,7 @@ impl Driver {
     /// Handles timers that are due at `now`. There may be requests to send afterwards.
     pub fn advance(&mut self, now: Ns) {
         self.each_hpb(|hpb| hpb.advance(now));
+        self.change_limits(now);
         self.run_map_worker(now);
         self.wake_long_reads();
         self.find_timer();
@@ -103,7 +119,70 @@ impl Driver {
 
     pub(super) fn find_timer(&mut self) {
         let timers = self.units.iter().flatten().filter_map(|u| u.hpb.as_ref()).map(HpbLu::next_timer);
-        self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline());
+        let limit = self.managed.as_ref().and_then(|m| m.limits.front()).map_or(Ns::NEVER, |l| l.0);
+        self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline()).min(limit);
+    }
+
+    /// Lets the memory of a unit's HPB have other limits, in bytes, at times that do not decrease and are not over. It is
+    /// checked now whether they are possible: a limit below what tables and pinned regions take is not.
+    ///
+    /// # Errors
+    /// No HPB, one that follows Linux, or too little memory.
+    pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), ParamError> {
+        let least = self.hpb(lun).ok_or(ParamError::NoHpb { lun })?.least_memory()?;
+        let Some(m) = &mut self.managed else { return Err(ParamError::CannotShrink) };
+        if let Some(&(_, bytes)) = limits.iter().find(|l| l.1 < least) {
+            return Err(ParamError::TooLittleMemory { bytes, least });
+        }
+        m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
+        self.find_timer();
+        Ok(())
+    }
+
+    /// Changes limits whose time has come.
+    fn change_limits(&mut self, now: Ns) {
+        while let Some(m) = &mut self.managed
+            && let Some(&(at, lun, bytes)) = m.limits.front()
+            && at <= now
+        {
+            m.limits.pop_front();
+            // Checked when it was scheduled; what tables take does not change.
+            let limited = self.hpb_of(lun).map(|hpb| hpb.limit_memory(bytes));
+            debug_assert!(!matches!(limited, Some(Err(_))));
+        }
+    }
+
+    /// The command of `tag` is being sent. What the policy wants loaded now goes out with the next reply.
+    #[inline(never)]
+    pub(super) fn note_sent(&mut self, now: Ns, tag: u8) {
+        if let Some(m) = &mut self.managed {
+            m.sent[usize::from(tag)] = now;
+        }
+        let lun = self.tags[usize::from(tag)].lun;
+        self.map_work |= self.hpb(lun).is_some_and(HpbLu::is_kicked);
+    }
+
+    /// A reply has come: how long reads of one block and loads took.
+    #[inline(never)]
+    pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
+        let Some(m) = &self.managed else { return };
+        let Some(&TagState { used, op, lun, hpb, retries, block, blocks, at, .. }) =
+            self.tags.get(usize::from(reply.tag))
+        else {
+            return;
+        };
+        let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
+        let what = match used {
+            Use::Block if op == BlockOp::Read && blocks == 1 && retries == 0 => {
+                TimedWhat::Read { block, with_entry: hpb }
+            }
+            Use::Map => TimedWhat::Load(at),
+            _ => return,
+        };
+        let took = now.saturating_sub(m.sent[usize::from(reply.tag)]);
+        if let Some(unit) = self.hpb_of(lun).filter(|_| good) {
+            unit.timed(what, took);
+        }
     }
 
     pub(super) fn notified(&mut self, n: &HpbNotification) {

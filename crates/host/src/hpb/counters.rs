@@ -26,6 +26,13 @@ pub struct HpbCounters {
     pub evict_cnt: u64,
     /// Loads that failed and were tried again or given up; Linux takes them for success.
     pub map_error_cnt: u64,
+    /// Loads that a policy of this host's own asked for and did not get: nothing that it holds was worth less, or too many
+    /// waited already.
+    pub refuse_cnt: u64,
+    /// Reads that a policy of this host's own sent as READ although it had an entry.
+    pub plain_cnt: u64,
+    /// Maps dropped because the limit of memory was lowered.
+    pub shrink_cnt: u64,
 }
 
 impl HpbCounters {
@@ -44,6 +51,16 @@ impl HpbCounters {
         shown.into_iter().chain(pre_requests)
     }
 
+    /// What the policies of this host's own count beside.
+    pub fn managed_by_name(&self) -> [(&'static str, u64); 4] {
+        [
+            ("evict_cnt", self.evict_cnt),
+            ("refuse_cnt", self.refuse_cnt),
+            ("plain_cnt", self.plain_cnt),
+            ("shrink_cnt", self.shrink_cnt),
+        ]
+    }
+
     /// What was counted since `earlier`, an older copy of the same counters.
     pub fn since(&self, earlier: &HpbCounters) -> HpbCounters {
         HpbCounters {
@@ -58,6 +75,9 @@ impl HpbCounters {
             rejected_noti_cnt: self.rejected_noti_cnt - earlier.rejected_noti_cnt,
             evict_cnt: self.evict_cnt - earlier.evict_cnt,
             map_error_cnt: self.map_error_cnt - earlier.map_error_cnt,
+            refuse_cnt: self.refuse_cnt - earlier.refuse_cnt,
+            plain_cnt: self.plain_cnt - earlier.plain_cnt,
+            shrink_cnt: self.shrink_cnt - earlier.shrink_cnt,
         }
     }
 }

@@ -89,9 +89,39 @@ impl MapStore {
         prefetch(self.dirty.as_slice(), first / usize::BITS as usize);
     }
 
+    /// Maps that there are.
+    pub fn maps(&self) -> u32 {
+        self.maps
+    }
+
+    /// Maps in use.
+    pub fn used(&self) -> u32 {
+        self.maps - self.free.len() as u32
+    }
+
+    /// Bytes of a map's entries.
+    fn map_bytes(&self) -> u64 {
+        u64::from(self.entries_per_map) * 8
+    }
+
+    /// Bytes of a map's dirty bitmap.
+    fn bitmap_bytes(&self) -> u64 {
+        u64::from(self.entries_per_map).div_ceil(8)
+    }
+
+    /// Bytes that a map in use takes.
+    pub fn bytes_per_map(&self) -> u64 {
+        self.map_bytes() + self.bitmap_bytes()
+    }
+
+    /// Bytes that a map takes whether it is in use or not.
+    pub const fn bytes_per_free_map() -> u64 {
+        size_of::<u32>() as u64
+    }
+
     pub fn memory(&self) -> HostMemory {
-        let used = u64::from(self.maps) - self.free.len() as u64;
-        let (map, bitmap) = (u64::from(self.entries_per_map) * 8, u64::from(self.entries_per_map).div_ceil(8));
+        let used = u64::from(self.used());
+        let (map, bitmap) = (self.map_bytes(), self.bitmap_bytes());
         HostMemory {
             map_bytes: used * map,
             bitmap_bytes: used * bitmap,

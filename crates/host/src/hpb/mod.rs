@@ -12,6 +12,9 @@ mod counters;
 mod hcm;
 mod lists;
 mod long_reads;
+mod managed;
+#[cfg(test)]
+mod managed_tests;
 mod map;
 mod notify;
 mod params;
@@ -22,12 +25,14 @@ mod worker;
 
 pub use counters::{HostMemory, HpbCounters};
 pub use long_reads::Carries;
+pub(crate) use managed::TimedWhat;
 pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
 pub use worker::{HpbRequest, Port};
 
 use crate::config::HpbOptions;
 use hcm::Hcm;
 use lists::WorkLists;
+use managed::Manager;
 use map::MapStore;
 use readpath_kit::{IndexLru, Ns};
 use readpath_proto::hpb::HpbGeometry;
@@ -108,6 +113,8 @@ pub struct HpbLu {
     state: LuState,
     /// Host control mode, if the unit is in it.
     hcm: Option<Box<Hcm>>,
+    /// A policy of this host's own, which takes the place of Linux's host control mode.
+    manager: Option<Box<Manager>>,
     regions: Vec<RegionState>,
     sub_regions: Vec<SubRegionState>,
     /// Map of each sub-region that has memory.
@@ -147,6 +154,10 @@ impl HpbLu {
         let pinned = setup.pinned.start.min(regions)..setup.pinned.end.min(regions);
         let maps = active.max(pinned.len() as u32) * geometry.sub_regions_per_region();
         let hcm = || Box::new(Hcm::new(&geometry, options.params, !options.strict_linux, now));
+        let managed = options.policy.filter(|_| host_control);
+        let manager = managed.map(|policy| Box::new(Manager::new(policy, regions, sub_regions)));
+        // What Linux keeps in lists is the policy's business.
+        let (listed_regions, listed_sub_regions) = if managed.is_some() { (0, 0) } else { (regions, sub_regions) };
         let mut lu = HpbLu {
             geometry,
             options,
@@ -155,31 +166,57 @@ impl HpbLu {
             read_id: 0,
             pre_requests_in_flight: 0,
             state: LuState::Init,
-            hcm: host_control.then(hcm),
+            hcm: (host_control && managed.is_none()).then(hcm),
+            manager,
             regions: vec![RegionState::Inactive; regions as usize],
             sub_regions: vec![SubRegionState::Unused; sub_regions as usize],
             map_of: vec![NO_MAP; sub_regions as usize],
             valid_map: vec![NO_MAP; sub_regions as usize],
             failures: vec![0; sub_regions as usize],
             store: MapStore::new(maps, geometry.entries_per_sub_region()),
-            list: IndexLru::new(regions as usize),
+            list: IndexLru::new(listed_regions as usize),
             capacity: active.saturating_sub(pinned.len() as u32),
             pinned: pinned.clone(),
-            work: WorkLists::new(regions, sub_regions),
+            work: WorkLists::new(listed_regions, listed_sub_regions),
             kicked: false,
             sleeper: None,
             queue_depth,
             counters: HpbCounters::default(),
         };
+        if let Some(bytes) = options.memory_bytes {
+            lu.begin_with(bytes)?;
+        }
         for region in pinned {
             lu.regions[region as usize] = RegionState::Pinned;
             for srgn in lu.sub_regions_of(region) {
                 lu.give_memory(srgn);
                 lu.sub_regions[srgn as usize] = SubRegionState::Invalid;
-                lu.work.activate(srgn);
+                if lu.manager.is_none() {
+                    lu.work.activate(srgn);
+                }
             }
         }
+        if let Some(m) = &mut lu.manager {
+            m.most_maps = m.most_maps.min(lu.store.maps());
+            lu.want_pinned();
+        }
         Ok(lu)
+    }
+
+    /// All that HPB takes on the host, maps and tables, is at most `bytes` from the start on.
+    fn begin_with(&mut self, bytes: u64) -> Result<(), ParamError> {
+        let (tables, per_map) = (self.memory().table_bytes, self.store.bytes_per_map());
+        let per_region = self.geometry.sub_regions_per_region();
+        let pinned = self.pinned.len() as u32;
+        let least = tables + u64::from(pinned * per_region) * per_map;
+        let maps = bytes.checked_sub(least).ok_or(ParamError::TooLittleMemory { bytes, least })? / per_map;
+        if let Some(m) = &mut self.manager {
+            m.most_maps = maps.min(u64::from(u32::MAX)) as u32 + pinned * per_region;
+        } else {
+            // Linux counts regions.
+            self.capacity = self.capacity.min((maps / u64::from(per_region)).min(u64::from(u32::MAX)) as u32);
+        }
+        Ok(())
     }
 
     /// The device's HPB reset is done: INIT becomes PRESENT.
@@ -188,6 +225,7 @@ impl HpbLu {
             return;
         }
         self.state = LuState::Present;
+        self.kicked |= self.manager.is_some();
         // Linux starts its worker if the last pinned region is another than the first.
         if !self.options.strict_linux || self.pinned.len() != 1 {
             self.kick();
@@ -217,6 +255,7 @@ impl HpbLu {
     pub fn resume(&mut self, now: Ns) {
         if self.state == LuState::Suspend {
             self.state = LuState::Present;
+            self.kicked |= self.manager.is_some();
             self.kick();
             if let Some(hcm) = &mut self.hcm {
                 hcm.poll_again(now);
@@ -232,6 +271,9 @@ impl HpbLu {
             self.state = LuState::Reset;
             self.cancel();
             self.forget_work();
+        }
+        if self.manager.is_some() {
+            return self.managed_reset();
         }
         for srgn in 0..self.geometry.sub_regions() {
             if self.sub_regions[srgn as usize] != SubRegionState::Issued {
@@ -258,6 +300,7 @@ impl HpbLu {
             return;
         }
         self.state = LuState::Present;
+        self.kicked |= self.manager.is_some();
         // On Linux nobody looks at timers any more before the next suspend and resume.
         if let Some(hcm) = self.hcm.as_mut().filter(|_| !self.options.strict_linux) {
             hcm.poll_again(now);
@@ -334,7 +377,7 @@ impl HpbLu {
     /// As [`HpbParams::store`].
     pub fn store_param(&mut self, param: HpbParam, value: u32) -> Result<(), ParamError> {
         let limits = ParamLimits {
-            host_control: self.hcm.is_some(),
+            host_control: self.is_host_control(),
             entries_per_sub_region: self.geometry.entries_per_sub_region(),
             queue_depth: self.queue_depth,
         };
@@ -373,12 +416,15 @@ impl HpbLu {
     pub fn memory(&self) -> HostMemory {
         let tables = self.regions.len() + self.sub_regions.len() * (1 + 4 + 4 + 1);
         let hcm = self.hcm.as_ref().map_or(0, |hcm| hcm.bytes());
-        HostMemory { table_bytes: tables as u64 + self.list.bytes() + self.work.bytes() + hcm, ..self.store.memory() }
+        let free = u64::from(self.store.maps()) * MapStore::bytes_per_free_map();
+        let managed = self.manager.as_ref().map_or(0, |m| m.bytes() + free);
+        let tables = tables as u64 + self.list.bytes() + self.work.bytes() + hcm + managed;
+        HostMemory { table_bytes: tables, ..self.store.memory() }
     }
 
     /// Whether the host decides what is active.
     pub fn is_host_control(&self) -> bool {
-        self.hcm.is_some()
+        self.hcm.is_some() || self.manager.is_some()
     }
 
     /// State of the unit.

@@ -36,6 +36,10 @@ impl HpbLu {
         self.counters.rcmd_noti_cnt += 1;
         for &at in &n.active[..active] {
             let region = u32::from(at.region);
+            if self.manager.is_some() {
+                self.advised(self.geometry.index_of(at));
+                continue;
+            }
             // In host control mode the device may only ask that what is active be loaded again; regions that were written
             // are the host's own business.
             if let Some(hcm) = &self.hcm
@@ -48,7 +52,7 @@ impl HpbLu {
             self.failures[srgn as usize] = 0;
             self.invalidate(srgn);
         }
-        if self.hcm.is_none() {
+        if !self.is_host_control() {
             for &region in &n.inactive[..inactive] {
                 self.inactivate(u32::from(region));
             }
@@ -58,8 +62,11 @@ impl HpbLu {
     }
 
     /// HPB operation 02h: the device has lost what it knew. In device control mode everything that is not pinned is
-    /// dropped; in host control mode it is loaded again when it is touched next.
+    /// dropped; in host control mode it is loaded again when it is touched next, or as the policy has it.
     pub fn device_reset(&mut self) {
+        if self.manager.is_some() {
+            return self.managed_device_reset();
+        }
         let Some(hcm) = &mut self.hcm else {
             let active: Vec<u32> = self.list.iter().collect();
             active.into_iter().for_each(|region| self.inactivate(region));

@@ -247,6 +247,17 @@ pub enum ParamError {
         /// Where the bounds come from.
         why: &'static str,
     },
+    /// ENOMEM.
+    #[error("{bytes} bytes of host memory are too little for HPB: its tables alone, and what is pinned, take {least}")]
+    TooLittleMemory {
+        /// The limit that was asked for.
+        bytes: u64,
+        /// The least possible.
+        least: u64,
+    },
+    /// EOPNOTSUPP: the driver of Linux has no shrinker.
+    #[error("the policies linux-dcm and linux-hcm do not change their memory in use; choose another policy")]
+    CannotShrink,
 }
 
 impl ParamError {
@@ -254,15 +265,16 @@ impl ParamError {
     pub const fn errno(&self) -> &'static str {
         match self {
             ParamError::NoHpb { .. } => "ENODEV",
-            ParamError::NotHostControl { .. } => "EOPNOTSUPP",
+            ParamError::NotHostControl { .. } | ParamError::CannotShrink => "EOPNOTSUPP",
             ParamError::OutOfRange { .. } => "EINVAL",
+            ParamError::TooLittleMemory { .. } => "ENOMEM",
         }
     }
 
     /// The parameter at fault, if it is one.
     pub const fn param(&self) -> Option<HpbParam> {
         match self {
-            ParamError::NoHpb { .. } => None,
+            ParamError::NoHpb { .. } | ParamError::TooLittleMemory { .. } | ParamError::CannotShrink => None,
             ParamError::NotHostControl { param } | ParamError::OutOfRange { param, .. } => Some(*param),
         }
     }

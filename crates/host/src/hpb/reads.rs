@@ -11,6 +11,9 @@ impl HpbLu {
     /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
     #[inline(always)]
     pub fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
+        if self.manager.is_some() && self.asks_policy(block, blocks) {
+            return None;
+        }
         if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
             return None;
         }
@@ -102,7 +105,7 @@ impl HpbLu {
         }
     }
 
-    fn end_of(&self, block: u32, blocks: u32) -> u32 {
+    pub(super) fn end_of(&self, block: u32, blocks: u32) -> u32 {
         (u64::from(block) + u64::from(blocks)).min(u64::from(self.geometry.logical_blocks())) as u32
     }
 

@@ -93,6 +93,8 @@ const STRICT: HpbOptions = HpbOptions {
     strict_linux: true,
     dirty_bitmap: true,
     max_map_bytes: None,
+    memory_bytes: None,
+    policy: None,
     mode: None,
     long_reads: LongReads::First,
     params: HpbParams::LINUX,

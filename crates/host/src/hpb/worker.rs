@@ -70,6 +70,9 @@ impl HpbLu {
         if self.state != LuState::Present {
             return;
         }
+        if self.manager.is_some() {
+            return self.run_managed(port);
+        }
         if let Some(sleeper) = self.sleeper {
             if now < sleeper.until {
                 return;
@@ -204,7 +207,7 @@ impl HpbLu {
         }
     }
 
-    fn begin_load(&mut self, srgn: u32) {
+    pub(super) fn begin_load(&mut self, srgn: u32) {
         if self.map_of[srgn as usize] == NO_MAP {
             self.give_memory(srgn);
         }
@@ -212,7 +215,7 @@ impl HpbLu {
         self.sub_regions[srgn as usize] = SubRegionState::Issued;
     }
 
-    fn load_request(&self, srgn: u32) -> HpbRequest {
+    pub(super) fn load_request(&self, srgn: u32) -> HpbRequest {
         let at = self.geometry.sub_region_at(srgn);
         HpbRequest::Load { at, bytes: self.geometry.map_bytes_of(at) }
     }
@@ -230,6 +233,9 @@ impl HpbLu {
 
     /// A load has ended, with its entries or (`None`) an error.
     pub fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) {
+        if self.manager.is_some() {
+            return self.managed_loaded(at, entries);
+        }
         let srgn = self.geometry.index_of(at);
         if self.sub_regions[srgn as usize] != SubRegionState::Issued {
             return;

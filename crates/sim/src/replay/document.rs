@@ -3,6 +3,7 @@
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
+use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use readpath_workload::IoKind;
@@ -99,8 +100,11 @@ fn rows(
     }
     add("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add("hpb_read_buffers", "", device.read_buffers as f64)?;
+    add("read_buffer_map_loads", "", device.buffer_map_loads as f64)?;
     if let Some(hpb) = &output.hpb {
-        for (name, count) in hpb.by_name() {
+        let managed = variant.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
+        let own = hpb.managed_by_name().into_iter().filter(|_| managed);
+        for (name, count) in hpb.by_name().into_iter().chain(own) {
             add(name, "", count as f64)?;
         }
     }
@@ -135,7 +139,10 @@ fn configuration(
         let host = json!({
             "hpb": v.host.hpb.is_some(),
             "mode": v.host.hpb.and_then(|h| h.mode).map(Control::name),
+            "policy": v.host.hpb.and_then(|h| h.policy).map(ManagedPolicy::name),
             "max_map_bytes": v.host.hpb.and_then(|h| h.max_map_bytes),
+            "memory_bytes": v.host.hpb.and_then(|h| h.memory_bytes),
+            "memory_limits": v.limits.iter().map(|(at, bytes)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes })).collect::<Vec<_>>(),
         });
         hosts.insert(v.name.clone(), host);
         if let Some(run) = runs.iter().find(|r| r.variant == i) {

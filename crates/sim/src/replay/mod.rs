@@ -115,6 +115,9 @@ pub struct ReplayVariant {
     pub preset: DevicePreset,
     /// Host driver.
     pub host: HostConfig,
+    /// Limits of host memory for HPB in bytes, with their times from the start of the trace on, in order. Only for
+    /// policies of this host's own.
+    pub limits: Vec<(Ns, u64)>,
 }
 
 impl ReplayVariant {
@@ -124,7 +127,7 @@ impl ReplayVariant {
     /// Names the key in its `set` that is at fault.
     pub fn new(variant: &Variant, base: &DevicePreset) -> Result<Self, ConfigFileError> {
         let preset = variant.device(base)?;
-        Ok(ReplayVariant { name: variant.name.clone(), host: variant.host(&preset), preset })
+        Ok(ReplayVariant { name: variant.name.clone(), host: variant.host(&preset), preset, limits: Vec::new() })
     }
 }
 
@@ -235,6 +238,11 @@ fn in_stack<S: DieSched, P: Probe>(
     let mut now = stack.start(Ns::ZERO)?;
     let mut phases = Vec::new();
     for (name, trace) in case.phases() {
+        if phases.len() == case.before.len() && !variant.limits.is_empty() {
+            let limits: Vec<(Ns, u64)> =
+                variant.limits.iter().map(|&(at, bytes)| (Ns(now.0.saturating_add(at.0)), bytes)).collect();
+            stack.host.schedule_limits(LUN, &limits)?;
+        }
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
         let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, observer)?;
         let ios = job.kinds.iter().map(|k| k.ios).sum();

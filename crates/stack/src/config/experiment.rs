@@ -500,10 +500,10 @@ fn fio_cases(s: &Section) -> Result<Fio> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 15] =
+pub(super) const HPB_KEYS: [&str; 17] =
     joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib", "long_reads"], &host_control::KEYS);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 18] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 20] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who controls HPB: keys of a variant that choose the control mode and set the parameters of host control mode, and the
-//! device that is configured for it. What the parameters do is the business of the host.
+//! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the parameters of
+//! host control mode, and the device that is configured for it. What they do is the business of the host.
 
 use super::device::DevicePreset;
 use super::error::ConfigFileError;
 use super::overrides::Override;
 use super::section::Section;
-use readpath_host::{Control, HpbOptions, HpbParam, HpbParams, ParamLimits};
+use readpath_host::{Control, HpbOptions, HpbParam, HpbParams, ListOrder, ManagedPolicy, ParamLimits, PolicyChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
-/// Keys of a variant that are read here: the mode, and the parameters by their names in Linux's `hpb_params`.
-pub(super) const KEYS: [&str; 10] = [
+/// Keys of a variant that are read here: mode, policy and memory, and the parameters by their names in Linux's `hpb_params`.
+pub(super) const KEYS: [&str; 12] = [
     "mode",
+    "policy",
+    "memory_mib",
     "requeue_timeout_ms",
     "activation_thld",
     "normalization_factor",
@@ -33,6 +35,12 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     if s.has("mode") {
         options.mode = Some(s.word("mode", &MODES)?);
     }
+    if s.has("policy") {
+        read_policy(s, options)?;
+    }
+    if s.has("memory_mib") {
+        options.memory_bytes = Some(s.integer::<u64>("memory_mib", 1..=1 << 20)? << 20);
+    }
     for param in HpbParam::ALL {
         if s.has(param.name()) {
             *options.params.slot(param) = s.integer(param.name(), 0..=i32::MAX as u64)?;
@@ -47,11 +55,38 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     })
 }
 
+/// A policy says which control mode it takes.
+fn read_policy(s: &Section, options: &mut HpbOptions) -> Result<()> {
+    let words = PolicyChoice::ALL.map(|p| (p.name(), p));
+    let policy = s.word("policy", &words)?;
+    let (name, mode) = (policy.name(), policy.mode());
+    if let Some(other) = options.mode
+        && other != mode
+    {
+        let message =
+            format!("{name:?} takes {} control mode, but mode says {}; leave mode out", mode.name(), other.name());
+        return Err(s.error("policy", message));
+    }
+    options.mode = Some(mode);
+    options.policy = policy.managed();
+    if options.policy.is_some() && options.strict_linux {
+        return Err(s.error("strict_linux", format!("does as Linux does, which has no policy {name:?}")));
+    }
+    if options.policy.is_some() && options.order != ListOrder::Activation {
+        return Err(s.error("order", format!("is that of Linux's list, which policy = {name:?} does not have")));
+    }
+    Ok(())
+}
+
 /// The same keys as they are written: what is not as usual.
 #[derive(Serialize)]
 pub(super) struct Keys {
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_mib: Option<u64>,
     #[serde(flatten)]
     params: BTreeMap<&'static str, u32>,
 }
@@ -61,6 +96,8 @@ impl Keys {
         let changed = HpbParam::ALL.into_iter().filter(|&p| options.params.get(p) != HpbParams::LINUX.get(p));
         Keys {
             mode: options.mode.map(Control::name),
+            policy: options.policy.map(ManagedPolicy::name),
+            memory_mib: options.memory_bytes.map(|b| b >> 20),
             params: changed.map(|p| (p.name(), options.params.get(p))).collect(),
         }
     }

@@ -16,8 +16,8 @@ mod error;
 pub mod experiment;
 mod ftl;
 mod host_control;
-mod launches;
 mod hpb2;
+mod launches;
 mod overrides;
 mod section;
 #[cfg(test)]

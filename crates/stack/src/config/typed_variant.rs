@@ -53,7 +53,7 @@ fn mode_of(word: &str) -> Option<Control> {
 }
 
 impl Variant {
-    /// The variant `name` that these keys describe; `hpb` has to be among them.
+    /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
     ///
     /// # Errors
     /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out when
@@ -82,6 +82,9 @@ impl Variant {
                 && let Some(mode) = mode_of(given.text.trim())
             {
                 put("mode", given.at(), Value::String(mode.name().to_owned()));
+            }
+            if given.key == "policy" && !keys.iter().any(|k| k.key == "hpb") {
+                put("hpb", given.at(), Value::Boolean(true));
             }
             if given.key == "hpb" || HPB_KEYS.contains(&given.key.as_str()) {
                 put(&given.key, given.at(), given.value()?);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath reproduce policies`: finds the traces, has every policy run on them with every size of memory and shows what
+//! became of it. What is compared, and with what, is known elsewhere.
+
+use crate::args::{Reproduce, TraceHow, TraceInput};
+use crate::output::{self, Folder};
+use crate::replay::preset;
+use crate::simulate::classify;
+use crate::{cases, runs, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_sim::LUN;
+use readpath_sim::policies::{BUILTIN, applications, contenders, document};
+use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
+use readpath_stack::config::experiment::Layout;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What it is called.
+pub const NAME: &str = "policies";
+const DEVICE: &str = "ufs31-256g";
+const SEED: u64 = 1;
+/// Longer pauses of recorded traces are cut to this.
+const MAX_IDLE: &str = "10ms";
+
+/// Columns of the table.
+const COLUMNS: [(&str, &str); 11] = [
+    ("map_loads", "map loads"),
+    ("map_loads_against_dcm", "to dcm"),
+    ("map_loads_against_hcm", "to hcm"),
+    ("read_buffer_map_loads", "of READ BUFFER"),
+    ("map_req_cnt", "loads"),
+    ("evict_cnt", "evictions"),
+    ("refuse_cnt", "refused"),
+    ("plain_cnt", "plain reads"),
+    ("hit_cnt", "HPB READs"),
+    ("read_latency_mean", "read mean"),
+    ("read_latency_against_dcm", "to dcm"),
+];
+
+/// `readpath reproduce policies`.
+pub fn reproduce(args: &Reproduce) -> Result<()> {
+    let common = &args.common;
+    if common.trace_io.is_some() {
+        return Err(usage(anyhow!("--trace-io records a single run: use 'readpath replay' with --policy")));
+    }
+    let preset = preset(DEVICE, &common.basics.set)?;
+    let blocks = preset.device.lus[usize::from(LUN)].blocks;
+    let mut contenders = contenders(&preset).map_err(usage)?;
+    runs::choose(&mut contenders, |c| &c.variant.name, "--variant", common.variant.as_deref())?;
+    let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
+    let files = Folder::create(&folder)?;
+    let mut cases = vec![builtin(blocks)?];
+    if let Some(dir) = &args.traces {
+        cases.extend(recorded(dir, blocks)?);
+    }
+    runs::choose(&mut cases, |c| &c.name, "--case", common.case.as_deref())?;
+    let variants: Vec<ReplayVariant> = contenders.iter().map(|c| c.variant.clone()).collect();
+    let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
+    let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
+    let count = cases.len() * variants.len();
+    let made = runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
+        run_all(&cases, &variants, &options, shared)
+    })?
+    .map_err(classify)?;
+    let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
+    doc.seed = SEED;
+    if args.traces.is_none() {
+        doc.notes.push("Without --traces DIR only the built-in workload was run.".to_owned());
+    }
+    doc.process = output::process();
+    doc.validate()?;
+    files.write(&doc)?;
+    let text = if common.basics.json {
+        doc.to_json_pretty()?.into_bytes()
+    } else {
+        let mut out = Vec::new();
+        writeln!(out, "{}\n", doc.title)?;
+        output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut out)?;
+        for note in &doc.notes {
+            writeln!(out, "Note: {note}")?;
+        }
+        output::print_end(&doc, Some(&folder), &mut out)?;
+        out
+    };
+    output::emit(&text, None)
+}
+
+fn builtin(blocks: u32) -> Result<ReplayCase> {
+    let trace = applications(blocks, SEED).map_err(|e| usage(anyhow!("{BUILTIN}: {e}")))?;
+    Ok(ReplayCase::new(BUILTIN, Vec::new(), trace, blocks))
+}
+
+/// The traces of a folder, in order of their names.
+fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
+    let mut cases = Vec::new();
+    for exec in files_in(&dir.join("mobile"))? {
+        let name = exec.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some((app, rest)) = name.split_once("_exec.") else { continue };
+        let before = exec.with_file_name(format!("{app}_precond.{rest}"));
+        let precondition = if before.exists() { vec![before] } else { Vec::new() };
+        cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks)?);
+    }
+    for file in files_in(&dir.join("block"))? {
+        let names = cases::names(std::slice::from_ref(&file))?;
+        cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks)?);
+    }
+    if cases.is_empty() {
+        let dir = dir.display();
+        return Err(usage(anyhow!("--traces {dir}: there is no trace in {dir}/mobile (X_exec.csv.gz) or {dir}/block")));
+    }
+    Ok(cases)
+}
+
+/// A folder that is not there has no files.
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let entries = std::fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let entries = entries.with_context(|| format!("{}: cannot read", dir.display())).map_err(usage)?;
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).filter(|p| p.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn how(precondition: Vec<PathBuf>) -> TraceHow {
+    let input = TraceInput { format: None, columns: None, lenient: false, trace_device: None, merge_devices: false };
+    TraceHow {
+        precondition,
+        input,
+        mode: None,
+        iodepth: None,
+        speed: None,
+        max_idle: Some(MAX_IDLE.to_owned()),
+        fold: true,
+        shift_sectors: 0,
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Managed units under random traffic: the limit of memory holds after every event, an entry is used only if it was loaded
+//! and its block not written since, and nothing gets lost however often limits change.
+
+use super::*;
+use crate::policy::ManagedPolicy;
+use readpath_kit::Prng;
+use readpath_proto::typed::HpbNotification;
+
+/// 8 regions of two sub-regions of 16 entries, of which region 0 may be pinned.
+const BLOCKS: u32 = 256;
+const ENTRIES: u32 = 16;
+/// A map: 16 entries of 8 bytes and 16 bits.
+const MAP_BYTES: u64 = 16 * 8 + 2;
+
+fn unit(policy: ManagedPolicy, max_active: u32, pinned: u32, memory_bytes: Option<u64>) -> Result<HpbLu, ParamError> {
+    let geometry = HpbGeometry::new(8, 7, u64::from(BLOCKS)).unwrap();
+    let setup = UnitSetup {
+        geometry,
+        max_active,
+        pinned: 0..pinned,
+        max_blocks: 4,
+        single_blocks: 4,
+        host_control: true,
+        queue_depth: 31,
+    };
+    let params = HpbParams { inflight_map_req: 3, ..HpbParams::LINUX };
+    let options = HpbOptions { policy: Some(policy), memory_bytes, params, ..HpbOptions::default() };
+    let mut lu = HpbLu::new(&setup, options, Ns::ZERO)?;
+    lu.present();
+    Ok(lu)
+}
+
+fn tables(policy: ManagedPolicy) -> u64 {
+    unit(policy, 4, 0, None).expect("a unit").memory().table_bytes
+}
+
+/// A port with a number of tags, and what is under way.
+struct Tags {
+    free: u32,
+    loads: Vec<SubRegion>,
+    drops: Vec<u16>,
+}
+
+impl Port for Tags {
+    fn has_tag(&self) -> bool {
+        self.free > 0
+    }
+
+    fn send(&mut self, request: HpbRequest) -> bool {
+        if self.free == 0 {
+            return false;
+        }
+        self.free -= 1;
+        match request {
+            HpbRequest::Load { at, .. } => self.loads.push(at),
+            HpbRequest::Drop { region } => self.drops.push(region),
+        }
+        true
+    }
+
+    fn writes_in_flight(&self, _: impl FnMut(u32, u32)) {}
+}
+
+struct Play {
+    lu: HpbLu,
+    tags: Tags,
+    limit: u64,
+    /// Content of each block, changed by writes.
+    content: Vec<u64>,
+    /// Regions that the device believes to be active.
+    active: Vec<bool>,
+}
+
+impl Play {
+    fn new(policy: ManagedPolicy, pinned: u32, limit: u64) -> Self {
+        let lu = unit(policy, 4, pinned, Some(limit)).expect("a unit");
+        let tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+        Play { lu, tags, limit, content: vec![0; BLOCKS as usize], active: vec![false; 8] }
+    }
+
+    fn used(&self) -> u64 {
+        let m = self.lu.memory();
+        m.table_bytes + m.map_bytes + m.bitmap_bytes
+    }
+
+    fn run(&mut self) {
+        let (loads, drops) = (self.tags.loads.len(), self.tags.drops.len());
+        self.lu.run_worker(Ns::ZERO, &mut self.tags);
+        // Drops were sent before the loads that they make room for.
+        self.tags.drops[drops..].iter().for_each(|&r| self.active[usize::from(r)] = false);
+        self.tags.loads[loads..].iter().for_each(|at| self.active[usize::from(at.region)] = true);
+    }
+
+    /// A load ends with what the device holds now.
+    fn end_load(&mut self, i: usize, good: bool) {
+        let at = self.tags.loads.swap_remove(i);
+        self.active[usize::from(at.region)] = true;
+        self.tags.free += 1;
+        let first = self.lu.geometry.first_lba(at) as usize;
+        let bytes: Vec<u8> =
+            self.content[first..first + ENTRIES as usize].iter().flat_map(|c| c.to_ne_bytes()).collect();
+        self.lu.loaded(at, good.then_some(&bytes));
+    }
+
+    fn check(&self) {
+        assert!(self.used() <= self.limit, "{} bytes of {}", self.used(), self.limit);
+        let active = (0..8).filter(|&r| self.lu.region_state(r) != RegionState::Inactive).count();
+        assert!(active <= 4, "{active} regions");
+        for region in 0..8 {
+            let held = self.lu.sub_regions_of(region).any(|s| self.lu.map_of[s as usize] != NO_MAP);
+            assert_eq!(held, self.lu.region_state(region as u16) != RegionState::Inactive, "region {region}");
+        }
+        let maps = self.lu.map_of.iter().filter(|&&m| m != NO_MAP).count() as u64;
+        assert_eq!(self.lu.memory().map_bytes, maps * 128);
+    }
+}
+
+#[test]
+fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
+    for (n, policy) in ManagedPolicy::ALL.into_iter().enumerate() {
+        let tables = tables(policy);
+        for seed in 0..20 {
+            let mut rng = Prng::new(seed * 100 + n as u64);
+            let pinned = (seed % 2) as u32;
+            let least = tables + u64::from(pinned) * 2 * MAP_BYTES;
+            let mut play = Play::new(policy, pinned, least + 3 * MAP_BYTES + 7);
+            let (mut hits, mut version) = (0u32, 0);
+            for _ in 0..4000 {
+                let block = (rng.below(256) * rng.below(256) / 256) as u32;
+                let blocks = (1 + rng.below(6) as u32).min(BLOCKS - block);
+                match rng.below(100) {
+                    0..50 => {
+                        if let Some(entry) = play.lu.entry_for(Ns::ZERO, block, blocks) {
+                            assert!(blocks <= 4);
+                            let content = play.content[block as usize];
+                            assert_eq!(u64::from_ne_bytes(entry.0), content, "{} block {block}", policy.name());
+                            hits += 1;
+                        }
+                    }
+                    50..62 => {
+                        play.lu.write(block, blocks);
+                        version += 1;
+                        play.content[block as usize..(block + blocks) as usize].fill(version);
+                    }
+                    62..85 if !play.tags.loads.is_empty() => {
+                        let i = rng.below(play.tags.loads.len() as u64) as usize;
+                        play.end_load(i, rng.below(20) > 0);
+                    }
+                    85..90 if !play.tags.drops.is_empty() => {
+                        play.tags.drops.pop();
+                        play.tags.free += 1;
+                    }
+                    90..93 => {
+                        let limit = least + rng.below(8 * MAP_BYTES);
+                        play.lu.limit_memory(limit).expect("room for the tables");
+                        play.limit = limit;
+                    }
+                    93 if rng.below(8) == 0 => {
+                        play.lu.reset();
+                        play.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+                        play.check();
+                        play.lu.restored(Ns::ZERO);
+                    }
+                    94 if rng.below(8) == 0 => {
+                        play.lu.device_reset();
+                        play.active.fill(false);
+                    }
+                    95 => {
+                        play.lu.suspend();
+                        play.run();
+                        play.lu.resume(Ns::ZERO);
+                    }
+                    96 => {
+                        let at = play.lu.geometry.sub_region_at(rng.below(16) as u32);
+                        let mut n = HpbNotification::default();
+                        (n.operation, n.active_count, n.active[0]) = (HpbNotification::REGION_UPDATE, 1, at);
+                        play.lu.notified(&n);
+                    }
+                    _ => {}
+                }
+                play.check();
+                play.run();
+                play.check();
+            }
+            assert!(hits > 50, "{}, seed {seed}: {hits} entries were used", policy.name());
+            // Everything ends: no load is stuck, and nothing waits for a tag for ever.
+            for _ in 0..200 {
+                while !play.tags.loads.is_empty() {
+                    play.end_load(0, true);
+                }
+                play.tags.free += std::mem::take(&mut play.tags.drops).len() as u32;
+                play.run();
+                play.check();
+            }
+            assert!(play.tags.loads.is_empty() && !play.lu.is_kicked(), "{}, seed {seed}", policy.name());
+            assert_eq!(play.tags.free, 4);
+            for region in 0..8 {
+                let held = play.lu.region_state(region) != RegionState::Inactive;
+                assert!(held || !play.active[usize::from(region)], "the device was not told of region {region}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shrinking_drops_at_once_and_growing_loads_again() {
+    let tables = tables(ManagedPolicy::Lru);
+    let mut play = Play::new(ManagedPolicy::Lru, 0, tables + 4 * MAP_BYTES);
+    let read_all = |play: &mut Play| {
+        for s in [0, 2, 4, 6] {
+            let hit = play.lu.entry_for(Ns::ZERO, s * ENTRIES, 1).is_some();
+            play.run();
+            while !play.tags.loads.is_empty() {
+                play.end_load(0, true);
+            }
+            play.tags.free += std::mem::take(&mut play.tags.drops).len() as u32;
+            play.check();
+            assert!(!hit, "{s}");
+        }
+    };
+    read_all(&mut play);
+    assert_eq!(play.used(), tables + 4 * MAP_BYTES);
+    // One byte less is one map less; the one read longest ago.
+    play.limit = tables + 4 * MAP_BYTES - 1;
+    play.lu.limit_memory(play.limit).expect("possible");
+    play.check();
+    assert_eq!(play.used(), tables + 3 * MAP_BYTES);
+    assert!(play.lu.entry_for(Ns::ZERO, 2 * ENTRIES, 1).is_some() && play.lu.counters().shrink_cnt == 1);
+    // A load under way goes as well, and what it brings is not used.
+    play.lu.limit_memory(tables).expect("possible");
+    (play.limit, play.tags.free) = (tables + MAP_BYTES, 16);
+    play.lu.limit_memory(play.limit).expect("possible");
+    assert!(play.lu.entry_for(Ns::ZERO, 0, 1).is_none());
+    play.run();
+    assert_eq!((play.tags.loads.len(), play.used()), (1, tables + MAP_BYTES));
+    play.limit = tables;
+    play.lu.limit_memory(tables).expect("possible");
+    play.check();
+    play.end_load(0, true);
+    play.check();
+    assert!(play.lu.entry_for(Ns::ZERO, 0, 1).is_none());
+    play.limit = tables + 4 * MAP_BYTES;
+    play.lu.limit_memory(play.limit).expect("possible");
+    read_all(&mut play);
+    assert_eq!(play.used(), tables + 4 * MAP_BYTES);
+}
+
+#[test]
+fn limits_that_are_not_possible_are_refused() {
+    let tables = tables(ManagedPolicy::Lru);
+    assert_eq!(unit(ManagedPolicy::Lru, 4, 0, Some(tables)).err(), None, "no map at all is possible");
+    let too_little = |bytes, least| Some(ParamError::TooLittleMemory { bytes, least });
+    assert_eq!(unit(ManagedPolicy::Lru, 4, 0, Some(tables - 1)).err(), too_little(tables - 1, tables));
+    let pinned = tables + 2 * MAP_BYTES;
+    assert_eq!(unit(ManagedPolicy::Lru, 4, 1, Some(pinned - 1)).err(), too_little(pinned - 1, pinned));
+    let mut lu = unit(ManagedPolicy::Lru, 4, 1, None).expect("a unit");
+    assert_eq!(lu.limit_memory(5).err(), too_little(5, pinned));
+    let setup = UnitSetup {
+        geometry: HpbGeometry::new(8, 7, 256).unwrap(),
+        max_active: 4,
+        pinned: 0..0,
+        max_blocks: 1,
+        single_blocks: 1,
+        host_control: false,
+        queue_depth: 31,
+    };
+    let mut linux = HpbLu::new(&setup, HpbOptions::default(), Ns::ZERO).expect("a unit");
+    assert_eq!(linux.limit_memory(1 << 30).err(), Some(ParamError::CannotShrink));
+    // Linux's own lists may have a limit from the start: regions of two maps.
+    let tables = linux.memory().table_bytes;
+    for (bytes, regions) in [(tables, 0), (tables + 4 * MAP_BYTES - 1, 1), (tables + 4 * MAP_BYTES, 2), (1 << 30, 4)] {
+        let options = HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::default() };
+        assert_eq!(HpbLu::new(&setup, options, Ns::ZERO).expect("a unit").capacity, regions, "{bytes} bytes");
+    }
+    let options = HpbOptions { memory_bytes: Some(tables - 1), ..HpbOptions::default() };
+    assert_eq!(HpbLu::new(&setup, options, Ns::ZERO).err(), too_little(tables - 1, tables));
+}

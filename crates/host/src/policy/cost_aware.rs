@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cost-aware`: a load has to pay. What it costs and what an entry saves is measured; their ratio is the number of reads
+//! that a load has to save.
+//! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much. Whatever
+//!   comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
+//! - If another has to make room, the newcomer must have been read more often lately, by a margin. The margin is learned:
+//!   of some replacements it is counted how often both are read afterwards. While that does not make up for the load, the
+//!   margin doubles; while it does, it is halved.
+
+use super::costs::Costs;
+use super::lfu::CANDIDATES;
+use super::lru::Lru;
+use super::reads::Reads;
+use super::{MapPolicy, Timed, Touch, Wish};
+use readpath_kit::Ns;
+
+/// Replacements that are followed at the same time.
+const FOLLOWED: usize = 8;
+const MOST_MARGIN: u32 = 1 << 12;
+
+/// A replacement whose outcome is counted.
+#[derive(Clone, Copy)]
+struct Trial {
+    newcomer: u32,
+    victim: u32,
+    /// Reads of either before.
+    newcomer_reads: u16,
+    victim_reads: u16,
+    /// The read with which it ends.
+    until: u64,
+}
+
+pub struct CostAware {
+    lru: Lru,
+    costs: Costs,
+    /// Reads lately.
+    recent: Reads,
+    /// All reads, going around.
+    all: Vec<u16>,
+    /// Reads that missed it since it was held last.
+    missed: Vec<u8>,
+    reads: u64,
+    margin: u32,
+    trials: [Option<Trial>; FOLLOWED],
+    /// The first of them ends with this read.
+    next_end: u64,
+    /// Mean gain of a replacement in reads, in 1/8.
+    gain: i64,
+}
+
+impl CostAware {
+    pub fn new(sub_regions: u32) -> Self {
+        CostAware {
+            lru: Lru::new(sub_regions),
+            costs: Costs::default(),
+            recent: Reads::new(sub_regions),
+            all: vec![0; sub_regions as usize],
+            missed: vec![0; sub_regions as usize],
+            reads: 0,
+            margin: 0,
+            trials: [None; FOLLOWED],
+            next_end: u64::MAX,
+            gain: 0,
+        }
+    }
+
+    fn count(&mut self, sub_region: u32) {
+        let all = &mut self.all[sub_region as usize];
+        *all = all.wrapping_add(1);
+        self.reads += 1;
+        if self.recent.count(sub_region, self.lru.held()) {
+            self.missed.iter_mut().for_each(|m| *m /= 2);
+            if self.next_end == u64::MAX {
+                // Nothing was replaced: what the margin was learned from may be over.
+                self.margin /= 2;
+            }
+        }
+        if self.reads >= self.next_end {
+            self.end_trials();
+        }
+    }
+
+    #[cold]
+    fn end_trials(&mut self) {
+        let break_even = i64::from(self.costs.break_even());
+        self.next_end = u64::MAX;
+        for slot in &mut self.trials {
+            let Some(trial) = slot else { continue };
+            if trial.until > self.reads {
+                self.next_end = self.next_end.min(trial.until);
+                continue;
+            }
+            let since = |now: u16, then: u16| i64::from(now.wrapping_sub(then));
+            let newcomer = since(self.all[trial.newcomer as usize], trial.newcomer_reads);
+            let victim = since(self.all[trial.victim as usize], trial.victim_reads);
+            self.gain += newcomer - victim - self.gain / 8;
+            self.margin = match self.gain < break_even * 8 {
+                true => (self.margin * 2 + 1).min(MOST_MARGIN),
+                false => self.margin / 2,
+            };
+            *slot = None;
+        }
+    }
+
+    fn follow(&mut self, newcomer: u32, victim: u32) {
+        let Some(slot) = self.trials.iter_mut().find(|t| t.is_none()) else { return };
+        // As long as it takes to read each held map a few times.
+        let until = self.reads + u64::from(self.lru.held()).max(64) * 4;
+        *slot = Some(Trial {
+            newcomer,
+            victim,
+            newcomer_reads: self.all[newcomer as usize],
+            victim_reads: self.all[victim as usize],
+            until,
+        });
+        self.next_end = self.next_end.min(until);
+    }
+}
+
+impl MapPolicy for CostAware {
+    fn read(&mut self, touch: &Touch) -> Wish {
+        self.lru.touch(touch.sub_region);
+        if !touch.eligible {
+            return Wish::default();
+        }
+        self.count(touch.sub_region);
+        if touch.clean {
+            return Wish::default();
+        }
+        let missed = &mut self.missed[touch.sub_region as usize];
+        *missed = missed.saturating_add(1);
+        Wish::load_if(u32::from(*missed) >= self.costs.break_even())
+    }
+
+    fn timed(&mut self, _: u32, what: Timed, took: Ns) {
+        self.costs.timed(what, took);
+    }
+
+    fn loaded(&mut self, sub_region: u32) {
+        self.missed[sub_region as usize] = 0;
+        self.lru.loaded(sub_region);
+    }
+
+    fn dropped(&mut self, sub_region: u32) {
+        self.lru.dropped(sub_region);
+    }
+
+    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+        let free = self.lru.coldest().filter(|&s| free(s)).take(CANDIDATES);
+        let victim = free.min_by_key(|&s| self.recent.of(s))?;
+        let Some(candidate) = candidate else { return Some(victim) };
+        if self.recent.of(candidate) < self.recent.of(victim) + self.margin {
+            return None;
+        }
+        self.follow(candidate, victim);
+        Some(victim)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lru.bytes() + self.recent.bytes() + self.all.len() as u64 * 2 + self.missed.len() as u64
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies of host memory for HPB maps: what is loaded, what makes room, and which reads go without an entry although there
+//! is one. A policy sees what the host itself sees: reads, writes, how long its reads took, and what was loaded and dropped.
+//! It knows neither commands, tags nor memory (`hpb::managed` has them), and nothing of the device's tables.
+//!
+//! Two policies are not here because they are the driver of Linux: `linux-dcm` (`hpb::notify`) and `linux-hcm` (`hpb::hcm`).
+//! The others run in host control mode. One more is a file here, a variant of [`ManagedPolicy`] and one of [`Policy`].
+
+mod cost_aware;
+mod costs;
+mod dirty_refresh;
+mod lfu;
+mod lru;
+mod preload;
+mod reads;
+mod sram_aware;
+#[cfg(test)]
+mod tests;
+
+use cost_aware::CostAware;
+use dirty_refresh::DirtyRefresh;
+use lfu::Lfu;
+use lru::Lru;
+use preload::Preload;
+use readpath_kit::Ns;
+use readpath_proto::hpb::Control;
+use sram_aware::SramAware;
+
+/// A policy of this host's own, by what it is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ManagedPolicy {
+    /// Loads what is read without an entry; the least recently read makes room.
+    Lru,
+    /// Loads what is read more often than what would make room for it.
+    Lfu,
+    /// Loads when the reads that it would have served have cost as much as a load, and again more than the victim's.
+    CostAware,
+    /// Loads what was read next when the same was read before.
+    Preload,
+    /// As `cost-aware`, and reads without an entry where the device is likely to hold the map itself.
+    SramAware,
+    /// Loads again what is held, when reads of entries that were written have cost as much as a load.
+    DirtyRefresh,
+}
+
+impl ManagedPolicy {
+    /// All of them.
+    pub const ALL: [ManagedPolicy; 6] = [
+        ManagedPolicy::Lru,
+        ManagedPolicy::Lfu,
+        ManagedPolicy::CostAware,
+        ManagedPolicy::Preload,
+        ManagedPolicy::SramAware,
+        ManagedPolicy::DirtyRefresh,
+    ];
+
+    /// Its name in files and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ManagedPolicy::Lru => "lru",
+            ManagedPolicy::Lfu => "lfu",
+            ManagedPolicy::CostAware => "cost-aware",
+            ManagedPolicy::Preload => "preload",
+            ManagedPolicy::SramAware => "sram-aware",
+            ManagedPolicy::DirtyRefresh => "dirty-refresh",
+        }
+    }
+}
+
+/// Any policy that a user can choose: one of Linux's two, or one of this host's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyChoice {
+    /// The device recommends, and the host follows.
+    LinuxDcm,
+    /// The host counts as Linux does.
+    LinuxHcm,
+    /// A policy of this host's own.
+    Managed(ManagedPolicy),
+}
+
+impl PolicyChoice {
+    /// All of them, Linux's first.
+    pub const ALL: [PolicyChoice; 8] = [
+        PolicyChoice::LinuxDcm,
+        PolicyChoice::LinuxHcm,
+        PolicyChoice::Managed(ManagedPolicy::Lru),
+        PolicyChoice::Managed(ManagedPolicy::Lfu),
+        PolicyChoice::Managed(ManagedPolicy::CostAware),
+        PolicyChoice::Managed(ManagedPolicy::Preload),
+        PolicyChoice::Managed(ManagedPolicy::SramAware),
+        PolicyChoice::Managed(ManagedPolicy::DirtyRefresh),
+    ];
+
+    /// Its name in files and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PolicyChoice::LinuxDcm => "linux-dcm",
+            PolicyChoice::LinuxHcm => "linux-hcm",
+            PolicyChoice::Managed(policy) => policy.name(),
+        }
+    }
+
+    /// The control mode that the device has to be configured for.
+    pub const fn mode(self) -> Control {
+        match self {
+            PolicyChoice::LinuxDcm => Control::Device,
+            PolicyChoice::LinuxHcm | PolicyChoice::Managed(_) => Control::Host,
+        }
+    }
+
+    /// The policy, if it is one of this host's own.
+    pub const fn managed(self) -> Option<ManagedPolicy> {
+        match self {
+            PolicyChoice::Managed(policy) => Some(policy),
+            PolicyChoice::LinuxDcm | PolicyChoice::LinuxHcm => None,
+        }
+    }
+
+    /// The policy with this name.
+    pub fn by_name(name: &str) -> Option<PolicyChoice> {
+        PolicyChoice::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
+/// A sub-region that a read is about to touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touch {
+    /// Its index in the unit.
+    pub sub_region: u32,
+    /// Its map is held and may be used.
+    pub held: bool,
+    /// None of the blocks that are read has been written since it was loaded. False if it is not held.
+    pub clean: bool,
+    /// The read is short enough for an HPB READ. If not, it goes to the device without an entry whatever is held.
+    pub eligible: bool,
+    /// It is a read of one block, whose time [`MapPolicy::timed`] will tell.
+    pub timed: bool,
+}
+
+/// What a policy makes of a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wish {
+    /// The sub-region is to be loaded, or loaded again.
+    pub load: bool,
+    /// The read is to go without an entry, even if there is one.
+    pub plain: bool,
+}
+
+impl Wish {
+    /// To load, if so.
+    pub const fn load_if(load: bool) -> Wish {
+        Wish { load, plain: false }
+    }
+}
+
+/// What ended, of commands whose time is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timed {
+    /// A READ of one block.
+    Read,
+    /// An HPB READ of one block.
+    HpbRead,
+    /// An HPB READ BUFFER.
+    Load,
+}
+
+/// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate or walk a table
+/// as long as the unit.
+pub trait MapPolicy {
+    /// A read touches a sub-region. Asked for every read, also for those that are too long for HPB.
+    fn read(&mut self, touch: &Touch) -> Wish;
+
+    /// A command took so long, from leaving the host to its reply.
+    fn timed(&mut self, _sub_region: u32, _what: Timed, _took: Ns) {}
+
+    /// The map of a sub-region has come.
+    fn loaded(&mut self, sub_region: u32);
+
+    /// A sub-region is not held any more.
+    fn dropped(&mut self, sub_region: u32);
+
+    /// What makes room. With a `candidate`, that is to be worth more than the victim; without one, memory has to shrink.
+    /// Only what is `free` to go may be named; `None` if nothing is, or nothing is worth less.
+    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32>;
+
+    /// What else is to be loaded after a read, one at a time, until `None`. `held` says what need not be.
+    fn more(&mut self, _held: impl Fn(u32) -> bool) -> Option<u32> {
+        None
+    }
+
+    /// Bytes that it keeps on the host.
+    fn bytes(&self) -> u64;
+}
+
+/// One policy of each kind.
+pub enum Policy {
+    /// See [`ManagedPolicy::Lru`].
+    Lru(Lru),
+    /// See [`ManagedPolicy::Lfu`].
+    Lfu(Lfu),
+    /// See [`ManagedPolicy::CostAware`].
+    CostAware(CostAware),
+    /// See [`ManagedPolicy::Preload`].
+    Preload(Preload),
+    /// See [`ManagedPolicy::SramAware`].
+    SramAware(SramAware),
+    /// See [`ManagedPolicy::DirtyRefresh`].
+    DirtyRefresh(DirtyRefresh),
+}
+
+/// Asks whichever policy it is.
+macro_rules! ask {
+    ($policy:expr, $p:ident => $what:expr) => {
+        match $policy {
+            Policy::Lru($p) => $what,
+            Policy::Lfu($p) => $what,
+            Policy::CostAware($p) => $what,
+            Policy::Preload($p) => $what,
+            Policy::SramAware($p) => $what,
+            Policy::DirtyRefresh($p) => $what,
+        }
+    };
+}
+
+impl Policy {
+    /// A policy for a unit of so many sub-regions, of which nothing is held.
+    pub fn new(policy: ManagedPolicy, sub_regions: u32) -> Self {
+        match policy {
+            ManagedPolicy::Lru => Policy::Lru(Lru::new(sub_regions)),
+            ManagedPolicy::Lfu => Policy::Lfu(Lfu::new(sub_regions)),
+            ManagedPolicy::CostAware => Policy::CostAware(CostAware::new(sub_regions)),
+            ManagedPolicy::Preload => Policy::Preload(Preload::new(sub_regions)),
+            ManagedPolicy::SramAware => Policy::SramAware(SramAware::new(sub_regions)),
+            ManagedPolicy::DirtyRefresh => Policy::DirtyRefresh(DirtyRefresh::new(sub_regions)),
+        }
+    }
+}
+
+impl MapPolicy for Policy {
+    fn read(&mut self, touch: &Touch) -> Wish {
+        ask!(self, p => p.read(touch))
+    }
+
+    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns) {
+        ask!(self, p => p.timed(sub_region, what, took));
+    }
+
+    fn loaded(&mut self, sub_region: u32) {
+        ask!(self, p => p.loaded(sub_region));
+    }
+
+    fn dropped(&mut self, sub_region: u32) {
+        ask!(self, p => p.dropped(sub_region));
+    }
+
+    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+        ask!(self, p => p.victim(candidate, free))
+    }
+
+    fn more(&mut self, held: impl Fn(u32) -> bool) -> Option<u32> {
+        ask!(self, p => p.more(held))
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of::<Policy>() as u64 + ask!(self, p => p.bytes())
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How often each sub-region was read lately: counters that are halved now and then, so that what was popular once does
+//! not stay so (as in the frequency sketch of TinyLFU, Einziger et al., ACM Transactions on Storage 2017).
+
+/// Counters of 16 bits, one a sub-region.
+pub struct Reads {
+    counts: Vec<u16>,
+    left: u64,
+}
+
+/// Reads between two halvings, for each sub-region that is held (TinyLFU: "sample size" of ten times the cache).
+const READS_PER_HELD: u64 = 10;
+/// Halvings are no closer together than that.
+const LEAST_READS: u64 = 1024;
+
+impl Reads {
+    pub fn new(sub_regions: u32) -> Self {
+        Reads { counts: vec![0; sub_regions as usize], left: LEAST_READS }
+    }
+
+    /// Counts a read while so many sub-regions are held. Whether all counters have been halved.
+    pub fn count(&mut self, sub_region: u32, held: u32) -> bool {
+        let count = &mut self.counts[sub_region as usize];
+        *count = count.saturating_add(1);
+        self.left -= 1;
+        if self.left > 0 {
+            return false;
+        }
+        // A walk over the table, once in at least 1024 reads and ten for each map that is held.
+        self.counts.iter_mut().for_each(|c| *c /= 2);
+        self.left = (u64::from(held) * READS_PER_HELD).max(LEAST_READS);
+        true
+    }
+
+    pub fn of(&self, sub_region: u32) -> u32 {
+        u32::from(self.counts[sub_region as usize])
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.counts.len() as u64 * 2
+    }
+}

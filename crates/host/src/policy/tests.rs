@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each policy against a small model of what it says it does.
+
+use super::*;
+use readpath_kit::Prng;
+
+const UNITS: u32 = 24;
+
+fn touch(sub_region: u32, held: bool) -> Touch {
+    Touch { sub_region, held, clean: held, eligible: true, timed: true }
+}
+
+fn every(_: u32) -> bool {
+    true
+}
+
+/// Drives a policy as the mechanism does, with room for `room` maps, and a model beside it.
+struct Driven<P> {
+    policy: P,
+    room: usize,
+    held: Vec<u32>,
+    loads: u32,
+}
+
+impl<P: MapPolicy> Driven<P> {
+    fn new(policy: P, room: usize) -> Self {
+        Driven { policy, room, held: Vec::new(), loads: 0 }
+    }
+
+    /// A read, and the load that may follow. What was dropped for it.
+    fn read(&mut self, s: u32) -> Option<u32> {
+        let held = self.held.contains(&s);
+        if !self.policy.read(&touch(s, held)).load {
+            return None;
+        }
+        self.load(s)
+    }
+
+    fn load(&mut self, s: u32) -> Option<u32> {
+        let mut victim = None;
+        if !self.held.contains(&s) && self.held.len() == self.room {
+            victim = Some(self.policy.victim(Some(s), every)?);
+            self.held.retain(|h| Some(*h) != victim);
+            victim.into_iter().for_each(|v| self.policy.dropped(v));
+        }
+        if !self.held.contains(&s) {
+            self.held.push(s);
+        }
+        self.loads += 1;
+        self.policy.loaded(s);
+        victim
+    }
+}
+
+/// Least recently read first, by moving around in a vector.
+#[test]
+fn lru_is_a_list_by_reads() {
+    let mut rng = Prng::new(1);
+    let mut lru = Driven::new(Lru::new(UNITS), 6);
+    let mut model: Vec<u32> = Vec::new();
+    for _ in 0..5000 {
+        let s = rng.below(u64::from(UNITS)) as u32;
+        let expected = match model.iter().position(|&m| m == s) {
+            Some(i) => {
+                model.remove(i);
+                None
+            }
+            None => (model.len() == 6).then(|| model.remove(0)),
+        };
+        model.push(s);
+        assert_eq!(lru.read(s), expected);
+        assert_eq!(lru.policy.coldest().collect::<Vec<_>>(), model);
+    }
+    // Reads that cannot use an entry count, but load nothing.
+    let cold = model[0];
+    assert_eq!(lru.policy.read(&Touch { eligible: false, ..touch(cold, true) }), Wish::default());
+    assert_eq!(lru.policy.coldest().last(), Some(cold));
+    assert_eq!(lru.policy.read(&Touch { eligible: false, ..touch(99 % UNITS, false) }), Wish::default());
+    assert_eq!(lru.policy.victim(None, |s| s == model[3]), Some(model[3]), "only what is free");
+    assert_eq!(lru.policy.victim(None, |_| false), None);
+}
+
+/// Counts and recency in plain vectors, the victim found by looking at all candidates.
+#[test]
+fn lfu_keeps_what_is_read_often() {
+    let mut rng = Prng::new(2);
+    let mut lfu = Driven::new(Lfu::new(UNITS), 12);
+    let (mut order, mut counts): (Vec<u32>, Vec<u32>) = (Vec::new(), vec![0; UNITS as usize]);
+    let mut left = 1024;
+    for _ in 0..8000 {
+        let s = (rng.below(u64::from(UNITS)) * rng.below(u64::from(UNITS)) / u64::from(UNITS)) as u32;
+        counts[s as usize] += 1;
+        left -= 1;
+        if left == 0 {
+            counts.iter_mut().for_each(|c| *c /= 2);
+            left = (10 * order.len()).max(1024);
+        }
+        let mut expected = None;
+        if let Some(i) = order.iter().position(|&m| m == s) {
+            order.remove(i);
+            order.push(s);
+        } else if order.len() < 12 {
+            order.push(s);
+        } else {
+            let least = order[..8].iter().copied().min_by_key(|&v| counts[v as usize]).expect("eight");
+            if counts[s as usize] > counts[least as usize] {
+                order.retain(|&m| m != least);
+                order.push(s);
+                expected = Some(least);
+            }
+        }
+        assert_eq!(lfu.read(s), expected);
+    }
+    assert!(lfu.held.contains(&0), "the most popular stays");
+}
+
+/// Costs are told, so it is known when a load pays.
+fn tell(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, load: u64) {
+    for _ in 0..200 {
+        policy.timed(UNITS - 1, Timed::Read, Ns(read));
+        policy.timed(UNITS - 1, Timed::HpbRead, Ns(hpb_read));
+        policy.timed(UNITS - 1, Timed::Load, Ns(load));
+    }
+}
+
+#[test]
+fn cost_aware_loads_when_not_loading_has_cost_as_much() {
+    for (read, load, after) in [(200, 100, 1), (200, 250, 3), (150, 250, 5), (101, 100_000, 64), (100, 50, 50)] {
+        let mut p = CostAware::new(UNITS);
+        assert!(!p.read(&touch(0, false)).load && p.read(&touch(0, false)).load, "two misses while nothing is known");
+        tell(&mut p, read, 100, load);
+        let loaded = (1..100).find(|_| p.read(&touch(1, false)).load);
+        assert_eq!(loaded, Some(after), "a read takes {read}, with an entry 100, a load {load}");
+    }
+}
+
+/// Reads spread evenly over more than fits: whoever makes room is read as often as the newcomer, so replacing stops.
+#[test]
+fn cost_aware_learns_that_replacing_does_not_pay() {
+    let mut rng = Prng::new(3);
+    let mut p = Driven::new(CostAware::new(128), 96);
+    tell(&mut p.policy, 200, 100, 300);
+    let mut late = 0;
+    for i in 0..200_000 {
+        let before = p.loads;
+        p.read(rng.below(128) as u32);
+        late += if i >= 100_000 { p.loads - before } else { 0 };
+    }
+    let mut lru = Driven::new(Lru::new(128), 96);
+    for _ in 0..100_000 {
+        lru.read(rng.below(128) as u32);
+    }
+    assert!(lru.loads > 20_000, "{}", lru.loads);
+    assert!(late < 1000, "{late} loads in 100,000 reads");
+    // Others become popular: they get in all the same.
+    for _ in 0..100_000 {
+        p.read(32 + rng.below(96) as u32);
+    }
+    assert!(p.held.iter().filter(|&&s| s >= 32).count() >= 90, "{:?}", p.held);
+}
+
+#[test]
+fn preload_follows_an_order_that_it_has_seen() {
+    let mut p = Preload::new(256);
+    let all = |p: &mut Preload| std::iter::from_fn(|| p.more(|s| s == 14)).collect::<Vec<_>>();
+    // An application, then something long enough that the log takes it for over.
+    for s in (10..40).chain(100..200) {
+        p.read(&touch(s, false));
+        assert_eq!(all(&mut p), [], "nothing was seen before");
+    }
+    p.read(&touch(10, false));
+    assert_eq!(all(&mut p), [], "one alone says nothing");
+    p.read(&touch(12, false));
+    let ahead: Vec<u32> = (13..29).filter(|&s| s != 14).collect();
+    assert_eq!(all(&mut p), ahead, "what came next, but for what is held");
+    // In another order they are another application.
+    p.read(&touch(150, false));
+    assert_eq!(all(&mut p), []);
+    p.read(&touch(120, false));
+    assert_eq!(all(&mut p), []);
+}
+
+/// A device with a map cache of `frames`, where a miss takes 95 more; it does not tell. Shares of reads that went without
+/// an entry though there was one, and of those that missed, after a time of learning.
+fn beside_device(units: u32, frames: usize) -> (f64, f64) {
+    let mut rng = Prng::new(4);
+    let mut p = SramAware::new(units);
+    (0..units).for_each(|s| p.loaded(s));
+    let mut cache: Vec<u32> = Vec::new();
+    let (mut plain, mut missed, reads) = (0, 0, 200_000);
+    for i in 0..2 * reads {
+        let s = rng.below(u64::from(units)) as u32;
+        let jitter = rng.below(40_000);
+        if !p.read(&touch(s, true)).plain {
+            p.timed(s, Timed::HpbRead, Ns(100_000 + jitter));
+            continue;
+        }
+        let hit = cache.contains(&s);
+        cache.retain(|&c| c != s);
+        cache.push(s);
+        if cache.len() > frames {
+            cache.remove(0);
+        }
+        p.timed(s, Timed::Read, Ns(if hit { 100_000 } else { 195_000 } + jitter));
+        plain += u32::from(i >= reads);
+        missed += u32::from(i >= reads && !hit);
+    }
+    (f64::from(plain) / f64::from(reads), f64::from(missed) / f64::from(reads))
+}
+
+#[test]
+fn sram_aware_learns_what_the_device_holds() {
+    let (plain, missed) = beside_device(64, 90);
+    assert!(plain > 0.95 && missed == 0.0, "everything fits: {plain} plain, {missed} missed");
+    let (plain, missed) = beside_device(256, 90);
+    assert!(plain > 0.15 && plain < 0.36, "90 of 256 fit: {plain} plain");
+    assert!(missed < 0.01, "{missed} of all reads missed");
+}
+
+#[test]
+fn dirty_refresh_loads_again_what_is_worth_it() {
+    let mut p = DirtyRefresh::new(UNITS);
+    assert!(p.read(&touch(0, false)).load);
+    tell(&mut p, 200, 100, 450);
+    p.loaded(0);
+    let dirty = Touch { clean: false, ..touch(0, true) };
+    for round in 0..3 {
+        for read in 1..=5 {
+            assert!(!p.read(&touch(0, true)).load, "clean entries are in use");
+            assert!(!p.read(&Touch { eligible: false, ..dirty }).load, "no entry would have been used");
+            assert_eq!(p.read(&dirty).load, read == 5, "round {round}, read {read}");
+        }
+        p.loaded(0);
+    }
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    for choice in PolicyChoice::ALL {
+        assert_eq!(PolicyChoice::by_name(choice.name()), Some(choice));
+        assert_eq!(choice.managed().is_some(), !choice.name().starts_with("linux-"));
+        assert_eq!(choice.mode() == Control::Device, choice == PolicyChoice::LinuxDcm);
+    }
+    assert_eq!(ManagedPolicy::ALL.len() + 2, PolicyChoice::ALL.len());
+}
