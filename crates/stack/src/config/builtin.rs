@@ -46,6 +46,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "tiobench"),
         builtin!("experiments", "appstart"),
         builtin!("experiments", "mixed"),
+        builtin!("experiments", "chunk"),
         builtin!("experiments", "memory"),
     ]
 }

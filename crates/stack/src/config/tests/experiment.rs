@@ -157,7 +157,7 @@ fn mistakes_point_at_their_line() {
     mistake("seed = 1", "seed = -1", "seed", "expected a whole number");
     mistake("layout = \"sequential\"", "layout = \"linear\"", "precondition.layout", "\"sequential\" or \"random\"");
     mistake("range = \"files\"", "range = \"file\"", "precondition.range", "did you mean \"files\"?");
-    mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\", \"fio\" or \"launches\"");
+    mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\" or \"fio\" or \"launches\"");
     mistake("threads = 16", "job = \"a.fio\"", "workload.job", "has no meaning for kind = \"iozone\"");
     mistake("threads = 16", "case = \"x\"\nthreads = 16", "workload.case", "names of their own");
     mistake("threads = 16", "threads = 0", "workload.threads", "from 1 to 65535");
