@@ -9,7 +9,7 @@ use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32
 use crate::volume::{ROOT_INO, Ubifs};
 
 /// Longest chain of symbolic links that is followed, as in Linux.
-const MOST_LINKS: u32 = 40;
+pub(crate) const MOST_LINKS: u32 = 40;
 
 /// An extended attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,10 +121,7 @@ impl<L: Lebs> Ubifs<L> {
                     return Err(UbifsError::path(path, "more than 40 symbolic links"));
                 }
                 if inode.data.first() == Some(&b'/') {
-                    at = match parents.drain(..).next() {
-                        Some(root) => root,
-                        None => at,
-                    };
+                    at = parents.drain(..).next().unwrap_or(at);
                 }
                 todo.extend(components(&inode.data));
                 continue;
@@ -148,7 +145,7 @@ pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
 }
 
 /// Names of a path, the last first.
-fn components(path: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn components(path: &[u8]) -> Vec<Vec<u8>> {
     path.split(|&b| b == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
 }
 

@@ -7,7 +7,7 @@
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
-use crate::files::check_readable;
+use crate::files::{MOST_LINKS, check_readable, components};
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
@@ -79,20 +79,42 @@ impl<L: Lebs> Session<L> {
         Ok(Some(inode))
     }
 
-    /// Goes along a path without following symbolic links: inode of the directory, last name, its inode.
-    fn walk<'p>(&mut self, path: &'p [u8]) -> Result<(u32, &'p [u8], Inode)> {
-        let (mut dir, mut last) = (ROOT_INO, &b"."[..]);
+    /// Goes along a path: inode of the last directory, last name, its inode. Symbolic links are followed on the way, and
+    /// at the end only with `follow`.
+    fn walk(&mut self, path: &[u8], follow: bool) -> Result<(u32, Vec<u8>, Inode)> {
+        let mut above: Vec<Inode> = Vec::new();
         let mut at = self.inode(ROOT_INO)?;
-        for name in path.split(|&b| b == b'/').filter(|name| !name.is_empty() && *name != b".") {
+        let mut last = b".".to_vec();
+        let mut todo = components(path);
+        let mut links = 0;
+        while let Some(name) = todo.pop() {
             if at.file_type() != Some(FileType::Directory) {
                 return Err(UbifsError::path(path, "a part of it is not a directory"));
             }
-            (dir, last) = (at.ino, name);
-            at = match self.lookup(dir, name)? {
-                Some(inode) => inode,
-                None => return Err(UbifsError::path(path, "no such file or directory")),
+            if name == b".." {
+                at = above.pop().unwrap_or(at);
+            }
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let Some(inode) = self.lookup(at.ino, &name)? else {
+                return Err(UbifsError::path(path, "no such file or directory"));
             };
+            if inode.file_type() == Some(FileType::Symlink) && (follow || !todo.is_empty()) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(UbifsError::path(path, "more than 40 symbolic links"));
+                }
+                if inode.data.first() == Some(&b'/') {
+                    at = above.drain(..).next().unwrap_or(at);
+                }
+                todo.extend(components(&inode.data));
+                continue;
+            }
+            above.push(std::mem::replace(&mut at, inode));
+            last = name;
         }
+        let dir = above.last().map_or(ROOT_INO, |dir| dir.ino);
         Ok((dir, last, at))
     }
 
@@ -112,7 +134,7 @@ impl<L: Lebs> Session<L> {
     }
 
     fn visit(&mut self, path: &[u8], every_inode: bool, found: Found) -> Result<()> {
-        let (_, _, start) = self.walk(path)?;
+        let (_, _, start) = self.walk(path, false)?;
         found(path, None, Some(&start));
         if start.file_type() != Some(FileType::Directory) {
             return Ok(());
@@ -171,7 +193,7 @@ impl<L: Lebs> Session<L> {
         mut sink: impl FnMut(&[u8]),
     ) -> Result<()> {
         for path in paths {
-            let (_, _, inode) = self.walk(path)?;
+            let (_, _, inode) = self.walk(path, true)?;
             if inode.file_type() == Some(FileType::Regular) && self.read.insert(inode.ino) {
                 self.read_pages(&inode, &mut sink)?;
             }
@@ -215,7 +237,8 @@ impl<L: Lebs> Session<L> {
     /// `rm PATH` of a file: its entry goes, and with the last link its inode and the keys of all its data. No data is
     /// read, but the whole part of the index that leads to it.
     pub fn rm(&mut self, path: &[u8]) -> Result<()> {
-        let (dir, name, inode) = self.walk(path)?;
+        let (dir, name, inode) = self.walk(path, false)?;
+        let name = name.as_slice();
         if inode.file_type() == Some(FileType::Directory) {
             return Err(UbifsError::path(path, "it is a directory; only files can be removed"));
         }

@@ -80,10 +80,14 @@ impl<L: Lebs> Ubifs<L> {
     /// Mounts a volume. Nothing is written: what recovery would repair on flash is repaired in memory.
     pub fn mount(mut lebs: L, mode: MountMode) -> Result<Ubifs<L>> {
         let sb = read_superblock(&mut lebs)?;
+        let write = mode == MountMode::ReadWrite;
+        if write && sb.space_fixup {
+            let what = "the first mount with write access rewrites all blocks (mkfs.ubifs -F); mount it to read";
+            return Err(UbifsError::Unsupported(what.to_owned()));
+        }
         let mut flash = Flash::new(lebs, sb);
         let master = master::read(&mut flash)?;
         let unclean = master.is_dirty();
-        let write = mode == MountMode::ReadWrite;
         if mode != MountMode::Inspect {
             // The size of the old index is noted from its root (`dbg_old_index_check_init`).
             flash.read_node(master.root, NodeType::Index, ReadKind::Index)?;

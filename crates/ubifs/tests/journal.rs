@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A journal put together node by node behind a dump that was unmounted: replay without recovery.
+
+mod common;
+
+use common::{SLC, SLC_DATA_OFFSET, dump, volume};
+use readpath_ubifs::{Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
+
+const PEB_BYTES: usize = 128 << 10;
+const PAGE: usize = 2048;
+
+/// A node with a checksum, and padding bytes up to a multiple of 8.
+fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
+    let mut node = 0x0610_1831u32.to_le_bytes().to_vec();
+    node.resize(8, 0);
+    node.extend(sqnum.to_le_bytes());
+    node.extend((24 + body.len() as u32).to_le_bytes());
+    node.extend([kind as u8, 0, 0, 0]);
+    node.extend(body);
+    let crc = crc32(&node[8..]);
+    node[4..8].copy_from_slice(&crc.to_le_bytes());
+    node.resize(node.len().next_multiple_of(8), 0xCE);
+    node
+}
+
+/// 16 bytes of key and whatever follows.
+fn keyed(key: Key, rest: &[u8]) -> Vec<u8> {
+    let mut body = key.ino.to_le_bytes().to_vec();
+    body.extend(key.rest.to_le_bytes());
+    body.resize(16, 0);
+    body.extend(rest);
+    body
+}
+
+struct NewInode<'a> {
+    ino: u32,
+    size: u64,
+    nlink: u32,
+    mode: u32,
+    flags: u32,
+    /// Number of attributes and bytes of their names.
+    xattrs: (u32, u32),
+    data: &'a [u8],
+}
+
+fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
+    let mut rest = vec![0; 120];
+    let mut put = |at: usize, bytes: &[u8]| rest[at - 40..at - 40 + bytes.len()].copy_from_slice(bytes);
+    put(48, &new.size.to_le_bytes());
+    put(92, &new.nlink.to_le_bytes());
+    put(104, &new.mode.to_le_bytes());
+    put(108, &new.flags.to_le_bytes());
+    put(112, &(new.data.len() as u32).to_le_bytes());
+    put(116, &new.xattrs.0.to_le_bytes());
+    put(128, &new.xattrs.1.to_le_bytes());
+    rest.extend(new.data);
+    node(NodeType::Inode, sqnum, &keyed(Key::inode(new.ino), &rest))
+}
+
+fn entry(sqnum: u64, key: Key, target: u64, name: &[u8]) -> Vec<u8> {
+    let mut rest = target.to_le_bytes().to_vec();
+    rest.extend([0, 0]);
+    rest.extend((name.len() as u16).to_le_bytes());
+    rest.extend([0; 4]);
+    rest.extend(name);
+    rest.push(0);
+    let kind = if key.kind() == Some(readpath_ubifs::KeyType::Dentry) { NodeType::Dentry } else { NodeType::Xattr };
+    node(kind, sqnum, &keyed(key, &rest))
+}
+
+fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
+    let left = bytes.len().next_multiple_of(PAGE) - bytes.len();
+    if left >= 28 {
+        let end = bytes.len() + left;
+        bytes.extend(&node(NodeType::Padding, 0, &(left as u32 - 28).to_le_bytes())[..28]);
+        bytes.resize(end, 0);
+    } else {
+        bytes.resize(bytes.len() + left, 0xCE);
+    }
+    bytes
+}
+
+/// The dump made by mkfs with one more logical block, whose nodes the log names as the base head's.
+fn with_journal(nodes: &[Vec<u8>]) -> Vec<u8> {
+    let mut image = dump("fx");
+    let before = volume(image.clone(), SLC);
+    let place = |lnum: u32| before.peb(lnum).expect("a block") as usize * PEB_BYTES + SLC_DATA_OFFSET as usize;
+    let (lnum, peb) = (60u32, image.len() / PEB_BYTES);
+    // Headers as those of another block, but for the number.
+    let mut block = vec![0xFF; PEB_BYTES];
+    let log = place(3);
+    let template = log - SLC_DATA_OFFSET as usize;
+    block[..64].copy_from_slice(&image[template..template + 64]);
+    block[512..576].copy_from_slice(&image[template + 512..template + 576]);
+    block[512 + 12..512 + 16].copy_from_slice(&lnum.to_be_bytes());
+    let crc = crc32(&block[512..512 + 60]);
+    block[512 + 60..576].copy_from_slice(&crc.to_be_bytes());
+    let nodes = padded(nodes.concat());
+    block[PAGE..PAGE + nodes.len()].copy_from_slice(&nodes);
+    image.extend(block);
+    assert_eq!(image.len(), (peb + 1) * PEB_BYTES);
+    let mut reference = Vec::new();
+    for word in [lnum, 0, 1] {
+        reference.extend(word.to_le_bytes());
+    }
+    reference.resize(40, 0);
+    let reference = padded(node(NodeType::Reference, 1 << 20, &reference));
+    image[log + PAGE..log + 2 * PAGE].copy_from_slice(&reference);
+    image
+}
+
+const TEXT: &[u8] = b"0123456789";
+
+/// A new file with an attribute, a file less, a file that got shorter, and one that went and came back.
+fn changes() -> Vec<Vec<u8>> {
+    let hash = |name: &[u8]| NameHash::R5.of(name);
+    let mut fs = Ubifs::mount(volume(dump("fx"), SLC), MountMode::Inspect).expect("the dump");
+    let gone = fs.resolve(b"f009_uxiqrh.txt", false).expect("a file");
+    let text = fs.resolve(b"special/text300k", false).expect("a file");
+    let mut n = 1 << 21;
+    let mut next = || {
+        n += 1;
+        n
+    };
+    let file = 0o100_644;
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: file, flags: 0, xattrs: (1, 9), data: b"" };
+    let value = NewInode { ino: 5001, size: 5, nlink: 1, mode: file, flags: 0x20, xattrs: (0, 0), data: b"value" };
+    let deleted = NewInode { ino: gone.ino, size: 0, nlink: 0, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
+    let shorter = NewInode { ino: text.ino, size: 5000, nlink: 2, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
+    let mut data = (TEXT.len() as u32).to_le_bytes().to_vec();
+    data.extend([0; 4]);
+    data.extend(TEXT);
+    let mut truncation = text.ino.to_le_bytes().to_vec();
+    truncation.resize(16, 0);
+    truncation.extend(text.size.to_le_bytes());
+    truncation.extend(5000u64.to_le_bytes());
+    vec![
+        // Both names take 72 bytes, so the size of the root directory stays.
+        entry(next(), Key::dentry(1, hash(b"journaled_file")), 5000, b"journaled_file"),
+        inode(next(), &new),
+        node(NodeType::Data, next(), &keyed(Key::data(5000, 0), &data)),
+        entry(next(), Key::xattr(5000, hash(b"user.test")), 5001, b"user.test"),
+        inode(next(), &value),
+        entry(next(), Key::dentry(1, hash(b"f009_uxiqrh.txt")), 0, b"f009_uxiqrh.txt"),
+        inode(next(), &deleted),
+        inode(next(), &shorter),
+        node(NodeType::Truncation, next(), &truncation),
+        // Deleted and then there again, as when a file without a name gets one.
+        inode(next(), &NewInode { nlink: 0, ..new }),
+        inode(next(), &new),
+    ]
+}
+
+#[test]
+fn nodes_of_the_journal_are_newer_than_the_index() {
+    let image = with_journal(&changes());
+    for mode in [MountMode::ReadWrite, MountMode::ReadOnly, MountMode::Inspect] {
+        let mut fs = Ubifs::mount(volume(image.clone(), SLC), mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
+        assert_eq!((fs.report().unclean, fs.report().journal_nodes), (false, 11));
+        let file = fs.resolve(b"journaled_file", false).expect("a new file");
+        let mut bytes = Vec::new();
+        let read = fs.read_file(&file, |piece| -> readpath_ubifs::Result<()> {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        read.expect("a file");
+        assert_eq!(bytes, TEXT);
+        let attributes = fs.xattrs(file.ino).expect("attributes");
+        let pairs: Vec<(&[u8], &[u8])> = attributes.iter().map(|a| (&*a.name, &*a.value)).collect();
+        assert_eq!(pairs, [(&b"user.test"[..], &b"value"[..])]);
+        let error = fs.resolve(b"f009_uxiqrh.txt", false).expect_err("a deleted file").to_string();
+        assert_eq!(error, "f009_uxiqrh.txt: no such file or directory");
+        let text = fs.resolve(b"special/text300k", false).expect("a file");
+        assert_eq!(text.size, 5000);
+        let mut block = [0; 4096];
+        assert!(fs.read_block(text.ino, 1, &mut block).expect("data").is_some());
+        assert!(fs.read_block(text.ino, 2, &mut block).expect("no data").is_none());
+    }
+    let report = check(volume(image.clone(), SLC), 10).expect("a volume that is supported");
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(report.counts.xattrs, 1);
+    // A deletion takes the attribute and its value along.
+    let fs = Ubifs::mount(volume(image, SLC), MountMode::ReadWrite).expect("a volume");
+    let mut session = Session::new(fs, false);
+    session.rm(b"journaled_file").expect("a deletion");
+    for ino in [5000, 5001] {
+        let error = session.fs().inode(ino).expect_err("a deleted inode").to_string();
+        assert_eq!(error, format!("inode {ino}: no such inode"));
+    }
+}
+
+#[test]
+fn a_journal_that_contradicts_itself_is_named() {
+    for (at, change, says) in [
+        (3, &|n: &mut Vec<u8>| n[28] ^= 1, "its name has"),
+        (8, &|n: &mut Vec<u8>| n[54] = 9, "a truncation from 307200 to"),
+        (2, &|n: &mut Vec<u8>| n[31] = 0, "a data node with inode 5000"),
+    ] as [(usize, &dyn Fn(&mut Vec<u8>), &str); 3]
+    {
+        let mut nodes = changes();
+        change(&mut nodes[at]);
+        let len = u32::from_le_bytes(nodes[at][16..20].try_into().expect("4 bytes")) as usize;
+        let crc = crc32(&nodes[at][8..len]);
+        nodes[at][4..8].copy_from_slice(&crc.to_le_bytes());
+        let offset: usize = nodes[..at].iter().map(Vec::len).sum();
+        let error = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::Inspect).expect_err("a bad journal");
+        let damage = error.damage().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!((damage.kind.name(), damage.place.lnum), ("bad-journal", 60));
+        assert_eq!(damage.place.offset as usize, offset);
+        assert!(damage.detail.contains(says), "{}", damage.detail);
+    }
+}
