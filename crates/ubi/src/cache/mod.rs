@@ -80,7 +80,7 @@ pub struct Touch {
     pub offset: u32,
     /// Bytes wanted of it, at least 1.
     pub bytes: u32,
-    /// What reading just these bytes from flash would cost, in ns.
+    /// What reading just these bytes from flash would cost, in ns, at most 2^32 - 1.
     pub part_ns: u32,
 }
 

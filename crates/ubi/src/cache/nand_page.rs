@@ -93,3 +93,59 @@ impl<S: Store> NandPage<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoData;
+    use super::*;
+
+    /// Notes what flash is asked for.
+    #[derive(Default)]
+    struct Log(Vec<(&'static str, u32)>);
+
+    impl Media for Log {
+        type Error = std::convert::Infallible;
+
+        fn fill(&mut self, page: Page, _line: &mut [u8]) -> Result<(), Self::Error> {
+            self.0.push(("fill", page.number()));
+            Ok(())
+        }
+
+        fn direct(&mut self, _peb: u32, offset: u32, _bytes: u32) -> Result<(), Self::Error> {
+            self.0.push(("direct", offset));
+            Ok(())
+        }
+
+        fn copy(&mut self, _line: &[u8], from: u32, _offset: u32, _bytes: u32) {
+            self.0.push(("copy", from));
+        }
+    }
+
+    #[test]
+    fn it_keeps_the_last_page_that_was_read_in_part() {
+        let mut cache = NandPage::new(4096, NoData);
+        let read = |cache: &mut NandPage<NoData>, offset, bytes, eba| {
+            let mut log = Log::default();
+            let Ok(()) = cache.read(&mut log, 7, offset, bytes, eba);
+            log.0
+        };
+        assert_eq!(read(&mut cache, 0, 64, false), [("fill", 0), ("copy", 0)], "a header");
+        assert_eq!(read(&mut cache, 100, 10, true), [("copy", 100)], "served by the header's page");
+        // Its first page is there, the second is read past the cache, the third in part.
+        assert_eq!(read(&mut cache, 200, 8192, true), [("copy", 200), ("direct", 4096), ("fill", 2), ("copy", 0)]);
+        assert_eq!(read(&mut cache, 4096, 4096, true), [("direct", 4096)], "a whole page changes nothing");
+        assert_eq!(read(&mut cache, 8192, 4096, true), [("copy", 0)], "a whole page may be served");
+        let c = *cache.counters();
+        assert_eq!((c.hits, c.misses, c.no_query, c.fills), (1, 0, 3, 1));
+        cache.written(7, 0, 8192);
+        assert_eq!(read(&mut cache, 8200, 8, true), [("copy", 8)], "another page was written");
+        cache.written(3, 0, 512);
+        assert_eq!(read(&mut cache, 8200, 8, true), [("fill", 2), ("copy", 8)], "a write in part takes the buffer");
+        cache.written(7, 4096, 8192);
+        assert_eq!(read(&mut cache, 8200, 8, true), [("fill", 2), ("copy", 8)], "the page was written");
+        cache.erased(6);
+        assert_eq!(read(&mut cache, 8200, 8, true), [("copy", 8)]);
+        cache.erased(7);
+        assert_eq!(read(&mut cache, 8200, 8, true), [("fill", 2), ("copy", 8)]);
+    }
+}

@@ -143,7 +143,7 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
     fn part<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<bool, M::Error> {
         let from = offset & (self.costs.page_bytes - 1);
         let page = Page::new(peb, offset >> self.page_shift);
-        let part_ns = self.costs.part(from, bytes).total_ns() as u32;
+        let part_ns = u32::try_from(self.costs.part(from, bytes).total_ns()).unwrap_or(u32::MAX);
         match self.policy.touch(&Touch { page, offset: from, bytes, part_ns }) {
             Answer::Hit(line) => {
                 self.copy(media, line, offset, bytes);

@@ -7,7 +7,7 @@ use super::{Answer, Page, Policy, Touch};
 /// Lines of a set.
 pub const WAYS: u32 = 4;
 
-/// Sets of [`WAYS`] lines; lines that do not fill a set stay unused.
+/// Sets of four lines; lines that do not fill a set stay unused.
 #[derive(Clone, Debug)]
 pub struct SetAssoc {
     /// Page and time of the last touch of each line, set after set.
