@@ -160,6 +160,7 @@ impl Options {
             max_map_bytes: one_of(rng, &[None, None, Some(1 << 14)]),
             ..HpbOptions::default()
         };
+        let hpb = any_policy(hpb, &mut Prng::stream(seed, "policy", 0));
         let mut host = HostConfig {
             slots: one_of(rng, &[2, 3, 8, 32, 64]),
             max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),

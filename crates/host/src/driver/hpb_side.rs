@@ -181,7 +181,7 @@ impl Driver {
         };
         let took = now.saturating_sub(m.sent[usize::from(reply.tag)]);
         if let Some(unit) = self.hpb_of(lun).filter(|_| good) {
-            unit.timed(what, took);
+            unit.timed(now, what, took);
         }
     }
 

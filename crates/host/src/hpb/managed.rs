@@ -27,6 +27,8 @@ pub struct Manager {
     /// Maps that may be held.
     pub(super) most_maps: u32,
     in_flight: u32,
+    /// When the last load ended.
+    loaded_at: Ns,
     /// Sub-regions that were dropped while their load was under way, and are not to be loaded before it ends.
     abandoned: Vec<u32>,
 }
@@ -42,6 +44,7 @@ impl Manager {
             active: 0,
             most_maps: u32::MAX,
             in_flight: 0,
+            loaded_at: Ns::ZERO,
             abandoned: Vec::with_capacity(64),
         }
     }
@@ -133,7 +136,7 @@ impl HpbLu {
     }
 
     /// A command took so long.
-    pub(crate) fn timed(&mut self, block_or_srgn: TimedWhat, took: Ns) {
+    pub(crate) fn timed(&mut self, now: Ns, block_or_srgn: TimedWhat, took: Ns) {
         let (srgn, what) = match block_or_srgn {
             TimedWhat::Read { block, with_entry } => {
                 (self.geometry.index_of_lba(block), if with_entry { Timed::HpbRead } else { Timed::Read })
@@ -141,7 +144,12 @@ impl HpbLu {
             TimedWhat::Load(at) => (self.geometry.index_of(at), Timed::Load),
         };
         if let Some(m) = &mut self.manager {
-            m.policy.timed(srgn, what, took);
+            let sent = now.saturating_sub(took);
+            let beside_load = m.in_flight > 0 || m.loaded_at > sent;
+            if what == Timed::Load {
+                m.loaded_at = now;
+            }
+            m.policy.timed(srgn, what, took, beside_load);
         }
     }
 

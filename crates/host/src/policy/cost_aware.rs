@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cost-aware`: a load has to pay. What it costs and what an entry saves is measured; their ratio is the number of reads
-//! that a load has to save.
+//! that a load has to save. Reads of what was read just before count as one: any device still has its map at hand (the
+//! correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
 //! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much. Whatever
 //!   comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
 //! - If another has to make room, the newcomer must have been read more often lately, by a margin. The margin is learned:
@@ -12,8 +13,11 @@ use super::lfu::CANDIDATES;
 use super::lru::Lru;
 use super::reads::Reads;
 use super::{MapPolicy, Timed, Touch, Wish};
+use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 
+/// Sub-regions whose reads belong together: fewer than any device holds maps of.
+const TOGETHER: usize = 16;
 /// Replacements that are followed at the same time.
 const FOLLOWED: usize = 8;
 const MOST_MARGIN: u32 = 1 << 12;
@@ -33,6 +37,10 @@ struct Trial {
 pub struct CostAware {
     lru: Lru,
     costs: Costs,
+    /// The sub-regions read last, the last first.
+    last: [u32; TOGETHER],
+    /// Their first reads are on the way, whose time tells what a miss costs.
+    first: FixedBitSet,
     /// Reads lately.
     recent: Reads,
     /// All reads, going around.
@@ -53,6 +61,8 @@ impl CostAware {
         CostAware {
             lru: Lru::new(sub_regions),
             costs: Costs::default(),
+            last: [u32::MAX; TOGETHER],
+            first: FixedBitSet::with_capacity(sub_regions as usize),
             recent: Reads::new(sub_regions),
             all: vec![0; sub_regions as usize],
             missed: vec![0; sub_regions as usize],
@@ -62,6 +72,14 @@ impl CostAware {
             next_end: u64::MAX,
             gain: 0,
         }
+    }
+
+    /// Whether this is not one of a number of reads that belong together.
+    fn is_first(&mut self, sub_region: u32) -> bool {
+        let before = self.last.iter().position(|&s| s == sub_region);
+        self.last[..=before.unwrap_or(TOGETHER - 1)].rotate_right(1);
+        self.last[0] = sub_region;
+        before.is_none()
     }
 
     fn count(&mut self, sub_region: u32) {
@@ -120,9 +138,10 @@ impl CostAware {
 impl MapPolicy for CostAware {
     fn read(&mut self, touch: &Touch) -> Wish {
         self.lru.touch(touch.sub_region);
-        if !touch.eligible {
+        if !self.is_first(touch.sub_region) || !touch.eligible {
             return Wish::default();
         }
+        self.first.set(touch.sub_region as usize, touch.timed);
         self.count(touch.sub_region);
         if touch.clean {
             return Wish::default();
@@ -132,8 +151,12 @@ impl MapPolicy for CostAware {
         Wish::load_if(u32::from(*missed) >= self.costs.break_even())
     }
 
-    fn timed(&mut self, _: u32, what: Timed, took: Ns) {
-        self.costs.timed(what, took);
+    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
+        let first = what != Timed::Load && self.first.contains(sub_region as usize);
+        self.first.set(sub_region as usize, false);
+        if first || what != Timed::Read {
+            self.costs.timed(what, took, beside_load);
+        }
     }
 
     fn loaded(&mut self, sub_region: u32) {
@@ -157,6 +180,10 @@ impl MapPolicy for CostAware {
     }
 
     fn bytes(&self) -> u64 {
-        self.lru.bytes() + self.recent.bytes() + self.all.len() as u64 * 2 + self.missed.len() as u64
+        self.lru.bytes()
+            + self.recent.bytes()
+            + self.all.len() as u64 * 2
+            + self.missed.len() as u64
+            + self.first.len().div_ceil(8) as u64
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs and what an entry saves, as the host has measured it: running means of how long its commands took.
+//! What a load costs and what an entry saves, as the host has measured it. A load is not waited for; what it costs is the
+//! time by which it delays the reads beside it, which is nothing while the device has nothing else to do.
 
 use super::Timed;
 use readpath_kit::Ns;
@@ -38,34 +39,47 @@ impl Mean {
     }
 }
 
-/// Means of the three kinds of commands.
+/// Means of the host's commands.
 #[derive(Clone, Copy, Default)]
 pub struct Costs {
     read: Mean,
     hpb_read: Mean,
-    load: Mean,
+    /// HPB READs while a map was being loaded.
+    hpb_read_beside: Mean,
+    /// Loads, and reads beside them: of late, both are halved now and then.
+    loads: u32,
+    beside: u32,
 }
 
-/// Reads that a load has to save as long as nothing is known: one, and one more for the doubt.
-const AT_FIRST: u32 = 2;
+/// Reads that a load has to save as long as nothing is known: without loads nothing would ever be.
+const AT_FIRST: u32 = 1;
 /// However little an entry saves, so many reads are worth a load: means are never exact.
 const MOST: u32 = 64;
+/// Loads that are remembered.
+const MOST_LOADS: u32 = 256;
 
 impl Costs {
-    pub fn timed(&mut self, what: Timed, took: Ns) {
-        match what {
-            Timed::Read => self.read.add(took),
-            Timed::HpbRead => self.hpb_read.add(took),
-            Timed::Load => self.load.add(took),
+    /// A command took so long, beside a load or not.
+    pub fn timed(&mut self, what: Timed, took: Ns, beside_load: bool) {
+        match (what, beside_load) {
+            (Timed::Load, _) => self.loads += 1,
+            (Timed::Read, _) => self.read.add(took),
+            (Timed::HpbRead, false) => self.hpb_read.add(took),
+            (Timed::HpbRead, true) => self.hpb_read_beside.add(took),
+        }
+        self.beside = self.beside.saturating_add(u32::from(beside_load && what != Timed::Load));
+        if self.loads >= MOST_LOADS {
+            (self.loads, self.beside) = (self.loads / 2, self.beside / 2);
         }
     }
 
     /// Reads that have to be saved to make up for one load.
     pub fn break_even(&self) -> u32 {
-        let (Some(read), Some(hpb), Some(load)) = (self.read.ns(), self.hpb_read.ns(), self.load.ns()) else {
-            return AT_FIRST;
-        };
+        let (Some(read), Some(hpb)) = (self.read.ns(), self.hpb_read.ns()) else { return AT_FIRST };
         let saved = read.saturating_sub(hpb).max(1);
-        load.div_ceil(saved).clamp(1, u64::from(MOST)) as u32
+        // Without enough reads beside loads, loads delay nobody.
+        let delay = self.hpb_read_beside.ns().map_or(0, |beside| beside.saturating_sub(hpb));
+        let cost = u128::from(delay) * u128::from(self.beside) / u128::from(self.loads.max(1));
+        cost.div_ceil(u128::from(saved)).clamp(1, u128::from(MOST)) as u32
     }
 }

@@ -32,8 +32,8 @@ impl MapPolicy for DirtyRefresh {
         Wish::load_if(u32::from(*dirty) >= self.costs.break_even())
     }
 
-    fn timed(&mut self, _: u32, what: Timed, took: Ns) {
-        self.costs.timed(what, took);
+    fn timed(&mut self, _: u32, what: Timed, took: Ns, beside_load: bool) {
+        self.costs.timed(what, took, beside_load);
     }
 
     fn loaded(&mut self, sub_region: u32) {

@@ -170,8 +170,8 @@ pub trait MapPolicy {
     /// A read touches a sub-region. Asked for every read, also for those that are too long for HPB.
     fn read(&mut self, touch: &Touch) -> Wish;
 
-    /// A command took so long, from leaving the host to its reply.
-    fn timed(&mut self, _sub_region: u32, _what: Timed, _took: Ns) {}
+    /// A command took so long, from leaving the host to its reply, and in between a map was being loaded or not.
+    fn timed(&mut self, _sub_region: u32, _what: Timed, _took: Ns, _beside_load: bool) {}
 
     /// The map of a sub-region has come.
     fn loaded(&mut self, sub_region: u32);
@@ -241,8 +241,8 @@ impl MapPolicy for Policy {
         ask!(self, p => p.read(touch))
     }
 
-    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns) {
-        ask!(self, p => p.timed(sub_region, what, took));
+    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
+        ask!(self, p => p.timed(sub_region, what, took, beside_load));
     }
 
     fn loaded(&mut self, sub_region: u32) {

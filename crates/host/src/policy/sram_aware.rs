@@ -182,15 +182,15 @@ impl MapPolicy for SramAware {
         Wish { plain: usable && plain, ..wish }
     }
 
-    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns) {
+    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
         match what {
-            Timed::Load => self.host.timed(sub_region, what, took),
+            Timed::Load => self.host.timed(sub_region, what, took, beside_load),
             Timed::HpbRead => {
                 let slow = self.is_slow(took.0);
                 self.slow_with_entry.add(slow);
                 self.compared = self.compared.saturating_add(1);
                 self.with_entry.add(took);
-                self.host.timed(sub_region, what, took);
+                self.host.timed(sub_region, what, took, beside_load);
             }
             Timed::Read => {
                 let slow = self.is_slow(took.0);
@@ -199,7 +199,7 @@ impl MapPolicy for SramAware {
                 if listed && *entered & KNOWN != 0 {
                     return self.judge(slow);
                 }
-                self.host.timed(sub_region, what, took);
+                self.host.timed(sub_region, what, took, beside_load);
                 if listed {
                     // It, or one sent before it, made the device load the map.
                     self.first.add(took);

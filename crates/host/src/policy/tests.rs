@@ -114,23 +114,32 @@ fn lfu_keeps_what_is_read_often() {
     assert!(lfu.held.contains(&0), "the most popular stays");
 }
 
-/// Costs are told, so it is known when a load pays.
-fn tell(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, load: u64) {
-    for _ in 0..200 {
-        policy.timed(UNITS - 1, Timed::Read, Ns(read));
-        policy.timed(UNITS - 1, Timed::HpbRead, Ns(hpb_read));
-        policy.timed(UNITS - 1, Timed::Load, Ns(load));
+/// Costs are told, so it is known when a load pays: a load delays one HPB READ, by so much.
+fn tell(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, delay: u64) {
+    for i in 0..400 {
+        // Far enough apart that each is the first of its sub-region.
+        let s = UNITS - 1 - i % 20;
+        policy.read(&touch(s, true));
+        policy.timed(s, Timed::Read, Ns(read), false);
+        policy.timed(s, Timed::HpbRead, Ns(hpb_read), false);
+        policy.timed(s, Timed::Load, Ns(1_000_000), true);
+        policy.timed(s, Timed::HpbRead, Ns(hpb_read + delay), true);
     }
 }
 
 #[test]
 fn cost_aware_loads_when_not_loading_has_cost_as_much() {
-    for (read, load, after) in [(200, 100, 1), (200, 250, 3), (150, 250, 5), (101, 100_000, 64), (100, 50, 50)] {
+    for (read, delay, after) in [(200, 0, 1), (200, 100, 1), (200, 250, 3), (150, 250, 5), (125, 225, 9), (200, 1, 1)] {
         let mut p = CostAware::new(UNITS);
-        assert!(!p.read(&touch(0, false)).load && p.read(&touch(0, false)).load, "two misses while nothing is known");
-        tell(&mut p, read, 100, load);
-        let loaded = (1..100).find(|_| p.read(&touch(1, false)).load);
-        assert_eq!(loaded, Some(after), "a read takes {read}, with an entry 100, a load {load}");
+        let others = |p: &mut CostAware| assert!((2..UNITS).all(|s| !p.read(&touch(s, true)).load));
+        assert!(p.read(&touch(0, false)).load, "nothing is known");
+        assert!(!p.read(&touch(0, false)).load, "the same again belongs to it");
+        tell(&mut p, read, 100, delay);
+        let loaded = (1..100).find(|_| {
+            others(&mut p);
+            p.read(&touch(1, false)).load
+        });
+        assert_eq!(loaded, Some(after), "a read takes {read}, with an entry 100, a load delays by {delay}");
     }
 }
 
@@ -140,6 +149,7 @@ fn cost_aware_learns_that_replacing_does_not_pay() {
     let mut rng = Prng::new(3);
     let mut p = Driven::new(CostAware::new(128), 96);
     tell(&mut p.policy, 200, 100, 300);
+    assert_eq!(p.loads, 0);
     let mut late = 0;
     for i in 0..200_000 {
         let before = p.loads;
@@ -192,7 +202,7 @@ fn beside_device(units: u32, frames: usize) -> (f64, f64) {
         let s = rng.below(u64::from(units)) as u32;
         let jitter = rng.below(40_000);
         if !p.read(&touch(s, true)).plain {
-            p.timed(s, Timed::HpbRead, Ns(100_000 + jitter));
+            p.timed(s, Timed::HpbRead, Ns(100_000 + jitter), false);
             continue;
         }
         let hit = cache.contains(&s);
@@ -201,7 +211,7 @@ fn beside_device(units: u32, frames: usize) -> (f64, f64) {
         if cache.len() > frames {
             cache.remove(0);
         }
-        p.timed(s, Timed::Read, Ns(if hit { 100_000 } else { 195_000 } + jitter));
+        p.timed(s, Timed::Read, Ns(if hit { 100_000 } else { 195_000 } + jitter), false);
         plain += u32::from(i >= reads);
         missed += u32::from(i >= reads && !hit);
     }

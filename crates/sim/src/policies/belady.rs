@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // A loop over three with two places: one of three misses, against all for LRU.
+        // A loop over three with two places: two stay, so that every second read of the others misses; LRU misses all.
         let reads: Vec<u32> = (0..30).map(|i| i % 3).collect();
         assert_eq!(optimum(&reads, 2), 3 + 14 - 1);
         assert_eq!(optimum(&reads, 3), 3);
