@@ -187,6 +187,8 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
+    /// Whether reads wait for their pre-requests.
+    reads_wait: bool,
     /// When a unit's timer is due next.
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
@@ -215,6 +217,7 @@ impl Driver {
             out: FrontQueue::with_capacity(usize::from(slots)),
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
+            reads_wait: false,
             timer: Ns::NEVER,
             long_reads: (config.hpb)
                 .filter(|hpb| hpb.long_reads != LongReadsOption::First)
@@ -366,7 +369,9 @@ impl Driver {
         if !self.waiting.is_empty() {
             self.send_waiting();
         }
-        self.wake_long_reads();
+        if self.reads_wait {
+            self.wake_long_reads();
+        }
     }
 
     /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
