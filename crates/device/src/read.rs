@@ -97,7 +97,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let life = slot.life;
         let lpn = slot.lpn;
         let hinted = entry.and_then(|entry| self.judge(lun, block, entry));
-        if blocks <= self.noted_blocks && self.target.hpb_in_use {
+        if (blocks == 1 || blocks <= self.noted_blocks) && self.target.hpb_in_use {
             self.note_read(now, lun, block, blocks, hinted.is_some());
         }
         let slot = &mut self.slots[usize::from(tag)];

@@ -189,6 +189,8 @@ pub struct Driver {
     map_work: bool,
     /// Policies of this host's own are told how long commands take.
     managed: Option<Box<hpb_side::Managed>>,
+    /// Whether reads wait for their pre-requests.
+    reads_wait: bool,
     /// When a unit's timer is due next.
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
@@ -218,6 +220,7 @@ impl Driver {
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
             managed: config.hpb.and_then(|hpb| hpb.policy).map(|_| Box::default()),
+            reads_wait: false,
             timer: Ns::NEVER,
             long_reads: (config.hpb)
                 .filter(|hpb| hpb.long_reads != LongReadsOption::First)
@@ -375,7 +378,9 @@ impl Driver {
         if !self.waiting.is_empty() {
             self.send_waiting();
         }
-        self.wake_long_reads();
+        if self.reads_wait {
+            self.wake_long_reads();
+        }
     }
 
     /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.

@@ -99,6 +99,7 @@ impl Driver {
                 return send(plain);
             }
             long.waiting.push(tag);
+            self.reads_wait = true;
             self.find_timer();
             return None;
         };
@@ -118,8 +119,9 @@ impl Driver {
     }
 
     /// Reads that wait try again.
-    #[inline]
+    #[inline(never)]
     pub(super) fn wake_long_reads(&mut self) {
+        self.reads_wait = false;
         if let Some(long) = self.long_reads.as_mut().filter(|long| !long.waiting.is_empty()) {
             long.waiting.drain(..).for_each(|tag| self.out.push_back(tag));
             self.find_timer();
