@@ -148,7 +148,7 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     if let Some(hpb) = &phase.hpb {
         let managed = run.plan.setup.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
         let own = hpb.managed_by_name().into_iter().filter(|_| managed);
-        for (name, count) in hpb.by_name().into_iter().chain(own) {
+        for (name, count) in hpb.by_name().chain(own) {
             add(&case, name.into(), "", count as f64)?;
         }
     }

@@ -15,7 +15,7 @@ use readpath_device::{
     Without,
 };
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{
     Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Sense, Status, SubRegion,
@@ -160,7 +160,6 @@ impl Options {
             max_map_bytes: one_of(rng, &[None, None, Some(1 << 14)]),
             ..HpbOptions::default()
         };
-        let hpb = any_policy(hpb, &mut Prng::stream(seed, "policy", 0));
         let mut host = HostConfig {
             slots: one_of(rng, &[2, 3, 8, 32, 64]),
             max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),
@@ -178,6 +177,14 @@ impl Options {
             hot_moves = region_entries;
             if let Some(hpb) = host {
                 hpb.params = host_control(hcm, 1 << (sub_region_size - 3));
+                let own = &mut Prng::stream(seed, "policy", 0);
+                if own.below(2) == 0 {
+                    // A policy has neither Linux's list nor its holes.
+                    hpb.policy = Some(one_of(own, &ManagedPolicy::ALL));
+                    (hpb.order, hpb.strict_linux) = (ListOrder::Activation, false);
+                    // What their tables take alone is more than the smallest limit of maps.
+                    hpb.max_map_bytes = None;
+                }
             }
             // Little room, so that regions take the place of others.
             if hcm.below(2) == 0 {

@@ -104,7 +104,7 @@ fn rows(
     if let Some(hpb) = &output.hpb {
         let managed = variant.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
         let own = hpb.managed_by_name().into_iter().filter(|_| managed);
-        for (name, count) in hpb.by_name().into_iter().chain(own) {
+        for (name, count) in hpb.by_name().chain(own) {
             add(name, "", count as f64)?;
         }
     }

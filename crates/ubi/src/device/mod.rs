@@ -3,6 +3,7 @@
 //! until the caller does it step by step with [`Ubi::work`].
 
 mod cache;
+mod engine;
 mod erase;
 mod moves;
 mod read;

@@ -75,3 +75,9 @@ impl ReadCache for Lines {
         self.drop_if(|p, _| p == peb);
     }
 }
+
+impl<P: readpath_ubi::cache::Policy> Counted for readpath_ubi::cache::ReadCache<P, readpath_ubi::cache::Lines> {
+    fn hits(&self) -> u64 {
+        self.counters().hits
+    }
+}

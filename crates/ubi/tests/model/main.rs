@@ -45,3 +45,44 @@ fn a_cache_that_is_not_told_of_changes_is_found_out() {
     let found = (0..4).filter(|&seed| Episode::new(seed).run(20_000, Lines::forgetful).is_err()).count();
     assert_eq!(found, 4);
 }
+
+fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
+    readpath_ubi::cost::CostModel {
+        page_bytes,
+        step_bytes: page_bytes / 2,
+        wait_fixed_ns: 1000,
+        wait_step_ns: 1000,
+        cpu_part_ns: 100,
+        cpu_page_ns: 100,
+    }
+}
+
+macro_rules! engine {
+    ($($name:ident: $policy:expr, $rules:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            use readpath_ubi::cache;
+            let mut all = Stats::default();
+            for seed in 100..105 {
+                let stats = Episode::new(seed)
+                    .run(OPERATIONS, |page| {
+                        cache::ReadCache::new($policy, cache::Lines::new(page, 61), cache::Rules::$rules, costs(page))
+                    })
+                    .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+                all.add(&stats);
+            }
+            assert!(all.hits > 1000, "{all:?}");
+            println!("{} {}", stringify!($name), all.hits);
+        }
+    )*};
+}
+
+engine! {
+    peb_hash: cache::Direct::new(61), Patch;
+    lru: cache::Lru::new(61), Split;
+    set_assoc: cache::SetAssoc::new(60), Split;
+    clock: cache::Clock::new(61), Patch;
+    two_q: cache::TwoQ::new(61), Split;
+    arc: cache::Arc::new(61), Split;
+    adaptive: cache::Adaptive::new(61, &costs(512)), Split;
+}

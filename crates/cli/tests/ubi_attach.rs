@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi attach` on recorded dumps.
+
+mod common;
+
+use common::Room;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+/// A room with a dump in it.
+fn room(name: &str) -> Room {
+    let room = Room::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ubi/tests/data").join(format!("{name}.xz"));
+    let packed = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("an xz file");
+    fs::write(room.path(name), bytes).expect("a file");
+    room
+}
+
+fn document(room: &Room, args: &[&str]) -> Value {
+    serde_json::from_str(&room.good(&[&["ubi", "attach", "--json"], args].concat())).expect("JSON")
+}
+
+#[test]
+fn what_an_attach_finds() {
+    let room = room("fx.mtd");
+    let text = room.good(&["ubi", "attach", "fx.mtd"]);
+    assert!(text.starts_with("device          27 PEBs of 131072 bytes, 27 of them in the image\n"), "{text}");
+    assert!(text.ends_with("  0  dynamic     400      25      51609600  rootfs\n"), "{text}");
+    let all = document(&room, &["fx.mtd"]);
+    assert_eq!(
+        all["device"],
+        json!({
+            "pebs": 27, "pebs_in_image": 27, "peb_bytes": 131072, "page_bytes": 2048, "subpage_bytes": 512,
+            "sizes_ambiguous": false,
+        })
+    );
+    assert_eq!(all["layout"], json!({ "vid_offset": 512, "data_offset": 2048, "leb_bytes": 129024 }));
+    assert_eq!(all["pebs"], json!({ "used": 27, "to_scrub": 0, "free": 0, "to_erase": 0, "kept": 0, "bad": 0 }));
+    assert_eq!((&all["method"], &all["image_sequence"]), (&json!("scan"), &json!(99)));
+    // 54 headers in one step of ECC each, and two copies of the table of 11 pages: 50 us and 526 or 519 cycles of 25 ns.
+    let header = 50_000 + (7 + 519) * 25;
+    let table = 10_000 + 11 * (40_000 + (7 + 4 * 519) * 25);
+    let seconds = f64::from(54 * header + 2 * table) / 1e9;
+    assert_eq!(all["attach"], json!({ "nand": "slc-2k", "reads": 56, "seconds": seconds }));
+
+    // As the device that it was made for: what is beyond the image is read, too.
+    let all = document(&room, &["fx.mtd", "--pebs", "512"]);
+    assert_eq!((&all["attach"]["reads"], &all["pebs"]["to_erase"]), (&json!(541), &json!(485)));
+}
+
+#[test]
+fn mistakes() {
+    let room = room("fx.mtd");
+    room.bad(&["ubi", "attach", "no"], &["no: cannot be read"]);
+    room.bad(&["ubi", "attach", "."], &["is a folder"]);
+    room.bad(&["ubi", "attach", "fx.mtd", "--nand", "xyz"], &["--nand: no NAND \"xyz\"; there are slc-512, slc-2k"]);
+    room.bad(&["ubi", "attach", "fx.mtd", "--pebs", "9"], &["the image has more PEBs than that"]);
+    room.bad(&["ubi", "attach", "fx.mtd", "--peb-size", "0"], &["--peb-size: \"0\" is not a size"]);
+    room.bad(
+        &["ubi", "attach", "fx.mtd", "--subpage-size", "2048"],
+        &["VID header offset = 512: the EC header needs the first sub-page"],
+    );
+    let bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    fs::write(room.path("cut.mtd"), &bytes[..1_000_000]).expect("a file");
+    room.bad(&["ubi", "attach", "cut.mtd"], &["cut.mtd: image size = 1000000: a whole number of PEBs is needed"]);
+    fs::write(room.path("zero.mtd"), vec![0; 1 << 20]).expect("a file");
+    room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
+}
