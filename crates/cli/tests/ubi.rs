@@ -132,7 +132,7 @@ fn the_published_table_stands_beside_the_model() {
     for (args, says) in [
         (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out has no recorded stream"),
         (&["reproduce", "ubi", "--set", "a=1"], "--set is for experiments on a UFS device"),
-        (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce ubi"),
+        (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies and ubi"),
     ] {
         room.bad(args, &[says]);
     }
