@@ -37,7 +37,7 @@ impl EntryCodec {
         EntryCodec { cipher: Aes128Enc::new(&Array(bytes)), runs: false }
     }
 
-    /// The same for entries that say how many blocks lie in a row. All addresses are below 2^[`ADDRESS_BITS`].
+    /// The same for entries that say how many blocks lie in a row. All addresses are below 2^`ADDRESS_BITS`.
     pub fn with_runs(self) -> Self {
         EntryCodec { runs: true, ..self }
     }
