@@ -53,8 +53,8 @@ pub enum LaunchError {
     /// A percentage above 100.
     #[error("a percentage is above 100")]
     BadPercent,
-    /// Too few requests.
-    #[error("a launch must make at least one request, and at most 10 million")]
+    /// Too few requests, or more than are kept in memory.
+    #[error("a launch must make at least one request, and those of a cycle together at most 20 million")]
     BadRequests,
     /// The areas do not fit.
     #[error(
@@ -68,6 +68,8 @@ const LENGTHS: [(u16, u32); 6] = [(1, 54), (2, 16), (4, 12), (8, 10), (16, 5), (
 /// A fragment has 2 to 256 blocks.
 const FRAGMENT: std::ops::RangeInclusive<u64> = 2..=256;
 const FRAGMENTS: usize = 4096;
+/// Requests of all apps, which are kept in memory.
+const MOST_REQUESTS: u64 = 20_000_000;
 const SHARED_PIECE: u32 = 64;
 const WRITTEN_BLOCKS: u32 = 256;
 
@@ -124,7 +126,8 @@ impl Launches {
             return Err(LaunchError::BadPercent);
         }
         let of_game = u64::from(spec.requests) * u64::from(spec.game_percent) / 100;
-        if spec.requests == 0 || of_game == 0 || of_game.max(u64::from(spec.requests)) > 10_000_000 {
+        let most = of_game.max(u64::from(spec.requests)).saturating_mul(u64::from(spec.apps));
+        if spec.requests == 0 || of_game == 0 || most > MOST_REQUESTS {
             return Err(LaunchError::BadRequests);
         }
         let fits = u64::from(spec.shared_blocks) + u64::from(spec.span_blocks) <= u64::from(spec.blocks);
