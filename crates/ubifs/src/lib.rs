@@ -16,6 +16,7 @@ mod lebs;
 mod lpt;
 mod master;
 mod node;
+mod orphans;
 mod scan;
 mod session;
 mod superblock;

@@ -10,6 +10,7 @@ use crate::lebs::{Lebs, ReadKind};
 use crate::lpt::Lpt;
 use crate::master::{self, Master};
 use crate::node::{Inode, NodeType, SUPERBLOCK_BYTES};
+use crate::orphans;
 use crate::superblock::{Refusal, SUPERBLOCK_LEB, Superblock};
 use crate::tnc::Tnc;
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ impl<L: Lebs> Ubifs<L> {
         let mut report = MountReport { unclean, journal_nodes: replayed.nodes, orphans: 0 };
         journal::set_bud_properties(&mut flash, &log)?;
         if unclean && master.flags & master::FLAG_NO_ORPHANS == 0 {
-            report.orphans = journal::kill_orphans(&mut flash, &mut tnc)?;
+            report.orphans = orphans::kill_orphans(&mut flash, &mut tnc)?;
         }
         let mut sizes = BTreeMap::new();
         if unclean {

@@ -14,6 +14,7 @@ use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
 use crate::master::{self, Master};
 use crate::node::{Entry, Inode, key_of};
+use crate::orphans;
 use crate::superblock::MASTER_LEB;
 use crate::tnc::{Tnc, Visit};
 use crate::volume::read_superblock;
@@ -176,7 +177,7 @@ fn replay<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, maste
     let mut sizes = BTreeMap::new();
     if unclean {
         if master.flags & master::FLAG_NO_ORPHANS == 0 {
-            journal::kill_orphans(flash, tnc)?;
+            orphans::kill_orphans(flash, tnc)?;
         }
         sizes = journal::recover_sizes(flash, tnc, replayed, false)?;
     }
