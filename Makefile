@@ -2,6 +2,7 @@
 # make run    build the release binary and reproduce the published iozone table
 # make test   every test (a C compiler and a Rust toolchain are all that is needed)
 # make test-long   tests of several minutes: larger devices, more writes
+# make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format and lint
@@ -9,7 +10,9 @@
 CARGO ?= cargo
 OUT ?= out
 
-.PHONY: run test test-long bench docs check fuzz build clean
+GUEST ?= target/guest
+
+.PHONY: run test test-long test-guest bench docs check fuzz build clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -22,6 +25,10 @@ test:
 
 test-long:
 	$(CARGO) test --locked -p readpath-sim --test write_amplification --test wear -- --ignored --nocapture
+
+test-guest:
+	sh crates/ubifs/tests/guest/setup.sh $(GUEST)
+	READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test guest -- --ignored --nocapture
 
 bench: build
 	./target/release/readpath bench
