@@ -165,11 +165,7 @@ const WALKS: [Work; 3] = [
 
 /// With files that only the kernel's volume has.
 const MORE: [Work; 2] = [
-    Work {
-        name: "bulk",
-        bulk_read: true,
-        run: |s| s.read_files([&b"new/large"[..], b"new/counting"], |_| {}),
-    },
+    Work { name: "bulk", bulk_read: true, run: |s| s.read_files([&b"new/large"[..], b"new/counting"], |_| {}) },
     Work { name: "rm", bulk_read: false, run: |s| s.rm(b"new/large") },
 ];
 
@@ -250,7 +246,8 @@ fn linux_and_readpath_read_each_others_flash() {
                 assert_streams(name, &dump, device, folder, written.data_offset);
             } else {
                 let mut fs = mount(&dump, device, MountMode::ReadWrite);
-                let reads = |r: Vec<Read>| r.into_iter().map(|[_, at, bytes, leb]| [0, at, bytes, leb]).collect::<Vec<_>>();
+                let reads =
+                    |r: Vec<Read>| r.into_iter().map(|[_, at, bytes, leb]| [0, at, bytes, leb]).collect::<Vec<_>>();
                 // Recovery writes blocks anew, so the erase blocks may be others.
                 let ours = reads(taken(&mut fs, written.data_offset));
                 assert_same_reads("cut mount", &ours, &reads(recorded(folder, "cut_mount", "r")));
