@@ -378,10 +378,11 @@ impl DeviceConfig {
                 return bad(field, format!("is {value}; it must be {least} to {most}"));
             }
         }
-        if ftl.hot_table_entries != 0 && (!ftl.hot_table_entries.is_power_of_two() || ftl.hot_table_entries > 1 << 24) {
+        let hot = ftl.hot_table_entries;
+        if hot != 0 && (!hot.is_power_of_two() || !(2..=1 << 24).contains(&hot)) {
             return bad(
                 "ftl.hot_table_entries",
-                format!("is {}; it must be 0 or a power of two up to 16,777,216", ftl.hot_table_entries),
+                format!("is {hot}; it must be 0 or a power of two from 2 to 16,777,216"),
             );
         }
         // Idle time is looked at anew after as long; without any time between, that would never end.
@@ -458,11 +459,13 @@ impl DeviceConfig {
                 format!("is {}; 3 (one entry) to 19 (65,536 entries) are possible", hpb.sub_region_size),
             );
         }
-        if hpb.region_size < hpb.sub_region_size || hpb.region_size > 30 {
+        // Sub-regions of a region are counted in 16 bits wherever one is named (JESD220-3).
+        let largest = 30.min(hpb.sub_region_size + 16);
+        if !(hpb.sub_region_size..=largest).contains(&hpb.region_size) {
             return bad(
                 "hpb.region_size",
                 format!(
-                    "is {}; a region is at least a sub-region ({}) and at most 30",
+                    "is {}; a region is at least a sub-region ({}) and at most {largest}",
                     hpb.region_size, hpb.sub_region_size
                 ),
             );

@@ -13,6 +13,7 @@ use crate::read::OPS_PER_REQUEST;
 use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::cdb::{is_named_opcode, opcode};
 use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
 use readpath_proto::typed::{
     Cdb, Command, Form, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
@@ -35,6 +36,11 @@ pub(crate) struct Target {
     pub(crate) has_recovered: bool,
     pub(crate) active: bool,
     identity: Identity,
+}
+
+/// Whether a command that is not understood has an operation code that is: then it was some field.
+fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
+    is_named_opcode(code) && (hpb || code < opcode::HPB_READ)
 }
 
 impl Target {
@@ -154,7 +160,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
             Cdb::HpbPreRequest { .. } if hpb => self.answer_pre_request(now, tag),
-            Cdb::Other(bytes) if hpb && bytes[0] == 0xFA => self.check(now, tag, Sense::INVALID_FIELD),
+            Cdb::Other(bytes) if is_refused_for_a_field(bytes[0], hpb) => self.check(now, tag, Sense::INVALID_FIELD),
             _ => self.check(now, tag, Sense::INVALID_OPCODE),
         }
     }

@@ -75,7 +75,7 @@ pub struct ReadRequest {
 
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
 const RETRIES: u8 = 5;
-const NO_JOIN: u16 = u16::MAX;
+const NO_JOIN: u32 = u32::MAX;
 /// Slots that a controller can have.
 const MAX_SLOTS: usize = 64;
 /// Buffer id of HPB entries (JESD220-3).
@@ -96,8 +96,8 @@ enum Use {
     PreRequest,
     /// A step of the probe.
     Probe,
-    /// WriteBooster is being switched on again, in this step.
-    Booster(u8),
+    /// WriteBooster is being switched on again, in step `booster_step`.
+    Booster,
 }
 
 /// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
@@ -117,7 +117,7 @@ struct TagState {
     listed: bool,
     /// READ ID of its pre-request; 0 if it has none.
     read_id: u8,
-    join: u16,
+    join: u32,
     cookie: u32,
     block: u32,
     blocks: u32,
@@ -175,13 +175,14 @@ pub struct Driver {
     failed: Option<ProbeError>,
     /// The probe has switched WriteBooster on.
     booster: bool,
+    booster_step: u8,
     /// Those from `config.slots` on are never used.
     tags: Box<[TagState; MAX_SLOTS]>,
     free_tags: Vec<u8>,
     /// Parts that wait for a tag.
-    waiting: VecDeque<(BlockRequest, u16)>,
+    waiting: VecDeque<(BlockRequest, u32)>,
     joins: Vec<Join>,
-    free_joins: Vec<u16>,
+    free_joins: Vec<u32>,
     /// Tags whose request is to be sent.
     out: FrontQueue<u8>,
     done: FrontQueue<BlockDone>,
@@ -210,6 +211,7 @@ impl Driver {
             probe: None,
             failed: None,
             booster: false,
+            booster_step: 0,
             tags: Box::new([TagState::FREE; MAX_SLOTS]),
             // The last slot is kept for queries.
             free_tags: (0..slots - 1).rev().collect(),
@@ -315,7 +317,7 @@ impl Driver {
                 RequestBody::Command(Command { expected_bytes: 0, cdb })
             }
             Use::Probe => self.probe.as_ref()?.request()?,
-            Use::Booster(step) => booster::request(step)?,
+            Use::Booster => booster::request(self.booster_step)?,
             Use::Free | Use::PreRequest => return None,
         };
         Some(Request { lun, tag, body })
@@ -394,9 +396,9 @@ impl Driver {
                 self.on_probe_reply(now, reply, data_in);
                 return false;
             }
-            Use::Booster(step) => {
+            Use::Booster => {
                 self.tags[usize::from(reply.tag)].used = Use::Free;
-                self.ask_booster(step + 1);
+                self.ask_booster(self.booster_step + 1);
                 return false;
             }
             Use::Map => {
@@ -509,7 +511,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn send_or_wait(&mut self, part: BlockRequest, join: u16) {
+    fn send_or_wait(&mut self, part: BlockRequest, join: u32) {
         match self.free_tags.pop() {
             Some(tag) => self.send(tag, part, join),
             None => self.waiting.push_back((part, join)),
@@ -517,7 +519,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn send(&mut self, tag: u8, part: BlockRequest, join: u16) {
+    fn send(&mut self, tag: u8, part: BlockRequest, join: u32) {
         let BlockRequest { cookie, lun, op, block, blocks } = part;
         let used = Use::Block;
         self.tags[usize::from(tag)] = TagState { used, op, lun, join, cookie, block, blocks, ..TagState::FREE };
@@ -550,8 +552,8 @@ impl Driver {
         let state = &mut self.tags[usize::from(tag)];
         let (block, blocks) = (state.block, state.blocks);
         let lba = u64::from(block);
-        let bytes = blocks * BLOCK_BYTES;
         if state.op == BlockOp::Read {
+            let bytes = blocks * BLOCK_BYTES;
             let cdb = match self.entry_for(now, tag) {
                 Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
                 None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
@@ -576,7 +578,10 @@ impl Driver {
             }
             op => {
                 let flags = if op == BlockOp::WriteFua { FLAG_FUA } else { 0 };
-                Command { expected_bytes: bytes, cdb: Cdb::Write { form: Form::Ten, lba, blocks, flags } }
+                Command {
+                    expected_bytes: blocks * BLOCK_BYTES,
+                    cdb: Cdb::Write { form: Form::Ten, lba, blocks, flags },
+                }
             }
         }
     }
@@ -599,7 +604,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn end(&mut self, cookie: u32, tag: u8, join: u16, error: Option<Sense>) {
+    fn end(&mut self, cookie: u32, tag: u8, join: u32, error: Option<Sense>) {
         if join == NO_JOIN {
             return self.done.push_back(BlockDone { cookie, tag, error });
         }
@@ -607,8 +612,8 @@ impl Driver {
     }
 
     #[inline(never)]
-    fn end_part(&mut self, tag: u8, join: u16, error: Option<Sense>) {
-        let j = &mut self.joins[usize::from(join)];
+    fn end_part(&mut self, tag: u8, join: u32, error: Option<Sense>) {
+        let j = &mut self.joins[join as usize];
         j.error = j.error.or(error);
         j.left -= 1;
         if j.left == 0 {
@@ -617,16 +622,16 @@ impl Driver {
         }
     }
 
-    fn new_join(&mut self, cookie: u32, left: u32) -> u16 {
+    fn new_join(&mut self, cookie: u32, left: u32) -> u32 {
         let join = Join { cookie, left, error: None };
         match self.free_joins.pop() {
             Some(i) => {
-                self.joins[usize::from(i)] = join;
+                self.joins[i as usize] = join;
                 i
             }
             None => {
                 self.joins.push(join);
-                (self.joins.len() - 1) as u16
+                (self.joins.len() - 1) as u32
             }
         }
     }
@@ -635,7 +640,8 @@ impl Driver {
     fn ask_booster(&mut self, step: u8) {
         if booster::request(step).is_some() {
             let tag = self.config.slots - 1;
-            self.tags[usize::from(tag)].used = Use::Booster(step);
+            self.tags[usize::from(tag)].used = Use::Booster;
+            self.booster_step = step;
             self.out.push_back(tag);
         }
     }
@@ -651,6 +657,9 @@ impl Driver {
             None => {
                 let probe = self.probe.take().expect("seen above");
                 self.booster = probe.booster;
+                // Linux `ufshcd_lu_init`: units share the device's queue, whose length bQueueDepth is (0: not stated).
+                let depth = Some(probe.device_depth()).filter(|&depth| depth > 0);
+                self.free_tags.retain(|&tag| depth.is_none_or(|depth| tag < depth));
                 for (lun, blocks, hpb) in probe.units {
                     let lun = usize::from(lun);
                     if self.units.len() <= lun {

@@ -122,6 +122,11 @@ impl Probe {
         }
     }
 
+    /// bQueueDepth of the device.
+    pub fn device_depth(&self) -> u8 {
+        self.device.queue_depth
+    }
+
     /// What to ask next; `None` when all is known.
     pub fn request(&self) -> Option<RequestBody> {
         let read_descriptor = |idn, index| query(opcode::READ_DESCRIPTOR, idn, index, 0xFF);

@@ -418,6 +418,28 @@ fn hpb_commands_need_an_hpb_unit() {
     }
 }
 
+/// SPC-4: an operation code that is not known is one thing, a field of a known command another.
+#[test]
+fn what_is_wrong_with_a_command() {
+    let mut b = bare();
+    let other = |code: u8, byte_1: u8, byte_2: u8| {
+        let mut bytes = [0; 16];
+        (bytes[0], bytes[1], bytes[2]) = (code, byte_1, byte_2);
+        Cdb::Other(bytes)
+    };
+    for (cdb, sense) in [
+        // INQUIRY of a page without EVPD; an unknown service action; a form of HPB WRITE BUFFER.
+        (other(0x12, 0, 0x80), Sense::INVALID_FIELD),
+        (other(0x9E, 0x1F, 0), Sense::INVALID_FIELD),
+        (other(0xFA, 9, 0), Sense::INVALID_FIELD),
+        (other(0xC0, 0, 0), Sense::INVALID_OPCODE),
+        (other(0x04, 0, 0), Sense::INVALID_OPCODE),
+    ] {
+        let (reply, _) = b.command(cdb, 0);
+        assert_eq!(response(&reply).sense, Some(sense), "{cdb:?}");
+    }
+}
+
 #[test]
 fn write_buffer_answers() {
     let mut b = bare();

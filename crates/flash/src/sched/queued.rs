@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads first: every die has a line for reads and one for programs and erases. A waiting read is served before any of
-//! the others, and may suspend one that runs, a bounded number of times so that writes always finish.
+//! the others, and may suspend one that runs. Both happen a bounded number of times, so that writes always finish.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind};
 use readpath_kit::{DeadlineHeap, Ns};
@@ -22,6 +22,10 @@ impl SuspendTiming {
     pub const OFF: SuspendTiming = SuspendTiming { suspend: Ns::ZERO, resume: Ns::ZERO, max_per_op: 0 };
 }
 
+/// Reads that a die serves in a row while a program or an erase waits or is suspended. An assumption: controllers that put
+/// reads first let what waits get old, and how old is not published.
+pub(crate) const READS_AHEAD: u32 = 16;
+
 /// See the module.
 pub struct Queued {
     events: DeadlineHeap,
@@ -37,6 +41,8 @@ struct Die {
     others: VecDeque<OpId>,
     active: Option<OpId>,
     suspended: Option<OpId>,
+    /// Reads served since a program or an erase waits.
+    ahead: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -77,11 +83,15 @@ impl Queued {
             running.suspensions += 1;
             d.suspended = Some(active);
             d.active = None;
+            d.ahead = 1;
             return self.start_read(now + self.suspend.suspend, die);
         }
-        if !d.reads.is_empty() {
+        let others_wait = d.suspended.is_some() || !d.others.is_empty();
+        if !d.reads.is_empty() && (!others_wait || d.ahead < READS_AHEAD) {
+            d.ahead += u32::from(others_wait);
             return self.start_read(now, die);
         }
+        d.ahead = 0;
         let (id, extra) = match d.suspended.take() {
             Some(id) => (id, self.suspend.resume),
             None => match d.others.pop_front() {

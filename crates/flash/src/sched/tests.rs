@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The schedulers against each other and against arithmetic.
 
+use super::queued::READS_AHEAD;
 use super::*;
 use proptest::prelude::*;
 
@@ -107,4 +108,21 @@ fn queued_suspends_a_program_for_a_read() {
     // 408 us of the program were left; it resumes when the read has left the array, and is not suspended again.
     assert_eq!(got[0], Ns(155_000 + 7_000 + 408_000));
     assert_eq!(got[2], got[0] + R + X);
+}
+
+#[test]
+fn queued_reads_do_not_keep_a_program_waiting_for_ever() {
+    for max_per_op in [0, 2] {
+        let suspend = SuspendTiming { suspend: Ns(5_000), resume: Ns(7_000), max_per_op };
+        // A read is always waiting.
+        let mut ops = vec![(0, program(0))];
+        ops.extend((0..200).map(|i| (i, read(0))));
+        let got = ends::<Queued>(&ops, suspend);
+        // Its array time, that of the reads before it and before each resumption, and a suspension and a resumption each.
+        let turns = u64::from(max_per_op) + 1;
+        let most = 508_000 + turns * (u64::from(READS_AHEAD + 1) * R.0 + 12_000);
+        assert!(got[0] <= Ns(most), "{max_per_op}: {}", got[0]);
+        let overtaken = got[1..].iter().filter(|&&end| end < got[0]).count();
+        assert!(overtaken >= READS_AHEAD as usize, "{overtaken} reads are done before the program");
+    }
 }

@@ -135,6 +135,7 @@ impl Driver {
             return Err(ParamError::TooLittleMemory { bytes, least });
         }
         m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
+        m.limits.make_contiguous().sort_by_key(|l| l.0);
         self.find_timer();
         Ok(())
     }

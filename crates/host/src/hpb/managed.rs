@@ -30,7 +30,7 @@ pub struct Manager {
     /// When the last load ended.
     loaded_at: Ns,
     /// Sub-regions that were dropped while their load was under way, and are not to be loaded before it ends.
-    abandoned: Vec<u32>,
+    pub(super) abandoned: Vec<u32>,
 }
 
 impl Manager {
@@ -198,6 +198,7 @@ impl HpbLu {
         }
         self.activate_managed(srgn);
         self.begin_load(srgn);
+        debug_assert!(self.manager.as_ref().is_none_or(|m| self.store.used() <= m.most_maps), "the limit of memory");
         // There was a tag, and nobody else has taken it.
         port.send(self.load_request(srgn));
         self.counters.map_req_cnt += 1;
@@ -315,6 +316,7 @@ impl HpbLu {
         let Some(bytes) = entries else {
             // The next read asks again.
             self.counters.map_error_cnt += 1;
+            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
             return self.drop_managed(srgn);
         };
         let map = self.map_of[srgn as usize];
@@ -330,7 +332,12 @@ impl HpbLu {
     fn drop_managed(&mut self, srgn: u32) {
         let region = u32::from(self.geometry.sub_region_at(srgn).region);
         if self.pinned.contains(&region) {
-            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
+            let state = std::mem::replace(&mut self.sub_regions[srgn as usize], SubRegionState::Invalid);
+            if state == SubRegionState::Issued
+                && let Some(m) = &mut self.manager
+            {
+                m.abandoned.push(srgn);
+            }
             self.valid_map[srgn as usize] = NO_MAP;
         } else {
             self.drop_sub_region(srgn);

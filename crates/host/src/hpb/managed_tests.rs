@@ -68,6 +68,8 @@ struct Play {
     limit: u64,
     /// Content of each block, changed by writes.
     content: Vec<u64>,
+    /// What the device hands out for each load under way: its entries as of the command.
+    handed_out: Vec<Vec<u8>>,
     /// Regions that the device believes to be active.
     active: Vec<bool>,
 }
@@ -76,7 +78,7 @@ impl Play {
     fn new(policy: ManagedPolicy, pinned: u32, limit: u64) -> Self {
         let lu = unit(policy, 4, pinned, Some(limit)).expect("a unit");
         let tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
-        Play { lu, tags, limit, content: vec![0; BLOCKS as usize], active: vec![false; 8] }
+        Play { lu, tags, limit, content: vec![0; BLOCKS as usize], handed_out: Vec::new(), active: vec![false; 8] }
     }
 
     fn used(&self) -> u64 {
@@ -89,17 +91,26 @@ impl Play {
         self.lu.run_worker(Ns::ZERO, &mut self.tags);
         // Drops were sent before the loads that they make room for.
         self.tags.drops[drops..].iter().for_each(|&r| self.active[usize::from(r)] = false);
-        self.tags.loads[loads..].iter().for_each(|at| self.active[usize::from(at.region)] = true);
+        for at in &self.tags.loads[loads..] {
+            self.active[usize::from(at.region)] = true;
+            let first = self.lu.geometry.first_lba(*at) as usize;
+            let content = &self.content[first..first + ENTRIES as usize];
+            self.handed_out.push(content.iter().flat_map(|c| c.to_ne_bytes()).collect());
+        }
     }
 
-    /// A load ends with what the device holds now.
+    /// No command is under way any more.
+    fn lose_commands(&mut self) {
+        self.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+        self.handed_out.clear();
+    }
+
+    /// A load ends.
     fn end_load(&mut self, i: usize, good: bool) {
         let at = self.tags.loads.swap_remove(i);
         self.active[usize::from(at.region)] = true;
         self.tags.free += 1;
-        let first = self.lu.geometry.first_lba(at) as usize;
-        let bytes: Vec<u8> =
-            self.content[first..first + ENTRIES as usize].iter().flat_map(|c| c.to_ne_bytes()).collect();
+        let bytes = self.handed_out.swap_remove(i);
         self.lu.loaded(at, good.then_some(&bytes));
     }
 
@@ -158,11 +169,14 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                     }
                     93 if rng.below(8) == 0 => {
                         play.lu.reset();
-                        play.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+                        play.lose_commands();
                         play.check();
                         play.lu.restored(Ns::ZERO);
                     }
                     94 if rng.below(8) == 0 => {
+                        // No entry of before is worth anything, also of those on their way.
+                        version += 1;
+                        play.content.fill(version);
                         play.lu.device_reset();
                         play.active.fill(false);
                     }
@@ -197,6 +211,7 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
             }
             assert!(play.tags.loads.is_empty() && !play.lu.is_kicked(), "{}, seed {seed}", policy.name());
             assert_eq!(play.tags.free, 4);
+            assert_eq!(play.lu.manager.as_ref().map(|m| m.abandoned.len()), Some(0), "loads that nobody waits for");
             for region in 0..8 {
                 let held = play.lu.region_state(region) != RegionState::Inactive;
                 assert!(held || !play.active[usize::from(region)], "the device was not told of region {region}");

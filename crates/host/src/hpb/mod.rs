@@ -272,6 +272,7 @@ impl HpbLu {
             self.cancel();
             self.forget_work();
         }
+        self.pre_requests_in_flight = 0;
         if self.manager.is_some() {
             return self.managed_reset();
         }
@@ -291,7 +292,6 @@ impl HpbLu {
         if let Some(hcm) = &mut self.hcm {
             hcm.in_flight = 0;
         }
-        self.pre_requests_in_flight = 0;
     }
 
     /// The controller's reset is over: RESET becomes PRESENT.

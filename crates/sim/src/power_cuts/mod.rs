@@ -216,6 +216,7 @@ fn on<S: DieSched>(
             .collect();
         session.phase(&mut jobs, shared)?;
     }
+    session.late_cuts()?;
     let end = session.now;
     let blocks = setup.preset.device.lus[usize::from(LUN)].blocks;
     for (first, blocks) in ranges(PreconditionRange::Files, workload, blocks) {
@@ -335,6 +336,14 @@ impl<'a, S: DieSched> Session<'a, S> {
                 false
             }
         }
+    }
+
+    /// The cuts whose moments the end of the workload was ahead of.
+    fn late_cuts(&mut self) -> Result<(), PowerError> {
+        while self.events.take().is_some() || self.moments.next().is_some() {
+            self.cut(&mut [])?;
+        }
+        Ok(())
     }
 
     fn cut(&mut self, jobs: &mut [Running]) -> Result<(), PowerError> {

@@ -272,6 +272,10 @@ fn what_the_device_finds_wrong_with_hpb_points_at_its_key() {
     let pinned = "pinned_start = 4000\npinned_regions = 1000";
     mistake("pinned_start = 0\npinned_regions = 0", pinned, "lu[0].pinned_start", "beyond the last of 4096 regions");
     mistake("\nregion_mib = 16", "\nregion_mib = 8", "hpb.region_mib", "is less than sub_region_mib");
+    let small = replaced(ufs21(), "sub_region_mib = 16", "sub_region_mib = 1");
+    let many = replaced(&small, "\nregion_mib = 16", "\nregion_mib = 131072");
+    let e = parse(&many, "test.toml").unwrap_err();
+    points_at(&e, &many, "region_mib = 131072", "hpb.region_mib", "at least a sub-region (11) and at most 27");
     mistake("sub_region_mib = 16", "sub_region_mib = 512", "hpb.sub_region_mib", "from 1 to 256");
     mistake("activate_after_reads = 2", "activate_after_reads = 0", "hpb.activate_after_reads", "from 1 to 255");
     mistake("max_active_regions = 1920\n#", "max_active_regions = 0\n#", "hpb.max_active_regions", "from 1 to 65535");
