@@ -344,8 +344,8 @@ pub struct Replay {
     /// Host memory for all of HPB at most, maps, dirty bitmaps and tables: bytes, or with K, M or G
     #[arg(long, value_name = "BYTES", conflicts_with = "host_map")]
     pub host_memory: Option<String>,
-    /// Change --host-memory during the trace: a file with a time in ms and a size in each line, for policies of this host's
-    /// own
+    /// Change --host-memory during the trace: a file with a time in ms, a comma and a size in each line, for policies of
+    /// this host's own
     #[arg(long, value_name = "FILE", requires = "host_memory")]
     pub pressure: Option<PathBuf>,
     /// How blocks that are read before they are written lie in flash at the start

@@ -190,6 +190,8 @@ fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
         // What has been published belongs to the variants of the file.
         experiment.published.clear();
     }
+    // Runs are reduced to their figures one by one, where a claim speaks of two. The differences are what is shown here.
+    experiment.claims.clear();
     Ok(experiment)
 }
 

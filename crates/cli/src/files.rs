@@ -5,32 +5,51 @@ use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// No configuration or job file is larger; what is must be something else.
 const LONGEST: u64 = 16 << 20;
+/// Nor is a result document.
+const LONGEST_DOCUMENT: u64 = 1 << 30;
 
 /// Reads a text file.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("is larger than {LONGEST} bytes, so it cannot be meant")));
+    read_up_to(path, LONGEST)
+}
+
+/// Reads a result document.
+pub fn read_document(path: &Path) -> io::Result<String> {
+    read_up_to(path, LONGEST_DOCUMENT)
+}
+
+fn read_up_to(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("is larger than {most} bytes, so it cannot be meant")));
     }
-    Ok(text)
+    String::from_utf8(bytes)
+        .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))
 }
 
 /// Writes a file under a temporary name in the same folder and renames it, so that nobody sees half of it.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+    begin_whole(path, contents)?.finish()
+}
+
+/// The same up to the renaming.
+pub fn begin_whole(path: &Path, contents: &[u8]) -> Result<PartFile> {
     let part = PartFile::create(path)?;
     let mut file = &part.file;
     file.write_all(contents).with_context(|| format!("{}: cannot write", path.display()))?;
-    part.finish()
+    Ok(part)
 }
 
 /// Whether a file can be written, for those who will write it only after a long time. Leaves nothing behind.
 pub fn check_writable(path: &Path) -> Result<()> {
-    PartFile::create(path).map(drop)
+    // Opening and closing a pipe would already tell its reader that nothing comes.
+    if is_special(path) { Ok(()) } else { PartFile::create(path).map(drop) }
 }
 
 /// A folder that was made, with those above it that were missing; they vanish again if nothing is put into them.
@@ -57,43 +76,79 @@ impl Drop for NewFolder {
     }
 }
 
-/// A file that is being written; it takes its name when it is whole, and vanishes if that never comes.
+/// A file that is being written; it takes its name when it is whole, and vanishes if that never comes. What is no file, such
+/// as a device or a pipe, is written as it comes.
 pub struct PartFile {
     /// The open file.
     pub file: File,
-    part: PathBuf,
+    /// Where it is until it takes its name; `None` for what is no file.
+    part: Option<PathBuf>,
     path: PathBuf,
-    finished: bool,
 }
 
 impl PartFile {
-    /// Begins to write the file at `path`. A path that cannot be written is the user's mistake.
+    /// Begins to write the file at `path`, or that to which a link there leads. A path that cannot be written is the user's
+    /// mistake.
     pub fn create(path: &Path) -> Result<Self> {
         let wrong = |what: String| usage(anyhow!("{}: {what}", path.display()));
-        let mut name = path.file_name().ok_or_else(|| wrong("names no file".into()))?.to_owned();
+        let cannot = |e: io::Error| wrong(format!("cannot be written: {e}"));
+        path.file_name().ok_or_else(|| wrong("names no file".into()))?;
         // Found out now, not when it is to take its name.
         if path.is_dir() {
             return Err(wrong("cannot be written: it is a folder".into()));
         }
+        if is_special(path) {
+            let file = File::options().write(true).open(path).map_err(cannot)?;
+            return Ok(PartFile { file, part: None, path: path.to_owned() });
+        }
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".part{}", std::process::id()));
         let part = path.with_file_name(name);
-        let file = File::create(&part).map_err(|e| wrong(format!("cannot be written: {e}")))?;
-        Ok(PartFile { file, part, path: path.to_owned(), finished: false })
+        let file = File::create(&part).map_err(cannot)?;
+        Ok(PartFile { file, part: Some(part), path })
     }
 
     /// The file is whole.
     pub fn finish(mut self) -> Result<()> {
-        self.file.sync_all().ok();
-        fs::rename(&self.part, &self.path).with_context(|| format!("{}: cannot write", self.path.display()))?;
-        self.finished = true;
-        Ok(())
+        let Some(part) = self.part.take() else { return Ok(()) };
+        let named = sync(&self.file).and_then(|()| fs::rename(&part, &self.path));
+        if named.is_err() {
+            self.part = Some(part);
+        }
+        named.with_context(|| format!("{}: cannot write", self.path.display()))
     }
+}
+
+/// Whether there is something that is neither a file nor a folder: a device, a pipe, a socket.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Brings a file to its disk. File systems that cannot say whether it is there are believed.
+fn sync(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(e) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to write to the file that is read.
+pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
+    let same = match (fs::metadata(output), fs::metadata(input)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    };
+    if same {
+        return Err(usage(anyhow!("{}: this is the input; write to another file", output.display())));
+    }
+    Ok(())
 }
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        if !self.finished {
-            fs::remove_file(&self.part).ok();
+        if let Some(part) = &self.part {
+            fs::remove_file(part).ok();
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
 
-use crate::files::{NewFolder, check_writable, write_whole};
+use crate::files::{NewFolder, begin_whole, check_writable, write_whole};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readpath_report::{TableSpec, html, terminal};
@@ -44,8 +44,8 @@ const COLUMNS: [(&str, &str); 15] = [
     ("read_iops", "read IOPS"),
     ("map_hit_ratio", "map hits"),
     ("map_loads", "map loads"),
-    ("random_read_latency_p50", "read p50"),
-    ("random_read_latency_p99", "read p99"),
+    ("random_read_latency_p50", "random read p50"),
+    ("random_read_latency_p99", "random read p99"),
     ("read_latency_mean", "read mean"),
     ("read_latency_p50", "read p50"),
     ("read_latency_p99", "read p99"),
@@ -118,8 +118,12 @@ impl Folder {
     pub fn write(self, doc: &Document) -> Result<()> {
         // Both are made before either is written.
         let (json, page) = (doc.to_json_pretty()?, html::page(doc)?);
-        write_whole(&self.json, json.as_bytes())?;
-        write_whole(&self.page, page.as_bytes())
+        let files = [(&self.json, json), (&self.page, page)].map(|(path, text)| begin_whole(path, text.as_bytes()));
+        // Neither takes its name before both are on their disk.
+        let [json, page] = files;
+        let (json, page) = (json?, page?);
+        json.finish()?;
+        page.finish()
     }
 }
 

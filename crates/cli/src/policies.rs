@@ -58,10 +58,14 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
     let count = cases.len() * variants.len();
-    let made = runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
+    let (made, failures) = runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
         run_all(&cases, &variants, &options, shared)
     })?
     .map_err(classify)?;
+    // Policies are compared: without one of them the table would mislead.
+    if let Some(error) = failures.into_iter().next() {
+        return Err(classify(error));
+    }
     let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
     doc.seed = SEED;
     if args.traces.is_none() {

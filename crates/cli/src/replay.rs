@@ -5,7 +5,7 @@ use crate::args::{Hpb, Preload, Replay};
 use crate::files::read_text;
 use crate::output::{self, Folder};
 use crate::pressure;
-use crate::simulate::classify;
+use crate::simulate::{classify, complete};
 use crate::variants::{Typed, size};
 use crate::{cases, runs, usage};
 use anyhow::{Result, anyhow};
@@ -17,7 +17,7 @@ use readpath_stack::config::experiment::Layout;
 use readpath_stack::config::{self, DevicePreset, Override};
 use readpath_workload::trace::SECTOR_BYTES;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a map entry on the host.
 const ENTRY_BYTES: u64 = 8;
@@ -63,12 +63,13 @@ pub fn main(args: &Replay) -> Result<()> {
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let cases = cases::cases(&args.how, &files, &names, blocks)?;
 
-    let runs = match &common.trace_io {
+    let (runs, failures) = match &common.trace_io {
         Some(path) => {
             let title = format!("{}, {}", cases[0].name, variants[0].name);
-            vec![runs::recorded(path, &title, common.trace_io_limit, |tap, shared| {
+            let run = runs::recorded(path, &title, common.trace_io_limit, |tap, shared| {
                 run_one(&cases, &variants, (0, 0), &options, tap, shared)
-            })?]
+            })?;
+            (vec![run], Vec::new())
         }
         None => {
             let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
@@ -82,23 +83,27 @@ pub fn main(args: &Replay) -> Result<()> {
 
     let texts = cases::texts(&args.how, &files, &args.device, layout, &cases);
     let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
+    let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    doc.notes.extend(missing.iter().map(|what| format!("INCOMPLETE: {what}")));
     doc.process = output::process();
     doc.validate()?;
-    if let Some(folder) = folder {
-        folder.write(&doc)?;
-    }
-    let text = if common.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
-    output::emit(&text, None)
+    // What took long is shown also if it cannot be written.
+    let written = folder.map_or(Ok(()), |folder| folder.write(&doc));
+    let shown = args.common.basics.out.as_deref().filter(|_| written.is_ok());
+    let text = if common.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(shown, &doc)? };
+    output::emit(&text, None)?;
+    written?;
+    complete(missing.into_iter(), runs.len() + failures.len())
 }
 
-fn table(args: &Replay, doc: &Document) -> Result<Vec<u8>> {
+fn table(folder: Option<&Path>, doc: &Document) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     writeln!(out, "{}\n", doc.title)?;
     output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
     for note in &doc.notes {
         writeln!(out, "Note: {note}")?;
     }
-    output::print_end(doc, args.common.basics.out.as_deref(), &mut out)?;
+    output::print_end(doc, folder, &mut out)?;
     Ok(out)
 }
 

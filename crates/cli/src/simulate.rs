@@ -2,7 +2,7 @@
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
 use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
-use crate::files::{NewFolder, check_writable, read_text, write_whole};
+use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
 use crate::output::Folder;
 use crate::variants::Typed;
 use crate::{output, policies, runs, usage};
@@ -126,7 +126,8 @@ pub fn fio(args: &Fio) -> Result<()> {
 /// `readpath report`.
 pub fn report(args: &Report) -> Result<()> {
     let name = args.result.display();
-    let text = std::fs::read_to_string(&args.result).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
+    check_not_input(&args.html, &args.result)?;
+    let text = read_document(&args.result).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
     let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
     write_whole(&args.html, html::page(&doc)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "{}", args.html.display())?)
@@ -177,9 +178,8 @@ fn run_and_show(
     to.map(check_writable).transpose()?;
     let runs = run(plans, common)?;
     let doc = finish(experiment, &runs)?;
-    if let Some(files) = files {
-        files.write(&doc)?;
-    }
+    // What took long is shown also if it cannot be written.
+    let written = files.map_or(Ok(()), |files| files.write(&doc));
     let mut out = Vec::new();
     if common.basics.json {
         out = doc.to_json_pretty()?.into_bytes();
@@ -191,9 +191,10 @@ fn run_and_show(
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }
-        output::print_end(&doc, folder.as_deref(), &mut out)?;
+        output::print_end(&doc, folder.as_deref().filter(|_| written.is_ok()), &mut out)?;
     }
     output::emit(&out, to)?;
+    written?;
     complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;
     Ok(doc)
 }

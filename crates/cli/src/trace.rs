@@ -3,7 +3,7 @@
 //! it was read becomes notes here, for replays too.
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
-use crate::files::PartFile;
+use crate::files::{PartFile, check_not_input};
 use crate::output::{self, Folder};
 use crate::simulate::stop_on_signal;
 use crate::{Interrupted, usage};
@@ -251,6 +251,7 @@ enum Out<W: Write> {
 }
 
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
+    check_not_input(into, from)?;
     let mut reader = open(from, &options(input)?)?;
     let part = PartFile::create(into)?;
     let shared = Shared::default();

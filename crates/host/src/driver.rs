@@ -179,7 +179,7 @@ pub struct Driver {
     /// Those from `config.slots` on are never used.
     tags: Box<[TagState; MAX_SLOTS]>,
     free_tags: Vec<u8>,
-    /// Parts that wait for a tag.
+    /// What waits for a tag. A request longer than the limit waits as a whole and is cut when there is one.
     waiting: VecDeque<(BlockRequest, u32)>,
     joins: Vec<Join>,
     free_joins: Vec<u32>,
@@ -263,14 +263,8 @@ impl Driver {
             return self.send_or_wait(*request, NO_JOIN);
         }
         let join = self.new_join(request.cookie, request.blocks.div_ceil(most));
-        let mut part = *request;
-        let mut left = request.blocks;
-        while left > 0 {
-            part.blocks = left.min(most);
-            self.send_or_wait(part, join);
-            part.block += part.blocks;
-            left -= part.blocks;
-        }
+        self.waiting.push_back((*request, join));
+        self.send_waiting();
     }
 
     /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says, without
@@ -590,7 +584,16 @@ impl Driver {
         while !self.waiting.is_empty()
             && let Some(tag) = self.free_tags.pop()
         {
-            let (part, join) = self.waiting.pop_front().expect("not empty");
+            let most = u32::from(self.config.max_transfer_blocks);
+            let (front, join) = self.waiting.front_mut().expect("not empty");
+            let (mut part, join) = (*front, *join);
+            if part.blocks > most && join != NO_JOIN {
+                part.blocks = most;
+                front.block += most;
+                front.blocks -= most;
+            } else {
+                self.waiting.pop_front();
+            }
             self.send(tag, part, join);
         }
     }

@@ -4,10 +4,12 @@
 
 use readpath_results::{Origin, Row};
 
-use crate::pivot::Pivot;
+use crate::pivot::{KEY_METRICS, Pivot};
 
 /// Longer tables of effects are no key finding.
 const MOST_EFFECTS: usize = 40;
+/// Nor are effects on more metrics.
+const MOST_METRICS: usize = 3;
 
 /// How well simulated values of one metric and origin agree with published ones.
 pub struct Agreement<'a> {
@@ -53,15 +55,22 @@ pub struct Effects<'a> {
     pub lines: Vec<Effect<'a>>,
 }
 
-/// For each metric with published values, or for the first if there is none: every variant as a multiple of the first
-/// variant of its case. Metrics whose baseline is not positive, or is not the same variant everywhere, have none.
+/// For each metric with published values, or for those that matter most and differ if there is none: every variant as a
+/// multiple of the first variant of its case. Metrics whose baseline is not positive, or is not the same variant everywhere,
+/// have none.
 pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     let compared = pivot.has_compared();
     let mut out = Vec::new();
-    for (at, column) in pivot.columns.iter().enumerate() {
-        if column.compared != compared || (!compared && at > 0) {
-            continue;
-        }
+    let key = |column: &crate::pivot::Column| KEY_METRICS.iter().position(|key| *key == column.metric);
+    let mut order: Vec<usize> = (0..pivot.columns.len()).collect();
+    if compared {
+        order.retain(|&at| pivot.columns[at].compared);
+    } else {
+        order.retain(|&at| key(&pivot.columns[at]).is_some());
+        order.sort_by_key(|&at| key(&pivot.columns[at]));
+    }
+    for at in order {
+        let column = &pivot.columns[at];
         let mut lines = Vec::new();
         let mut base: Option<(&str, &Row)> = None;
         let mut baseline = None;
@@ -79,7 +88,12 @@ pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
                 _ => base = Some((line.case, row)),
             }
         }
-        if let (Some(baseline), true, 1..=MOST_EFFECTS) = (baseline, sound, lines.len()) {
+        // Work that is given is the same for all.
+        let differs = compared || lines.iter().any(|line| (line.simulated - 1.0).abs() > 0.0005);
+        if out.len() >= MOST_METRICS && !compared {
+            break;
+        }
+        if let (Some(baseline), true, true, 1..=MOST_EFFECTS) = (baseline, sound, differs, lines.len()) {
             out.push(Effects { metric: &column.label, baseline, lines });
         }
     }

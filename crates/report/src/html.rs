@@ -11,11 +11,13 @@ use std::fmt::Write;
 
 use readpath_results::{Chart, Document, Origin, Point, SeriesStyle, X};
 
-use crate::pivot::{LEGEND, Line, Pivot, TableSpec, mark};
+use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, svg, text};
 
 /// Longer data of a figure are comma-separated text instead of a table.
 const MOST_TABLE_LINES: usize = 40;
+/// Columns of a table that has a line for each metric.
+const MOST_VARIANTS: usize = 8;
 
 /// The document as one HTML page.
 ///
@@ -81,10 +83,13 @@ impl Page {
         let pivot = Pivot::new(document, &TableSpec::new());
         self.introduction(document);
         self.comparison(document);
-        self.findings(&pivot, comparison::has_any(document));
+        // Verdicts on claims are notes for programs, and findings for readers.
+        let (claims, notes): (Vec<String>, Vec<String>) =
+            document.notes.iter().cloned().partition(|note| note.starts_with("CLAIM "));
+        self.findings(&pivot, comparison::has_any(document), &claims);
         self.figures(document)?;
-        self.results(&pivot);
-        self.list("Notes", "ul", &document.notes);
+        self.results(document, &pivot);
+        self.list("Notes", "ul", &notes);
         self.list("Published values come from", "ol", &document.citations);
         self.provenance(document);
         Ok(())
@@ -120,13 +125,20 @@ impl Page {
     }
 
     /// Multiples of the first variant are left out where differences stand already.
-    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool) {
+    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool, claims: &[String]) {
         let effects = if compared { Vec::new() } else { findings::effects(pivot) };
         let agreement = findings::agreement(pivot);
-        if agreement.is_empty() && effects.is_empty() {
+        if agreement.is_empty() && effects.is_empty() && claims.is_empty() {
             return;
         }
         self.put("<section>\n<h2>Key findings</h2>\n");
+        if !claims.is_empty() {
+            self.put("<ul>\n");
+            for claim in claims {
+                let _ = writeln!(self.out, "<li>{}</li>", text::html(claim));
+            }
+            self.put("</ul>\n");
+        }
         for of in effects {
             let caption = format!("{} as a multiple of {}", text::html(of.metric), text::html(of.baseline));
             self.open_table(&caption);
@@ -289,14 +301,66 @@ impl Page {
         self.put("</details>\n");
     }
 
-    fn results(&mut self, pivot: &Pivot<'_>) {
+    fn results(&mut self, document: &Document, pivot: &Pivot<'_>) {
         self.put("<section>\n<h2>Results</h2>\n");
         if pivot.lines.is_empty() {
             self.put("<p>The document has no rows.</p>\n</section>\n");
             return;
         }
+        match main_columns(document, pivot) {
+            None => self.table("All values", pivot),
+            Some(spec) => {
+                self.table("Main values", &Pivot::new(document, &spec));
+                self.by_case(pivot);
+            }
+        }
+        self.put("<dl class=\"legend\">\n");
+        for (word, meaning) in LEGEND {
+            let _ = writeln!(self.out, "<dt>{word}</dt><dd>{meaning}</dd>");
+        }
+        self.put("</dl>\n</section>\n");
+    }
+
+    /// What is too wide for one table: a table for each case, a line for each metric, a column for each variant.
+    fn by_case(&mut self, pivot: &Pivot<'_>) {
+        self.put("<details>\n<summary>All values, case by case</summary>\n");
+        let mut at = 0;
+        while at < pivot.lines.len() {
+            let case = &pivot.lines[at..at + pivot.lines[at].case_lines];
+            at += case.len();
+            for variants in case.chunks(MOST_VARIANTS) {
+                self.open_table(&text::html(case[0].case));
+                self.put("<thead><tr><th class=\"name\" scope=\"col\">Metric</th>");
+                for line in variants {
+                    let name = if line.variant.is_empty() { "value" } else { line.variant };
+                    let _ = write!(self.out, "<th scope=\"col\">{}</th>", text::html(name));
+                }
+                self.put("</tr></thead>\n<tbody>\n");
+                for (i, column) in pivot.columns.iter().enumerate() {
+                    if variants.iter().all(|line| line.cells[i].is_none()) {
+                        continue;
+                    }
+                    let _ = write!(
+                        self.out,
+                        "<tr><th class=\"name metric\" scope=\"row\">{}</th>",
+                        text::html(&column.heading())
+                    );
+                    for line in variants {
+                        let value = line.cells[i].map_or_else(none, |row| minus(&column.number(row.simulated)));
+                        let _ = write!(self.out, "<td>{value}</td>");
+                    }
+                    self.put("</tr>\n");
+                }
+                self.put("</tbody>\n");
+                self.close_table();
+            }
+        }
+        self.put("</details>\n");
+    }
+
+    fn table(&mut self, caption: &str, pivot: &Pivot<'_>) {
         let variants = pivot.has_variants();
-        self.open_table("All values");
+        self.open_table(caption);
         let span = if pivot.has_compared() { " rowspan=\"2\"" } else { "" };
         let _ = write!(self.out, "<thead>\n<tr><th class=\"name\" scope=\"col\"{span}>Case</th>");
         if variants {
@@ -336,11 +400,6 @@ impl Page {
         }
         self.put("</tbody>\n");
         self.close_table();
-        self.put("<dl class=\"legend\">\n");
-        for (word, meaning) in LEGEND {
-            let _ = writeln!(self.out, "<dt>{word}</dt><dd>{meaning}</dd>");
-        }
-        self.put("</dl>\n</section>\n");
     }
 
     fn line(&mut self, pivot: &Pivot<'_>, line: &Line<'_>, variants: bool) {
@@ -356,7 +415,6 @@ impl Page {
         if variants {
             let _ = write!(self.out, "<th class=\"name\" scope=\"row\">{}</th>", text::html(line.variant));
         }
-        let none = || "<span class=\"none\">–</span>".to_owned();
         for (column, row) in pivot.columns.iter().zip(&line.cells) {
             let show = |value: Option<f64>| value.map_or_else(none, |v| minus(&column.number(v)));
             let simulated = show(row.map(|r| r.simulated));
@@ -408,6 +466,11 @@ impl Page {
             text::html_lines(&format!("{:#}", document.configuration))
         );
     }
+}
+
+/// A cell without a value.
+fn none() -> String {
+    "<span class=\"none\">–</span>".to_owned()
 }
 
 fn series_name(name: &str, style: SeriesStyle) -> String {

@@ -47,6 +47,7 @@ impl TableSpec {
 
 /// One metric in one unit.
 pub struct Column {
+    pub metric: String,
     pub label: String,
     pub unit: String,
     /// Some row has a published value.
@@ -103,7 +104,8 @@ impl<'a> Pivot<'a> {
 
         let mut columns: Vec<Column> = chosen
             .iter()
-            .map(|((_, unit), label)| Column {
+            .map(|((metric, unit), label)| Column {
+                metric: (*metric).to_owned(),
                 label: label.clone(),
                 unit: (*unit).to_owned(),
                 compared: false,
@@ -144,6 +146,45 @@ impl<'a> Pivot<'a> {
     }
 }
 
+/// Metrics that matter most to a reader, in order; a document has some of them.
+pub const KEY_METRICS: [&str; 15] = [
+    "start_up_time",
+    "random_read_throughput",
+    "read_throughput",
+    "read_iops",
+    "read_latency_mean",
+    "read_latency_p99",
+    "map_hit_ratio",
+    "map_loads",
+    "host_memory",
+    "random_write_throughput",
+    "write_throughput",
+    "write_iops",
+    "write_latency_mean",
+    "write_latency_p99",
+    "write_amplification",
+];
+
+/// More columns than this do not fit on a page.
+const MOST_COLUMNS: usize = 14;
+
+/// What of a document that is too wide for one table comes first: metrics with published values, and those that matter most.
+/// `None` if everything fits.
+pub fn main_columns(document: &Document, all: &Pivot<'_>) -> Option<TableSpec> {
+    if all.columns.len() <= MOST_COLUMNS {
+        return None;
+    }
+    let (_, metrics) = ranks(document.rows.iter().map(|r| r.metric.as_str()));
+    let compared = |metric: &str| document.rows.iter().any(|r| r.metric == metric && r.published.is_some());
+    let mut chosen: Vec<&str> = metrics.iter().copied().filter(|m| compared(m)).collect();
+    chosen.extend(KEY_METRICS.iter().filter(|key| metrics.contains(key) && !compared(key)));
+    if chosen.is_empty() {
+        chosen = metrics;
+    }
+    chosen.truncate(MOST_COLUMNS);
+    Some(chosen.iter().fold(TableSpec::new(), |spec, metric| spec.column(*metric, format::label(metric))))
+}
+
 /// Each distinct item with its rank, and the items in order of first appearance.
 fn ranks<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> (HashMap<T, usize>, Vec<T>) {
     let (mut rank, mut order) = (HashMap::new(), Vec::new());
@@ -169,5 +210,5 @@ pub fn mark(row: &Row) -> &'static str {
 pub const LEGEND: [(&str, &str); 3] = [
     ("fit", "this published value was used to choose a parameter of the model, so agreement proves nothing"),
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),
-    ("measured", "timed on the machine that ran the program"),
+    ("measured", "timed on the machine that ran the program, or counted in a recording"),
 ];

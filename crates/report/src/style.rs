@@ -62,7 +62,7 @@ thead .unit{display:block;font-weight:400;color:var(--muted)}
 thead th.sub{font-weight:400;color:var(--muted)}
 th.name,td.name{text-align:left}
 td.name{white-space:normal}
-tbody th.name{max-width:18rem;white-space:normal;min-width:4.2rem}
+tbody th.name{max-width:18rem;white-space:normal;min-width:6rem;overflow-wrap:anywhere}tbody th.metric{max-width:none;white-space:nowrap}
 tbody+tbody{border-top:1px solid var(--rule)}
 td.sim{font-weight:600}
 td.first,th.first{border-left:1px solid var(--rule)}

@@ -24,10 +24,11 @@ pub(crate) fn check(doc: &mut Document, experiment: &Experiment) -> Result<(), E
                 found.push((row, 100.0 * (value / base - 1.0)));
             }
         }
+        let origin = if claim.fitted { Origin::Fit } else { Origin::Predicted };
         for (row, percent) in &found {
             let metric = format!("{}_gain", claim.metric);
             if !doc.rows.iter().any(|r| r.case == *row && r.variant == claim.variant && r.metric == metric) {
-                doc.row(row, &claim.variant, metric, "%", *percent, Origin::Predicted)?;
+                doc.row(row, &claim.variant, metric, "%", *percent, origin)?;
             }
         }
         doc.notes.push(verdict(claim, &found));
@@ -68,6 +69,7 @@ mod tests {
             group: None,
             variant: "on".into(),
             base: "off".into(),
+            fitted: false,
             cases: Vec::new(),
             min_percent: min,
             max_percent: max,

@@ -171,6 +171,10 @@ fn in_stack<S: DieSched, P: Probe>(
     if needed > u64::from(available) {
         return Err(ExecuteError::TooLarge { needed, available, device: setup.preset.name.clone() });
     }
+    // Runs that have not begun when another fails, or a signal comes, need not begin.
+    if !observer.progress(0, Ns::ZERO) {
+        return Err(RunError::Interrupted.into());
+    }
     for (first, blocks) in ranges(setup.precondition.range, workload, available) {
         stack
             .precondition(LUN, first, blocks, setup.precondition.layout, setup.seed)

@@ -84,7 +84,7 @@ impl Observer for () {
 const BATCH: usize = 16;
 const QUEUE: usize = 2 * BATCH;
 /// Requests between two looks of the observer.
-const WATCH_EVERY: u64 = 1 << 18;
+const WATCH_EVERY: u64 = 1 << 12;
 
 struct Running<'a> {
     job: &'a mut Job,
@@ -199,7 +199,9 @@ impl Runner {
         {
             return Err(RunError::NothingMeasured { job: job.job.name.clone(), ramp: job.job.ramp });
         }
-        observer.progress(ios, self.now);
+        if !observer.progress(ios, self.now) {
+            return Err(RunError::Interrupted);
+        }
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
     }

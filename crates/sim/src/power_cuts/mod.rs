@@ -203,6 +203,7 @@ fn on<S: DieSched>(
     shared: &Shared,
 ) -> Result<PowerRun, PowerError> {
     let mut session = Session::<S>::start(setup, workload, plan, expected)?;
+    session.watch(shared, 0)?;
     for phase in &mut workload.phases {
         let mut jobs: Vec<Running> = phase
             .jobs
@@ -216,7 +217,7 @@ fn on<S: DieSched>(
             .collect();
         session.phase(&mut jobs, shared)?;
     }
-    session.late_cuts()?;
+    session.late_cuts(shared)?;
     let end = session.now;
     let blocks = setup.preset.device.lus[usize::from(LUN)].blocks;
     for (first, blocks) in ranges(PreconditionRange::Files, workload, blocks) {
@@ -275,6 +276,7 @@ impl<'a, S: DieSched> Session<'a, S> {
                 }
             }
             if self.is_time_for_a_cut() {
+                self.watch(shared, 0)?;
                 self.cut(jobs)?;
                 continue;
             }
@@ -296,7 +298,7 @@ impl<'a, S: DieSched> Session<'a, S> {
                 jobs[index].outstanding -= 1;
                 self.ios += 1;
                 if self.ios.is_multiple_of(4096) {
-                    self.watch(shared)?;
+                    self.watch(shared, 4096)?;
                 }
             }
         }
@@ -306,8 +308,9 @@ impl<'a, S: DieSched> Session<'a, S> {
         self.stack.wire_error().map_or(Ok(()), |e| Err(failed(e.clone().into())))
     }
 
-    fn watch(&self, shared: &Shared) -> Result<(), PowerError> {
-        shared.ios.fetch_add(4096, Ordering::Relaxed);
+    /// So many requests more have ended.
+    fn watch(&self, shared: &Shared, more: u64) -> Result<(), PowerError> {
+        shared.ios.fetch_add(more, Ordering::Relaxed);
         if shared.stop.load(Ordering::Relaxed) { Err(failed(RunError::Interrupted)) } else { Ok(()) }
     }
 
@@ -339,8 +342,9 @@ impl<'a, S: DieSched> Session<'a, S> {
     }
 
     /// The cuts whose moments the end of the workload was ahead of.
-    fn late_cuts(&mut self) -> Result<(), PowerError> {
+    fn late_cuts(&mut self, shared: &Shared) -> Result<(), PowerError> {
         while self.events.take().is_some() || self.moments.next().is_some() {
+            self.watch(shared, 0)?;
             self.cut(&mut [])?;
         }
         Ok(())
@@ -395,7 +399,7 @@ impl<'a, S: DieSched> Session<'a, S> {
                 outstanding -= 1;
                 ended += 1;
                 if ended.is_multiple_of(4096) {
-                    self.watch(shared)?;
+                    self.watch(shared, 4096)?;
                 }
             }
         }

@@ -7,10 +7,10 @@ mod player;
 mod preload;
 
 use crate::execute::{ExecuteError, LUN, PhaseOutput};
-use crate::experiment::{ExperimentError, Shared, first_failure, watch};
+use crate::experiment::{ExperimentError, Shared, watch};
 use crate::measure::PhaseStats;
 use crate::request::LATEST;
-use crate::run::Observer;
+use crate::run::{Observer, RunError};
 use player::play;
 use rayon::prelude::*;
 use readpath_device::{Layout, NoSpace, Probe};
@@ -22,7 +22,6 @@ use readpath_stack::config::{ConfigFileError, DevicePreset, Scheduler};
 use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 pub use document::{ReplayTexts, document};
 
@@ -153,30 +152,33 @@ pub struct ReplayRun {
     pub sram: Vec<(&'static str, u64)>,
 }
 
-/// Makes all runs, case by case, on as many threads as the pool has; they come back in that order.
+/// Makes all runs, case by case, on as many threads as the pool has; they come back in that order, and beside them why
+/// others failed: what one run found out stands, whatever became of another.
 ///
 /// # Errors
-/// That of the first run in order that failed.
+/// That of the first run in order that failed, if no run did better; an interruption in any case.
 pub fn run_all(
     cases: &[ReplayCase],
     variants: &[ReplayVariant],
     options: &ReplayOptions,
     shared: &Shared,
-) -> Result<Vec<ReplayRun>, ExperimentError> {
+) -> Result<(Vec<ReplayRun>, Vec<ExperimentError>), ExperimentError> {
     let pairs: Vec<(usize, usize)> =
         (0..cases.len()).flat_map(|case| (0..variants.len()).map(move |variant| (case, variant))).collect();
-    let results = pairs
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|at| {
-            let result = run_one(cases, variants, at, options, (), shared).0;
-            if result.is_err() {
-                shared.stop.store(true, Ordering::Relaxed);
-            }
-            result
-        })
-        .collect();
-    first_failure(results)
+    let results: Vec<_> =
+        pairs.into_par_iter().with_max_len(1).map(|at| run_one(cases, variants, at, options, (), shared).0).collect();
+    let (mut runs, mut failures) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(run) => runs.push(run),
+            Err(e) if e.is_interruption() => return Err(e),
+            Err(e) => failures.push(e),
+        }
+    }
+    if runs.is_empty() && !failures.is_empty() {
+        return Err(failures.swap_remove(0));
+    }
+    Ok((runs, failures))
 }
 
 /// Makes the run of one case and variant, given by their places. `probe` sees every stage, and comes back in any case but
@@ -230,6 +232,10 @@ fn in_stack<S: DieSched, P: Probe>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
     observer: &mut impl Observer,
 ) -> Result<Shown, ExecuteError> {
+    // Runs that have not begun when another fails, or a signal comes, need not begin.
+    if !observer.progress(0, Ns::ZERO) {
+        return Err(RunError::Interrupted.into());
+    }
     for (first, blocks) in preload::joined(&case.preload, variant.preset.device.geometry.slices_per_unit()) {
         stack
             .precondition(LUN, first, blocks, options.layout, options.seed)

@@ -14,8 +14,8 @@ use readpath_kit::Ns;
 use readpath_stack::{NoData, Stack, Wire};
 use readpath_workload::trace::TimedIo;
 
-/// Requests between two looks of the observer.
-const WATCH_EVERY: u64 = 1 << 14;
+/// Commands between two looks of the observer; one may have 65,535 blocks.
+const WATCH_EVERY: u32 = 1 << 8;
 /// How far ahead of their use tables are prefetched, in requests.
 const PREFETCH: usize = 16;
 
@@ -61,11 +61,16 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     let mut player = Player { ios, next: 0, flights: Flights::new() };
     let mut stats = JobStats { name: String::new(), group: 0, start, end: start, kinds: Default::default() };
     let (mut now, mut outstanding, mut most, mut ended) = (start, 0, 0, 0);
+    let mut commands = 0u32;
     loop {
         while let Some(done) = stack.poll_done() {
             let flight = player.flights.get(done.cookie);
             if let Some(sense) = done.error {
                 return Err(io_error(ios[flight.first as usize].io(), sense, now));
+            }
+            commands = commands.wrapping_add(1);
+            if commands.is_multiple_of(WATCH_EVERY) && !observer.progress(ended, now) {
+                return Err(RunError::Interrupted);
             }
             if player.one_ended(stack, done.cookie, now) {
                 continue;
@@ -76,9 +81,6 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
             let blocks = pieces.iter().map(|io| u32::from(io.blocks)).sum();
             stats.kinds[pieces[0].kind as usize].record(blocks, now - flight.since);
             ended += 1;
-            if ended % WATCH_EVERY == 0 && !observer.progress(ended, now) {
-                return Err(RunError::Interrupted);
-            }
         }
         let due = |player: &Player| ios.get(player.next).map(|io| Ns(start.0.saturating_add(io.time.0)));
         let mut limit = Ns::NEVER;
@@ -118,7 +120,9 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     if outstanding > 0 {
         return Err(RunError::Stuck(now));
     }
-    observer.progress(ended, now);
+    if !observer.progress(ended, now) {
+        return Err(RunError::Interrupted);
+    }
     stats.end = now;
     Ok((stats, most))
 }

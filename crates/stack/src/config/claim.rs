@@ -24,6 +24,8 @@ pub struct Claim {
     pub variant: String,
     /// The variant that it is compared with.
     pub base: String,
+    /// A parameter was chosen with the claim in view, so that it holds proves little.
+    pub fitted: bool,
     /// The cases that it speaks of; all if it is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<String>,
@@ -42,7 +44,8 @@ impl Claim {
     }
 }
 
-const KEYS: [&str; 9] = ["text", "source", "metric", "group", "variant", "base", "cases", "min_percent", "max_percent"];
+const KEYS: [&str; 10] =
+    ["text", "source", "metric", "group", "variant", "base", "fitted", "cases", "min_percent", "max_percent"];
 
 /// All claims of a file, for its cases and variants.
 pub(super) fn claims(root: &Section, cases: &[&str], variants: &[&str]) -> Result<Vec<Claim>> {
@@ -71,6 +74,7 @@ fn claim(s: &Section, cases: &[&str], variants: &[&str]) -> Result<Claim> {
         group: if s.has("group") { Some(text("group")?) } else { None },
         variant: text("variant")?,
         base: text("base")?,
+        fitted: s.flag_or("fitted", false)?,
         cases: if s.has("cases") { s.strings("cases")? } else { Vec::new() },
         min_percent: optional("min_percent")?,
         max_percent: optional("max_percent")?,
