@@ -303,11 +303,12 @@ fn group_charts(
     let title = group.map_or_else(|| format!("{title} by {axis}"), |group| format!("Throughput of {group} by {axis}"));
     let caption = match doc.rows.iter().any(|r| r.published.is_some()) {
         true => "Published beside simulated values. Which of them were used to choose parameters is in the table.",
-        false => "Nothing has been published for these cases.",
+        false if experiment.claims.is_empty() => "Nothing has been published for these cases.",
+        false => "No figures have been published for these cases; what was claimed is among the findings.",
     };
     let mut bars = Chart::new(id("throughput"), title, ChartKind::Bars).axes(axis, unit).caption(caption);
-    let mut hits = Chart::new(id("map_hits"), "Reads that did not wait for a map page", ChartKind::Lines)
-        .axes(axis, "% of reads")
+    let mut hits = Chart::new(id("map_hits"), "Blocks read without waiting for a map page", ChartKind::Lines)
+        .axes(axis, "% of blocks read")
         .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
     for variant in &experiment.variants {
         let points = |published: bool, metric: &str| -> Vec<(String, f64)> {
@@ -330,7 +331,11 @@ fn group_charts(
     if let [base, other, ..] = &experiment.variants[..]
         && unit != "s"
     {
-        charts.push(gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, metric))?);
+        let mut chart = gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, metric))?;
+        if let Some(group) = group {
+            chart.title += &format!(": {group}");
+        }
+        charts.push(chart);
     }
     if measured("map_hit_ratio") {
         charts.push(hits);
@@ -396,7 +401,7 @@ fn gain<'a>(
 /// Distribution of read latency in a case, one line a variant.
 fn latency_chart(case: &str, runs: &[CaseRun]) -> Result<Option<Chart>, Error> {
     let mut chart = Chart::new("latency", format!("Read latency, {case}"), ChartKind::Step)
-        .axes("us", "% of reads")
+        .axes("read latency, us", "% of reads")
         .x_log()
         .caption("Share of reads that took no longer, from submission to completion at the host.");
     let mut any = false;

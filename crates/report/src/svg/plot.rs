@@ -87,6 +87,9 @@ impl<'a> Plot<'a> {
             Scale::log(positive * room, hi, true)
         } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi <= 1.0 && hi > 0.5 {
             Scale::linear(0.0, 1.0, 5, true)
+        } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi == 100.0 && chart.y_label.starts_with('%') {
+            // A distribution in percent that ends at all.
+            Scale::linear(0.0, 100.0, 5, true)
         } else {
             let from_zero = chart.kind == ChartKind::Bars || (lo >= 0.0 && lo < 0.6 * hi);
             let to_zero = chart.kind == ChartKind::Bars && hi < 0.0;

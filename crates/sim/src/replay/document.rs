@@ -171,7 +171,7 @@ fn charts(
     runs: &[&ReplayRun],
 ) -> Result<(), Error> {
     let mut cdf = Chart::new(format!("latency_{}", index + 1), format!("Read latency, {}", case.name), ChartKind::Step)
-        .axes("us", "% of reads")
+        .axes("read latency, us", "% of reads")
         .x_log()
         .caption("Share of reads that took no longer, from the moment they were due to their end at the host.");
     let mut hits = Chart::new(
