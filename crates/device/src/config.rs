@@ -362,6 +362,7 @@ impl DeviceConfig {
         let unit = self.geometry.slices_per_unit();
         for (field, value, least, most) in [
             ("ftl.collect_below", ftl.collect_below, 2, 1 << 16),
+            ("ftl.collect_together", ftl.collect_together, 1, 64),
             ("ftl.collect_idle_below", ftl.collect_idle_below, 0, 1 << 16),
             ("ftl.move_buffer_blocks", ftl.move_buffer_blocks, 2 * unit, 1 << 15),
             ("ftl.map_changes", ftl.map_changes, 16 * unit, 1 << 24),

@@ -206,7 +206,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             meta: Meta::new(map.pages(), g.superblocks()),
             meta_superblocks: config.meta_superblocks(),
             checkpoint: Checkpoints::new(),
-            collector: Collector::new(map.pages(), ftl.move_buffer_blocks),
+            collector: Collector::new(map.pages(), config),
             durable: Durable::new(factory),
             faults: Faults::new(&ftl.faults),
             sequence: 0,

@@ -48,7 +48,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.changes_reserved = 0;
         self.background = Ns::NEVER;
         self.lately.fill(0);
-        self.collector = crate::collect::Collector::new(self.map.pages(), self.config.ftl.move_buffer_blocks);
+        self.collector = crate::collect::Collector::new(self.map.pages(), &self.config);
         self.lose_sram();
         self.target = Target::new(&self.config);
     }

@@ -150,6 +150,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
     pub(crate) fn relocate(&mut self, lpn: u32, to: Entry) {
         let old = self.flash_entry(lpn);
+        if let Mapping::Flash(ppn) = old.mapping() {
+            self.collector.gone(ppn);
+        }
         let mut left = None;
         if old.is_recent() {
             if let Mapping::Flash(ppn) = old.mapping() {
@@ -172,7 +175,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Gives a superblock up if nothing in it is needed any more.
     pub(crate) fn discard_if_empty(&mut self, sb: u32) {
-        if self.superblocks.is_empty(sb) && self.collector.victim() != Some(sb) && !self.meta.is_pinned(sb) {
+        if self.superblocks.is_empty(sb) && !self.collector.is_emptying(sb) && !self.meta.is_pinned(sb) {
             self.discard(sb);
         }
     }

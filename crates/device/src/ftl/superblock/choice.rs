@@ -87,10 +87,32 @@ impl Superblocks {
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
     }
 
+    /// Slices that the good blocks of a superblock have.
+    fn capacity(&self, sb: &Superblock) -> u32 {
+        (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit
+    }
+
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
     pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
-        let capacity = |sb: &Superblock| (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit;
-        let movable = || self.iter().filter(|(_, sb)| sb.is_movable());
+        self.victim_beside(policy, now, &[])
+    }
+
+    /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much garbage
+    /// as it. With less they would be worth more later.
+    pub fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<u32>) {
+        let garbage = |sb: u32| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
+        let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
+        while (victims.len() as u32) < most
+            && let Some(next) = self.victim_beside(policy, now, victims)
+            && garbage(next) * 16 >= enough
+        {
+            victims.push(next);
+        }
+    }
+
+    fn victim_beside(&self, policy: VictimPolicy, now: u32, others: &[u32]) -> Option<u32> {
+        let capacity = |sb: &Superblock| self.capacity(sb);
+        let movable = || self.iter().filter(|(i, sb)| sb.is_movable() && !others.contains(i));
         if self.failed > 0
             && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
         {
