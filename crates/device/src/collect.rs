@@ -502,8 +502,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             while self.collector.ready.len() >= unit || (last && !self.collector.ready.is_empty()) {
                 let n = self.collector.ready.len().min(unit);
                 let c = &self.collector;
-                let gone = (0..n)
-                    .find(|&i| !c.victims.is_current(c.at, c.moving[usize::from(c.ready[i])].from));
+                let gone = (0..n).find(|&i| !c.victims.is_current(c.at, c.moving[usize::from(c.ready[i])].from));
                 let Some(gone) = gone else { break };
                 let slot = self.collector.ready.remove(gone).expect("found above");
                 self.collector.free.push(slot);
@@ -518,7 +517,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let slot = self.collector.ready[i];
                 self.collector.moving[usize::from(slot)].next = chain;
                 chain = slot;
-                self.map.prefetch(self.collector.moving[usize::from(slot)].lpn);
+                self.prefetch_change(self.collector.moving[usize::from(slot)].lpn);
             }
             self.collector.ready.drain(..n);
             self.collector.programs += 1;

@@ -147,6 +147,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
+    /// Brings near what [`UfsDevice::relocate`] will touch.
+    #[inline]
+    pub(crate) fn prefetch_change(&self, lpn: u32) {
+        self.map.prefetch(lpn);
+        self.changes.prefetch(self.map.page_of(lpn));
+    }
+
     /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
     pub(crate) fn relocate(&mut self, lpn: u32, to: Entry) {
         let old = self.flash_entry(lpn);

@@ -271,6 +271,11 @@ impl Superblocks {
     pub fn open(&mut self, stream: Stream, now: u32) -> Result<u32, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
+        Ok(self.open_erased(at, stream, now))
+    }
+
+    /// Opens the superblock at place `at` of the list of those that are erased.
+    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> u32 {
         let sb = self.erased.swap_remove(at);
         let slot = &mut self.table[sb as usize];
         slot.state = State::Open(stream);
@@ -283,7 +288,7 @@ impl Superblocks {
         self.skip_bad(sb);
         self.open[stream.index()] = Some(sb);
         self.meta_in_use += u32::from(stream == Stream::Meta);
-        Ok(sb)
+        sb
     }
 
     /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
@@ -496,9 +501,12 @@ impl Superblocks {
     /// refers to them is the caller's business.
     pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
         let mut left = slices;
+        // In the order in which they would be opened, the first last, so that a large device is not searched each time.
+        self.sort_erased_for(stream);
         while left > 0 {
             if self.open[stream.index()].is_none() {
-                self.open(stream, 0)?;
+                let last = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
+                self.open_erased(last, stream, 0);
             }
             let Some(ppn) = self.next_unit(stream, 0) else { return Err(NoSpace) };
             self.program_ended(ppn);

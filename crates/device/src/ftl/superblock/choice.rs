@@ -75,16 +75,26 @@ impl Superblocks {
     /// levelling moves gets the most worn. So does what collection moves, which has proved to live longer than other
     /// data, but of those within the band if there are any. All else gets the least worn.
     pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
-        let order = |&(_, &sb): &(usize, &u32)| {
-            let erases = self.table[sb as usize].erases;
-            let order = match stream {
-                Stream::Cold => (false, u32::MAX - erases),
-                Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
-                Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta => (erases >= self.wear_band.above, erases),
-            };
-            (order, sb)
-        };
+        let order = |&(_, &sb): &(usize, &u32)| self.suits(stream, sb);
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
+    }
+
+    /// Puts the list of erased superblocks in order: the one that suits `stream` best is the last.
+    pub(super) fn sort_erased_for(&mut self, stream: Stream) {
+        let mut erased = std::mem::take(&mut self.erased);
+        erased.sort_unstable_by_key(|&sb| std::cmp::Reverse(self.suits(stream, sb)));
+        self.erased = erased;
+    }
+
+    /// How well an erased superblock suits `stream`: the less the better.
+    fn suits(&self, stream: Stream, sb: u32) -> ((bool, u32), u32) {
+        let erases = self.table[sb as usize].erases;
+        let order = match stream {
+            Stream::Cold => (false, u32::MAX - erases),
+            Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
+            Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta => (erases >= self.wear_band.above, erases),
+        };
+        (order, sb)
     }
 
     /// Slices that the good blocks of a superblock have.
