@@ -2,8 +2,8 @@
 //! Garbage collection, wear levelling and the repair of disturbed data: superblocks are chosen, what is still current in
 //! them moves elsewhere, then they are given up.
 //!
-//! The device learns what is current by paying for it, in three passes. *Spares*: the spare areas of all units are read,
-//! which gives the logical page of each slice. *Maps*: every map page that covers one of them is read once (the list is
+//! The device learns what is current by paying for it, in three passes. *Spares*: the table at the end of the superblock is
+//! read or, where there is none, the spare areas of all units, which gives the logical page of each slice. *Maps*: every map page that covers one of them is read once (the list is
 //! sorted in SRAM), unless the map cache or the table of changes has the answer. *Copy*: pages with current slices are
 //! read into a buffer and programmed from there. The first two passes go over all victims before the third goes over one
 //! after the other: a map page is read once for all of them. What is overwritten meanwhile is known ([`Victims`]), and
@@ -308,12 +308,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.collector.reads < self.config.geometry.dies() && self.ops.has_room()
     }
 
-    /// Reads spare areas; true when the pass is over.
+    /// Reads tables or spare areas; true when the pass is over.
     fn read_spares(&mut self, now: Ns) -> bool {
         let g = self.config.geometry;
         while self.collector.at < self.collector.victims.len() {
             let (victim, first) = self.collector.victims.get(self.collector.at);
             let units = self.superblocks.get(victim).next_unit;
+            if self.superblocks.get(victim).has_table {
+                if !self.read_table(now, victim, first) {
+                    return false;
+                }
+                self.collector.next_victim(units);
+                continue;
+            }
             while self.collector.cursor < units {
                 let unit = self.collector.cursor;
                 if self.superblocks.is_bad(victim, unit % g.dies()) && !self.superblocks.get(victim).failed {
@@ -336,6 +343,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.collector.begin_pass(Pass::Maps);
         }
         over
+    }
+
+    /// Reads the table of a victim; true when all of it is on its way. The cursor counts its units.
+    fn read_table(&mut self, now: Ns, victim: u32, first: Ppn) -> bool {
+        let slices = self.config.geometry.slices_per_unit();
+        loop {
+            let next = self.superblocks.units_of_table(victim).nth(self.collector.cursor as usize);
+            let Some(unit) = next else { return true };
+            if !self.reads_allowed() {
+                return false;
+            }
+            self.collector.cursor += 1;
+            self.collector.reads += 1;
+            self.stats.table_reads += 1;
+            let op = Op { count: slices as u16, ..Op::new(Job::TableRead, Ppn(first.0 + unit * slices)) };
+            self.begin_flash(now, op);
+        }
     }
 
     /// Reads the map pages that tell which slices are current; true when the pass is over.
@@ -562,6 +586,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !failed {
             self.durable.log.push(Logged::Data { first: op.ppn });
             self.discard_if_empty(self.superblocks.of(op.ppn));
+            self.write_table_if_full(now, op.ppn);
         }
         self.pump(now);
     }

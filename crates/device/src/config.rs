@@ -204,6 +204,18 @@ impl DeviceConfig {
         slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
     }
 
+    /// Units at the end of a superblock of data that hold the table of what is in it: 4 bytes for each slice.
+    pub fn table_units(&self) -> u32 {
+        let bytes = self.geometry.slices_per_superblock() * 4;
+        let unit = self.geometry.slices_per_unit() * BLOCK_BYTES;
+        if self.ftl.superblock_tables { bytes.div_ceil(unit) } else { 0 }
+    }
+
+    /// Slices of a superblock that can hold data.
+    pub fn data_slices(&self) -> u32 {
+        self.geometry.slices_per_superblock().saturating_sub(self.table_units() * self.geometry.slices_per_unit())
+    }
+
     /// Superblocks that map pages, journal and checkpoints may take.
     pub fn meta_superblocks(&self) -> u32 {
         self.map_superblocks() + self.ftl.spare_map_superblocks
@@ -230,8 +242,7 @@ impl DeviceConfig {
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
         let superblocks = self.geometry.superblocks().saturating_sub(others);
-        (u64::from(superblocks) * u64::from(self.geometry.slices_per_superblock()))
-            .saturating_sub(self.logical_blocks())
+        (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }
 
     /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes.
@@ -422,7 +433,17 @@ impl DeviceConfig {
             );
         }
         let logical = self.logical_blocks();
-        let per_superblock = u64::from(self.geometry.slices_per_superblock());
+        if self.table_units() * 4 > self.geometry.units_per_superblock() {
+            return bad(
+                "ftl.superblock_tables",
+                format!(
+                    "is true, but a table takes {} of the {} units of a superblock; at most a quarter may go to it",
+                    self.table_units(),
+                    self.geometry.units_per_superblock()
+                ),
+            );
+        }
+        let per_superblock = u64::from(self.data_slices());
         let data = u64::from(self.data_superblocks()) * per_superblock;
         // A superblock that is collected has to free a unit at least, or nothing is gained.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));

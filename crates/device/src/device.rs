@@ -166,6 +166,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
         superblocks.set_slc_units(config.booster_units());
+        superblocks.set_table_units(config.table_units());
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,

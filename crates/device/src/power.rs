@@ -227,6 +227,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let seen = *self.superblocks.get(i as u32);
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
+            (sb.end, sb.has_table) = (seen.end, seen.has_table);
             sb.failed |= seen.failed;
             // It may have been erased since.
             sb.slc &= seen.slc;

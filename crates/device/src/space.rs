@@ -4,7 +4,7 @@
 
 use crate::buffer::WriteBuffer;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Mapping, PageMap, Record, State, Stream};
+use crate::ftl::{Entry, Logged, Mapping, PageMap, Record, State, Stream};
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -112,6 +112,46 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.program_ended(first);
         self.data_programs -= 1;
         self.changes_reserved -= self.config.geometry.slices_per_unit();
+    }
+
+    /// If the superblock of `first`, whose program has ended, is full, its table is written.
+    #[inline]
+    pub(crate) fn write_table_if_full(&mut self, now: Ns, first: Ppn) {
+        let sb = self.superblocks.of(first);
+        if self.superblocks.wants_table(sb) {
+            self.write_table(now, sb);
+        }
+    }
+
+    #[cold]
+    fn write_table(&mut self, now: Ns, sb: u32) {
+        let first = self.superblocks.first(sb);
+        let unit_slices = self.config.geometry.slices_per_unit();
+        for unit in self.superblocks.units_of_table(sb).collect::<Vec<_>>() {
+            self.superblocks.begin_table_unit(sb);
+            self.data_programs += 1;
+            self.checkpoint.count_unit();
+            self.stats.programs += 1;
+            self.stats.table_writes += 1;
+            self.begin_flash(now, Op::new(Job::TableProgram, Ppn(first.0 + unit * unit_slices)));
+        }
+    }
+
+    /// A unit of the table of a superblock has been programmed.
+    pub(crate) fn table_programmed(&mut self, now: Ns, id: OpId) {
+        let first = self.ops.get(id).ppn;
+        self.ops.free(id);
+        self.superblocks.program_ended(first);
+        self.data_programs -= 1;
+        let sb = self.superblocks.of(first);
+        if self.faults.fails(self.config.ftl.faults.program_failures_ppm) {
+            self.program_went_wrong(first);
+        } else {
+            self.superblocks.table_unit_written(sb);
+            self.durable.log.push(Logged::Data { first });
+        }
+        self.discard_if_empty(sb);
+        self.pump(now);
     }
 
     /// Opens a superblock for `stream`; it may be written once the journal says so.

@@ -233,6 +233,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.durable.log.push(Logged::Data { first: op.ppn });
         self.discard_if_empty(self.superblocks.of(op.ppn));
+        self.write_table_if_full(now, op.ppn);
         for (tag, life) in ended {
             self.sync_part_done(now, tag, life);
         }

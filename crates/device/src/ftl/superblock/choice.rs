@@ -97,9 +97,9 @@ impl Superblocks {
         (order, sb)
     }
 
-    /// Slices that the good blocks of a superblock have.
+    /// Slices for data that the good blocks of a superblock have.
     fn capacity(&self, sb: &Superblock) -> u32 {
-        (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit
+        (self.units - sb.bad_dies * self.units / self.dies).saturating_sub(self.table_units) * self.slices_per_unit
     }
 
     /// The closed superblock of data that is best collected, with fewer references than it has slices.

@@ -12,6 +12,7 @@ const TABLES: &str = r#"
 victim = "cost-benefit"
 collect_below = 5
 collect_together = 6
+superblock_tables = true
 collect_idle_below = 7
 idle_after_ms = 2.5
 move_buffer_kib = 384
@@ -51,6 +52,7 @@ fn every_key_reaches_its_field_and_comes_back() {
             victim: VictimPolicy::CostBenefit,
             collect_below: 5,
             collect_together: 6,
+            superblock_tables: true,
             collect_idle_below: 7,
             idle_after: Ns(2_500_000),
             move_buffer_blocks: 96,
@@ -87,7 +89,7 @@ fn every_key_reaches_its_field_and_comes_back() {
 #[test]
 fn what_is_left_out_is_the_default_also_in_older_documents() {
     let p = ufs21();
-    assert_eq!(p.device.ftl, FtlConfig::DEFAULT);
+    assert_eq!(p.device.ftl, FtlConfig { superblock_tables: true, ..FtlConfig::DEFAULT });
     let q = parse(&with_tables("[ftl]\n[faults]"), "test.toml").unwrap();
     assert_eq!(q.device, p.device);
     let mut json = serde_json::to_value(p.echo()).unwrap();
