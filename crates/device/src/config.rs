@@ -43,6 +43,8 @@ pub struct FirmwareTiming {
     pub make_entry: Ns,
     /// Per query, and per SCSI command without media access.
     pub control: Ns,
+    /// Per map page that a range of UNMAP covers, or a part of which it covers, on top of [`FirmwareTiming::control`].
+    pub trim_map_page: Ns,
 }
 
 /// Times of the link, one server in each direction.
@@ -306,6 +308,7 @@ impl DeviceConfig {
             ("firmware.buffer_read", self.firmware.buffer_read),
             ("firmware.make_entry", self.firmware.make_entry),
             ("firmware.control", self.firmware.control),
+            ("firmware.trim_map_page", self.firmware.trim_map_page),
             ("link.request", self.link.request),
             ("link.response", self.link.response),
             ("link.block", self.link.block),

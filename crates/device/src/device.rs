@@ -49,6 +49,8 @@ pub(crate) enum Work {
     Accept { tag: u8, life: u32 },
     /// The entries of a sub-region are put together.
     HandOut { tag: u8, life: u32 },
+    /// UNMAP has marked its map pages.
+    Trimmed { tag: u8, life: u32 },
     /// A command without media access is carried out.
     Control { tag: u8, life: u32 },
 }
@@ -493,6 +495,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Work::Served { tag, .. }
                 | Work::Accept { tag, .. }
                 | Work::HandOut { tag, .. }
+                | Work::Trimmed { tag, .. }
                 | Work::Control { tag, .. } => StageOf::Request(tag),
             };
             self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
@@ -579,6 +582,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
             Work::HandOut { tag, life } if self.is_alive(tag, life) => self.hand_out(now, tag),
+            Work::Trimmed { tag, life } if self.is_alive(tag, life) => self.send_reply(now, tag),
             Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
             _ => {}
         }
