@@ -429,7 +429,7 @@ fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
 }
 
 /// Fields of [`DeviceConfig`] whose key has another name, and the unit in which the device counts if it is another one.
-const KEYS: [(&str, &str, &str); 38] = [
+const KEYS: [(&str, &str, &str); 39] = [
     ("flash.read", "flash.read_us", ""),
     ("flash.map_read", "flash.map_read_us", ""),
     ("flash.program", "flash.program_us", ""),
