@@ -164,7 +164,8 @@ fn victims_together_and_tables_save_reads() {
     assert_eq!((alone.table_reads, alone.table_writes), (0, 0));
     let units = u64::from(config.geometry.units_per_superblock());
     // Of victims at either end of the last part, only some of the reads are in it.
-    let about = |reads: u64, expected: u64, within: u64| assert!(reads.abs_diff(expected) <= within, "{reads}, {expected}");
+    let about =
+        |reads: u64, expected: u64, within: u64| assert!(reads.abs_diff(expected) <= within, "{reads}, {expected}");
     about(alone.spare_reads, alone.collected * units, units);
     let (four, config) = run(4, true);
     // Nothing fails here, so every victim has its table.

@@ -89,7 +89,7 @@ fn every_key_reaches_its_field_and_comes_back() {
 #[test]
 fn what_is_left_out_is_the_default_also_in_older_documents() {
     let p = ufs21();
-    assert_eq!(p.device.ftl, FtlConfig { superblock_tables: true, ..FtlConfig::DEFAULT });
+    assert_eq!(p.device.ftl, FtlConfig::DEFAULT);
     let q = parse(&with_tables("[ftl]\n[faults]"), "test.toml").unwrap();
     assert_eq!(q.device, p.device);
     let mut json = serde_json::to_value(p.echo()).unwrap();
