@@ -240,6 +240,7 @@ fn device() -> DeviceConfig {
             buffer_read: Ns(6_011),
             make_entry: Ns(11),
             control: Ns(4_001),
+            trim_map_page: Ns::ZERO,
         },
         link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
         map_cache_bytes: 2 * 4096,

@@ -76,7 +76,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             d.map_superblocks(),
             d.ftl.spare_map_superblocks,
             d.ftl.collect_below,
-            (d.spare_slices() + d.logical_blocks()) / u64::from(g.slices_per_superblock())
+            (d.spare_slices() + d.logical_blocks()) / u64::from(d.data_slices())
         ),
         format!(
             "4 KiB read at queue depth 1: {:.1} us with its map entry in SRAM, {:.1} us without",

@@ -53,8 +53,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ("table of changes", self.changes.sram_bytes()),
             ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
             ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
-            // Logical page of each slice of the superblock that is emptied, and whether it is current.
-            ("list of slices to move", u64::from(self.config.geometry.slices_per_superblock()) * 4),
+            // Logical page of each slice of the superblocks that are emptied, and whether it is current.
+            (
+                "list of slices to move",
+                u64::from(ftl.collect_together) * u64::from(self.config.geometry.slices_per_superblock()) * 4,
+            ),
+            // Logical page of each slice of the superblocks of data that are being written.
+            (
+                "tables of open superblocks",
+                if ftl.superblock_tables {
+                    u64::from(3 + u32::from(ftl.hot_table_entries > 0))
+                        * u64::from(self.config.geometry.slices_per_superblock())
+                        * 4
+                } else {
+                    0
+                },
+            ),
             ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
             ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
             ("recommendations", Recommendations::CAPACITY as u64 * 4),

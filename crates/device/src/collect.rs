@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Garbage collection, wear levelling and the repair of disturbed data: a superblock is chosen, what is still current in
-//! it moves elsewhere, then it is given up.
+//! Garbage collection, wear levelling and the repair of disturbed data: superblocks are chosen, what is still current in
+//! them moves elsewhere, then they are given up.
 //!
-//! The device learns what is current by paying for it, in three passes over the victim. *Spares*: the spare areas of all
-//! units are read, which gives the logical page of each slice. *Maps*: every map page that covers one of them is read
-//! once (the list is sorted in SRAM), unless the map cache or the table of changes has the answer. *Copy*: pages with
-//! current slices are read into a buffer and programmed from there. A slice that is overwritten meanwhile is known from
-//! the table of changes, and its copy is dropped.
+//! The device learns what is current by paying for it, in three passes. *Spares*: the table at the end of the superblock is
+//! read or, where there is none, the spare areas of all units, which gives the logical page of each slice. *Maps*: every map page that covers one of them is read once (the list is
+//! sorted in SRAM), unless the map cache or the table of changes has the answer. *Copy*: pages with current slices are
+//! read into a buffer and programmed from there. The first two passes go over all victims before the third goes over one
+//! after the other: a map page is read once for all of them. What is overwritten meanwhile is known ([`Victims`]), and
+//! its copy is dropped.
 
+use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Entry, Logged, Mapping, Stream};
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, Op};
 use crate::probe::Probe;
 use crate::space::Purpose;
+use crate::victims::Victims;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
@@ -21,8 +24,6 @@ use std::collections::VecDeque;
 const NONE: u16 = u16::MAX;
 /// Slices whose map entries are fetched ahead of their turn.
 const AHEAD: u32 = 24;
-/// The same for pages to be copied.
-const PAGES_AHEAD: u32 = 4;
 /// Superblocks emptied for other reasons between two that are emptied to level wear. After a long time in which nothing
 /// was level the host would wait for many in a row otherwise; a few percent of all is what levelling needs.
 const BETWEEN_LEVELLING: u32 = 3;
@@ -55,15 +56,19 @@ struct Moving {
 
 /// See the module.
 pub struct Collector {
-    victim: Option<u32>,
-    /// Where its data goes.
+    victims: Victims,
+    /// Where their data goes.
     to: Stream,
     pass: Pass,
-    /// Next unit (spares), slice (maps) or page (copy).
+    /// The victim that the pass has come to, by its place among them, and the units of those before it and of all.
+    at: usize,
+    units_before: u32,
+    units: u32,
+    /// Next unit (spares), slice (maps) or page (copy) of it.
     cursor: u32,
     reads: u32,
     programs: u32,
-    /// Slices that the victim gives up, as far as its references tell, and how many of them the host was let have.
+    /// Slices that the victims give up, as far as their references tell, and how many of them the host was let have.
     freed: u32,
     granted: u32,
     /// Slices that the host may program while space is short.
@@ -82,12 +87,16 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(map_pages: u32, buffer_blocks: u32) -> Self {
+    pub(crate) fn new(map_pages: u32, config: &DeviceConfig) -> Self {
+        let buffer_blocks = config.ftl.move_buffer_blocks;
         let nothing = Moving { lpn: 0, from: Ppn(0), sequence: 0, next: NONE };
         Collector {
-            victim: None,
+            victims: Victims::new(config.ftl.collect_together, config.geometry.slices_per_superblock()),
             to: Stream::Moved,
             pass: Pass::Spares,
+            at: 0,
+            units_before: 0,
+            units: 0,
             cursor: 0,
             reads: 0,
             programs: 0,
@@ -106,9 +115,15 @@ impl Collector {
         }
     }
 
-    /// The superblock that is being emptied.
-    pub(crate) fn victim(&self) -> Option<u32> {
-        self.victim
+    /// Whether `sb` is being emptied, or about to be.
+    pub(crate) fn is_emptying(&self, sb: u32) -> bool {
+        self.victims.contains_from(if self.pass == Pass::Copy { self.at } else { 0 }, sb)
+    }
+
+    /// No map entry points to `ppn` any more.
+    #[inline]
+    pub(crate) fn gone(&mut self, ppn: Ppn) {
+        self.victims.gone(ppn);
     }
 
     /// Whether something is being read from it.
@@ -118,7 +133,7 @@ impl Collector {
 
     /// Whether a superblock is being emptied.
     pub(crate) fn is_busy(&self) -> bool {
-        self.victim.is_some()
+        !self.victims.is_empty()
     }
 
     /// Erase counts have changed.
@@ -154,18 +169,31 @@ impl Collector {
         .map(|s| (self.moving[usize::from(s)].lpn, self.moving[usize::from(s)].sequence))
     }
 
-    /// Lets the host have its share of what this victim frees, in step with the work: a quarter for each of the first two
-    /// passes, the rest for the copying.
-    fn grant(&mut self, of: u32) {
-        let share = |from: u64, to: u64| from * u64::from(of.max(1)) + (to - from) * u64::from(self.cursor.min(of));
+    /// Lets the host have its share of what the victims free, in step with the work: a quarter for each of the first two
+    /// passes, the rest for the copying. The cursor has `per_unit` steps to a unit.
+    fn grant(&mut self, per_unit: u32) {
+        let of = u64::from(self.units.max(1)) * u64::from(per_unit);
+        let done = (u64::from(self.units_before) * u64::from(per_unit) + u64::from(self.cursor)).min(of);
         let quarters = match self.pass {
-            Pass::Spares => share(0, 1),
-            Pass::Maps => share(1, 2),
-            Pass::Copy => share(2, 4),
+            Pass::Spares => done,
+            Pass::Maps => of + done,
+            Pass::Copy => 2 * of + 2 * done,
         };
-        let target = (u64::from(self.freed) * quarters / (4 * u64::from(of.max(1)))) as u32;
+        let target = (u64::from(self.freed) * quarters / (4 * of)) as u32;
         self.credit += target.saturating_sub(self.granted);
         self.granted = self.granted.max(target);
+    }
+
+    /// The pass goes on with the next victim; false if that was the last, and the next pass begins with the first.
+    fn next_victim(&mut self, units: u32) -> bool {
+        self.cursor = 0;
+        self.units_before += units;
+        self.at += 1;
+        self.at < self.victims.len()
+    }
+
+    fn begin_pass(&mut self, pass: Pass) {
+        (self.pass, self.at, self.cursor, self.units_before) = (pass, 0, 0, 0);
     }
 }
 
@@ -173,14 +201,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Goes on with collection as far as it can without waiting.
     pub(crate) fn collect(&mut self, now: Ns) {
         loop {
-            if self.collector.victim.is_none() && !self.choose_victim() {
+            if !self.collector.is_busy() && !self.choose_victims() {
                 return;
             }
-            let Some(victim) = self.collector.victim else { return };
             let went_on = match self.collector.pass {
-                Pass::Spares => self.read_spares(now, victim),
-                Pass::Maps => self.read_maps(now, victim),
-                Pass::Copy => self.copy(now, victim),
+                Pass::Spares => self.read_spares(now),
+                Pass::Maps => self.read_maps(now),
+                Pass::Copy => self.copy(now),
             };
             if !went_on {
                 return;
@@ -188,7 +215,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn choose_victim(&mut self) -> bool {
+    fn choose_victims(&mut self) -> bool {
         let flush = self.next_to_flush().map(|sb| (sb, Why::Flush));
         if self.space_is_short() {
             self.close_boosted();
@@ -248,26 +275,32 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Why::Flush => &mut self.stats.flushed,
         };
         *counter += 1;
+        let mut list = vec![victim];
+        if why == Why::Space {
+            let most = self.config.ftl.collect_together;
+            self.superblocks.more_victims(policy, self.sequence, most, &mut list);
+            self.stats.collected += list.len() as u64 - 1;
+        }
         let c = &mut self.collector;
-        c.victim = Some(victim);
+        let emptied = c.since_levelled + list.len() as u32;
         (c.to, c.since_levelled) = match why {
             Why::Wear => (Stream::Cold, 0),
-            _ if self.config.ftl.separate_moved => (Stream::Moved, c.since_levelled + 1),
-            _ => (Stream::Host, c.since_levelled + 1),
+            _ if self.config.ftl.separate_moved => (Stream::Moved, emptied),
+            _ => (Stream::Host, emptied),
         };
-        c.pass = Pass::Spares;
-        c.cursor = 0;
+        c.victims.begin(list.iter().map(|&sb| (sb, self.superblocks.first(sb))));
+        c.begin_pass(Pass::Spares);
         c.round += 1;
         c.granted = 0;
-        let sb = self.superblocks.get(victim);
-        c.freed = if matches!(why, Why::Wear | Why::Flush) {
-            0
-        } else if sb.slc {
-            // It comes back with all its pages.
-            self.superblocks.slices() - sb.refs
-        } else {
-            (sb.next_unit * self.config.geometry.slices_per_unit()).saturating_sub(sb.refs)
+        c.units = list.iter().map(|&sb| self.superblocks.get(sb).next_unit).sum();
+        let unit = self.config.geometry.slices_per_unit();
+        let freed = |&sb: &u32| {
+            let sb = self.superblocks.get(sb);
+            // What was in SLC mode comes back with all its pages.
+            let slices = if sb.slc { self.superblocks.slices() } else { sb.next_unit * unit };
+            slices.saturating_sub(sb.refs)
         };
+        c.freed = if matches!(why, Why::Wear | Why::Flush) { 0 } else { list.iter().map(freed).sum() };
         true
     }
 
@@ -275,85 +308,124 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.collector.reads < self.config.geometry.dies() && self.ops.has_room()
     }
 
-    /// Reads spare areas; true when the pass is over.
-    fn read_spares(&mut self, now: Ns, victim: u32) -> bool {
+    /// Reads tables or spare areas; true when the pass is over.
+    fn read_spares(&mut self, now: Ns) -> bool {
         let g = self.config.geometry;
-        let units = self.superblocks.get(victim).next_unit;
-        while self.collector.cursor < units {
-            let unit = self.collector.cursor;
-            if self.superblocks.is_bad(victim, unit % g.dies()) && !self.superblocks.get(victim).failed {
-                self.collector.cursor += 1;
+        while self.collector.at < self.collector.victims.len() {
+            let (victim, first) = self.collector.victims.get(self.collector.at);
+            let units = self.superblocks.get(victim).next_unit;
+            if self.superblocks.get(victim).has_table {
+                if !self.read_table(now, victim, first) {
+                    return false;
+                }
+                self.collector.next_victim(units);
                 continue;
             }
+            while self.collector.cursor < units {
+                let unit = self.collector.cursor;
+                if self.superblocks.is_bad(victim, unit % g.dies()) && !self.superblocks.get(victim).failed {
+                    self.collector.cursor += 1;
+                    continue;
+                }
+                if !self.reads_allowed() {
+                    return false;
+                }
+                self.collector.cursor += 1;
+                self.collector.reads += 1;
+                self.stats.spare_reads += 1;
+                self.begin_flash(now, Op::new(Job::SpareRead, Ppn(first.0 + unit * g.slices_per_unit())));
+                self.collector.grant(1);
+            }
+            self.collector.next_victim(units);
+        }
+        let over = self.collector.reads == 0;
+        if over {
+            self.collector.begin_pass(Pass::Maps);
+        }
+        over
+    }
+
+    /// Reads the table of a victim; true when all of it is on its way. The cursor counts its units.
+    fn read_table(&mut self, now: Ns, victim: u32, first: Ppn) -> bool {
+        let slices = self.config.geometry.slices_per_unit();
+        loop {
+            let next = self.superblocks.units_of_table(victim).nth(self.collector.cursor as usize);
+            let Some(unit) = next else { return true };
             if !self.reads_allowed() {
                 return false;
             }
-            let ppn = Ppn(self.superblocks.first(victim).0 + unit * g.slices_per_unit());
             self.collector.cursor += 1;
             self.collector.reads += 1;
-            self.stats.spare_reads += 1;
-            self.begin_flash(now, Op::new(Job::SpareRead, ppn));
-            self.collector.grant(units);
+            self.stats.table_reads += 1;
+            let op = Op { count: slices as u16, ..Op::new(Job::TableRead, Ppn(first.0 + unit * slices)) };
+            self.begin_flash(now, op);
         }
-        let over = self.collector.reads == 0;
-        if over {
-            self.collector.pass = Pass::Maps;
-            self.collector.cursor = 0;
-        }
-        over
     }
 
     /// Reads the map pages that tell which slices are current; true when the pass is over.
-    fn read_maps(&mut self, now: Ns, victim: u32) -> bool {
-        let first = self.superblocks.first(victim);
-        let slices = self.superblocks.get(victim).next_unit * self.config.geometry.slices_per_unit();
-        while self.collector.cursor < slices {
-            let at = self.collector.cursor;
-            if at + AHEAD < slices
-                && let Some(lpn) = self.spares.lpn(Ppn(first.0 + at + AHEAD))
-            {
-                self.map.prefetch(lpn);
-            }
-            if let Some(lpn) = self.spares.lpn(Ppn(first.0 + at))
-                && let page = self.map.page_of(lpn)
-                && self.collector.seen[page as usize] != self.collector.round
-                && !self.flash_entry(lpn).is_recent()
-                && let Some(ppn) = self.map.directory(page)
-            {
-                if !self.cache.is_present(page) {
-                    if !self.reads_allowed() {
+    fn read_maps(&mut self, now: Ns) -> bool {
+        let unit = self.config.geometry.slices_per_unit();
+        while self.collector.at < self.collector.victims.len() {
+            let (victim, first) = self.collector.victims.get(self.collector.at);
+            let units = self.superblocks.get(victim).next_unit;
+            let slices = units * unit;
+            while self.collector.cursor < slices {
+                let slice = self.collector.cursor;
+                if slice + AHEAD < slices
+                    && let Some(lpn) = self.spares.lpn(Ppn(first.0 + slice + AHEAD))
+                {
+                    self.map.prefetch(lpn);
+                }
+                let ppn = Ppn(first.0 + slice);
+                if let Some(lpn) = self.spares.lpn(ppn) {
+                    let entry = self.flash_entry(lpn);
+                    if !entry.is_recent() && !self.covers(now, self.map.page_of(lpn)) {
                         return false;
                     }
-                    self.collector.reads += 1;
-                    self.stats.collect_map_loads += 1;
-                    self.begin_flash(now, Op { lpn: page, ..Op::new(Job::CollectMapLoad, ppn) });
+                    self.collector.victims.note(self.collector.at, slice, entry.clean() == Entry::at(ppn));
                 }
-                self.collector.seen[page as usize] = self.collector.round;
+                self.collector.cursor += 1;
+                if slice.is_multiple_of(64) {
+                    self.collector.grant(unit);
+                }
             }
-            self.collector.cursor += 1;
-            if at.is_multiple_of(64) {
-                self.collector.grant(slices);
-            }
+            self.collector.next_victim(units);
         }
         let over = self.collector.reads == 0;
         if over {
-            self.collector.pass = Pass::Copy;
-            self.collector.cursor = 0;
+            self.collector.begin_pass(Pass::Copy);
         }
         over
     }
 
-    fn is_current(&self, ppn: Ppn) -> bool {
-        self.spares.lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
+    /// Whether a map page is in SRAM, was looked at for these victims, or is on its way now; false if it has to wait.
+    #[inline]
+    fn covers(&mut self, now: Ns, page: u32) -> bool {
+        if self.collector.seen[page as usize] == self.collector.round {
+            return true;
+        }
+        if let Some(ppn) = self.map.directory(page)
+            && !self.cache.is_present(page)
+        {
+            if !self.reads_allowed() {
+                return false;
+            }
+            self.collector.reads += 1;
+            self.stats.collect_map_loads += 1;
+            self.begin_flash(now, Op { lpn: page, ..Op::new(Job::CollectMapLoad, ppn) });
+        }
+        self.collector.seen[page as usize] = self.collector.round;
+        true
     }
 
-    /// Moves current slices; true when the victim is empty.
-    fn copy(&mut self, now: Ns, victim: u32) -> bool {
-        let per_page = self.config.geometry.slices_per_page();
-        let first = self.superblocks.first(victim);
-        let pages = self.superblocks.get(victim).next_unit * self.config.geometry.slices_per_unit() / per_page;
+    /// Moves current slices of one victim after the other; true when all are empty.
+    fn copy(&mut self, now: Ns) -> bool {
+        let g = self.config.geometry;
+        let (victim, first) = self.collector.victims.get(self.collector.at);
+        let units = self.superblocks.get(victim).next_unit;
+        let pages = units * (g.slices_per_unit() / g.slices_per_page());
         loop {
-            self.read_pages_to_move(now, first, pages, per_page);
+            self.read_pages_to_move(now, first, pages);
             let free = self.collector.free.len();
             self.program_moved(now, self.collector.cursor == pages && self.collector.reads == 0);
             // What need not move any more has left the buffer: there may be room to go on.
@@ -361,11 +433,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 break;
             }
         }
-        let c = &self.collector;
+        let c = &mut self.collector;
         let over = c.cursor == pages && c.reads == 0 && c.programs == 0 && c.ready.is_empty();
         if over {
-            self.collector.grant(pages);
-            self.collector.victim = None;
+            if !c.next_victim(units) {
+                c.grant(1);
+                c.victims.end();
+            }
             debug_assert!((0..self.superblocks.slices()).all(|i| !self.is_current(Ppn(first.0 + i))));
             self.discard(victim);
             self.begin_erase(now);
@@ -373,24 +447,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         over
     }
 
+    /// Whether the map says that a slice is current, asked at no cost.
+    fn is_current(&self, ppn: Ppn) -> bool {
+        self.spares.lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
+    }
+
     /// Reads pages of the victim with current slices, as far as there is room for them.
-    fn read_pages_to_move(&mut self, now: Ns, first: Ppn, pages: u32, per_page: u32) {
+    fn read_pages_to_move(&mut self, now: Ns, first: Ppn, pages: u32) {
+        let g = self.config.geometry;
+        let per_page = g.slices_per_page();
         while self.collector.cursor < pages && self.reads_allowed() {
-            let page = Ppn(first.0 + self.collector.cursor * per_page);
-            if self.collector.cursor + PAGES_AHEAD < pages {
-                for lpn in (0..per_page).filter_map(|i| self.spares.lpn(Ppn(page.0 + PAGES_AHEAD * per_page + i))) {
-                    self.map.prefetch(lpn);
-                }
-            }
-            let current = (0..per_page).fold(0, |bits, i| bits | u32::from(self.is_current(Ppn(page.0 + i))) << i);
+            let slice = self.collector.cursor * per_page;
+            let current = self.collector.victims.current(self.collector.at, slice, per_page);
             if current > 0 {
                 if self.collector.free.len() < current.count_ones() as usize {
                     break;
                 }
-                self.read_to_move(now, page, current);
+                self.read_to_move(now, Ppn(first.0 + slice), current);
             }
             self.collector.cursor += 1;
-            self.collector.grant(pages);
+            self.collector.grant(g.slices_per_unit() / per_page);
         }
     }
 
@@ -446,13 +522,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let unit = self.config.geometry.slices_per_unit() as usize;
         let stream = self.collector.to;
         loop {
-            // What was overwritten since it was read need not move. Its entry is recent, so this is known.
+            // What was overwritten since it was read need not move.
             while self.collector.ready.len() >= unit || (last && !self.collector.ready.is_empty()) {
                 let n = self.collector.ready.len().min(unit);
-                let gone = (0..n).find(|&i| {
-                    let m = self.collector.moving[usize::from(self.collector.ready[i])];
-                    self.flash_entry(m.lpn).mapping() != Mapping::Flash(m.from)
-                });
+                let c = &self.collector;
+                let gone = (0..n).find(|&i| !c.victims.is_current(c.at, c.moving[usize::from(c.ready[i])].from));
                 let Some(gone) = gone else { break };
                 let slot = self.collector.ready.remove(gone).expect("found above");
                 self.collector.free.push(slot);
@@ -467,6 +541,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let slot = self.collector.ready[i];
                 self.collector.moving[usize::from(slot)].next = chain;
                 chain = slot;
+                self.prefetch_change(self.collector.moving[usize::from(slot)].lpn);
             }
             self.collector.ready.drain(..n);
             self.collector.programs += 1;
@@ -499,7 +574,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             } else {
                 self.spares.program(ppn, m.lpn, m.sequence);
                 self.emit(MediaOp::Move { from: m.from, to: ppn });
-                if self.flash_entry(m.lpn).mapping() == Mapping::Flash(m.from) {
+                if self.collector.victims.is_current(self.collector.at, m.from) {
                     self.relocate(m.lpn, Entry::at(ppn));
                     self.block_moved(m.lpn);
                 }
@@ -511,6 +586,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !failed {
             self.durable.log.push(Logged::Data { first: op.ppn });
             self.discard_if_empty(self.superblocks.of(op.ppn));
+            self.write_table_if_full(now, op.ppn);
         }
         self.pump(now);
     }

@@ -43,6 +43,8 @@ pub struct FirmwareTiming {
     pub make_entry: Ns,
     /// Per query, and per SCSI command without media access.
     pub control: Ns,
+    /// Per map page that a range of UNMAP covers, or a part of which it covers, on top of [`FirmwareTiming::control`].
+    pub trim_map_page: Ns,
 }
 
 /// Times of the link, one server in each direction.
@@ -204,6 +206,18 @@ impl DeviceConfig {
         slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
     }
 
+    /// Units at the end of a superblock of data that hold the table of what is in it: 4 bytes for each slice.
+    pub fn table_units(&self) -> u32 {
+        let bytes = self.geometry.slices_per_superblock() * 4;
+        let unit = self.geometry.slices_per_unit() * BLOCK_BYTES;
+        if self.ftl.superblock_tables { bytes.div_ceil(unit) } else { 0 }
+    }
+
+    /// Slices of a superblock that can hold data.
+    pub fn data_slices(&self) -> u32 {
+        self.geometry.slices_per_superblock().saturating_sub(self.table_units() * self.geometry.slices_per_unit())
+    }
+
     /// Superblocks that map pages, journal and checkpoints may take.
     pub fn meta_superblocks(&self) -> u32 {
         self.map_superblocks() + self.ftl.spare_map_superblocks
@@ -230,8 +244,7 @@ impl DeviceConfig {
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
         let superblocks = self.geometry.superblocks().saturating_sub(others);
-        (u64::from(superblocks) * u64::from(self.geometry.slices_per_superblock()))
-            .saturating_sub(self.logical_blocks())
+        (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }
 
     /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes.
@@ -295,6 +308,7 @@ impl DeviceConfig {
             ("firmware.buffer_read", self.firmware.buffer_read),
             ("firmware.make_entry", self.firmware.make_entry),
             ("firmware.control", self.firmware.control),
+            ("firmware.trim_map_page", self.firmware.trim_map_page),
             ("link.request", self.link.request),
             ("link.response", self.link.response),
             ("link.block", self.link.block),
@@ -362,6 +376,7 @@ impl DeviceConfig {
         let unit = self.geometry.slices_per_unit();
         for (field, value, least, most) in [
             ("ftl.collect_below", ftl.collect_below, 2, 1 << 16),
+            ("ftl.collect_together", ftl.collect_together, 1, 64),
             ("ftl.collect_idle_below", ftl.collect_idle_below, 0, 1 << 16),
             ("ftl.move_buffer_blocks", ftl.move_buffer_blocks, 2 * unit, 1 << 15),
             ("ftl.map_changes", ftl.map_changes, 16 * unit, 1 << 24),
@@ -422,7 +437,17 @@ impl DeviceConfig {
             );
         }
         let logical = self.logical_blocks();
-        let per_superblock = u64::from(self.geometry.slices_per_superblock());
+        if self.table_units() * 4 > self.geometry.units_per_superblock() {
+            return bad(
+                "ftl.superblock_tables",
+                format!(
+                    "is true, but a table takes {} of the {} units of a superblock; at most a quarter may go to it",
+                    self.table_units(),
+                    self.geometry.units_per_superblock()
+                ),
+            );
+        }
+        let per_superblock = u64::from(self.data_slices());
         let data = u64::from(self.data_superblocks()) * per_superblock;
         // A superblock that is collected has to free a unit at least, or nothing is gained.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));

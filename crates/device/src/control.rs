@@ -274,12 +274,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn unmap(&mut self, now: Ns, tag: u8, lun: u8, blocks: u64) {
         let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
+        let mut map_pages = 0;
         let sense = match scsi::parse_unmap(&list) {
             Ok(ranges) => {
                 if ranges.clone().any(|(lba, n)| lba.saturating_add(u64::from(n)) > blocks) {
                     Some(Sense::LBA_OUT_OF_RANGE)
                 } else {
-                    ranges.for_each(|(lba, n)| self.trim(usize::from(lun), lba as u32, n));
+                    ranges.for_each(|(lba, n)| map_pages += self.trim(usize::from(lun), lba as u32, n));
                     None
                 }
             }
@@ -288,7 +289,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.slots[usize::from(tag)].data_out = list;
         match sense {
             Some(sense) => self.check(now, tag, sense),
-            None => self.send_reply(now, tag),
+            None => self.answer_trim(now, tag, map_pages),
         }
         self.pump(now);
     }

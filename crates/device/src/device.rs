@@ -49,6 +49,8 @@ pub(crate) enum Work {
     Accept { tag: u8, life: u32 },
     /// The entries of a sub-region are put together.
     HandOut { tag: u8, life: u32 },
+    /// UNMAP has marked its map pages.
+    Trimmed { tag: u8, life: u32 },
     /// A command without media access is carried out.
     Control { tag: u8, life: u32 },
 }
@@ -166,6 +168,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
         superblocks.set_slc_units(config.booster_units());
+        superblocks.set_table_units(config.table_units());
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,
@@ -206,7 +209,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             meta: Meta::new(map.pages(), g.superblocks()),
             meta_superblocks: config.meta_superblocks(),
             checkpoint: Checkpoints::new(),
-            collector: Collector::new(map.pages(), ftl.move_buffer_blocks),
+            collector: Collector::new(map.pages(), config),
             durable: Durable::new(factory),
             faults: Faults::new(&ftl.faults),
             sequence: 0,
@@ -492,6 +495,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Work::Served { tag, .. }
                 | Work::Accept { tag, .. }
                 | Work::HandOut { tag, .. }
+                | Work::Trimmed { tag, .. }
                 | Work::Control { tag, .. } => StageOf::Request(tag),
             };
             self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
@@ -578,6 +582,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
             Work::HandOut { tag, life } if self.is_alive(tag, life) => self.hand_out(now, tag),
+            Work::Trimmed { tag, life } if self.is_alive(tag, life) => self.send_reply(now, tag),
             Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
             _ => {}
         }

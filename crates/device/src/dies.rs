@@ -27,9 +27,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let op = self.ops.get(id);
         match op.job {
             Job::MapLoad => StageOf::MapLoad(op.lpn),
-            Job::Program => StageOf::Program,
+            Job::Program | Job::TableProgram => StageOf::Program,
             Job::Erase => StageOf::Erase,
-            Job::SpareRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => StageOf::Collect,
+            Job::SpareRead | Job::TableRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => {
+                StageOf::Collect
+            }
             Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
             _ => StageOf::Request(op.tag),
         }
@@ -51,12 +53,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Job::HostRead | Job::MoveRead | Job::TableRead => {
+                (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
+            }
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
             Job::SpareRead => (OpKind::Read, t.read, self.config.spare_transfer()),
-            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram => {
+            Job::Program | Job::MoveProgram | Job::TableProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
@@ -90,14 +94,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::HostRead => self.read_done(now, done),
             Job::MapLoad => self.map_loaded(now, done.op),
             Job::BufferLoad => self.buffer_map_loaded(now, done.op),
-            Job::SpareRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
+            Job::SpareRead | Job::TableRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
             Job::MoveRead => self.move_read_done(now, done.op),
             Job::WriteBackLoad => self.write_back_loaded(now, done.op),
-            Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram | Job::Erase => {
+            Job::Program
+            | Job::MoveProgram
+            | Job::TableProgram
+            | Job::MetaProgram
+            | Job::AnchorProgram
+            | Job::Erase => {
                 self.array_writes -= 1;
                 match job {
                     Job::Program => self.programmed(now, done.op),
                     Job::MoveProgram => self.move_programmed(now, done.op),
+                    Job::TableProgram => self.table_programmed(now, done.op),
                     Job::MetaProgram => self.meta_programmed(now, done.op),
                     Job::AnchorProgram => self.anchor_programmed(now, done.op),
                     _ => self.erased(now, done.op),
@@ -126,7 +136,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    Job::HostRead | Job::MoveRead | Job::TableRead => {
+                        (read, Ns(t.transfer_block.0 * u64::from(op.count)))
+                    }
                     Job::SpareRead => (read, self.config.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };

@@ -41,6 +41,7 @@ mod request;
 mod reset;
 mod space;
 mod stats;
+mod victims;
 mod write;
 
 pub use booster_config::WriteBoosterConfig;

@@ -23,6 +23,10 @@ pub enum Job {
     Program,
     /// One die of a superblock being erased.
     Erase,
+    /// Unit of the table of a superblock being programmed.
+    TableProgram,
+    /// Unit of the table of a superblock being read, to find out what is in it.
+    TableRead,
     /// Spare areas of a unit being read, to find out what is in it.
     SpareRead,
     /// Map page read to find out what is current in a superblock.
@@ -43,7 +47,8 @@ impl Job {
     /// Whether it programs.
     #[inline]
     pub fn is_program(self) -> bool {
-        matches!(self, Job::Program | Job::MoveProgram | Job::MetaProgram | Job::AnchorProgram)
+        use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, TableProgram};
+        matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
     }
 
     /// Whether it programs or erases.

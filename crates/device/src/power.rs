@@ -48,7 +48,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.changes_reserved = 0;
         self.background = Ns::NEVER;
         self.lately.fill(0);
-        self.collector = crate::collect::Collector::new(self.map.pages(), self.config.ftl.move_buffer_blocks);
+        self.collector = crate::collect::Collector::new(self.map.pages(), &self.config);
         self.lose_sram();
         self.target = Target::new(&self.config);
     }
@@ -227,6 +227,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let seen = *self.superblocks.get(i as u32);
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
+            (sb.end, sb.has_table) = (seen.end, seen.has_table);
             sb.failed |= seen.failed;
             // It may have been erased since.
             sb.slc &= seen.slc;

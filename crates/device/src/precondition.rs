@@ -55,8 +55,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         })?;
         let mut run = 0;
         let mut slice_of = |i: u32| {
-            if !(runs[run].0..runs[run].0 + runs[run].2).contains(&i) {
-                run = runs.partition_point(|r| r.0 <= i) - 1;
+            if i.wrapping_sub(runs[run].0) >= runs[run].2 {
+                // Nearly all runs are as long as the first.
+                run = ((i / runs[0].2) as usize).min(runs.len() - 1);
+                if i.wrapping_sub(runs[run].0) >= runs[run].2 {
+                    run = runs.partition_point(|r| r.0 <= i) - 1;
+                }
             }
             Ppn(runs[run].1.0 + (i - runs[run].0))
         };

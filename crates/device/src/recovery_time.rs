@@ -124,7 +124,9 @@ impl DeviceConfig {
         let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
         let slc_program = self.write_booster.map_or(self.flash.program, |wb| wb.slc_program);
         let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
-        self.ftl.checkpoint_after_units + 2 * handed_out + self.geometry.dies() * (parts + 1) * meanwhile
+        // A table is written when the last program of its superblock has ended, also when others have to wait.
+        let tables = 2 * self.table_units() * Stream::COUNT as u32;
+        self.ftl.checkpoint_after_units + 2 * handed_out + tables + self.geometry.dies() * (parts + 1) * meanwhile
     }
 
     /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery, when

@@ -4,7 +4,7 @@
 
 use crate::buffer::WriteBuffer;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Mapping, PageMap, Record, State, Stream};
+use crate::ftl::{Entry, Logged, Mapping, PageMap, Record, State, Stream};
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, Op};
 use crate::probe::Probe;
@@ -114,6 +114,46 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.changes_reserved -= self.config.geometry.slices_per_unit();
     }
 
+    /// If the superblock of `first`, whose program has ended, is full, its table is written.
+    #[inline]
+    pub(crate) fn write_table_if_full(&mut self, now: Ns, first: Ppn) {
+        let sb = self.superblocks.of(first);
+        if self.superblocks.wants_table(sb) {
+            self.write_table(now, sb);
+        }
+    }
+
+    #[cold]
+    fn write_table(&mut self, now: Ns, sb: u32) {
+        let first = self.superblocks.first(sb);
+        let unit_slices = self.config.geometry.slices_per_unit();
+        for unit in self.superblocks.units_of_table(sb).collect::<Vec<_>>() {
+            self.superblocks.begin_table_unit(sb);
+            self.data_programs += 1;
+            self.checkpoint.count_unit();
+            self.stats.programs += 1;
+            self.stats.table_writes += 1;
+            self.begin_flash(now, Op::new(Job::TableProgram, Ppn(first.0 + unit * unit_slices)));
+        }
+    }
+
+    /// A unit of the table of a superblock has been programmed.
+    pub(crate) fn table_programmed(&mut self, now: Ns, id: OpId) {
+        let first = self.ops.get(id).ppn;
+        self.ops.free(id);
+        self.superblocks.program_ended(first);
+        self.data_programs -= 1;
+        let sb = self.superblocks.of(first);
+        if self.faults.fails(self.config.ftl.faults.program_failures_ppm) {
+            self.program_went_wrong(first);
+        } else {
+            self.superblocks.table_unit_written(sb);
+            self.durable.log.push(Logged::Data { first });
+        }
+        self.discard_if_empty(sb);
+        self.pump(now);
+    }
+
     /// Opens a superblock for `stream`; it may be written once the journal says so.
     pub(crate) fn open_superblock(&mut self, stream: Stream) -> Result<(), crate::ftl::NoSpace> {
         self.ticks += 1;
@@ -147,9 +187,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
+    /// Brings near what [`UfsDevice::relocate`] will touch.
+    #[inline]
+    pub(crate) fn prefetch_change(&self, lpn: u32) {
+        self.map.prefetch(lpn);
+        self.changes.prefetch(self.map.page_of(lpn));
+    }
+
     /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
     pub(crate) fn relocate(&mut self, lpn: u32, to: Entry) {
         let old = self.flash_entry(lpn);
+        if let Mapping::Flash(ppn) = old.mapping() {
+            self.collector.gone(ppn);
+        }
         let mut left = None;
         if old.is_recent() {
             if let Mapping::Flash(ppn) = old.mapping() {
@@ -172,7 +222,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Gives a superblock up if nothing in it is needed any more.
     pub(crate) fn discard_if_empty(&mut self, sb: u32) {
-        if self.superblocks.is_empty(sb) && self.collector.victim() != Some(sb) && !self.meta.is_pinned(sb) {
+        if self.superblocks.is_empty(sb) && !self.collector.is_emptying(sb) && !self.meta.is_pinned(sb) {
             self.discard(sb);
         }
     }

@@ -60,6 +60,8 @@ counters! {
     journal_writes,
     /// Parts of checkpoints programmed, each as long as a map page.
     checkpoint_writes,
+    /// Units programmed with the table of a superblock.
+    table_writes,
     /// Checkpoints put together.
     checkpoints,
     /// Blocks erased (one per die and superblock).
@@ -68,6 +70,8 @@ counters! {
     slc_erases,
     /// Units whose spare areas were read to find out what is in a superblock.
     spare_reads,
+    /// Units of tables of superblocks read to find out what is in them.
+    table_reads,
     /// Map pages read to find out what is current in a superblock.
     collect_map_loads,
     /// Pages of data read to be moved.

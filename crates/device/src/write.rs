@@ -233,16 +233,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.durable.log.push(Logged::Data { first: op.ppn });
         self.discard_if_empty(self.superblocks.of(op.ppn));
+        self.write_table_if_full(now, op.ppn);
         for (tag, life) in ended {
             self.sync_part_done(now, tag, life);
         }
         self.pump(now);
     }
 
-    /// UNMAP of one range of the unit `lun`, within its bounds.
-    pub(crate) fn trim(&mut self, lun: usize, block: u32, blocks: u32) {
+    /// UNMAP of one range of the unit `lun`, within its bounds. Returns the map pages that it touches.
+    pub(crate) fn trim(&mut self, lun: usize, block: u32, blocks: u32) -> u64 {
         if blocks == 0 {
-            return;
+            return 0;
         }
         let first = self.bases[lun] + block;
         self.sequence += 1;
@@ -266,5 +267,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let record = Record::Trim { lpn: first, count: blocks, sequence: self.sequence };
         self.journal.trims = self.journal.push(record);
+        u64::from(self.map.page_of(first + blocks - 1) - self.map.page_of(first) + 1)
+    }
+
+    /// UNMAP has touched `map_pages` map pages, which takes the firmware its time before it answers.
+    pub(crate) fn answer_trim(&mut self, now: Ns, tag: u8, map_pages: u64) {
+        match Ns(self.config.firmware.trim_map_page.0 * map_pages) {
+            Ns::ZERO => self.send_reply(now, tag),
+            cost => {
+                let life = self.slots[usize::from(tag)].life;
+                self.work(now, cost, Work::Trimmed { tag, life });
+            }
+        }
     }
 }

@@ -91,6 +91,43 @@ fn stages_add_up<S: DieSched>() {
     assert_eq!(stack.payload.wrong, 0);
 }
 
+/// A TRIM keeps the firmware busy for each map page that it touches, and whoever comes next waits for that.
+#[test]
+fn a_trim_takes_its_time_for_each_map_page() {
+    let mut c = device(BLOCKS);
+    c.firmware.trim_map_page = Ns(2_003);
+    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&c, common::host(None), |s| {
+        s.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
+    });
+    let entries = c.map_page_entries();
+    let s = &mut stack;
+    let one = latency(s, &mut now, BlockOp::Discard, 0, entries);
+    assert_eq!(one, around(&c) + c.firmware.control.0 + c.firmware.trim_map_page.0);
+    assert_eq!(latency(s, &mut now, BlockOp::Discard, entries + 1, 1), one, "a part of a page is a page");
+    for (first, blocks, pages) in
+        [(3 * entries - 1, 2, 2), (3 * entries, 3 * entries, 3), (0, BLOCKS, BLOCKS / entries)]
+    {
+        let took = latency(s, &mut now, BlockOp::Discard, first, blocks);
+        assert_eq!(took, one + u64::from(pages - 1) * c.firmware.trim_map_page.0, "{first}, {blocks}");
+    }
+    common::settle(s, &mut now);
+    let since = now;
+    let request = |cookie, op, blocks| BlockRequest { cookie, lun: 0, op, block: 0, blocks };
+    s.submit(since, &request(1, BlockOp::Discard, BLOCKS));
+    s.submit(since, &request(2, BlockOp::Write, 1));
+    let mut ends = [0; 3];
+    while ends[1] == 0 || ends[2] == 0 {
+        now = s.next_deadline();
+        s.advance(now);
+        while let Some(done) = s.poll_done() {
+            ends[done.cookie as usize] = (now - since).0;
+        }
+    }
+    let marks = u64::from(BLOCKS / entries) * c.firmware.trim_map_page.0;
+    assert!(ends[2] > around(&c) + c.firmware.control.0 + marks, "a write waits until {} at least: {ends:?}", marks);
+    assert_eq!(stack.payload.wrong, 0);
+}
+
 #[test]
 fn latencies_are_sums_of_stages() {
     stages_add_up::<Lean>();
@@ -110,6 +147,7 @@ fn one_die() -> DeviceConfig {
         buffer_read: Ns::ZERO,
         make_entry: Ns::ZERO,
         control: Ns::ZERO,
+        trim_map_page: Ns::ZERO,
     };
     c.link = LinkTiming { request: Ns::ZERO, response: Ns::ZERO, block: Ns::ZERO };
     c.flash.transfer_block = Ns::ZERO;

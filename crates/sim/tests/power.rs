@@ -61,6 +61,8 @@ fn draw(seed: u64) -> DeviceConfig {
     config.ftl.victim = if rng.below(2) == 0 { VictimPolicy::Greedy } else { VictimPolicy::CostBenefit };
     config.ftl.separate_moved = rng.below(2) == 0;
     config.ftl.hot_table_entries = if rng.below(2) == 0 { 0 } else { 64 };
+    config.ftl.collect_together = 1 + rng.below(4) as u32;
+    config.ftl.superblock_tables = rng.below(2) == 0;
     config.ftl.move_buffer_blocks = unit * (2 + rng.below(4) as u32);
     config.ftl.map_changes = unit * (16 + rng.below(30) as u32);
     config.ftl.checkpoint_after_units = 16 + rng.below(150) as u32;

@@ -88,6 +88,8 @@ impl Options {
         config.ftl = FtlConfig {
             victim: one_of(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
             collect_below: 2 + rng.below(4) as u32,
+            collect_together: one_of(rng, &[1, 2, 5]),
+            superblock_tables: rng.below(2) == 0,
             collect_idle_below: one_of(rng, &[0, 6]),
             idle_after: Ns::from_ms(1),
             move_buffer_blocks: unit * (2 + rng.below(4) as u32),

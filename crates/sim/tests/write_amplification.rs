@@ -147,6 +147,35 @@ fn superblocks_that_are_kept_erased_do_not_hold_garbage() {
     }
 }
 
+/// A look into the map for several victims and tables at the end of superblocks save reads, and no write is paid for it.
+#[test]
+fn victims_together_and_tables_save_reads() {
+    let run = |together, tables| {
+        let mut config = written_device(GIB, 8, 16, 0.15);
+        (config.ftl.collect_together, config.ftl.superblock_tables) = (together, tables);
+        let spare = config.spare_slices() as f64 / f64::from(GIB);
+        let w = write(&config, Layout::Random, Offsets::Uniform, 3, u64::from(GIB));
+        let ratio = w.amplification().0 / closed_form(1.0 + spare);
+        println!("{together} together, tables {tables}: {:.4} of the formula, {}", ratio, w.parts());
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+        (w.last, config)
+    };
+    let (alone, config) = run(1, false);
+    assert_eq!((alone.table_reads, alone.table_writes), (0, 0));
+    let units = u64::from(config.geometry.units_per_superblock());
+    // Of victims at either end of the last part, only some of the reads are in it.
+    let about =
+        |reads: u64, expected: u64, within: u64| assert!(reads.abs_diff(expected) <= within, "{reads}, {expected}");
+    about(alone.spare_reads, alone.collected * units, units);
+    let (four, config) = run(4, true);
+    // Nothing fails here, so every victim has its table.
+    assert_eq!(four.spare_reads, 0);
+    let tables = u64::from(config.table_units());
+    about(four.table_reads, four.collected * tables, 4 * tables);
+    let each = |s: &readpath_device::DeviceStats| s.collect_map_loads as f64 / s.collected as f64;
+    assert!(each(&four) < 0.3 * each(&alone), "{} map pages a victim against {}", each(&four), each(&alone));
+}
+
 /// Keeping apart what need not be kept apart costs no more than the superblocks that are open for it.
 #[test]
 fn hot_data_is_not_found_where_there_is_none() {

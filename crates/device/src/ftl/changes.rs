@@ -9,6 +9,7 @@
 
 use super::map::Entry;
 use fixedbitset::FixedBitSet;
+use readpath_kit::prefetch;
 
 const NIL: u32 = u32::MAX;
 
@@ -102,6 +103,12 @@ impl Changes {
         self.count[page as usize] += 1;
         self.total += 1;
         self.mark(page);
+    }
+
+    /// Brings near what [`Changes::add`] will touch for `page`.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        prefetch(&self.chunks, self.head[page as usize] as usize);
     }
 
     /// An empty chunk before `next`.

@@ -77,6 +77,8 @@ pub struct Superblock {
     pub in_flight: u32,
     /// The unit that is written next.
     pub next_unit: u32,
+    /// The unit at which data ends: behind it is the table of what is in it, or in SLC mode nothing.
+    pub end: u32,
     /// How often it was erased.
     pub erases: u32,
     /// When it was opened last, by the count of openings and map writes.
@@ -91,6 +93,8 @@ pub struct Superblock {
     pub failed: bool,
     /// It was written in SLC mode and has not been erased since.
     pub slc: bool,
+    /// It is full, and its table is in flash: whoever reads the units behind its data sees that they are one.
+    pub has_table: bool,
 }
 
 impl Superblock {
@@ -102,6 +106,7 @@ impl Superblock {
         refs: 0,
         in_flight: 0,
         next_unit: 0,
+        end: 0,
         erases: 0,
         opened_at: 0,
         closed_at: 0,
@@ -109,6 +114,7 @@ impl Superblock {
         bad_dies: 0,
         failed: false,
         slc: false,
+        has_table: false,
     };
 
     /// Whether it holds data that could be moved now.
@@ -137,6 +143,8 @@ pub struct Superblocks {
     dies: u32,
     /// Units of a superblock in SLC mode.
     slc_units: u32,
+    /// Units of the table of a superblock of data.
+    table_units: u32,
     /// Superblocks in SLC mode, those being erased included; and those of them that are closed.
     slc: u32,
     slc_closed: u32,
@@ -168,6 +176,7 @@ impl Superblocks {
             units: geometry.units_per_superblock(),
             dies: geometry.dies(),
             slc_units: 0,
+            table_units: 0,
             slc: 0,
             slc_closed: 0,
             slc_erases: 0,
@@ -177,6 +186,11 @@ impl Superblocks {
     /// Says how many units a superblock of [`Stream::Boosted`] has.
     pub fn set_slc_units(&mut self, units: u32) {
         self.slc_units = units;
+    }
+
+    /// Says how many units the table of a superblock of data takes.
+    pub fn set_table_units(&mut self, units: u32) {
+        self.table_units = units;
     }
 
     /// Superblocks in SLC mode, those being erased included.
@@ -210,9 +224,42 @@ impl Superblocks {
         boosted.min_by_key(|&(i, sb)| (sb.opened_at, i)).map(|(i, _)| i)
     }
 
-    /// Units of `sb` as it is written now.
-    fn units_of(&self, sb: u32) -> u32 {
-        if self.table[sb as usize].slc { self.slc_units } else { self.units }
+    /// The unit of `sb` at which data of `stream` ends.
+    fn end_of_data(&self, sb: u32, stream: Stream) -> u32 {
+        match stream {
+            Stream::Boosted => self.slc_units,
+            Stream::Meta => self.units,
+            Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold => {
+                let good = (0..self.units).rev().filter(|unit| !self.is_bad(sb, unit % self.dies));
+                good.take(self.table_units as usize).last().unwrap_or(self.units)
+            }
+        }
+    }
+
+    /// Whether `sb` has just been filled with data, so that its table is to be written.
+    #[inline]
+    pub fn wants_table(&self, sb: u32) -> bool {
+        let sb = self.get(sb);
+        self.table_units > 0
+            && matches!(sb.state, State::Closed(Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold))
+            && (sb.in_flight, sb.next_unit, sb.failed, sb.has_table) == (0, sb.end, false, false)
+            && sb.refs > 0
+    }
+
+    /// The units of the table of `sb`, which is full, by number.
+    pub fn units_of_table(&self, sb: u32) -> impl Iterator<Item = u32> {
+        (self.get(sb).end..self.units).filter(move |unit| !self.is_bad(sb, unit % self.dies))
+    }
+
+    /// The program of a unit of the table of `sb` begins.
+    pub fn begin_table_unit(&mut self, sb: u32) {
+        self.table[sb as usize].in_flight += 1;
+    }
+
+    /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
+    pub fn table_unit_written(&mut self, sb: u32) {
+        let slot = &mut self.table[sb as usize];
+        slot.has_table = slot.in_flight == 0 && !slot.failed;
     }
 
     /// The superblock of a slice.
@@ -271,7 +318,13 @@ impl Superblocks {
     pub fn open(&mut self, stream: Stream, now: u32) -> Result<u32, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
+        Ok(self.open_erased(at, stream, now))
+    }
+
+    /// Opens the superblock at place `at` of the list of those that are erased.
+    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> u32 {
         let sb = self.erased.swap_remove(at);
+        let end = self.end_of_data(sb, stream);
         let slot = &mut self.table[sb as usize];
         slot.state = State::Open(stream);
         slot.refs = 0;
@@ -279,23 +332,25 @@ impl Superblocks {
         slot.opened_at = now;
         slot.reads = 0;
         slot.slc = stream == Stream::Boosted;
+        slot.has_table = false;
+        slot.end = end;
         self.slc += u32::from(stream == Stream::Boosted);
         self.skip_bad(sb);
         self.open[stream.index()] = Some(sb);
         self.meta_in_use += u32::from(stream == Stream::Meta);
-        Ok(sb)
+        sb
     }
 
     /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
     pub fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
         let unit = self.table[sb as usize].next_unit;
-        debug_assert!(unit < self.units_of(sb) && !self.is_bad(sb, unit % self.dies));
+        debug_assert!(unit < self.table[sb as usize].end && !self.is_bad(sb, unit % self.dies));
         let slot = &mut self.table[sb as usize];
         slot.in_flight += 1;
         slot.next_unit = unit + 1;
         self.skip_bad(sb);
-        if self.table[sb as usize].next_unit == self.units_of(sb) {
+        if self.table[sb as usize].next_unit == self.table[sb as usize].end {
             self.close(stream, now);
         }
         Some(Ppn(sb * self.slices() + unit * self.slices_per_unit))
@@ -304,7 +359,7 @@ impl Superblocks {
     /// Units left in the open superblock of a stream.
     pub fn units_left(&self, stream: Stream) -> u32 {
         let Some(sb) = self.open[stream.index()] else { return 0 };
-        let (next, units) = (self.table[sb as usize].next_unit, self.units_of(sb));
+        let (next, units) = (self.table[sb as usize].next_unit, self.table[sb as usize].end);
         if self.table[sb as usize].bad_dies == 0 {
             units - next
         } else {
@@ -313,7 +368,7 @@ impl Superblocks {
     }
 
     fn skip_bad(&mut self, sb: u32) {
-        while self.table[sb as usize].next_unit < self.units_of(sb)
+        while self.table[sb as usize].next_unit < self.table[sb as usize].end
             && self.is_bad(sb, self.table[sb as usize].next_unit % self.dies)
         {
             self.table[sb as usize].next_unit += 1;
@@ -463,6 +518,7 @@ impl Superblocks {
         self.failed -= u32::from(std::mem::take(&mut slot.failed));
         self.slc -= u32::from(std::mem::take(&mut slot.slc));
         slot.next_unit = 0;
+        slot.end = self.units;
         if slot.bad_dies * 2 > self.dies {
             slot.state = State::Retired;
         } else {
@@ -496,12 +552,17 @@ impl Superblocks {
     /// refers to them is the caller's business.
     pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
         let mut left = slices;
+        // In the order in which they would be opened, the first last, so that a large device is not searched each time.
+        self.sort_erased_for(stream);
         while left > 0 {
             if self.open[stream.index()].is_none() {
-                self.open(stream, 0)?;
+                let last = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
+                self.open_erased(last, stream, 0);
             }
             let Some(ppn) = self.next_unit(stream, 0) else { return Err(NoSpace) };
             self.program_ended(ppn);
+            let filled = &mut self.table[self.slices_per_superblock.divide(ppn.0) as usize];
+            filled.has_table = self.table_units > 0 && stream != Stream::Meta && filled.next_unit == filled.end;
             let n = left.min(self.slices_per_unit);
             each(ppn, n);
             left -= n;
@@ -530,8 +591,7 @@ impl Superblocks {
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if let State::Open(stream) = slot.state {
-                let units = if slot.slc { self.slc_units } else { self.units };
-                if slot.next_unit == units || slot.failed {
+                if slot.next_unit == slot.end || slot.failed {
                     slot.state = State::Closed(stream);
                     slot.closed_at = now;
                 } else {
@@ -544,6 +604,7 @@ impl Superblocks {
             match slot.state {
                 State::Erased => {
                     slot.next_unit = 0;
+                    slot.end = self.units;
                     self.skip_bad(i);
                     self.erased.push(i);
                 }

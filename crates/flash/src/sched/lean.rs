@@ -96,27 +96,31 @@ impl DieSched for Lean {
 
     #[inline(always)]
     fn poll(&mut self, now: Ns) -> Option<Done> {
-        while let Some((at, slot)) = self.events.pop_due(now) {
+        while let Some((at, slot)) = self.events.first_due(now) {
             let op = &mut self.ops[slot as usize];
             let done = Done { op: slot as OpId, first_stage: op.first_stage, at };
             match (op.kind, op.next) {
                 (OpKind::Read, Stage::ArrayDone) => {
                     let end = reserve(&mut self.channel_free[usize::from(op.channel)], at, op.transfer);
                     if !op.report_at_end {
+                        self.events.remove_first();
                         return Some(Done { first_stage: at, at: end, ..done });
                     }
                     op.next = Stage::TransferDone;
                     op.first_stage = at;
-                    self.events.push(end, slot);
+                    self.events.replace_first(end, slot);
                 }
                 (OpKind::Program, Stage::TransferDone) => {
                     op.next = Stage::ArrayDone;
                     op.first_stage = at;
                     self.transfers_in -= 1;
                     let end = reserve(&mut self.die_free[usize::from(op.die)], at, op.array);
-                    self.events.push(end, slot);
+                    self.events.replace_first(end, slot);
                 }
-                _ => return Some(done),
+                _ => {
+                    self.events.remove_first();
+                    return Some(done);
+                }
             }
         }
         None

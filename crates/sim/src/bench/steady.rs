@@ -20,7 +20,11 @@ pub struct SteadyCase {
 
 /// All of them: what is not in the range is spare room for garbage collection.
 pub const STEADY: &[SteadyCase] = &[
-    mixed("mix-70-30-gc", "70 % reads of 63 of 64 GiB, queue depth 16, garbage collection in steady state", 63),
+    mixed(
+        "mix-70-30-gc",
+        "70 % reads of 63 of 64 GiB, queue depth 16, garbage collection in steady state, superblocks with tables",
+        63,
+    ),
     mixed("mix-70-30-gc-57g", "the same in 57 of 64 GiB", 57),
     mixed("mix-70-30-gc-52g", "the same in 52 of 64 GiB", 52),
 ];
@@ -61,7 +65,8 @@ pub fn steady(
     clock: impl Fn() -> f64,
 ) -> Result<Option<SteadyOutput>, ExecuteError> {
     let bench = &case.bench;
-    let preset = bench_preset(bench);
+    let mut preset = bench_preset(bench);
+    preset.device.ftl.superblock_tables = true;
     let wire = AnyWire::new(false);
     let mut stack =
         Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, preset.host, preset.delays, NoData, (), wire)?;

@@ -44,6 +44,7 @@ fn device() -> DeviceConfig {
             buffer_read: Ns(13_000),
             make_entry: Ns(16),
             control: Ns(5_000),
+            trim_map_page: Ns::ZERO,
         },
         link: LinkTiming { request: Ns(501), response: Ns(100), block: Ns(3_900) },
         map_cache_bytes: 2 * 16384,

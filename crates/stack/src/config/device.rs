@@ -259,9 +259,19 @@ fn suspend(root: &Section) -> Result<SuspendTiming> {
     })
 }
 
+/// A flag or a count in SRAM for each map page, found and set. Assumption.
+const TRIM_MAP_PAGE: Ns = Ns(500);
+
 fn firmware(root: &Section) -> Result<FirmwareTiming> {
-    let keys =
-        ["flash_op_us", "hpb_read_extra_us", "write_command_us", "buffer_read_us", "make_entry_us", "control_us"];
+    let keys = [
+        "flash_op_us",
+        "hpb_read_extra_us",
+        "write_command_us",
+        "buffer_read_us",
+        "make_entry_us",
+        "control_us",
+        "trim_map_page_us",
+    ];
     let s = root.section("firmware", &keys)?;
     Ok(FirmwareTiming {
         flash_op: s.us("flash_op_us")?,
@@ -270,6 +280,7 @@ fn firmware(root: &Section) -> Result<FirmwareTiming> {
         buffer_read: s.us("buffer_read_us")?,
         make_entry: s.us("make_entry_us")?,
         control: s.us("control_us")?,
+        trim_map_page: if s.has("trim_map_page_us") { s.us("trim_map_page_us")? } else { TRIM_MAP_PAGE },
     })
 }
 
@@ -418,7 +429,7 @@ fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
 }
 
 /// Fields of [`DeviceConfig`] whose key has another name, and the unit in which the device counts if it is another one.
-const KEYS: [(&str, &str, &str); 38] = [
+const KEYS: [(&str, &str, &str); 39] = [
     ("flash.read", "flash.read_us", ""),
     ("flash.map_read", "flash.map_read_us", ""),
     ("flash.program", "flash.program_us", ""),
@@ -431,6 +442,7 @@ const KEYS: [(&str, &str, &str); 38] = [
     ("firmware.buffer_read", "firmware.buffer_read_us", ""),
     ("firmware.make_entry", "firmware.make_entry_us", ""),
     ("firmware.control", "firmware.control_us", ""),
+    ("firmware.trim_map_page", "firmware.trim_map_page_us", ""),
     ("link.request", "link.request_us", ""),
     ("link.response", "link.response_us", ""),
     ("link.block", "link.transfer_4k_us", ""),

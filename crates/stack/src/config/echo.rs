@@ -76,6 +76,9 @@ struct FirmwareEcho {
     buffer_read_us: f64,
     make_entry_us: f64,
     control_us: f64,
+    /// Documents that are older than the key come from devices that took no time for it.
+    #[serde(default)]
+    trim_map_page_us: f64,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -209,6 +212,7 @@ impl DeviceEcho {
                 buffer_read_us: us(d.firmware.buffer_read),
                 make_entry_us: us(d.firmware.make_entry),
                 control_us: us(d.firmware.control),
+                trim_map_page_us: us(d.firmware.trim_map_page),
             },
             link: LinkEcho {
                 request_us: us(d.link.request),

@@ -13,9 +13,11 @@ type Result<T> = std::result::Result<T, ConfigFileError>;
 const VICTIMS: [(&str, VictimPolicy); 2] =
     [("greedy", VictimPolicy::Greedy), ("cost-benefit", VictimPolicy::CostBenefit)];
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "victim",
     "collect_below",
+    "collect_together",
+    "superblock_tables",
     "collect_idle_below",
     "idle_after_ms",
     "move_buffer_kib",
@@ -43,6 +45,8 @@ pub(crate) fn ftl(root: &Section) -> Result<FtlConfig> {
     Ok(FtlConfig {
         victim: if s.has("victim") { s.word("victim", &VICTIMS)? } else { default.victim },
         collect_below: count("collect_below", default.collect_below)?,
+        collect_together: count("collect_together", default.collect_together)?,
+        superblock_tables: s.flag_or("superblock_tables", default.superblock_tables)?,
         collect_idle_below: count("collect_idle_below", default.collect_idle_below)?,
         idle_after: if s.has("idle_after_ms") { s.ms("idle_after_ms")? } else { default.idle_after },
         move_buffer_blocks: if s.has("move_buffer_kib") {
@@ -83,6 +87,11 @@ fn faults(root: &Section) -> Result<FaultConfig> {
 pub(crate) struct FtlEcho {
     victim: String,
     collect_below: u32,
+    /// Documents that are older than the key come from devices that collected one at a time.
+    #[serde(default = "one")]
+    collect_together: u32,
+    #[serde(default)]
+    superblock_tables: bool,
     collect_idle_below: u32,
     idle_after_ms: f64,
     move_buffer_kib: u64,
@@ -97,12 +106,18 @@ pub(crate) struct FtlEcho {
     read_disturb_limit: u32,
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl FtlEcho {
     pub fn of(ftl: &FtlConfig) -> FtlEcho {
         let victim = VICTIMS.iter().find(|(_, v)| *v == ftl.victim).map_or("greedy", |(word, _)| *word);
         FtlEcho {
             victim: victim.to_owned(),
             collect_below: ftl.collect_below,
+            collect_together: ftl.collect_together,
+            superblock_tables: ftl.superblock_tables,
             collect_idle_below: ftl.collect_idle_below,
             idle_after_ms: ftl.idle_after.0 as f64 / 1e6,
             move_buffer_kib: u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES >> 10),

@@ -75,22 +75,54 @@ impl Superblocks {
     /// levelling moves gets the most worn. So does what collection moves, which has proved to live longer than other
     /// data, but of those within the band if there are any. All else gets the least worn.
     pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
-        let order = |&(_, &sb): &(usize, &u32)| {
-            let erases = self.table[sb as usize].erases;
-            let order = match stream {
-                Stream::Cold => (false, u32::MAX - erases),
-                Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
-                Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta => (erases >= self.wear_band.above, erases),
-            };
-            (order, sb)
-        };
+        let order = |&(_, &sb): &(usize, &u32)| self.suits(stream, sb);
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
+    }
+
+    /// Puts the list of erased superblocks in order: the one that suits `stream` best is the last.
+    pub(super) fn sort_erased_for(&mut self, stream: Stream) {
+        let mut erased = std::mem::take(&mut self.erased);
+        erased.sort_unstable_by_key(|&sb| std::cmp::Reverse(self.suits(stream, sb)));
+        self.erased = erased;
+    }
+
+    /// How well an erased superblock suits `stream`: the less the better.
+    fn suits(&self, stream: Stream, sb: u32) -> ((bool, u32), u32) {
+        let erases = self.table[sb as usize].erases;
+        let order = match stream {
+            Stream::Cold => (false, u32::MAX - erases),
+            Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
+            Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta => (erases >= self.wear_band.above, erases),
+        };
+        (order, sb)
+    }
+
+    /// Slices for data that the good blocks of a superblock have.
+    fn capacity(&self, sb: &Superblock) -> u32 {
+        (self.units - sb.bad_dies * self.units / self.dies).saturating_sub(self.table_units) * self.slices_per_unit
     }
 
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
     pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
-        let capacity = |sb: &Superblock| (self.units - sb.bad_dies * self.units / self.dies) * self.slices_per_unit;
-        let movable = || self.iter().filter(|(_, sb)| sb.is_movable());
+        self.victim_beside(policy, now, &[])
+    }
+
+    /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much garbage
+    /// as it. With less they would be worth more later.
+    pub fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<u32>) {
+        let garbage = |sb: u32| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
+        let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
+        while (victims.len() as u32) < most
+            && let Some(next) = self.victim_beside(policy, now, victims)
+            && garbage(next) * 16 >= enough
+        {
+            victims.push(next);
+        }
+    }
+
+    fn victim_beside(&self, policy: VictimPolicy, now: u32, others: &[u32]) -> Option<u32> {
+        let capacity = |sb: &Superblock| self.capacity(sb);
+        let movable = || self.iter().filter(|(i, sb)| sb.is_movable() && !others.contains(i));
         if self.failed > 0
             && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
         {

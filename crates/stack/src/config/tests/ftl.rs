@@ -11,6 +11,8 @@ const TABLES: &str = r#"
 [ftl]
 victim = "cost-benefit"
 collect_below = 5
+collect_together = 6
+superblock_tables = true
 collect_idle_below = 7
 idle_after_ms = 2.5
 move_buffer_kib = 384
@@ -49,6 +51,8 @@ fn every_key_reaches_its_field_and_comes_back() {
         FtlConfig {
             victim: VictimPolicy::CostBenefit,
             collect_below: 5,
+            collect_together: 6,
+            superblock_tables: true,
             collect_idle_below: 7,
             idle_after: Ns(2_500_000),
             move_buffer_blocks: 96,
@@ -74,6 +78,10 @@ fn every_key_reaches_its_field_and_comes_back() {
     assert_eq!(json["ftl"]["victim"], "cost-benefit");
     assert_eq!((&json["ftl"]["idle_after_ms"], &json["ftl"]["move_buffer_kib"]), (&2.5.into(), &384.into()));
     assert_eq!(json["faults"]["read_retries_ppm"], 30);
+    let mut older = json.clone();
+    assert!(older["ftl"].as_object_mut().unwrap().remove("collect_together").is_some());
+    let older: DeviceEcho = serde_json::from_value(older).unwrap();
+    assert_eq!(DevicePreset::try_from(&older).unwrap().device.ftl.collect_together, 1, "as devices did before the key");
     let echo: DeviceEcho = serde_json::from_value(json).unwrap();
     assert_eq!(DevicePreset::try_from(&echo).unwrap().device, p.device);
 }
@@ -116,6 +124,7 @@ fn mistakes_point_at_their_line() {
     for (new, key, says) in [
         ("victim = 1", "ftl.victim", "is 1; expected \"greedy\" or \"cost-benefit\""),
         ("collect_below = 140", "ftl.collect_below", "at most 136 superblocks can be erased"),
+        ("collect_together = 0", "ftl.collect_together", "is 0; it must be 1 to 64"),
         ("collect_idle_below = 70000", "ftl.collect_idle_below", "it must be 0 to 65536"),
         ("idle_after_ms = 0.0", "ftl.idle_after_ms", "it must be 1 us to 1000 s"),
         ("move_buffer_kib = 6", "ftl.move_buffer_kib", "a multiple of 4"),

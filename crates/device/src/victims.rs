@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The superblocks that are being emptied, and which of their slices are current, as far as that was found out. It knows
+//! neither why they were chosen nor what it costs to find out.
+//!
+//! The modelled device keeps the logical page of each slice in a list, a list for each of them, and marks there what is
+//! current. A slice that is overwritten later is told from the table of changes, or when its map page is written back
+//! and the entry that pointed here is seen for the last time; here both are [`Victims::gone`].
+
+use readpath_flash::Ppn;
+
+const BITS: u32 = u64::BITS;
+
+/// See the module.
+pub(crate) struct Victims {
+    /// Superblock and its first slice, in the order in which they are emptied.
+    list: Vec<(u32, Ppn)>,
+    /// One bit for each slice of each of them, and a word more, so that a page may be looked at in one go.
+    current: Vec<u64>,
+    slices: u32,
+    words_each: u32,
+}
+
+impl Victims {
+    /// None yet, and room for `most` superblocks of `slices` slices each.
+    pub(crate) fn new(most: u32, slices: u32) -> Self {
+        let words_each = slices.div_ceil(BITS);
+        Victims {
+            list: Vec::with_capacity(most as usize),
+            current: vec![0; (most * words_each) as usize + 1],
+            slices,
+            words_each,
+        }
+    }
+
+    /// Begins with `list`, of which nothing is known to be current.
+    pub(crate) fn begin(&mut self, list: impl Iterator<Item = (u32, Ppn)>) {
+        self.list.clear();
+        self.list.extend(list);
+        self.current.fill(0);
+    }
+
+    /// Nothing is emptied any more.
+    pub(crate) fn end(&mut self) {
+        self.list.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The superblock at place `at` of the order, and its first slice.
+    pub(crate) fn get(&self, at: usize) -> (u32, Ppn) {
+        self.list[at]
+    }
+
+    /// Whether `sb` is among those from place `at` on.
+    pub(crate) fn contains_from(&self, at: usize, sb: u32) -> bool {
+        self.list.iter().skip(at).any(|&(victim, _)| victim == sb)
+    }
+
+    fn bit(&self, at: usize, slice: u32) -> (usize, u32) {
+        ((at as u32 * self.words_each + slice / BITS) as usize, slice % BITS)
+    }
+
+    /// Notes whether a slice of the victim at place `at` is current.
+    #[inline]
+    pub(crate) fn note(&mut self, at: usize, slice: u32, is_current: bool) {
+        let (word, bit) = self.bit(at, slice);
+        self.current[word] |= u64::from(is_current) << bit;
+    }
+
+    /// Which of up to 32 slices of the victim at place `at` are current, from `slice` on: a bit each.
+    #[inline]
+    pub(crate) fn current(&self, at: usize, slice: u32, count: u32) -> u32 {
+        let (word, bit) = self.bit(at, slice);
+        let two = u128::from(self.current[word]) | u128::from(self.current[word + 1]) << BITS;
+        (two >> bit) as u32 & u32::MAX >> (u32::BITS - count)
+    }
+
+    /// Whether a slice of the victim at place `at` is still current.
+    #[inline]
+    pub(crate) fn is_current(&self, at: usize, ppn: Ppn) -> bool {
+        let (word, bit) = self.bit(at, ppn.0 - self.list[at].1.0);
+        self.current[word] >> bit & 1 == 1
+    }
+
+    /// No map entry points to `ppn` any more.
+    #[inline]
+    pub(crate) fn gone(&mut self, ppn: Ppn) {
+        for at in 0..self.list.len() {
+            let slice = ppn.0.wrapping_sub(self.list[at].1.0);
+            if slice < self.slices {
+                let (word, bit) = self.bit(at, slice);
+                self.current[word] &= !(1 << bit);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_current_is_known_until_it_is_gone() {
+        let mut v = Victims::new(2, 70);
+        v.begin([(3, Ppn(210)), (1, Ppn(70))].into_iter());
+        for slice in [0, 62, 63, 64, 69] {
+            v.note(0, slice, true);
+            v.note(1, slice, slice != 64);
+        }
+        assert_eq!((v.current(0, 62, 4), v.current(1, 62, 4), v.current(1, 68, 2)), (0b0111, 0b0011, 0b10));
+        assert!(v.is_current(0, Ppn(210 + 64)) && !v.is_current(1, Ppn(70 + 64)));
+        v.gone(Ppn(210 + 63));
+        v.gone(Ppn(70 + 70));
+        v.gone(Ppn(69));
+        assert_eq!((v.current(0, 62, 4), v.current(1, 62, 4)), (0b0101, 0b0011), "no other slice is touched");
+        assert!(v.contains_from(0, 3) && !v.contains_from(1, 3) && v.contains_from(1, 1));
+        v.begin([(1, Ppn(70))].into_iter());
+        assert_eq!(v.current(0, 62, 4), 0, "nothing is left of those before");
+    }
+}
