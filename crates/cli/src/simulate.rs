@@ -246,7 +246,7 @@ fn run(mut plans: Vec<Plan>, common: &Common) -> Result<Vec<CaseRun>> {
 fn traced(mut plan: Plan, path: &Path, limit: u64) -> Result<CaseRun> {
     let title = format!("{}, {}", plan.case, plan.variant);
     runs::recorded(path, &title, limit, |tap, shared| {
-        let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared));
+        let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared, 0));
         let run = match result {
             Ok(output) => Ok(CaseRun { plan, output }),
             Err(error) => Err(ExperimentError::Run { case: plan.case, variant: plan.variant, error }),

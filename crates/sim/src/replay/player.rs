@@ -6,7 +6,7 @@ use super::Mode;
 use crate::execute::LUN;
 use crate::measure::JobStats;
 use crate::request::{Flights, LATEST, block_op, io_error};
-use crate::run::{Observer, RunError};
+use crate::run::{Observer, RunError, watch};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
@@ -61,6 +61,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     let mut player = Player { ios, next: 0, flights: Flights::new() };
     let mut stats = JobStats { name: String::new(), group: 0, start, end: start, kinds: Default::default() };
     let (mut now, mut outstanding, mut most, mut ended) = (start, 0, 0, 0);
+    watch(stack, observer, 0, start)?;
     loop {
         while let Some(done) = stack.poll_done() {
             let flight = player.flights.get(done.cookie);
@@ -76,8 +77,8 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
             let blocks = pieces.iter().map(|io| u32::from(io.blocks)).sum();
             stats.kinds[pieces[0].kind as usize].record(blocks, now - flight.since);
             ended += 1;
-            if ended % WATCH_EVERY == 0 && !observer.progress(ended, now) {
-                return Err(RunError::Interrupted);
+            if ended % WATCH_EVERY == 0 {
+                watch(stack, observer, ended, now)?;
             }
         }
         let due = |player: &Player| ios.get(player.next).map(|io| Ns(start.0.saturating_add(io.time.0)));
@@ -118,7 +119,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     if outstanding > 0 {
         return Err(RunError::Stuck(now));
     }
-    observer.progress(ended, now);
+    watch(stack, observer, ended, now).ok();
     stats.end = now;
     Ok((stats, most))
 }
