@@ -2,30 +2,31 @@
 //! The tree of real runs: each test makes one that goes on until the test has seen enough, and asks its files.
 
 use super::*;
+use readpath_host::{Control, HpbOptions};
 use readpath_sim::Setup;
 use readpath_sim::experiment::{Plan, Shared, run_all};
-use readpath_stack::config::experiment::{Layout, Precondition, PreconditionRange};
+use readpath_stack::config::experiment::{Layout, Precondition, PreconditionRange, Variant};
 use readpath_stack::config::{DevicePreset, device};
 use readpath_workload::iozone;
 
 const UNIT_0: &str = "class/scsi_device/0:0:0:0/device";
 
-fn preset(overrides: &[(&str, &str)]) -> DevicePreset {
+fn preset() -> DevicePreset {
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
-    let preset = device::load("ufs21-64g", &none).expect("a preset");
-    overrides.iter().fold(preset, |p, (key, value)| p.with_override(key, value).expect("a possible device"))
+    device::load("ufs21-64g", &none).expect("a preset")
 }
 
-fn plan(preset: DevicePreset, variant: &str, hpb: bool) -> Plan {
-    let mut host = preset.host;
-    if !hpb {
-        host.hpb = None;
-    }
+/// A long run with HPB in this mode, or without.
+fn plan(name: &str, mode: Option<Control>) -> Plan {
+    let hpb = mode.map(|mode| HpbOptions { mode: Some(mode), ..HpbOptions::default() });
+    let variant = Variant { name: name.into(), hpb, set: Vec::new() };
+    let preset = variant.device(&preset()).expect("a possible device");
+    let host = variant.host(&preset);
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
     let setup = Setup { preset, host, precondition, seed: 1, encoded: false };
     // Long enough for any test to stop it.
     let workload = iozone::parse(&["-i2", "-t", "16", "-s", "3g"], 1).expect("an iozone line");
-    Plan { case: "48 GiB".into(), variant: variant.into(), setup, workload }
+    Plan { case: "48 GiB".into(), variant: name.into(), setup, workload }
 }
 
 /// Lets `see` look at the tree while the runs are in progress, then stops them. The tree comes back.
@@ -67,12 +68,10 @@ fn param(name: &str) -> String {
     format!("{UNIT_0}/hpb_params/{name}")
 }
 
-const HCM: &[(&str, &str)] = &[("hpb.control", "host")];
-
 /// Every name of the kernel's HPB files, with the format of the kernel.
 #[test]
 fn names_and_formats_are_the_kernels() {
-    during(vec![plan(preset(&[]), "on", true)], |tree| {
+    during(vec![plan("on", Some(Control::Device))], |tree| {
         let device = "bus/platform/drivers/ufshcd/0.ufs";
         for (path, text) in [
             ("device_descriptor/hpb_version", "0x0100\n"),
@@ -95,7 +94,7 @@ fn names_and_formats_are_the_kernels() {
         }
         // HPB 1.0 has no fHPBEn: the device refuses the query.
         assert_eq!(read(tree, &format!("{device}/flags/hpb_enable")), Err(Errno::Einval));
-        let most = preset(&[]).device.hpb.expect("HPB").max_active_regions;
+        let most = preset().device.hpb.expect("HPB").max_active_regions;
         let most = format!("0x{most:04X}\n");
         assert_eq!(read(tree, &format!("{device}/geometry_descriptor/hpb_max_active_regions")), Ok(most));
         for name in STATS {
@@ -103,13 +102,13 @@ fn names_and_formats_are_the_kernels() {
             assert!(count.trim_end().parse::<u64>().is_ok() && count.ends_with('\n'), "{name}: {count:?}");
         }
         for (name, text) in [
-            ("hpb_lu_max_active_regions", preset(&[]).device.lus[0].max_active_regions),
+            ("hpb_lu_max_active_regions", preset().device.lus[0].max_active_regions),
             ("hpb_pinned_region_start_offset", 0),
             ("hpb_number_pinned_regions", 0),
         ] {
             assert_eq!(read(tree, &format!("{UNIT_0}/unit_descriptor/{name}")), Ok(format!("0x{text:04X}\n")));
         }
-        let blocks = u64::from(preset(&[]).device.lus[0].blocks);
+        let blocks = u64::from(preset().device.lus[0].blocks);
         assert_eq!(
             read(tree, &format!("{UNIT_0}/unit_descriptor/logical_block_count")),
             Ok(format!("0x{blocks:016X}\n"))
@@ -128,7 +127,7 @@ fn counters_have_the_names_of_the_host() {
 /// All ways to a folder end in the same one.
 #[test]
 fn links_lead_to_one_place() {
-    during(vec![plan(preset(&[]), "on", true)], |tree| {
+    during(vec![plan("on", Some(Control::Device))], |tree| {
         let unit = tree.find("devices/platform/0.ufs/host0/target0:0:0/0:0:0:0").expect("the unit");
         for path in [UNIT_0, "bus/scsi/devices/0:0:0:0"] {
             assert_eq!(tree.find(path), Ok(unit), "{path}");
@@ -168,8 +167,8 @@ fn links_lead_to_one_place() {
 /// Each parameter on both sides of each bound of Linux's `_store` functions, as text that reaches a run in progress.
 #[test]
 fn parameters_are_stored_as_linux_stores_them() {
-    let depth = preset(HCM).host.slots - 1;
-    during(vec![plan(preset(HCM), "hcm", true)], |tree| {
+    let depth = preset().host.slots - 1;
+    during(vec![plan("hcm", Some(Control::Host))], |tree| {
         let defaults = [
             ("requeue_timeout_ms", "0"),
             ("activation_thld", "8"),
@@ -213,7 +212,7 @@ fn parameters_are_stored_as_linux_stores_them() {
 
 #[test]
 fn device_control_mode_has_one_parameter() {
-    let tree = during(vec![plan(preset(&[]), "dcm", true)], |tree| {
+    let tree = during(vec![plan("dcm", Some(Control::Device))], |tree| {
         for p in HpbParam::ALL {
             // The mode is looked at before the number.
             for text in ["5\n", "rubbish"] {
@@ -238,7 +237,7 @@ fn device_control_mode_has_one_parameter() {
 
 #[test]
 fn a_host_without_hpb_says_so() {
-    let tree = during(vec![plan(preset(&[]), "off", false), plan(preset(HCM), "hcm", true)], |tree| {
+    let tree = during(vec![plan("off", None), plan("hcm", Some(Control::Host))], |tree| {
         for name in STATS.iter().map(|n| format!("hpb_stats/{n}")).chain(["hpb_params/activation_thld".into()]) {
             assert_eq!(read(tree, &format!("{UNIT_0}/{name}")), Err(Errno::Enodev), "{name}");
         }
@@ -254,7 +253,7 @@ fn a_host_without_hpb_says_so() {
 /// Counters grow while the run goes on.
 #[test]
 fn counters_are_live() {
-    during(vec![plan(preset(&[]), "on", true)], |tree| {
+    during(vec![plan("on", Some(Control::Device))], |tree| {
         let count = |name: &str| -> u64 {
             read(tree, &format!("{UNIT_0}/hpb_stats/{name}")).expect("a counter").trim_end().parse().expect("a number")
         };
