@@ -3,6 +3,7 @@
 
 use crate::args::{Hpb, Preload, Replay};
 use crate::files::read_text;
+use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::pressure;
 use crate::simulate::classify;
@@ -63,17 +64,19 @@ pub fn main(args: &Replay) -> Result<()> {
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let cases = cases::cases(&args.how, &files, &names, blocks)?;
 
+    let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
+    let live = Live::start(&common.live, planned)?;
     let runs = match &common.trace_io {
         Some(path) => {
             let title = format!("{}, {}", cases[0].name, variants[0].name);
-            vec![runs::recorded(path, &title, common.trace_io_limit, |tap, shared| {
+            vec![runs::recorded(path, &title, common.trace_io_limit, &live, |tap, shared| {
                 run_one(&cases, &variants, (0, 0), &options, tap, shared)
             })?]
         }
         None => {
             let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
             let count = cases.len() * variants.len();
-            runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
+            runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
                 run_all(&cases, &variants, &options, shared)
             })?
             .map_err(classify)?
@@ -82,13 +85,15 @@ pub fn main(args: &Replay) -> Result<()> {
 
     let texts = cases::texts(&args.how, &files, &args.device, layout, &cases);
     let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
+    doc.notes.extend(live.notes());
     doc.process = output::process();
     doc.validate()?;
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
     let text = if common.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
-    output::emit(&text, None)
+    output::emit(&text, None)?;
+    live.finish()
 }
 
 fn table(args: &Replay, doc: &Document) -> Result<Vec<u8>> {
