@@ -45,11 +45,18 @@ impl Signals {
                 state.seen += 1;
                 watching.came.notify_all();
                 if state.seen > 1 {
-                    state.cleanups.iter().for_each(|cleanup| cleanup());
+                    drop(state);
+                    watching.clean_up();
                     std::process::exit(crate::INTERRUPTED.into());
                 }
             }
         })?;
+        // Programs that are built to abort at a panic drop nothing.
+        let (panicking, hook) = (signals.clone(), std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |info| {
+            panicking.clean_up();
+            hook(info);
+        }));
         Ok(signals)
     }
 
@@ -66,6 +73,10 @@ impl Signals {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    fn clean_up(&self) {
+        self.lock().cleanups.iter().for_each(|cleanup| cleanup());
     }
 
     /// Does this when the program has to end at once. It may have been done already.
