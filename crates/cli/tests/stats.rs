@@ -59,7 +59,7 @@ fn counters_of_a_run_in_progress() {
     let mode = room.path("its.sock").metadata().expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "only its user may ask");
     let host = &first["runs"][0];
-    assert_eq!((&host["host"], &host["case"], &host["variant"]), (&"host0".into(), &"long".into(), &"HPB dcm".into()));
+    assert_eq!((&host["host"], &host["case"], &host["variant"]), (&"host0".into(), &"long".into(), &"HPB on".into()));
     let unit = &host["units"]["0:0:0:0"];
     for path in OF_DEVICE {
         assert!(at(&host["device"], path) != &Value::Null || path == "flags/hpb_enable", "{path}");
@@ -87,7 +87,7 @@ fn counters_of_a_run_in_progress() {
             "{name} in {shown}"
         );
     }
-    assert!(shown.starts_with("host0 (long, HPB dcm): running, ") && !shown.contains("device_type"), "{shown}");
+    assert!(shown.starts_with("host0 (long, HPB on): running, ") && !shown.contains("device_type"), "{shown}");
     assert!(room.good(&["stats", "its.sock", "--all"]).contains("device_descriptor/device_type"));
     run.interrupt();
     assert_eq!(run.end().status.code(), Some(130));

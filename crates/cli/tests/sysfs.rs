@@ -78,7 +78,7 @@ fn files_of_a_run_in_progress() {
     assert_eq!(read(&device.join("device_descriptor/hpb_version")).as_deref(), Ok("0x0100\n"));
     assert_eq!(read(&device.join("flags/hpb_enable")), Err(22), "HPB 1.0 has no such flag");
     assert_eq!(read(&device.join("flags/device_init")).as_deref(), Ok("false\n"));
-    assert_eq!(read(&folder.join("readpath/host0/variant")).as_deref(), Ok("HPB dcm\n"));
+    assert_eq!(read(&folder.join("readpath/host0/variant")).as_deref(), Ok("HPB on\n"));
     // Modes and sizes as in sysfs.
     let stat = |path: &str| {
         let data = fs::metadata(unit.join(path)).expect("a file");
@@ -123,7 +123,7 @@ fn parameters_that_are_written_are_noted() {
     }
     let (room, folder) = room();
     // Some seconds: long enough to be written to, and it ends by itself.
-    room.write("some.fio", &LONG_JOB.replace("loops=1000", "loops=12"));
+    room.write("some.fio", &LONG_JOB.replace("loops=1000", "loops=6"));
     let args = ["fio", "some.fio", "--hpb", "hcm", "--sysfs", "sys", "--hold", "--json"];
     let mut run = Running::start(&room, &args);
     appeared(&mut run, &folder);

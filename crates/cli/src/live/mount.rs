@@ -108,27 +108,26 @@ fn detach(folder: &Path) {
 fn check(folder: &Path) -> Result<PathBuf> {
     let name = folder.display();
     let wrong = |what: &str| usage(anyhow!("--sysfs {name}: {what}"));
-    let data = match fs::metadata(folder) {
-        Ok(data) => data,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(wrong("there is no such folder; make it first")),
-        Err(e) if e.raw_os_error() == Some(ENOTCONN) => {
-            let message = "a program that was killed left it mounted; unmount it first (umount, or fusermount3 -u)";
-            return Err(wrong(message));
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => wrong("there is no such folder; make it first"),
+        _ if e.raw_os_error() == Some(ENOTCONN) => {
+            wrong("a program that was killed left it mounted; unmount it first (umount, or fusermount3 -u)")
         }
-        Err(e) => return Err(wrong(&format!("cannot look at it: {e}"))),
+        _ => wrong(&format!("cannot be read: {e}")),
     };
-    if !data.is_dir() {
+    if !fs::metadata(folder).map_err(failed)?.is_dir() {
         return Err(wrong("is no folder"));
     }
-    let folder = folder.canonicalize().map_err(|e| wrong(&format!("cannot look at it: {e}")))?;
+    let folder = folder.canonicalize().map_err(failed)?;
+    // Of a folder whose program is gone the kernel may still remember that it is one; what is in it, it has to ask.
+    let is_empty = fs::read_dir(&folder).map_err(failed)?.next().is_none();
     if is_mount_point(&folder) {
         return Err(wrong("something is mounted there already"));
     }
-    match fs::read_dir(&folder).map(|mut entries| entries.next().is_some()) {
-        Ok(false) => Ok(folder),
-        Ok(true) => Err(wrong("is not empty; what is in it would be hidden")),
-        Err(e) => Err(wrong(&format!("cannot be read: {e}"))),
+    if !is_empty {
+        return Err(wrong("is not empty; what is in it would be hidden"));
     }
+    Ok(folder)
 }
 
 /// Whether proc(5) lists it as a mount point: the fifth word of a line, with spaces and their like in octal.

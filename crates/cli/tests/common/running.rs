@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program in progress, for tests that look at it meanwhile.
+#![allow(dead_code)]
 
 use super::{Room, text};
 use assert_cmd::cargo::cargo_bin;
