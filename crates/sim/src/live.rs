@@ -211,6 +211,8 @@ impl<'a> Publisher<'a> {
     }
 
     /// Takes what was asked, and shows how things are then.
+    #[cold]
+    #[inline(never)]
     pub fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&self, stack: &mut Stack<S, X, P, W>, now: Ns, ios: u64) {
         let inner = &mut *self.0.lock();
         let mut any = false;
