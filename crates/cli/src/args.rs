@@ -3,6 +3,7 @@
 
 mod compare;
 mod image;
+mod live;
 mod ubi;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 pub use compare::Compare;
 pub use image::{ImageInput, ImageSizes, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
+pub use live::{LiveOptions, Stats};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 /// UFS Host Performance Booster in virtual time: device, host driver and experiments.
@@ -47,6 +49,8 @@ pub enum Command {
     /// Raw NAND and UBI: look into images, make and replay streams of reads
     #[command(subcommand)]
     Ubi(UbiCommand),
+    /// Show the counters of a run in progress that was started with --stats
+    Stats(Stats),
     /// Make an HTML report from a result document
     Report(Report),
     /// Measure how fast the simulator itself is
@@ -91,6 +95,8 @@ pub struct Common {
     /// Run only this variant
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
+    #[command(flatten)]
+    pub live: LiveOptions,
 }
 
 /// Arguments of `reproduce`.

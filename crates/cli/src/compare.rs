@@ -4,6 +4,7 @@
 
 use crate::args::{Compare, Fill};
 use crate::files::read_text;
+use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::replay::preset;
 use crate::simulate::{self, classify};
@@ -164,7 +165,9 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
     let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = planned.len();
-    let trials = runs::side_by_side(args.basics.threads, count, expected, |shared| run_plans(planned, shared))?;
+    let trials = runs::side_by_side(args.basics.threads, count, expected, &Live::default(), |shared| {
+        run_plans(planned, shared)
+    })?;
     let mut drawn = "the random choices of the workload".to_owned();
     if experiment.precondition.layout == Layout::Random {
         drawn.push_str(" and the order in which its files lie in flash");
@@ -228,7 +231,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
     let of_replay = cases::texts(&args.how, files, device, layout, &cases);
-    let trials = runs::side_by_side(args.basics.threads, count, Some(expected), |shared| {
+    let trials = runs::side_by_side(args.basics.threads, count, Some(expected), &Live::default(), |shared| {
         run_replays(&of_replay, &cases, &variants, &options, seeds, shared)
     })?;
     let texts =

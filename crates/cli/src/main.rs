@@ -10,6 +10,7 @@ mod compare;
 mod device;
 mod files;
 mod fit;
+mod live;
 mod output;
 mod policies;
 mod power;
@@ -17,6 +18,7 @@ mod pressure;
 mod replay;
 mod runs;
 mod simulate;
+mod stats;
 mod trace;
 mod ubi;
 mod variants;
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Ubi(command) => ubi::main(&command),
+        Command::Stats(args) => stats::main(&args),
         Command::Report(args) => simulate::report(&args),
         Command::Bench(args) => bench::main(&args),
     };

@@ -3,6 +3,7 @@
 //! became of it. What is compared, and with what, is known elsewhere.
 
 use crate::args::{Reproduce, TraceHow, TraceInput};
+use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::replay::preset;
 use crate::simulate::classify;
@@ -58,7 +59,9 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
     let count = cases.len() * variants.len();
-    let (made, failures) = runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
+    let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
+    let live = Live::start(&common.live, planned)?;
+    let (made, failures) = runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
         run_all(&cases, &variants, &options, shared)
     })?
     .map_err(classify)?;
@@ -71,6 +74,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.traces.is_none() {
         doc.notes.push("Without --traces DIR only the built-in workload was run.".to_owned());
     }
+    doc.notes.extend(live.notes());
     doc.process = output::process();
     doc.validate()?;
     files.write(&doc)?;
@@ -86,7 +90,8 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         output::print_end(&doc, Some(&folder), &mut out)?;
         out
     };
-    output::emit(&text, None)
+    output::emit(&text, None)?;
+    live.finish()
 }
 
 fn builtin(blocks: u32) -> Result<ReplayCase> {

@@ -5,6 +5,7 @@
 use crate::args::{Loses, Power};
 use crate::cases::time;
 use crate::files::read_text;
+use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::simulate::{self, classify};
 use crate::{Interrupted, runs, usage};
@@ -53,7 +54,7 @@ pub fn main(args: &Power) -> Result<()> {
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
     let results: Vec<Result<PowerRun, PowerError>> =
-        runs::side_by_side(args.basics.threads, count, expected, |shared| {
+        runs::side_by_side(args.basics.threads, count, expected, &Live::default(), |shared| {
             plans.par_iter_mut().map(|p| power_cuts::run(&p.setup, &mut p.workload, &cuts, shared)).collect()
         })?;
     let runs = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(mark)?;

@@ -3,6 +3,7 @@
 
 use crate::args::{Hpb, Preload, Replay};
 use crate::files::read_text;
+use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::pressure;
 use crate::simulate::{classify, complete};
@@ -63,10 +64,12 @@ pub fn main(args: &Replay) -> Result<()> {
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let cases = cases::cases(&args.how, &files, &names, blocks)?;
 
+    let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
+    let live = Live::start(&common.live, planned)?;
     let (runs, failures) = match &common.trace_io {
         Some(path) => {
             let title = format!("{}, {}", cases[0].name, variants[0].name);
-            let run = runs::recorded(path, &title, common.trace_io_limit, |tap, shared| {
+            let run = runs::recorded(path, &title, common.trace_io_limit, &live, |tap, shared| {
                 run_one(&cases, &variants, (0, 0), &options, tap, shared)
             })?;
             (vec![run], Vec::new())
@@ -74,7 +77,7 @@ pub fn main(args: &Replay) -> Result<()> {
         None => {
             let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
             let count = cases.len() * variants.len();
-            runs::side_by_side(common.basics.threads, count, Some(expected), |shared| {
+            runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
                 run_all(&cases, &variants, &options, shared)
             })?
             .map_err(classify)?
@@ -85,6 +88,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
     let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
     doc.notes.extend(missing.iter().map(|what| format!("INCOMPLETE: {what}")));
+    doc.notes.extend(live.notes());
     doc.process = output::process();
     doc.validate()?;
     // What took long is shown also if it cannot be written.
@@ -93,6 +97,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let text = if common.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(shown, &doc)? };
     output::emit(&text, None)?;
     written?;
+    live.finish()?;
     complete(missing.into_iter(), runs.len() + failures.len())
 }
 

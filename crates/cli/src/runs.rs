@@ -4,6 +4,7 @@
 
 use crate::args::Common;
 use crate::files::PartFile;
+use crate::live::Live;
 use crate::simulate::{classify, stop_on_signal};
 use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
@@ -40,15 +41,17 @@ pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lets `work` make `runs` runs on a pool of threads, with progress on the way to `expected` requests.
+/// Lets `work` make `runs` runs on a pool of threads, with progress on the way to `expected` requests; others may look at
+/// what `live` shows of them.
 pub fn side_by_side<T: Send>(
     threads: Option<u32>,
     runs: usize,
     expected: Option<u64>,
+    live: &Live,
     work: impl FnOnce(&Shared) -> T + Send,
 ) -> Result<T> {
-    let shared = Arc::new(Shared::default());
-    stop_on_signal(&shared)?;
+    let shared = Arc::new(live.shared());
+    stop(&shared, live)?;
     let _progress = output::Progress::start(shared.clone(), expected);
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(n) = threads {
@@ -58,17 +61,23 @@ pub fn side_by_side<T: Send>(
     Ok(pool.build()?.install(|| work(&shared)))
 }
 
+/// Lets signals stop the runs.
+fn stop(shared: &Shared, live: &Live) -> Result<()> {
+    if live.stops(shared)? { Ok(()) } else { stop_on_signal(shared) }
+}
+
 /// Lets `work` make one run and records its first `limit` requests, stage by stage, to the file at `path`.
 pub fn recorded<T>(
     path: &Path,
     title: &str,
     limit: u64,
+    live: &Live,
     work: impl for<'f> FnOnce(Tap<&'f File>, &Shared) -> (Result<T, ExperimentError>, Option<Tap<&'f File>>),
 ) -> Result<T> {
     let part = PartFile::create(path)?;
     let tap = Tap::new(&part.file, title, Some(limit));
-    let shared = Shared::default();
-    stop_on_signal(&shared)?;
+    let shared = live.shared();
+    stop(&shared, live)?;
     let (result, tap) = work(tap, &shared);
     let events = match tap {
         Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,

@@ -3,6 +3,7 @@
 
 use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
 use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
+use crate::live::Live;
 use crate::output::Folder;
 use crate::variants::Typed;
 use crate::{output, policies, runs, usage};
@@ -51,7 +52,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--trace-io", common.trace_io.is_some()),
         ("--traces", args.traces.is_some()),
     ];
-    if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
+    let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+    if let Some(option) = refused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
     }
     let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(ALL));
@@ -109,17 +111,19 @@ pub fn fio(args: &Fio) -> Result<()> {
     }
     let folder = args.common.basics.out.as_deref().map(Folder::create).transpose()?;
     args.output.as_deref().map(check_writable).transpose()?;
-    let runs = run(plans, &args.common)?;
+    let live = show(&plans, &args.common)?;
+    let runs = run(plans, &args.common, &live)?;
     let only = &runs[0];
     let text = fio_json(&only.plan.workload, &only.output.phase_stats(), format == FioFormat::JsonPlus);
     if let Some(folder) = folder {
-        folder.write(&finish(&experiment, &runs)?)?;
+        folder.write(&finish(&experiment, &runs, &live)?)?;
     }
     output::emit(text.as_bytes(), args.output.as_deref())?;
     // fio's JSON has no place for them.
-    for note in &only.plan.workload.notes {
+    for note in only.plan.workload.notes.iter().chain(&live.notes()) {
         writeln!(io::stderr(), "Note: {note}").ok();
     }
+    live.finish()?;
     complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())
 }
 
@@ -176,8 +180,9 @@ fn run_and_show(
     let plans = plans(experiment, common)?;
     let files = folder.as_deref().map(Folder::create).transpose()?;
     to.map(check_writable).transpose()?;
-    let runs = run(plans, common)?;
-    let doc = finish(experiment, &runs)?;
+    let live = show(&plans, common)?;
+    let runs = run(plans, common, &live)?;
+    let doc = finish(experiment, &runs, &live)?;
     // What took long is shown also if it cannot be written.
     let written = files.map_or(Ok(()), |files| files.write(&doc));
     let mut out = Vec::new();
@@ -195,6 +200,7 @@ fn run_and_show(
     }
     output::emit(&out, to)?;
     written?;
+    live.finish()?;
     complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;
     Ok(doc)
 }
@@ -209,8 +215,9 @@ pub fn complete(mut missing: impl Iterator<Item = String>, runs: usize) -> Resul
     Err(anyhow!("results are incomplete: {first}{more}"))
 }
 
-fn finish(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document> {
+fn finish(experiment: &Experiment, runs: &[CaseRun], live: &Live) -> Result<Document> {
     let mut doc = document::document(experiment, runs)?;
+    doc.notes.extend(live.notes());
     doc.process = output::process();
     doc.validate()?;
     Ok(doc)
@@ -233,21 +240,26 @@ fn plans(experiment: &Experiment, common: &Common) -> Result<Vec<Plan>> {
     Ok(plans)
 }
 
-fn run(mut plans: Vec<Plan>, common: &Common) -> Result<Vec<CaseRun>> {
+/// Lets others see the runs that are planned, if that was asked for.
+fn show(plans: &[Plan], common: &Common) -> Result<Live> {
+    Live::start(&common.live, plans.iter().map(|p| (p.case.clone(), p.variant.clone())))
+}
+
+fn run(mut plans: Vec<Plan>, common: &Common, live: &Live) -> Result<Vec<CaseRun>> {
     if let (Some(path), [_]) = (&common.trace_io, &plans[..]) {
-        return Ok(vec![traced(plans.remove(0), path, common.trace_io_limit)?]);
+        return Ok(vec![traced(plans.remove(0), path, common.trace_io_limit, live)?]);
     }
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
-    let result = runs::side_by_side(common.basics.threads, count, expected, |shared| run_all(plans, shared))?;
+    let result = runs::side_by_side(common.basics.threads, count, expected, live, |shared| run_all(plans, shared))?;
     result.map_err(classify)
 }
 
 /// One run with every stage of its requests recorded.
-fn traced(mut plan: Plan, path: &Path, limit: u64) -> Result<CaseRun> {
+fn traced(mut plan: Plan, path: &Path, limit: u64, live: &Live) -> Result<CaseRun> {
     let title = format!("{}, {}", plan.case, plan.variant);
-    runs::recorded(path, &title, limit, |tap, shared| {
-        let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared));
+    runs::recorded(path, &title, limit, live, |tap, shared| {
+        let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared, 0));
         let run = match result {
             Ok(output) => Ok(CaseRun { plan, output }),
             Err(error) => Err(ExperimentError::Run { case: plan.case, variant: plan.variant, error }),

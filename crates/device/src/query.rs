@@ -113,12 +113,40 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
         match q.opcode {
             opcode::NOP => Ok(0),
+            opcode::READ_DESCRIPTOR | opcode::READ_ATTRIBUTE | opcode::READ_FLAG => self.inspect(q, data),
+            opcode::WRITE_DESCRIPTOR => Err(result::NOT_WRITABLE),
+            opcode::WRITE_ATTRIBUTE => {
+                let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
+                if !writable {
+                    return Err(result::NOT_WRITABLE);
+                }
+                let bits = u32::from(attribute::bytes(q.idn).unwrap_or(4)) * 8;
+                if bits < 32 && q.value >> bits != 0 {
+                    return Err(result::INVALID_VALUE);
+                }
+                self.target.query.attributes[usize::from(q.idn)] = q.value;
+                Ok(q.value)
+            }
+            opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
+                self.known_flag(q.idn)?;
+                self.change_flag(q)
+            }
+            _ => Err(result::INVALID_OPCODE),
+        }
+    }
+
+    /// What a READ DESCRIPTOR (its bytes go to `data`), READ ATTRIBUTE or READ FLAG would return now (the value): for those
+    /// who look at a device without sending it a command, so it takes no time.
+    ///
+    /// # Errors
+    /// The result code of the refusal ([`readpath_proto::query::result`]), as in a response.
+    pub fn inspect(&self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
+        match q.opcode {
             opcode::READ_DESCRIPTOR => {
                 self.read_descriptor(q, data)?;
                 data.truncate(usize::from(q.length));
                 Ok(0)
             }
-            opcode::WRITE_DESCRIPTOR => Err(result::NOT_WRITABLE),
             opcode::READ_ATTRIBUTE => {
                 let (readable, _) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
                 if !readable {
@@ -137,28 +165,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     idn => Ok(self.target.query.attributes[usize::from(idn)]),
                 }
             }
-            opcode::WRITE_ATTRIBUTE => {
-                let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
-                if !writable {
-                    return Err(result::NOT_WRITABLE);
-                }
-                let bits = u32::from(attribute::bytes(q.idn).unwrap_or(4)) * 8;
-                if bits < 32 && q.value >> bits != 0 {
-                    return Err(result::INVALID_VALUE);
-                }
-                self.target.query.attributes[usize::from(q.idn)] = q.value;
-                Ok(q.value)
-            }
             opcode::READ_FLAG => {
                 self.known_flag(q.idn)?;
                 if q.idn == flag::HPB_EN {
                     return Ok(u32::from(self.hpb_enabled));
                 }
                 Ok(self.target.query.flags >> q.idn & 1)
-            }
-            opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
-                self.known_flag(q.idn)?;
-                self.change_flag(q)
             }
             _ => Err(result::INVALID_OPCODE),
         }

@@ -235,6 +235,7 @@ fn phases<S: DieSched, P: Probe>(
         if i + 1 == planned {
             // The work that is left behind counts for the last phase.
             Runner::settle(stack)?;
+            observer.look(stack, runner.now());
         }
         phases.push(before.output(stats, stack));
     }

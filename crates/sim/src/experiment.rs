@@ -3,11 +3,15 @@
 //! their results are shown. Every run is deterministic by itself, so neither order nor number of threads matters.
 
 use crate::execute::{ExecuteError, RunOutput, Setup, execute};
+use crate::live::{Board, Publisher};
 use crate::run::Observer;
 use rayon::prelude::*;
+use readpath_device::Probe;
+use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Experiment, Fio, Iozone, Workload as Source};
 use readpath_stack::config::{ConfigFileError, LaunchKeys, Override};
+use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::launch::{LaunchError, LaunchSpec, Launches};
 use readpath_workload::{Workload, fio, iozone};
 use std::path::Path;
@@ -180,11 +184,16 @@ pub struct Shared {
     pub ios: AtomicU64,
     /// Set to stop all runs, here or by a signal handler.
     pub stop: Arc<AtomicBool>,
+    /// Where runs show themselves, if somebody wants to see them: a post for each run.
+    pub board: Option<Arc<Board>>,
 }
 
 struct Watch<'a> {
     shared: &'a Shared,
+    /// Requests of this phase that were counted, and of all.
     seen: u64,
+    ios: u64,
+    publisher: Option<Publisher<'a>>,
 }
 
 impl Observer for Watch<'_> {
@@ -192,14 +201,22 @@ impl Observer for Watch<'_> {
         // The count begins anew with each phase.
         let more = if ios >= self.seen { ios - self.seen } else { ios };
         self.seen = ios;
+        self.ios += more;
         self.shared.ios.fetch_add(more, Ordering::Relaxed);
         !self.shared.stop.load(Ordering::Relaxed)
     }
+
+    fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) {
+        if let Some(publisher) = &self.publisher {
+            publisher.look(stack, now, self.ios);
+        }
+    }
 }
 
-/// An observer that reports to `shared`.
-pub fn watch(shared: &Shared) -> impl Observer + '_ {
-    Watch { shared, seen: 0 }
+/// An observer of the run with this place in the plan that reports to `shared`.
+pub fn watch(shared: &Shared, run: usize) -> impl Observer + '_ {
+    let post = shared.board.as_ref().and_then(|board| board.posts().get(run));
+    Watch { shared, seen: 0, ios: 0, publisher: post.map(Publisher::new) }
 }
 
 /// Makes all runs, on as many threads as the pool has, and returns them in order.
@@ -209,9 +226,10 @@ pub fn watch(shared: &Shared) -> impl Observer + '_ {
 pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, ExperimentError> {
     let results: Vec<Result<CaseRun, ExperimentError>> = plans
         .into_par_iter()
+        .enumerate()
         .with_max_len(1)
-        .map(|plan| {
-            let result = run_one(plan, shared);
+        .map(|(place, plan)| {
+            let result = run_one(plan, place, shared);
             if result.is_err() {
                 shared.stop.store(true, Ordering::Relaxed);
             }
@@ -236,8 +254,9 @@ pub(crate) fn first_failure<T>(results: Vec<Result<T, ExperimentError>>) -> Resu
     failure.map_or(Ok(runs), Err)
 }
 
-pub(crate) fn run_one(mut plan: Plan, shared: &Shared) -> Result<CaseRun, ExperimentError> {
-    let (result, _) = execute(&plan.setup, &mut plan.workload, (), &mut watch(shared));
+/// Makes the run with this place in the plan.
+pub(crate) fn run_one(mut plan: Plan, place: usize, shared: &Shared) -> Result<CaseRun, ExperimentError> {
+    let (result, _) = execute(&plan.setup, &mut plan.workload, (), &mut watch(shared, place));
     match result {
         Ok(output) => Ok(CaseRun { plan, output }),
         Err(error) => Err(ExperimentError::Run { case: plan.case, variant: plan.variant, error }),

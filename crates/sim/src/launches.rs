@@ -4,7 +4,7 @@
 
 use crate::measure::{JobStats, KindStats, PhaseStats};
 use crate::request::{Flights, LATEST, block_op, io_error};
-use crate::run::{Observer, RunError};
+use crate::run::{Observer, RunError, watch};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::BlockRequest;
@@ -26,13 +26,12 @@ pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
     let start = *now;
     let mut kinds: [KindStats; 4] = Default::default();
     let mut ios = 0;
+    watch(stack, observer, 0, start)?;
     for app in 0..launches.apps() {
         let launch = launches.launch(cycle, app);
         play(stack, lun, now, &launch, &mut kinds)?;
         ios += launch.requests.len() as u64;
-        if !observer.progress(ios, *now) {
-            return Err(RunError::Interrupted);
-        }
+        watch(stack, observer, ios, *now)?;
     }
     let name = format!("cycle {}", cycle + 1);
     let job = JobStats { name: name.clone(), group: 0, start, end: *now, kinds };

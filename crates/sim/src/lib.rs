@@ -11,6 +11,7 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod launches;
+pub mod live;
 mod measure;
 pub mod policies;
 pub mod power_cuts;

@@ -69,8 +69,12 @@ pub enum RunError {
 
 /// Watches a run from outside, now and then.
 pub trait Observer {
-    /// So many requests have ended in this phase, at virtual time `now`. False stops the run.
+    /// So many requests have ended in this phase, at virtual time `now`: none at its beginning, all at its end. False stops the run.
     fn progress(&mut self, ios: u64, now: Ns) -> bool;
+
+    /// Host and device between two requests at virtual time `now`: as often as [`Observer::progress`] is called, and at the
+    /// end. What it changes, a user of the host could have changed then.
+    fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, _stack: &mut Stack<S, X, P, W>, _now: Ns) {}
 }
 
 /// Nobody watches.
@@ -150,6 +154,7 @@ impl Runner {
         let mut ios = 0;
         let works_when_idle = stack.device.config().works_when_idle();
         self.timers.clear();
+        watch(stack, observer, 0, start)?;
         for (i, job) in jobs.iter_mut().enumerate() {
             self.fill(stack, job, i as u32, start);
         }
@@ -164,8 +169,8 @@ impl Runner {
                 let job = &mut jobs[flight.job as usize];
                 job.completed(flight, self.now);
                 self.fill_now(stack, job, flight.job, self.now);
-                if ios % WATCH_EVERY == 0 && !observer.progress(ios, self.now) {
-                    return Err(RunError::Interrupted);
+                if ios % WATCH_EVERY == 0 {
+                    watch(stack, observer, ios, self.now)?;
                 }
             }
             let timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
@@ -199,9 +204,7 @@ impl Runner {
         {
             return Err(RunError::NothingMeasured { job: job.job.name.clone(), ramp: job.job.ramp });
         }
-        if !observer.progress(ios, self.now) {
-            return Err(RunError::Interrupted);
-        }
+        watch(stack, observer, ios, self.now)?;
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
     }
@@ -259,6 +262,19 @@ impl Runner {
             job.pace();
         }
     }
+}
+
+/// Shows the observer how far the run has come. In line, so that nothing is left of it where nobody watches.
+#[inline(always)]
+pub(crate) fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    observer: &mut impl Observer,
+    ios: u64,
+    now: Ns,
+) -> Result<(), RunError> {
+    let goes_on = observer.progress(ios, now);
+    observer.look(stack, now);
+    if goes_on { Ok(()) } else { Err(RunError::Interrupted) }
 }
 
 impl<'a> Running<'a> {

@@ -38,7 +38,8 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         (common.variant.is_some(), "--variant"),
         (!basics.set.is_empty(), "--set"),
     ];
-    if let Some((_, option)) = unused.into_iter().find(|(given, _)| *given) {
+    let unused = unused.into_iter().find(|(given, _)| *given).map(|(_, option)| option);
+    if let Some(option) = unused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));

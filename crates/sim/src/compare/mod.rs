@@ -80,9 +80,10 @@ pub struct Trial {
 pub fn run_plans(plans: Vec<(Arc<Experiment>, Plan)>, shared: &Shared) -> Result<Vec<Trial>, CompareError> {
     let results = plans
         .into_par_iter()
+        .enumerate()
         .with_max_len(1)
-        .map(|(experiment, plan)| {
-            let run = stopping(run_one(plan, shared), shared)?;
+        .map(|(place, (experiment, plan))| {
+            let run = stopping(run_one(plan, place, shared), shared)?;
             let incomplete = run.incomplete();
             let document = of_experiment::document(&experiment, std::slice::from_ref(&run));
             Ok(document.map(|d| trial(experiment.seed, d, incomplete)))

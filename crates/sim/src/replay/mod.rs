@@ -193,10 +193,11 @@ pub fn run_one<P: Probe>(
 ) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
     let (case, variant) = at;
     let (c, v) = (&cases[case], &variants[variant]);
+    let watch = &mut watch(shared, case * variants.len() + variant);
     let (run, probe) = match v.preset.scheduler {
-        Scheduler::Lean => on::<Lean, P>(c, v, options, probe, &mut watch(shared)),
-        Scheduler::Queued => on::<Queued, P>(c, v, options, probe, &mut watch(shared)),
-        Scheduler::Exact => on::<Exact, P>(c, v, options, probe, &mut watch(shared)),
+        Scheduler::Lean => on::<Lean, P>(c, v, options, probe, watch),
+        Scheduler::Queued => on::<Queued, P>(c, v, options, probe, watch),
+        Scheduler::Exact => on::<Exact, P>(c, v, options, probe, watch),
     };
     let run = match run {
         Ok((phases, sram)) => Ok(ReplayRun { case, variant, phases, sram }),

@@ -6,7 +6,7 @@ use super::Mode;
 use crate::execute::LUN;
 use crate::measure::JobStats;
 use crate::request::{Flights, LATEST, block_op, io_error};
-use crate::run::{Observer, RunError};
+use crate::run::{Observer, RunError, watch};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
@@ -62,6 +62,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     let mut stats = JobStats { name: String::new(), group: 0, start, end: start, kinds: Default::default() };
     let (mut now, mut outstanding, mut most, mut ended) = (start, 0, 0, 0);
     let mut commands = 0u32;
+    watch(stack, observer, 0, start)?;
     loop {
         while let Some(done) = stack.poll_done() {
             let flight = player.flights.get(done.cookie);
@@ -69,8 +70,8 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
                 return Err(io_error(ios[flight.first as usize].io(), sense, now));
             }
             commands = commands.wrapping_add(1);
-            if commands.is_multiple_of(WATCH_EVERY) && !observer.progress(ended, now) {
-                return Err(RunError::Interrupted);
+            if commands.is_multiple_of(WATCH_EVERY) {
+                watch(stack, observer, ended, now)?;
             }
             if player.one_ended(stack, done.cookie, now) {
                 continue;
@@ -120,9 +121,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     if outstanding > 0 {
         return Err(RunError::Stuck(now));
     }
-    if !observer.progress(ended, now) {
-        return Err(RunError::Interrupted);
-    }
+    watch(stack, observer, ended, now)?;
     stats.end = now;
     Ok((stats, most))
 }

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tree as a mounted folder (FUSE): every request of the kernel becomes a question to the tree. It behaves as sysfs does:
+//! files have 4096 bytes until they are read, nothing can be made or removed, a write is one value.
+
+use super::signals::Signals;
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
+use fuser::{
+    AccessFlags, BackgroundSession, BsdFileFlags, Config, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, Session, SessionACL, TimeOrNow,
+    WriteFlags,
+};
+use readpath_sysfs::{Errno, Kind, Tree};
+use rustix::mount::{UnmountFlags, unmount};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// For how long the kernel may remember what a node is. That never changes.
+const REMEMBER: Duration = Duration::from_secs(3600);
+/// Size that files of sysfs have, and the most that one write brings.
+const PAGE: u32 = 4096;
+/// Requests served side by side: those that write wait for the run.
+const THREADS: usize = 4;
+/// Errors of the operating system that are not told apart by [`io::ErrorKind`].
+const ENOTCONN: i32 = 107;
+
+/// A mounted tree; it is unmounted when this is dropped.
+pub struct Mounted {
+    folder: PathBuf,
+    session: Option<BackgroundSession>,
+}
+
+impl Mounted {
+    /// Mounts the tree at an empty folder.
+    pub fn new(folder: &Path, tree: Arc<Tree>, signals: &Signals) -> Result<Self> {
+        let folder = check(folder)?;
+        let device = "/dev/fuse";
+        if let Err(e) = File::options().read(true).write(true).open(device) {
+            let needs = "--sysfs needs FUSE: the kernel's module fuse (modprobe fuse), and in a container its device \
+                         (--device /dev/fuse)";
+            return Err(usage(anyhow!("{device}: {e}; {needs}")));
+        }
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("readpath".into()),
+            MountOption::DefaultPermissions,
+            MountOption::NoDev,
+            MountOption::NoSuid,
+            MountOption::NoExec,
+        ];
+        // Everybody may read sysfs. For others than the superuser that takes a setting of the system's.
+        let user = rustix::process::geteuid();
+        config.acl = if user.is_root() { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(THREADS);
+        let files =
+            Files { tree, user: user.as_raw(), group: rustix::process::getegid().as_raw(), since: SystemTime::now() };
+        let needs = || {
+            let name = folder.display();
+            format!(
+                "--sysfs {name}: cannot mount; it takes the superuser (in a container CAP_SYS_ADMIN) or the program \
+                 fusermount3 (package fuse3)"
+            )
+        };
+        let session =
+            Session::new(files, &folder, &config).and_then(Session::spawn).with_context(needs).map_err(usage)?;
+        let mine = folder.clone();
+        signals.at_once(move || detach(&mine));
+        Ok(Mounted { folder, session: Some(session) })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Somebody may still be in there: the name goes away now, the rest when they leave or this program ends.
+        detach(&self.folder);
+        drop(self.session.take());
+    }
+}
+
+/// Unmounts without waiting for those who use it.
+fn detach(folder: &Path) {
+    if unmount(folder, UnmountFlags::DETACH).is_err() {
+        // Only the superuser may do that alone.
+        let quietly = || Stdio::null();
+        Command::new("fusermount3")
+            .args(["-u", "-z", "-q", "--"])
+            .arg(folder)
+            .stdout(quietly())
+            .stderr(quietly())
+            .status()
+            .ok();
+    }
+}
+
+/// The folder without links in its path, if a tree can be mounted there.
+fn check(folder: &Path) -> Result<PathBuf> {
+    let name = folder.display();
+    let wrong = |what: &str| usage(anyhow!("--sysfs {name}: {what}"));
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => wrong("there is no such folder; make it first"),
+        _ if e.raw_os_error() == Some(ENOTCONN) => {
+            wrong("a program that was killed left it mounted; unmount it first (umount, or fusermount3 -u)")
+        }
+        _ => wrong(&format!("cannot be read: {e}")),
+    };
+    if !fs::metadata(folder).map_err(failed)?.is_dir() {
+        return Err(wrong("is no folder"));
+    }
+    let folder = folder.canonicalize().map_err(failed)?;
+    // Of a folder whose program is gone the kernel may still remember that it is one; what is in it, it has to ask.
+    let is_empty = fs::read_dir(&folder).map_err(failed)?.next().is_none();
+    if is_mount_point(&folder) {
+        return Err(wrong("something is mounted there already"));
+    }
+    if !is_empty {
+        return Err(wrong("is not empty; what is in it would be hidden"));
+    }
+    Ok(folder)
+}
+
+/// Whether proc(5) lists it as a mount point: the fifth word of a line, with spaces and their like in octal.
+fn is_mount_point(folder: &Path) -> bool {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let point = |line: &[u8]| line.split(|&b| b == b' ').nth(4).map(unescaped);
+    mounts.split(|&b| b == b'\n').filter_map(point).any(|point| point == folder.as_os_str().as_bytes())
+}
+
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut rest = word;
+    while let [first, more @ ..] = rest {
+        (text, rest) = match rest {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', more @ ..] => {
+                text.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                (text, more)
+            }
+            _ => {
+                text.push(*first);
+                (text, more)
+            }
+        };
+    }
+    text
+}
+
+struct Files {
+    tree: Arc<Tree>,
+    user: u32,
+    group: u32,
+    since: SystemTime,
+}
+
+fn errno(error: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(error.number())
+}
+
+fn file_type(kind: &Kind) -> FileType {
+    match kind {
+        Kind::Folder => FileType::Directory,
+        Kind::Link(_) => FileType::Symlink,
+        Kind::File { .. } => FileType::RegularFile,
+    }
+}
+
+impl Files {
+    fn attributes(&self, node: u64) -> Result<FileAttr, Errno> {
+        let kind = self.tree.kind(node)?;
+        let (size, perm, nlink) = match &kind {
+            // One link: who counts folders by links is told that it cannot be done.
+            Kind::Folder => (0, 0o755, 1),
+            Kind::Link(target) => (target.len() as u64, 0o777, 1),
+            Kind::File { writable: true } => (PAGE.into(), 0o644, 1),
+            Kind::File { writable: false } => (PAGE.into(), 0o444, 1),
+        };
+        Ok(FileAttr {
+            ino: INodeNo(node),
+            size,
+            blocks: 0,
+            atime: self.since,
+            mtime: self.since,
+            ctime: self.since,
+            crtime: self.since,
+            kind: file_type(&kind),
+            perm,
+            nlink,
+            uid: self.user,
+            gid: self.group,
+            rdev: 0,
+            blksize: PAGE,
+            flags: 0,
+        })
+    }
+}
+
+impl Filesystem for Files {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // As sysfs: what is longer than a page comes in pieces, the first of which is refused.
+        config.set_max_write(PAGE).map_err(|least| io::Error::other(format!("writes of {least} bytes at least")))?;
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let node = name.to_str().ok_or(Errno::Enoent).and_then(|name| self.tree.lookup(parent.0, name));
+        match node.and_then(|node| self.attributes(node)) {
+            Ok(attributes) => reply.entry(&REMEMBER, &attributes, Generation(0)),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(ino.0) {
+            Ok(attributes) => reply.attr(&REMEMBER, &attributes),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        // A shell truncates what it writes to, and a file here has its length whatever is done.
+        match self.attributes(ino.0) {
+            Ok(_) if mode.is_some() || uid.is_some() || gid.is_some() => reply.error(fuser::Errno::EPERM),
+            Ok(attributes) => reply.attr(&REMEMBER, &attributes),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.tree.kind(ino.0) {
+            Ok(Kind::Link(target)) => reply.data(target.as_bytes()),
+            Ok(_) => reply.error(fuser::Errno::EINVAL),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let write = !matches!(flags.acc_mode(), fuser::OpenAccMode::O_RDONLY);
+        match self.tree.check_open(ino.0, write) {
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.tree.read(ino.0) {
+            Ok(text) => {
+                let rest =
+                    usize::try_from(offset).ok().and_then(|from| text.as_bytes().get(from..)).unwrap_or_default();
+                reply.data(&rest[..rest.len().min(size as usize)]);
+            }
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        _: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // Where in the file it was written makes no difference in sysfs.
+        match self.tree.write(ino.0, data) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.tree.entries(ino.0).and_then(|entries| Ok((entries, self.tree.parent(ino.0)?)));
+        let (entries, parent) = match listed {
+            Ok(listed) => listed,
+            Err(e) => return reply.error(errno(e)),
+        };
+        let dots = [(ino.0, FileType::Directory, "."), (parent, FileType::Directory, "..")];
+        let entries = entries.iter().map(|e| (e.node, file_type(&e.kind), e.name.as_str()));
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (place, (node, kind, name)) in dots.into_iter().chain(entries).enumerate().skip(from) {
+            if reply.add(INodeNo(node), place as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        // The kernel itself looks at modes.
+        reply.ok();
+    }
+
+    fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
+        reply.error(fuser::Errno::EACCES);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(fuser::Errno::EPERM);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(fuser::Errno::EPERM);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::EPERM);
+    }
+
+    fn rename(&self, _: &Request, _: INodeNo, _: &OsStr, _: INodeNo, _: &OsStr, _: RenameFlags, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::EPERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_mountinfo() {
+        assert_eq!(unescaped(br"/a\040b\134\011c\9"), b"/a b\\\tc\\9");
+        assert!(is_mount_point(Path::new("/")) && !is_mount_point(Path::new("/no such folder")));
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath stats`: asks a run in progress for its counters, through the socket that `--stats` made, and prints them.
+
+use crate::args::Stats;
+use crate::live::socket::{self, Found};
+use crate::live::{HOST, SCHEMA};
+use crate::usage;
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Map, Value};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A run answers between two of its requests, so at once; who does not has been stopped.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest answer that can be meant: some kilobytes for each run.
+const LONGEST: u64 = 256 << 20;
+
+/// `readpath stats`.
+pub fn main(args: &Stats) -> Result<()> {
+    let path = match &args.socket {
+        Some(path) => path.clone(),
+        None => the_only_one()?,
+    };
+    let mut answer = ask(&path)?;
+    loop {
+        print(&answer, args)?;
+        let Some(seconds) = args.watch else { return Ok(()) };
+        sleep(Duration::from_secs(seconds.into()));
+        // Its end is the end of this.
+        if matches!(socket::look(&path), Ok(Found::Nothing)) {
+            return Ok(());
+        }
+        answer = match connect(&path) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => return Ok(()),
+            _ => ask(&path)?,
+        };
+        if !args.json {
+            writeln!(io::stdout())?;
+        }
+    }
+}
+
+/// The socket of the only run. Sockets that killed programs left behind are removed.
+fn the_only_one() -> Result<PathBuf> {
+    let mut alive = Vec::new();
+    for path in socket::all()? {
+        match connect(&path) {
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => _ = fs::remove_file(&path).ok(),
+            _ => alive.push(path),
+        }
+    }
+    match &alive[..] {
+        [only] => Ok(only.clone()),
+        [] => {
+            let folder = socket::folder();
+            Err(usage(anyhow!(
+                "no run in progress shows its counters ({} has no socket of one); start it with --stats",
+                folder.display()
+            )))
+        }
+        several => {
+            let list: Vec<String> = several.iter().map(|path| described(path)).collect();
+            let message = "runs in progress show their counters; name the socket of one";
+            Err(usage(anyhow!("{} {message}:\n{}", several.len(), list.join("\n"))))
+        }
+    }
+}
+
+/// A line of the list of sockets.
+fn described(path: &Path) -> String {
+    let command = ask(path).ok().and_then(|answer| answer.get("command")?.as_str().map(str::to_owned));
+    format!("  {}  {}", path.display(), command.unwrap_or_else(|| "(does not answer)".to_owned()))
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// What a run answers.
+fn ask(path: &Path) -> Result<Value> {
+    let name = path.display();
+    let wrong = |what: String| usage(anyhow!("{name}: {what}"));
+    match socket::look(path).map_err(|e| wrong(format!("cannot look at it: {e}")))? {
+        Found::Nothing => return Err(wrong("there is no such socket; the run is over, or never had it".into())),
+        Found::Other => return Err(wrong("is no socket".into())),
+        Found::Socket => {}
+    }
+    let stream = connect(path).map_err(|e| match e.kind() {
+        io::ErrorKind::ConnectionRefused => wrong("nobody answers; the program that made it is gone".into()),
+        io::ErrorKind::PermissionDenied => wrong("may be read by the user who started the run only".into()),
+        _ => wrong(format!("cannot connect: {e}")),
+    })?;
+    let mut text = String::new();
+    stream.take(LONGEST).read_to_string(&mut text).with_context(|| format!("{name}: the run does not answer"))?;
+    let answer: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("answers no JSON document: {e}")))?;
+    match answer.get("schema").and_then(Value::as_str) {
+        Some(SCHEMA) => Ok(answer),
+        other => Err(wrong(format!("answers {}; this program reads {SCHEMA}", other.unwrap_or("something else")))),
+    }
+}
+
+fn print(answer: &Value, args: &Stats) -> Result<()> {
+    let mut out = Vec::new();
+    if args.json {
+        writeln!(out, "{answer}")?;
+    } else {
+        text(answer, args.all, &mut out)?;
+    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&out)?;
+    Ok(stdout.flush()?)
+}
+
+fn text(answer: &Value, all: bool, out: &mut Vec<u8>) -> Result<()> {
+    let empty = Map::new();
+    let object = |value: &'_ Value| value.as_object().cloned().unwrap_or_default();
+    let runs = answer.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for run in runs.iter().filter_map(Value::as_object) {
+        let word = |key: &str| run.get(key).and_then(Value::as_str).unwrap_or_default();
+        let number = |key: &str| run.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let host = word("host");
+        writeln!(
+            out,
+            "{host} ({}, {}): {}, {} requests, {:.3} s of virtual time",
+            word("case"),
+            word("variant"),
+            word("state"),
+            number("requests"),
+            number("virtual_time_ns") as f64 / 1e9
+        )?;
+        let mut files = Vec::new();
+        walk("", &object(run.get("device").unwrap_or(&Value::Null)), &mut files);
+        for (address, unit) in run.get("units").and_then(Value::as_object).unwrap_or(&empty) {
+            walk(address, &object(unit), &mut files);
+        }
+        files.retain(|(path, _)| all || path.contains("hpb"));
+        let width = files.iter().map(|(path, _)| path.len()).max().unwrap_or(0);
+        for (path, value) in files {
+            writeln!(out, "  {path:<width$}  {value}")?;
+        }
+    }
+    let mut module = Vec::new();
+    walk("module/ufshcd_core/parameters", &object(answer.get("module").unwrap_or(&Value::Null)), &mut module);
+    for (path, value) in module {
+        writeln!(out, "{path}  {value}")?;
+    }
+    if runs.is_empty() {
+        writeln!(out, "There is no {HOST}.")?;
+    }
+    Ok(())
+}
+
+/// Paths of files below `path`, each with what is in it.
+fn walk(path: &str, folder: &Map<String, Value>, files: &mut Vec<(String, String)>) {
+    for (name, value) in folder {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        match value {
+            Value::Object(folder) => walk(&path, folder, files),
+            Value::Null => files.push((path, "-".to_owned())),
+            Value::String(text) => files.push((path, text.clone())),
+            other => files.push((path, other.to_string())),
+        }
+    }
+}
