@@ -3,7 +3,7 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig, Layout, LinkTiming,
+    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig, Layout, LinkTiming,
     LuConfig, NoMedia, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
@@ -262,6 +262,7 @@ fn device() -> DeviceConfig {
             freshness_chunk_entries: 1,
             read_buffers: 2,
             verification: Verification::On,
+            entries: EntryConfig::DEFAULT,
             v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
         }),
         entry_key: [0x5EED, 0xC0FFEE],

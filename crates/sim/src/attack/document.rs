@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Attacks as rows of a result document: each is a case, each protection a variant.
+
+use super::{Attack, Tally, attack};
+use readpath_device::{ConfigError, DeviceConfig, EntryConfig, Protection};
+use readpath_results::{Document, Error, Origin};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Forged entries that are tried against each protection.
+const FORGERIES: u64 = 400_000;
+
+/// Protections that are attacked, by what tables call them.
+fn attacked() -> [(&'static str, EntryConfig); 6] {
+    let tag = |tag_bits| EntryConfig { tag_bits, tell_foreign: true, ..EntryConfig::DEFAULT };
+    let other = |protection| EntryConfig { protection, ..EntryConfig::DEFAULT };
+    [
+        ("none", other(Protection::None)),
+        ("tag of 8 bits", tag(8)),
+        ("tag of 12 bits", tag(12)),
+        ("tag of 16 bits", tag(16)),
+        ("tag of 32 bits", tag(32)),
+        ("encrypted", other(Protection::Encrypted)),
+    ]
+}
+
+/// Why attacks could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum AttackError {
+    /// The small device that is attacked cannot exist with the times of the one that was asked for.
+    #[error("the device to attack: {0}")]
+    Device(#[from] ConfigError),
+    /// A figure is not finite.
+    #[error(transparent)]
+    Document(#[from] Error),
+    /// Stopped on request.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Makes every attack on every protection, on a small device with the times of `times`, and adds what came of it to `doc`.
+///
+/// # Errors
+/// See [`AttackError`].
+pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, stop: &AtomicBool) -> Result<(), AttackError> {
+    let mut safe = Vec::new();
+    for kind in Attack::ALL {
+        for (name, entries) in attacked() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(AttackError::Interrupted);
+            }
+            let tally = attack(kind, times, entries, FORGERIES, seed)?;
+            doc.simulated_ios += tally.tries;
+            rows(doc, kind, name, &tally)?;
+            if kind == Attack::Forge && entries.protection == Protection::Mac {
+                let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
+                let case = format!("attack: {}", kind.name());
+                doc.row(case, name, "believed_expected", "%", expected, Origin::Predicted)?;
+            }
+            if tally.leaked == 0 {
+                safe.push((kind, name));
+            }
+        }
+    }
+    for (name, _) in attacked() {
+        let withstood: Vec<&str> = safe.iter().filter(|(_, n)| *n == name).map(|(kind, _)| kind.name()).collect();
+        doc.notes.push(match withstood.len() {
+            0 => format!("ATTACK: {name}: every kind of attack returned data that a READ would not have"),
+            n if n == Attack::ALL.len() => {
+                format!("ATTACK: {name}: no attack returned anything that a READ would not have")
+            }
+            _ => format!("ATTACK: {name}: withstood {}, and no other", withstood.join(", ")),
+        });
+    }
+    Ok(())
+}
+
+fn rows(doc: &mut Document, kind: Attack, variant: &str, tally: &Tally) -> Result<(), Error> {
+    let case = format!("attack: {}", kind.name());
+    let d = &tally.device;
+    for (metric, count) in [
+        ("tries", tally.tries),
+        ("believed", tally.believed),
+        ("leaked", tally.leaked),
+        ("hpb_zero", d.hpb_zero),
+        ("hpb_inactive", d.hpb_inactive),
+        ("hpb_stale", d.hpb_stale),
+        ("hpb_forged", d.hpb_forged),
+        ("hpb_foreign", d.hpb_foreign),
+    ] {
+        doc.row(&case, variant, metric, "", count as f64, Origin::Predicted)?;
+    }
+    let share = 100.0 * tally.believed as f64 / tally.tries.max(1) as f64;
+    doc.row(&case, variant, "believed_share", "%", share, Origin::Predicted)?;
+    let each = tally.time.0 as f64 / 1e3 / tally.tries.max(1) as f64;
+    doc.row(&case, variant, "time_of_a_try", "us", each, Origin::Predicted)?;
+    Ok(())
+}
