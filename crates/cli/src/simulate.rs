@@ -5,7 +5,7 @@ use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, 
 use crate::files::{NewFolder, check_writable, read_text, write_whole};
 use crate::output::Folder;
 use crate::variants::Typed;
-use crate::{output, policies, runs, usage};
+use crate::{attacks, output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
@@ -176,7 +176,17 @@ fn run_and_show(
     let files = folder.as_deref().map(Folder::create).transpose()?;
     to.map(check_writable).transpose()?;
     let runs = run(plans, common)?;
-    let doc = finish(experiment, &runs)?;
+    let mut doc = finish(experiment, &runs)?;
+    // A table of their own: they are counted, where everything else is timed.
+    let costs = doc.clone();
+    let attacks = attacks::document(experiment, common, &runs)?;
+    if let Some(attacks) = &attacks {
+        doc.rows.extend_from_slice(&attacks.rows);
+        doc.notes.extend_from_slice(&attacks.notes);
+        doc.simulated_ios += attacks.simulated_ios;
+        doc.process = output::process();
+        doc.validate()?;
+    }
     if let Some(files) = files {
         files.write(&doc)?;
     }
@@ -187,7 +197,10 @@ fn run_and_show(
         writeln!(out, "{}\n", doc.title)?;
         // A file may be read on any terminal.
         let width = if to.is_none() { output::terminal_width() } else { None };
-        output::print_table(&doc, width, &mut out)?;
+        output::print_table(&costs, width, &mut out)?;
+        if let Some(attacks) = &attacks {
+            attacks::print(attacks, width, &mut out)?;
+        }
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }

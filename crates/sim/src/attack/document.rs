@@ -2,15 +2,21 @@
 //! Attacks as rows of a result document: each is a case, each protection a variant.
 
 use super::{Attack, Tally, attack};
-use readpath_device::{ConfigError, DeviceConfig, EntryConfig, Protection};
+use crate::experiment::Shared;
+use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_results::{Document, Error, Origin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use readpath_stack::config::DevicePreset;
+use std::sync::atomic::Ordering;
 
 /// Forged entries that are tried against each protection.
 const FORGERIES: u64 = 400_000;
 
+/// Attacks that are made.
+pub const RUNS: usize = Attack::ALL.len() * PROTECTIONS;
+const PROTECTIONS: usize = 6;
+
 /// Protections that are attacked, by what tables call them.
-fn attacked() -> [(&'static str, EntryConfig); 6] {
+fn attacked() -> [(&'static str, EntryConfig); PROTECTIONS] {
     let tag = |tag_bits| EntryConfig { tag_bits, tell_foreign: true, ..EntryConfig::DEFAULT };
     let other = |protection| EntryConfig { protection, ..EntryConfig::DEFAULT };
     [
@@ -41,15 +47,16 @@ pub enum AttackError {
 ///
 /// # Errors
 /// See [`AttackError`].
-pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, stop: &AtomicBool) -> Result<(), AttackError> {
+pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Shared) -> Result<(), AttackError> {
     let mut safe = Vec::new();
     for kind in Attack::ALL {
         for (name, entries) in attacked() {
-            if stop.load(Ordering::Relaxed) {
+            if shared.stop.load(Ordering::Relaxed) {
                 return Err(AttackError::Interrupted);
             }
             let tally = attack(kind, times, entries, FORGERIES, seed)?;
             doc.simulated_ios += tally.tries;
+            shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
             rows(doc, kind, name, &tally)?;
             if kind == Attack::Forge && entries.protection == Protection::Mac {
                 let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
@@ -76,17 +83,10 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, stop: &Atom
 
 fn rows(doc: &mut Document, kind: Attack, variant: &str, tally: &Tally) -> Result<(), Error> {
     let case = format!("attack: {}", kind.name());
-    let d = &tally.device;
-    for (metric, count) in [
-        ("tries", tally.tries),
-        ("believed", tally.believed),
-        ("leaked", tally.leaked),
-        ("hpb_zero", d.hpb_zero),
-        ("hpb_inactive", d.hpb_inactive),
-        ("hpb_stale", d.hpb_stale),
-        ("hpb_forged", d.hpb_forged),
-        ("hpb_foreign", d.hpb_foreign),
-    ] {
+    for (metric, count) in [("tries", tally.tries), ("believed", tally.believed), ("leaked", tally.leaked)]
+        .into_iter()
+        .chain(verdicts(&tally.device))
+    {
         doc.row(&case, variant, metric, "", count as f64, Origin::Predicted)?;
     }
     let share = 100.0 * tally.believed as f64 / tally.tries.max(1) as f64;
@@ -94,4 +94,24 @@ fn rows(doc: &mut Document, kind: Attack, variant: &str, tally: &Tally) -> Resul
     let each = tally.time.0 as f64 / 1e3 / tally.tries.max(1) as f64;
     doc.row(&case, variant, "time_of_a_try", "us", each, Origin::Predicted)?;
     Ok(())
+}
+
+/// What entries that were not good turned out to be.
+fn verdicts(device: &DeviceStats) -> [(&'static str, u64); 5] {
+    [
+        ("hpb_zero", device.hpb_zero),
+        ("hpb_inactive", device.hpb_inactive),
+        ("hpb_stale", device.hpb_stale),
+        ("hpb_forged", device.hpb_forged),
+        ("hpb_foreign", device.hpb_foreign),
+    ]
+}
+
+/// The same as rows of a run, for a device whose file says how entries are protected.
+pub(crate) fn verdict_metrics(
+    device: &DeviceStats,
+    preset: &DevicePreset,
+) -> impl Iterator<Item = (&'static str, u64)> {
+    let says = preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);
+    verdicts(device).into_iter().filter(move |_| says)
 }

@@ -6,7 +6,8 @@
 mod document;
 mod host;
 
-pub use document::add_rows;
+pub(crate) use document::verdict_metrics;
+pub use document::{AttackError, RUNS, add_rows};
 pub use host::{BLOCKS, Content, Got, Rogue, device};
 
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
