@@ -75,7 +75,7 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Sh
             n if n == Attack::ALL.len() => {
                 format!("ATTACK: {name}: no attack returned anything that a READ would not have")
             }
-            _ => format!("ATTACK: {name}: withstood {}, and no other", withstood.join(", ")),
+            _ => format!("ATTACK: {name}: withstood {}; the others got through", withstood.join(", ")),
         });
     }
     Ok(())
