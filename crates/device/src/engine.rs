@@ -78,7 +78,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &self.slots[usize::from(tag)];
         let entries = if slot.listed { u64::from(slot.blocks.max(1)) } else { 1 };
         let span = Ns(self.engine.config.check.0 * entries);
-        self.to_engine(now, span, Next::Read, tag);
+        self.occupy_engine(now, span, Next::Read, tag);
     }
 
     /// The firmware core has found the addresses of all entries that the HPB READ BUFFER `tag` asks for.
@@ -88,10 +88,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.hand_out(now, tag);
         }
         let span = Ns(make.0 * self.entries_wanted(tag) as u64);
-        self.to_engine(now, span, Next::HandOut, tag);
+        self.occupy_engine(now, span, Next::HandOut, tag);
     }
 
-    fn to_engine(&mut self, now: Ns, span: Ns, next: Next, tag: u8) {
+    fn occupy_engine(&mut self, now: Ns, span: Ns, next: Next, tag: u8) {
         let (start, end) = self.engine.reserve(now, span);
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(tag), Resource::Engine, start, end);

@@ -67,7 +67,10 @@ fn what_makes_no_sense_is_refused_with_its_key() {
         (&[("hpb.entries.make", "1")], "hpb.entries.make: "),
         (&[encrypted, ("hpb.entries.tag_bits", "16")], "hpb.entries.tag_bits: belongs to protection = \"mac\""),
         (&[encrypted, ("hpb.entries.tell_foreign", "true")], "hpb.entries.tell_foreign: needs protection = \"mac\""),
-        (&[none, ("hpb.entries.check_us", "1")], "hpb.entries.check_us: is 1.000 us; without protection there is nothing"),
+        (
+            &[none, ("hpb.entries.check_us", "1")],
+            "hpb.entries.check_us: is 1.000 us; without protection there is nothing",
+        ),
         (&[none, ("hpb.entries.check_on", "engine")], "hpb.entries.check_on: is \"engine\", but without protection"),
         (&[none, ("hpb.verify", "false")], "hpb.entries: says how entries are checked, but verify = false"),
     ] {
