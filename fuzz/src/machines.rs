@@ -3,11 +3,11 @@
 
 use crate::Bytes;
 use readpath_device::{
-    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig, Layout, LinkTiming,
-    LuConfig, NoMedia, UfsDevice, Verification,
+    CheckOn, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig,
+    Layout, LinkTiming, LuConfig, NoMedia, Protection, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, ListOrder};
+use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads};
 use readpath_kit::Ns;
 use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::query::{attribute, descriptor, flag, opcode};
@@ -24,7 +24,12 @@ const BLOCKS: u32 = 4096;
 pub fn host_replies(data: &[u8]) {
     let mut input = Bytes(data);
     let options = input.u8();
+    // The last byte chooses as well, so that what is before it reads as ever.
+    let long = data.last().copied().unwrap_or(0);
+    let long_reads = [LongReads::First, LongReads::PreRequest, LongReads::Ehs][usize::from(long & 3) % 3];
     let hpb = HpbOptions {
+        long_reads,
+        params: HpbParams { requeue_timeout_ms: u32::from(long >> 6), ..HpbParams::LINUX },
         order: if options & 1 == 0 { ListOrder::Activation } else { ListOrder::Recency },
         strict_linux: options & 2 != 0,
         dirty_bitmap: options & 4 == 0,
@@ -38,7 +43,7 @@ pub fn host_replies(data: &[u8]) {
     // Bit 7: the host controls what is active. Bit 6: even the answers to the probe are made up.
     if options & 64 == 0 {
         while let Some(request) = driver.poll_request(now) {
-            let (body, data) = probe_answer(&request, options & 128 != 0);
+            let (body, data) = probe_answer(&request, options & 128 != 0, long >> 2 & 15);
             driver.on_reply(now, &Reply { lun: request.lun, tag: request.tag, body }, &data);
         }
         assert!(driver.is_ready(), "{:?}", driver.failure());
@@ -109,8 +114,9 @@ pub fn host_replies(data: &[u8]) {
     }
 }
 
-/// The answers of a device with two units, both with HPB.
-fn probe_answer(request: &Request, host_control: bool) -> (ReplyBody, Vec<u8>) {
+/// The answers of a device with two units, both with HPB, that takes HPB READs of `single` * 2 + 1 blocks with one entry, longer
+/// ones with a pre-request, and entries in extra header segments.
+fn probe_answer(request: &Request, host_control: bool, single: u8) -> (ReplyBody, Vec<u8>) {
     let good = |value| {
         let RequestBody::Query(q) = &request.body else { unreachable!("asked of queries only") };
         let (opcode, idn, index, selector, length) = (q.opcode, q.idn, q.index, q.selector, q.length);
@@ -160,7 +166,8 @@ fn probe_answer(request: &Request, host_control: bool) -> (ReplyBody, Vec<u8>) {
                 };
                 (good(0), u.to_bytes().to_vec())
             }
-            (opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD) => (good(31), Vec::new()),
+            (opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD) => (good(u32::from(single) * 2), Vec::new()),
+            (opcode::READ_ATTRIBUTE, attribute::EHS_HPB_ENTRIES) => (good(255), Vec::new()),
             (opcode::READ_FLAG, flag::HPB_EN) => (good(1), Vec::new()),
             _ => (good(0), Vec::new()),
         },
@@ -213,7 +220,7 @@ fn any_reply(input: &mut Bytes) -> ReplyBody {
 
 /// A device with two units, small enough that a few requests reach every part of it, and with an erased superblock for
 /// every block that could be valid, so that it never runs out of them.
-fn device() -> DeviceConfig {
+fn device(entries: EntryConfig) -> DeviceConfig {
     let mut config = DeviceConfig {
         product_name: "FUZZ".into(),
         geometry: Geometry {
@@ -263,6 +270,7 @@ fn device() -> DeviceConfig {
             freshness_chunk_entries: 1,
             read_buffers: 2,
             verification: Verification::On,
+            entries,
             v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
         }),
         entry_key: [0x5EED, 0xC0FFEE],
@@ -274,11 +282,25 @@ fn device() -> DeviceConfig {
     config
 }
 
+/// How the device protects its entries, which the last byte of the input chooses.
+fn entries(data: &[u8]) -> EntryConfig {
+    let choice = data.last().copied().unwrap_or(0);
+    let engine = if choice & 4 == 0 { CheckOn::Firmware } else { CheckOn::Engine };
+    let timed = EntryConfig { check_on: engine, make: Ns(101), check: Ns(1009), ..EntryConfig::DEFAULT };
+    match choice & 3 {
+        0 => EntryConfig { tell_foreign: choice & 8 != 0, ..timed },
+        1 => EntryConfig { protection: Protection::Encrypted, ..timed },
+        2 => EntryConfig { protection: Protection::None, ..EntryConfig::DEFAULT },
+        _ => EntryConfig { tag_bits: 8 + (choice >> 4), ..EntryConfig::DEFAULT },
+    }
+}
+
 /// Requests as UPIUs, with any data, at any time, between resets; every command ends and nothing is left behind.
 pub fn device_requests(data: &[u8]) {
     let mut input = Bytes(data);
     let mut device: UfsDevice<Lean, NoMedia, ()> =
-        UfsDevice::new(&device(), Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ()).expect("a device");
+        UfsDevice::new(&device(entries(data)), Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ())
+            .expect("a device");
     device.precondition(0, 0, 1500, Layout::Random, 7, |_, _| {}).expect("there is room");
     let mut now = Ns::ZERO;
     // Tags in use; and whether a task management request may have ended commands without a reply.

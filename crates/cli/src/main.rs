@@ -4,6 +4,7 @@
 //! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong; 130 interrupted.
 
 mod args;
+mod attacks;
 mod bench;
 mod cases;
 mod compare;

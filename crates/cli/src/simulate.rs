@@ -6,7 +6,7 @@ use crate::files::{NewFolder, check_not_input, check_writable, read_document, re
 use crate::live::Live;
 use crate::output::Folder;
 use crate::variants::Typed;
-use crate::{output, policies, runs, usage};
+use crate::{attacks, output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
@@ -182,7 +182,17 @@ fn run_and_show(
     to.map(check_writable).transpose()?;
     let live = show(&plans, common)?;
     let runs = run(plans, common, &live)?;
-    let doc = finish(experiment, &runs, &live)?;
+    let mut doc = finish(experiment, &runs, &live)?;
+    // A table of their own: they are counted, where everything else is timed.
+    let costs = doc.clone();
+    let attacks = attacks::document(experiment, common, &runs)?;
+    if let Some(attacks) = &attacks {
+        doc.rows.extend_from_slice(&attacks.rows);
+        doc.notes.extend_from_slice(&attacks.notes);
+        doc.simulated_ios += attacks.simulated_ios;
+        doc.process = output::process();
+        doc.validate()?;
+    }
     // What took long is shown also if it cannot be written.
     let written = files.map_or(Ok(()), |files| files.write(&doc));
     let mut out = Vec::new();
@@ -192,7 +202,10 @@ fn run_and_show(
         writeln!(out, "{}\n", doc.title)?;
         // A file may be read on any terminal.
         let width = if to.is_none() { output::terminal_width() } else { None };
-        output::print_table(&doc, width, &mut out)?;
+        output::print_table(&costs, width, &mut out)?;
+        if let Some(attacks) = &attacks {
+            attacks::print(attacks, width, &mut out)?;
+        }
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }

@@ -3,6 +3,7 @@
 //! errors name the field, and whoever read the file knows its line.
 
 use crate::booster_config::WriteBoosterConfig;
+use crate::entry_config::EntryConfig;
 use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use crate::hpb2_config::Hpb2Config;
@@ -101,6 +102,8 @@ pub struct HpbConfig {
     pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
+    /// How they are protected.
+    pub entries: EntryConfig,
     /// What HPB 2.0 adds; `None` for HPB 1.0.
     pub v2: Option<Hpb2Config>,
 }
@@ -520,6 +523,7 @@ impl DeviceConfig {
         if !(1..=64).contains(&hpb.read_buffers) {
             return bad("hpb.read_buffers", format!("is {}; it must be 1 to 64", hpb.read_buffers));
         }
+        hpb.entries.validate(hpb)?;
         if let Some(v2) = &hpb.v2 {
             self.check_hpb2(v2)?;
         }

@@ -388,15 +388,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &self.slots[usize::from(tag)];
         if slot.left == 0 {
             let life = slot.life;
-            let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
-                unreachable!("only HPB READ BUFFER loads map pages so")
-            };
-            let unit = self.hpb[usize::from(slot.lun)].as_ref().expect("an HPB unit");
-            let entries = unit.blocks_of(at).map_or(0, |b| b.len()).min(alloc as usize / HpbEntry::BYTES);
+            let entries = self.entries_wanted(tag);
             let firmware = &self.config.firmware;
-            let cost = Ns(firmware.control.0 + firmware.make_entry.0 * entries as u64);
+            let each = firmware.make_entry + self.engine.config().make_on_firmware();
+            let cost = Ns(firmware.control.0 + each.0 * entries as u64);
             self.work(now, cost, Work::HandOut { tag, life });
         }
+    }
+
+    /// Entries that the HPB READ BUFFER `tag` is answered with.
+    pub(crate) fn entries_wanted(&self, tag: u8) -> usize {
+        let slot = &self.slots[usize::from(tag)];
+        let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
+            unreachable!("only HPB READ BUFFER loads map pages so")
+        };
+        let unit = self.hpb[usize::from(slot.lun)].as_ref().expect("an HPB unit");
+        unit.blocks_of(at).map_or(0, |b| b.len()).min(alloc as usize / HpbEntry::BYTES)
     }
 
     /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: what

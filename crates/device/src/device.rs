@@ -6,6 +6,8 @@ use crate::buffer::WriteBuffer;
 use crate::collect::Collector;
 use crate::config::{ConfigError, DeviceConfig};
 use crate::control::Target;
+use crate::engine::Engine;
+use crate::entry_config::EntryConfig;
 use crate::faults::Faults;
 use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
 use crate::hpb::{EntryCodec, HpbUnit, PreRequests, ReadBuffers, Recommendations};
@@ -116,6 +118,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) array_writes: u32,
     pub(crate) erasing: Option<u32>,
     pub(crate) codec: EntryCodec,
+    pub(crate) engine: Engine,
+    /// What an HPB READ costs the firmware core more than a READ.
+    pub(crate) hpb_read_extra: Ns,
     pub(crate) generations_used: u64,
     /// Generations up to these have been named in the journal, and are in flash there.
     pub(crate) generations_named: u64,
@@ -164,7 +169,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
         };
         let v2 = config.hpb.and_then(|hpb| hpb.v2);
-        let codec = EntryCodec::new(config.entry_key);
+        let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
+        let codec = EntryCodec::new(config.entry_key).protecting(&entries);
         let ftl = &config.ftl;
         let mut superblocks = Superblocks::new(g);
         superblocks.set_slc_units(config.booster_units());
@@ -219,6 +225,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             data_programs: 0,
             array_writes: 0,
             erasing: None,
+            engine: Engine::new(&entries),
+            hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
             generations_named: FIRST_GENERATIONS,
@@ -338,7 +346,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn next_event(&self) -> Ns {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        arrival.min(firmware).min(self.nand.next_deadline()).min(self.background)
+        arrival.min(firmware).min(self.nand.next_deadline()).min(self.background).min(self.engine.next())
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -354,7 +362,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, arrivals.
+    /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, the
+    /// engine that checks HPB entries, arrivals.
     pub fn advance(&mut self, now: Ns) {
         while self.step(now) {}
     }
@@ -365,7 +374,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let flash = self.nand.next_deadline();
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-        let at = flash.min(firmware).min(arrival).min(self.background);
+        let at = flash.min(firmware).min(arrival).min(self.background).min(self.engine.next());
         if at > now || at == Ns::NEVER {
             return false;
         }
@@ -380,12 +389,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// An event of the firmware, an arrival or, if it is neither, the time for work in the background.
+    /// An event of the firmware, of the engine, an arrival or, if it is neither, the time for work in the background.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns, is_firmware: bool, is_arrival: bool) {
         if is_firmware {
             let (_, work) = self.firmware.pop_front().expect("seen by the caller");
             self.firmware_done(at, work);
+        } else if self.engine.next() == at {
+            self.engine_done(at);
         } else if is_arrival {
             let (_, tag, life) = self.arrivals.pop_front().expect("seen by the caller");
             if self.is_alive(tag, life) {
@@ -581,7 +592,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
-            Work::HandOut { tag, life } if self.is_alive(tag, life) => self.hand_out(now, tag),
+            Work::HandOut { tag, life } if self.is_alive(tag, life) => self.entries_found(now, tag),
             Work::Trimmed { tag, life } if self.is_alive(tag, life) => self.send_reply(now, tag),
             Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
             _ => {}

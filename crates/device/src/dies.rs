@@ -59,7 +59,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
-            Job::SpareRead => (OpKind::Read, t.read, self.config.spare_transfer()),
+            Job::SpareRead | Job::OwnerRead => (OpKind::Read, t.read, self.config.spare_transfer()),
             Job::Program | Job::MoveProgram | Job::TableProgram | Job::MetaProgram | Job::AnchorProgram => {
                 let slices = self.config.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
@@ -97,6 +97,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::SpareRead | Job::TableRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
             Job::MoveRead => self.move_read_done(now, done.op),
             Job::WriteBackLoad => self.write_back_loaded(now, done.op),
+            Job::OwnerRead => self.owner_known(now, done.op),
             Job::Program
             | Job::MoveProgram
             | Job::TableProgram
@@ -139,7 +140,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     Job::HostRead | Job::MoveRead | Job::TableRead => {
                         (read, Ns(t.transfer_block.0 * u64::from(op.count)))
                     }
-                    Job::SpareRead => (read, self.config.spare_transfer()),
+                    Job::SpareRead | Job::OwnerRead => (read, self.config.spare_transfer()),
                     _ => (t.map_read, t.map_transfer),
                 };
                 self.probe.stage(of, die, from(done.first_stage, array), done.first_stage);

@@ -55,39 +55,39 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = &self.slots[usize::from(tag)];
         let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
-        Ns(self.config.firmware.hpb_read_extra.0 + self.config.firmware.make_entry.0 * more)
+        let each = self.config.firmware.make_entry + self.engine.config().check_on_firmware();
+        Ns(self.hpb_read_extra.0 + each.0 * more)
     }
 
     /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two operations of
     /// the same command blocks may have moved, so everything is checked each time.
-    pub(crate) fn by_entries(&mut self, tag: u8, index: u32) -> Hint {
+    pub(crate) fn by_entries(&mut self, now: Ns, tag: u8, index: u32) -> Hint {
         let slot = &self.slots[usize::from(tag)];
         let left = slot.blocks - index;
-        let Some(unit) = self.hpb[usize::from(slot.lun)].as_ref().filter(|_| slot.kind == Kind::HpbRead) else {
+        let lun = usize::from(slot.lun);
+        if self.hpb[lun].is_none() || slot.kind != Kind::HpbRead {
             return Hint::Translate(left);
-        };
-        let (first, slices) = (slot.lba as u32, self.array_has());
-        let at = |entry, index, blocks| match unit.verify(&self.codec, first + index, entry, slices) {
-            Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, first + index, entry, blocks))),
-            bad => Err(bad),
-        };
+        }
+        let first = slot.lba as u32;
         if !slot.listed {
-            return match at(slot.entry, 0, slot.blocks) {
+            return match self.at_entry(lun, first, slot.entry, slot.blocks) {
                 Ok((ppn, run)) if run > index => Hint::At(Ppn(ppn.0 + index), run - index),
                 _ => Hint::Translate(left),
             };
         }
-        let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
-        let entry = |index: u32| HpbEntry(entries[index as usize]);
         let mut bad = 0;
         while bad < left {
-            match at(entry(index + bad), index + bad, left - bad) {
+            let slot = &self.slots[usize::from(tag)];
+            let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
+            let entry = HpbEntry(entries[(index + bad) as usize]);
+            let was_counted = index + bad < slot.counted;
+            match self.at_entry(lun, first + index + bad, entry, left - bad) {
                 Ok((ppn, run)) if bad == 0 => return Hint::At(ppn, run),
                 Ok(_) => break,
                 Err(verdict) => {
                     // Translation may take several operations, and looks at the rest again after each.
-                    if index + bad >= slot.counted {
-                        self.stats.count_entry(verdict);
+                    if !was_counted {
+                        self.bad_entry(now, tag, first + index + bad, entry, verdict);
                     }
                     bad += 1;
                 }
@@ -96,6 +96,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.counted = slot.counted.max(index + bad);
         Hint::Translate(bad)
+    }
+
+    /// Where `entry` says that `block` is, and how many of `blocks` blocks from there on lie in a row.
+    fn at_entry(&self, lun: usize, block: u32, entry: HpbEntry, blocks: u32) -> Result<(Ppn, u32), Verdict> {
+        let unit = self.hpb[lun].as_ref().expect("an HPB unit");
+        match unit.verify(&self.codec, block, entry, self.array_has()) {
+            Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, block, entry, blocks))),
+            bad => Err(bad),
+        }
     }
 
     /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it finds

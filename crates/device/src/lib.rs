@@ -21,7 +21,10 @@ mod config;
 mod control;
 mod device;
 mod dies;
+mod engine;
+mod entry_config;
 mod faults;
+mod foreign;
 mod ftl;
 mod ftl_config;
 mod hpb;
@@ -50,6 +53,7 @@ pub use config::{
     Verification,
 };
 pub use device::{Delays, UfsDevice};
+pub use entry_config::{CheckOn, EntryConfig, Protection};
 pub use ftl::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};

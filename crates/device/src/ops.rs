@@ -41,6 +41,8 @@ pub enum Job {
     MetaProgram,
     /// Anchor of a checkpoint being programmed.
     AnchorProgram,
+    /// Spare area read to find out for which block an HPB entry was made. `index` and `frame` are the entry's halves.
+    OwnerRead,
 }
 
 impl Job {

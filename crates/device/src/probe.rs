@@ -11,6 +11,8 @@ pub enum Resource {
     LinkDown,
     /// The firmware core.
     Firmware,
+    /// The engine that checks HPB entries.
+    Engine,
     /// A die's array.
     Die(u32),
     /// A channel.

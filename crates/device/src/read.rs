@@ -55,7 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.entry = entry;
         }
         if let Some(at) = self.link_down(now, tag, self.config.link.request) {
-            if self.target.is_ready(lun) {
+            if self.target.is_ready(lun) && !(entry.is_some() && self.engine.checks()) {
                 self.read_command(at, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
             } else {
                 self.arrive(at, tag);
@@ -66,10 +66,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// READ or HPB READ arrives. An entry that is not good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
-        let Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.slots[usize::from(tag)];
-        if kind == Kind::HpbRead && read_id != 0 {
-            self.find_pre_request(tag);
+        let slot = &self.slots[usize::from(tag)];
+        if slot.kind == Kind::HpbRead {
+            if slot.read_id != 0 {
+                self.find_pre_request(tag);
+            }
+            if self.engine.checks() {
+                return self.check_on_engine(now, tag);
+            }
         }
+        self.read_checked(now, tag);
+    }
+
+    /// The same when whoever checks entries before the firmware does has done so.
+    #[inline(always)]
+    pub(crate) fn read_checked(&mut self, now: Ns, tag: u8) {
+        let Slot { lun, lba, blocks, expected_bytes, entry, kind, .. } = self.slots[usize::from(tag)];
         let entry = (kind == Kind::HpbRead).then_some(entry);
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
     }
@@ -96,7 +108,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let life = slot.life;
         let lpn = slot.lpn;
-        let hinted = entry.and_then(|entry| self.judge(lun, block, entry));
+        let hinted = entry.and_then(|entry| self.judge(now, tag, lun, block, entry));
         if (blocks == 1 || blocks <= self.noted_blocks) && self.target.hpb_in_use {
             self.note_read(now, lun, block, blocks, hinted.is_some());
         }
@@ -108,7 +120,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // What `issue_reads` comes to.
             slot.issued = 1;
             self.stats.hpb_hits += 1;
-            return self.begin_flash_read(now, tag, life, 0, lpn, ppn, 1, self.config.firmware.hpb_read_extra);
+            return self.begin_flash_read(now, tag, life, 0, lpn, ppn, 1, self.hpb_read_extra);
         }
         slot.hinted = hinted.is_some() || slot.listed;
         slot.counted = 1;
@@ -127,7 +139,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     #[inline(always)]
-    fn judge(&mut self, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
+    fn judge(&mut self, now: Ns, tag: u8, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb[lun].as_ref()?;
         self.stats.hpb_reads += 1;
         match unit.verify(&self.codec, block, entry, self.array_has()) {
@@ -136,7 +148,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.meet_host_with_entries();
                 self.stats.hpb_inactive += 1;
             }
-            bad => self.stats.count_entry(bad),
+            bad => self.bad_entry(now, tag, block, entry, bad),
         }
         None
     }
@@ -197,7 +209,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// [`UfsDevice::issue_run`] for an HPB READ whose entries may say where the blocks are.
     #[inline(never)]
     fn issue_hinted(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, extra: Ns) -> u16 {
-        match self.by_entries(tag, index) {
+        match self.by_entries(now, tag, index) {
             Hint::At(ppn, run) => {
                 let per_page = self.config.geometry.slices_per_page();
                 let n = run.min(per_page - ppn.0 % per_page);

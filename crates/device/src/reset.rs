@@ -5,7 +5,7 @@ use crate::control::Target;
 use crate::device::UfsDevice;
 use crate::ftl::MapCache;
 use crate::media::MediaMode;
-use crate::ops::{NO_OP, OpPool};
+use crate::ops::{Job, NO_OP, OpPool};
 use crate::probe::Probe;
 use crate::request::TAGS;
 use readpath_flash::DieSched;
@@ -48,7 +48,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.life = slot.life.wrapping_add(1);
         }
         self.nand = S::new(self.config.geometry.channels, self.config.geometry.dies(), self.config.suspend);
+        // Nobody will know any more whose they were.
+        self.stats.hpb_forged += self.ops.in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.ops = OpPool::new();
+        self.engine.lose_power();
         self.flash_work = 0;
         self.array_writes = 0;
         self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_bytes / self.config.map_page_bytes);
@@ -68,6 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.link_down_free = ready;
         self.link_up_free = ready;
         self.firmware_free = ready;
+        self.engine.set_busy_until(ready);
     }
 
     /// Carries out a task management function; the tags it drops get no reply.

@@ -124,6 +124,10 @@ counters! {
     hpb_stale,
     /// Entries that this device did not make for this block.
     hpb_forged,
+    /// Entries that it made for another block, and that were told from forged ones.
+    hpb_foreign,
+    /// Spare areas read to tell them.
+    owner_reads,
     /// HPB WRITE BUFFER commands with entries for a coming HPB READ.
     pre_requests,
     /// HPB READ commands that found the entries of their pre-request.

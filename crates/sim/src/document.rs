@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From runs to the result document: rows, charts, configuration. It adds no figure that a run did not give.
 
+use crate::attack::verdict_metrics;
 use crate::claims;
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
@@ -145,6 +146,9 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     }
     add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
+    for (metric, count) in verdict_metrics(device, &run.plan.setup.preset) {
+        add(&case, metric.into(), "", count as f64)?;
+    }
     if let Some(hpb) = &phase.hpb {
         let managed = run.plan.setup.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
         let own = hpb.managed_by_name().into_iter().filter(|_| managed);

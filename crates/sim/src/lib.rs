@@ -2,6 +2,7 @@
 //! Virtual time: runs a workload on a stack as fast as the processor allows, and measures what a user of the modelled
 //! system would have seen. The same inputs and seed give the same bits.
 
+pub mod attack;
 pub mod bench;
 mod claims;
 pub mod compare;

@@ -11,8 +11,8 @@ mod common;
 
 use common::{DELAYS, Meddled, Meddler};
 use readpath_device::{
-    Control, DeviceConfig, FaultConfig, FtlConfig, Hpb2Config, HpbConfig, Layout, LuConfig, Verification, VictimPolicy,
-    Without,
+    CheckOn, Control, DeviceConfig, EntryConfig, FaultConfig, FtlConfig, Hpb2Config, HpbConfig, Layout, LuConfig,
+    Protection, Verification, VictimPolicy, Without,
 };
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads, ManagedPolicy};
@@ -214,6 +214,18 @@ impl Options {
                 hpb.long_reads = long_reads;
                 hpb.params.requeue_timeout_ms = one_of(v2, &[0, 0, 1, 20]);
             }
+        }
+        let own = &mut Prng::stream(seed, "entries", 0);
+        if own.below(2) == 0 {
+            let protection = one_of(own, &[Protection::Mac, Protection::Encrypted]);
+            config.hpb.as_mut().expect("it has HPB").entries = EntryConfig {
+                protection,
+                check_on: one_of(own, &[CheckOn::Firmware, CheckOn::Engine]),
+                make: Ns(one_of(own, &[0, 100])),
+                check: Ns(one_of(own, &[0, 900, 20_000])),
+                tell_foreign: protection == Protection::Mac && own.below(2) == 0,
+                ..EntryConfig::DEFAULT
+            };
         }
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
@@ -528,6 +540,10 @@ struct Met {
     pre_requests_used: u64,
     long_first: u64,
     long_all: u64,
+    /// Entries that were told to be of other blocks, and hits of encrypted ones and of those that an engine checks.
+    foreign: u64,
+    encrypted: u64,
+    engine: u64,
 }
 
 impl Met {
@@ -537,6 +553,10 @@ impl Met {
         self.hits += s.hpb_hits;
         self.stale += s.hpb_stale;
         self.forged += s.hpb_forged;
+        self.foreign += s.hpb_foreign;
+        let entries = stack.device.config().hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
+        self.encrypted += if entries.protection == Protection::Encrypted { s.hpb_hits } else { 0 };
+        self.engine += if entries.check_on == CheckOn::Engine { s.hpb_hits } else { 0 };
         self.zero += s.hpb_zero;
         self.inactive += s.hpb_inactive;
         self.map_misses += s.map_misses;
@@ -580,7 +600,16 @@ impl Met {
         let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits];
         let buffer = [self.boosted, self.flushed];
         let hpb2 = [self.pre_requests, self.pre_requests_used, self.long_first, self.long_all];
-        device.iter().chain(&host).chain(&translation).chain(&buffer).chain(&hcm).chain(&hpb2).all(|&n| n > 50)
+        let entries = [self.foreign, self.encrypted, self.engine];
+        device
+            .iter()
+            .chain(&host)
+            .chain(&translation)
+            .chain(&buffer)
+            .chain(&hcm)
+            .chain(&hpb2)
+            .chain(&entries)
+            .all(|&n| n > 50)
     }
 }
 
@@ -733,7 +762,8 @@ fn an_honest_host_needs_no_verification() {
         let Trouble { lose, delay, double, invent, .. } = o.trouble;
         o.trouble = Trouble { lose, delay, double, invent, ..Trouble::default() };
         o.host.hpb = Some(HpbOptions { strict_linux: false, dirty_bitmap: true, ..o.host.hpb.unwrap_or_default() });
-        o.config.hpb.as_mut().expect("it has HPB").verification = Verification::Off;
+        let hpb = o.config.hpb.as_mut().expect("it has HPB");
+        (hpb.verification, hpb.entries) = (Verification::Off, EntryConfig::DEFAULT);
         common::give_room(&mut o.config);
         (o.config.ftl.wear_threshold_percent, o.config.ftl.read_disturb_limit) = (0, 0);
         o.cuts_per_million = 0;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The 8 bytes that stand for a block in the host's memory: 4 bytes of physical address and 4 bytes of a keyed tag that
-//! binds the address to the logical block and to one hand-out of the map. Nothing in it is secret but the key.
+//! The 8 bytes that stand for a block in the host's memory, in three kinds:
+//! - 4 bytes of physical address and 4 bytes of a keyed tag that binds the address to the logical block and to one
+//!   hand-out of the map. Nothing in it is secret but the key;
+//! - the same address and 4 bytes of zeros, encrypted together under a tweak of logical block and hand-out;
+//! - the address and 4 bytes of zeros as they are, which proves nothing.
 //!
 //! With HPB 2.0 the upper bits of the address say how many blocks lay in a row from there when the entry was made. The tag
-//! covers them as well.
+//! or the encryption covers them as well.
 //!
-//! A host that makes up a tag is believed once in 2^32 tries.
+//! A host that makes up an entry of the first two kinds is believed once in 2^32 tries.
 
+use crate::entry_config::{EntryConfig, Protection};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use readpath_flash::Ppn;
@@ -16,12 +20,24 @@ type Block = aes::Block;
 
 /// Makes and checks entries. The tag is the first 4 bytes of one AES-128 block: the message has a fixed length of one
 /// block, so plain encryption is a sound authentication code, and controllers have the engine for it.
+///
+/// Encrypted entries are a block of 64 bits of a Feistel network with AES-128 as its round function. The tweak, logical page
+/// and generation, and the number of the round are part of every round's input.
 #[derive(Clone)]
 pub struct EntryCodec {
     cipher: Aes128Enc,
+    protection: Protection,
+    /// Bits of the tag that are there; the others are 0.
+    tag_mask: u32,
     /// Entries say how many blocks lie in a row.
     runs: bool,
 }
+
+/// Rounds of the Feistel network. Six withstand any use of it with far fewer than 2^32 blocks under one tweak (Patarin,
+/// CRYPTO 2004), and a tweak has one entry; two more are a margin, and make it as many as FF3-1 has (NIST SP 800-38G Rev. 1).
+const ROUNDS: u32 = 8;
+/// Entries that are made together, which processors with AES instructions work on side by side.
+const BATCH: u32 = 32;
 
 /// Bits of an address that leave room for the length of a run.
 pub const ADDRESS_BITS: u32 = 28;
@@ -34,7 +50,14 @@ impl EntryCodec {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&key[0].to_le_bytes());
         bytes[8..].copy_from_slice(&key[1].to_le_bytes());
-        EntryCodec { cipher: Aes128Enc::new(&Array(bytes)), runs: false }
+        let cipher = Aes128Enc::new(&Array(bytes));
+        EntryCodec { cipher, protection: Protection::Mac, tag_mask: u32::MAX, runs: false }
+    }
+
+    /// The same for entries of another kind.
+    pub fn protecting(self, config: &EntryConfig) -> Self {
+        let tag_mask = u32::MAX >> (32 - u32::from(config.tag_bits));
+        EntryCodec { protection: config.protection, tag_mask, ..self }
     }
 
     /// The same for entries that say how many blocks lie in a row. All addresses are below 2^`ADDRESS_BITS`.
@@ -44,19 +67,29 @@ impl EntryCodec {
 
     /// The same with another key.
     pub fn with_key(&self, key: [u64; 2]) -> Self {
-        EntryCodec { runs: self.runs, ..EntryCodec::new(key) }
+        EntryCodec { cipher: EntryCodec::new(key).cipher, ..*self }
     }
 
-    /// The address in `entry`, whether or not it may be believed.
+    /// The address in `entry`, whether or not it may be believed; nothing of meaning if it is encrypted.
     #[inline]
     pub fn address(&self, entry: HpbEntry) -> Ppn {
-        let word = place(entry);
-        Ppn(if self.runs { word & ((1 << ADDRESS_BITS) - 1) } else { word })
+        self.address_in(place(entry))
     }
 
-    /// How many blocks lay in a row from the address in `entry` when it was made, at least.
+    /// The address in what [`EntryCodec::open`] has found.
+    #[inline(always)]
+    pub fn address_in(&self, place: u32) -> Ppn {
+        Ppn(if self.runs { place & ((1 << ADDRESS_BITS) - 1) } else { place })
+    }
+
+    /// How many blocks lay in a row from the address in `entry` when it was made, at least; as [`EntryCodec::address`].
     pub fn run(&self, entry: HpbEntry) -> u32 {
-        if self.runs { u32::from(RUNS[(place(entry) >> ADDRESS_BITS) as usize]) } else { 1 }
+        self.run_in(place(entry))
+    }
+
+    /// The same for what [`EntryCodec::open`] has found.
+    pub fn run_in(&self, place: u32) -> u32 {
+        if self.runs { u32::from(RUNS[(place >> ADDRESS_BITS) as usize]) } else { 1 }
     }
 
     /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`. A
@@ -85,28 +118,77 @@ impl EntryCodec {
             let code = if self.runs { code_of(run) << ADDRESS_BITS } else { 0 };
             *entry = (u64::from(ppn.0 | code) << 32).to_be_bytes();
         }
-        // In batches, which processors with AES instructions work on side by side.
-        const BATCH: u32 = 32;
         for (batch, entries) in entries.chunks_mut(BATCH as usize).enumerate() {
-            let mut blocks = [Block::default(); BATCH as usize];
-            for ((i, block), entry) in blocks.iter_mut().enumerate().zip(entries.iter()) {
-                *block = message(lpn + batch as u32 * BATCH + i as u32, place(HpbEntry(*entry)), generation);
-            }
-            self.cipher.encrypt_blocks(&mut blocks[..entries.len()]);
-            for (block, entry) in blocks.iter().zip(entries).filter(|(_, entry)| **entry != HpbEntry::ZERO.0) {
-                entry[4..].copy_from_slice(&tag_of(block).to_be_bytes());
+            let first = lpn + batch as u32 * BATCH;
+            match self.protection {
+                Protection::Mac => self.add_tags(first, generation, entries),
+                Protection::Encrypted => self.encrypt(first, generation, entries),
+                Protection::None => {}
             }
         }
     }
 
-    /// Whether this device made `entry` for `lpn` in the hand-out `generation`. One comparison of one word: its time
-    /// does not tell how much of a guess was right.
+    /// Puts tags beside the addresses in at most [`BATCH`] entries.
+    fn add_tags(&self, first: u32, generation: u32, entries: &mut [[u8; HpbEntry::BYTES]]) {
+        let mut blocks = [Block::default(); BATCH as usize];
+        for ((lpn, block), entry) in (first..).zip(&mut blocks).zip(entries.iter()) {
+            *block = message(lpn, place(HpbEntry(*entry)), generation);
+        }
+        self.cipher.encrypt_blocks(&mut blocks[..entries.len()]);
+        for (block, entry) in blocks.iter().zip(entries).filter(|(_, entry)| **entry != HpbEntry::ZERO.0) {
+            entry[4..].copy_from_slice(&(tag_of(block) & self.tag_mask).to_be_bytes());
+        }
+    }
+
+    /// Encrypts at most [`BATCH`] entries. That one becomes all zeros, which the host takes for none, happens once in 2^64
+    /// entries and costs a look into the map.
+    fn encrypt(&self, first: u32, generation: u32, entries: &mut [[u8; HpbEntry::BYTES]]) {
+        let mut halves = [(0u32, 0u32); BATCH as usize];
+        let mut blocks = [Block::default(); BATCH as usize];
+        for (halves, entry) in halves.iter_mut().zip(entries.iter()) {
+            halves.0 = place(HpbEntry(*entry));
+        }
+        for round in 0..ROUNDS {
+            for ((lpn, block), (_, right)) in (first..).zip(&mut blocks).zip(&halves) {
+                *block = round_input(lpn, *right, generation, round);
+            }
+            self.cipher.encrypt_blocks(&mut blocks[..entries.len()]);
+            for ((left, right), block) in halves.iter_mut().zip(&blocks) {
+                (*left, *right) = (*right, *left ^ tag_of(block));
+            }
+        }
+        for ((left, right), entry) in halves.iter().zip(entries).filter(|(_, entry)| **entry != HpbEntry::ZERO.0) {
+            *entry = (u64::from(*left) << 32 | u64::from(*right)).to_be_bytes();
+        }
+    }
+
+    /// Address and length of the run in `entry`, if this device made it for `lpn` in the hand-out `generation`, or if nothing
+    /// protects it. One comparison of one word: its time does not tell how much of a guess was right.
     #[inline(always)]
-    pub fn is_authentic(&self, lpn: u32, entry: HpbEntry, generation: u32) -> bool {
+    pub fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
+        if self.protection != Protection::Mac {
+            return self.open_other(lpn, entry, generation);
+        }
         let word = u64::from_be_bytes(entry.0);
-        let mut block = message(lpn, (word >> 32) as u32, generation);
+        let place = (word >> 32) as u32;
+        let mut block = message(lpn, place, generation);
         self.cipher.encrypt_block(&mut block);
-        tag_of(&block) == word as u32
+        (tag_of(&block) & self.tag_mask == word as u32).then_some(place)
+    }
+
+    #[inline(never)]
+    fn open_other(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
+        if self.protection == Protection::None {
+            return Some(place(entry));
+        }
+        let word = u64::from_be_bytes(entry.0);
+        let (mut left, mut right) = ((word >> 32) as u32, word as u32);
+        for round in (0..ROUNDS).rev() {
+            let mut block = round_input(lpn, left, generation, round);
+            self.cipher.encrypt_block(&mut block);
+            (left, right) = (right ^ tag_of(&block), left);
+        }
+        (right == 0).then_some(left)
     }
 }
 
@@ -125,6 +207,12 @@ fn code_of(run: u32) -> u32 {
 fn message(lpn: u32, place: u32, generation: u32) -> Block {
     let low = u64::from(place) << 32 | u64::from(lpn);
     Array(block_bytes(low, u64::from(generation)))
+}
+
+/// What a round of the Feistel network encrypts: never what a tag is made of, whose last word is 0.
+fn round_input(lpn: u32, half: u32, generation: u32, round: u32) -> Block {
+    let low = u64::from(half) << 32 | u64::from(lpn);
+    Array(block_bytes(low, u64::from(round + 1) << 32 | u64::from(generation)))
 }
 
 /// Two words as 16 bytes, the lower first, each little-endian.
@@ -192,16 +280,97 @@ mod tests {
         let codec = EntryCodec::new([1, 2]);
         let entry = make(&codec, 10, Ppn(20), 30);
         assert_eq!((codec.address(entry), codec.run(entry)), (Ppn(20), 1));
-        assert!(codec.is_authentic(10, entry, 30));
-        assert!(!codec.is_authentic(11, entry, 30));
-        assert!(!codec.is_authentic(10, entry, 31));
-        assert!(!EntryCodec::new([1, 3]).is_authentic(10, entry, 30));
+        assert!(codec.open(10, entry, 30).is_some());
+        assert!(codec.open(11, entry, 30).is_none());
+        assert!(codec.open(10, entry, 31).is_none());
+        assert!(EntryCodec::new([1, 3]).open(10, entry, 30).is_none());
         for bit in 0..64 {
             let mut forged = entry;
             forged.0[bit / 8] ^= 1 << (bit % 8);
-            assert!(!codec.is_authentic(10, forged, 30), "bit {bit}");
+            assert!(codec.open(10, forged, 30).is_none(), "bit {bit}");
         }
     }
+
+    fn encrypted() -> EntryCodec {
+        EntryCodec::new([1, 2]).protecting(&EntryConfig { protection: Protection::Encrypted, ..EntryConfig::DEFAULT })
+    }
+
+    /// Over 70 blocks, so that batches and single entries meet.
+    #[test]
+    fn an_encrypted_entry_opens_only_for_its_block_its_hand_out_and_its_key() {
+        let codec = encrypted();
+        let mut out = Vec::new();
+        codec.make_all(100, 70, 3, |lpn| (lpn != 105).then_some(Ppn(lpn * 2)), &mut out);
+        for (lpn, bytes) in (100..).zip(out.chunks(8)) {
+            let entry = HpbEntry(bytes.try_into().unwrap());
+            if lpn == 105 {
+                assert_eq!(entry, HpbEntry::ZERO);
+                continue;
+            }
+            assert_eq!(entry, make(&codec, lpn, Ppn(lpn * 2), 3));
+            assert_eq!(codec.open(lpn, entry, 3), Some(lpn * 2));
+            assert_ne!(codec.address(entry), Ppn(lpn * 2), "the host learns no address");
+            assert_eq!((codec.open(lpn + 1, entry, 3), codec.open(lpn, entry, 4)), (None, None));
+            assert_eq!(codec.with_key([1, 3]).open(lpn, entry, 3), None);
+            for bit in 0..64 {
+                let mut changed = entry;
+                changed.0[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(codec.open(lpn, changed, 3), None, "bit {bit}");
+            }
+        }
+    }
+
+    /// Neighbours in address, block or generation look nothing alike: half of the 64 bits differ, give or take what chance
+    /// does.
+    #[test]
+    fn encrypted_entries_of_neighbours_have_nothing_in_common() {
+        let codec = encrypted();
+        let word = |lpn, ppn, generation| u64::from_be_bytes(make(&codec, lpn, Ppn(ppn), generation).0);
+        let mut differ = [0u32; 3];
+        for i in 1..=1000 {
+            let one = word(i, 5000 + i, 7);
+            differ[0] += (one ^ word(i, 5001 + i, 7)).count_ones();
+            differ[1] += (one ^ word(i + 1, 5000 + i, 7)).count_ones();
+            differ[2] += (one ^ word(i, 5000 + i, 8)).count_ones();
+        }
+        // The mean of 1000 sums of 64 fair coins is 32 with a standard deviation of 4 / sqrt(1000) = 0.13.
+        assert!(differ.iter().all(|&n| (31_200..32_800).contains(&n)), "{differ:?}");
+    }
+
+    /// Kept so that a change of the network, which would make every entry that hosts hold worthless, does not go unseen.
+    #[test]
+    fn rounds_are_those_of_a_feistel_network() {
+        let (codec, lpn, generation) = (encrypted(), 42, 9);
+        let (mut left, mut right) = (0x1234_5678u32, 0u32);
+        for round in 0..8u32 {
+            let words = [lpn, right, generation, round + 1];
+            let mut block = Array(std::array::from_fn(|i| words[i / 4].to_le_bytes()[i % 4]));
+            codec.cipher.encrypt_block(&mut block);
+            (left, right) = (right, left ^ u32::from_le_bytes(block.0[..4].try_into().unwrap()));
+        }
+        let expected = HpbEntry((u64::from(left) << 32 | u64::from(right)).to_be_bytes());
+        assert_eq!(make(&codec, lpn, Ppn(0x1234_5678), generation), expected);
+    }
+
+    #[test]
+    fn a_short_tag_is_the_lower_bits_of_the_whole_one() {
+        let whole = EntryCodec::new([1, 2]);
+        let short = whole.clone().protecting(&EntryConfig { tag_bits: 12, ..EntryConfig::DEFAULT });
+        let (entry, long) = (make(&short, 10, Ppn(20), 30), make(&whole, 10, Ppn(20), 30));
+        assert_eq!(u64::from_be_bytes(entry.0), u64::from_be_bytes(long.0) & 0xFFFF_FFFF_0000_0FFF);
+        assert_eq!(short.open(10, entry, 30), Some(20));
+        assert_ne!(long, entry);
+        assert_eq!(short.open(10, long, 30), None, "bits beyond the tag are zeros");
+    }
+
+    #[test]
+    fn without_protection_an_entry_is_an_address() {
+        let codec =
+            EntryCodec::new([1, 2]).protecting(&EntryConfig { protection: Protection::None, ..EntryConfig::DEFAULT });
+        assert_eq!(make(&codec, 10, Ppn(20), 30), HpbEntry([0, 0, 0, 20, 0, 0, 0, 0]));
+        assert_eq!(codec.open(11, HpbEntry([0, 0, 0, 20, 9, 9, 9, 9]), 1), Some(20));
+    }
+
     #[test]
     fn runs_are_said_rounded_down_and_covered_by_the_tag() {
         let codec = EntryCodec::new([1, 2]).with_runs();
@@ -225,10 +394,10 @@ mod tests {
         );
         for (lpn, &entry) in entries.iter().enumerate().filter(|(lpn, _)| *lpn != 301) {
             assert_eq!(codec.address(entry), address(lpn as u32).unwrap());
-            assert!(codec.is_authentic(lpn as u32, entry, 7));
+            assert!(codec.open(lpn as u32, entry, 7).is_some());
             let mut longer = entry;
             longer.0[0] ^= 0x10;
-            assert!(!codec.is_authentic(lpn as u32, longer, 7), "another length");
+            assert!(codec.open(lpn as u32, longer, 7).is_none(), "another length");
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an entry
 //! is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries carry
-//! in their tags, and a bit for every few entries that is set when one of them changes. A change of a neighbour costs a
+//! in their tags, or under which they are encrypted, and a bit for every few entries that is set when one of them changes. A change of a neighbour costs a
 //! good entry its speed, never its correctness.
 
 mod entry;
@@ -183,26 +183,44 @@ impl HpbUnit {
         let lpn = self.base + block;
         if handed.generation == 0 {
             Verdict::Inactive
-        } else if codec.is_authentic(lpn, entry, handed.generation) {
-            if self.changed.contains(self.chunk(index, block)) {
+        } else if let Some(place) = codec.open(lpn, entry, handed.generation) {
+            let ppn = codec.address_in(place);
+            if ppn.0 >= array_slices {
+                Verdict::Forged
+            } else if self.changed.contains(self.chunk(index, block)) {
                 Verdict::Stale
             } else {
-                Verdict::Good(codec.address(entry))
+                Verdict::Good(ppn)
             }
-        } else if handed.previous != 0 && codec.is_authentic(lpn, entry, handed.previous) {
+        } else if handed.previous != 0 && codec.open(lpn, entry, handed.previous).is_some() {
             Verdict::Stale
         } else {
             Verdict::Forged
         }
     }
 
+    /// Whether it took a second check, against the hand-out before, to come to the `verdict` on an entry for `block`.
+    pub fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
+        let Some(index) = self.hand_out_of(block) else { return false };
+        let is_current = verdict == Verdict::Stale && self.changed.contains(self.chunk(index, block));
+        matches!(verdict, Verdict::Stale | Verdict::Forged) && !is_current && self.handed[index].previous != 0
+    }
+
+    /// Whether `entry` was made for `block`, in the current hand-out or the one before.
+    pub fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
+        let Some(handed) = self.hand_out_of(block).map(|index| self.handed[index]) else { return false };
+        let generations = [handed.generation, handed.previous];
+        generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
+    }
+
     /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did when it was
     /// made, and never goes beyond its sub-region; none of them may have changed since.
     pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
-        let most = codec.run(entry).min(blocks);
         let Some(index) = self.hand_out_of(block).filter(|_| self.config.verification == Verification::On) else {
-            return most;
+            return codec.run(entry).min(blocks);
         };
+        let place = codec.open(self.base + block, entry, self.handed[index].generation);
+        let most = place.map_or(1, |place| codec.run_in(place)).min(blocks);
         let chunk = 1 << self.chunk_shift;
         let mut fresh = chunk - (block & (chunk - 1));
         while fresh < most && !self.changed.contains(self.chunk(index, block + fresh)) {

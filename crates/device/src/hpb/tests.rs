@@ -2,6 +2,7 @@
 //! Hand-outs, freshness and recommendations of one unit.
 
 use super::*;
+use crate::entry_config::EntryConfig;
 
 fn config() -> HpbConfig {
     HpbConfig {
@@ -16,6 +17,7 @@ fn config() -> HpbConfig {
         freshness_chunk_entries: 4,
         read_buffers: 2,
         verification: Verification::On,
+        entries: EntryConfig::DEFAULT,
         v2: None,
     }
 }

@@ -2,6 +2,7 @@
 //! From replays to the result document: rows and charts. It adds no figure that a run did not give.
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
+use crate::attack::verdict_metrics;
 use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
 use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
@@ -100,6 +101,9 @@ fn rows(
     }
     add("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add("hpb_read_buffers", "", device.read_buffers as f64)?;
+    for (metric, count) in verdict_metrics(device, &variant.preset) {
+        add(metric, "", count as f64)?;
+    }
     add("read_buffer_map_loads", "", device.buffer_map_loads as f64)?;
     if let Some(hpb) = &output.hpb {
         let managed = variant.host.hpb.is_some_and(|hpb| hpb.policy.is_some());

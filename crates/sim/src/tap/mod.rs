@@ -30,6 +30,7 @@ const DEVICE: u32 = 2;
 const TAGS: u32 = 100;
 const LINK_DOWN: u32 = 1_000;
 const FIRMWARE: u32 = 1_001;
+const ENGINE: u32 = 1_002;
 const DIES: u32 = 10_000;
 const CHANNELS: u32 = 1_000_000;
 const LINK_UP: u32 = 2_000_000;
@@ -259,6 +260,7 @@ impl<W: io::Write> Probe for Tap<W> {
         let (tid, cat) = match resource {
             Resource::LinkDown => (self.track(DEVICE, LINK_DOWN, "link down", None), "link"),
             Resource::Firmware => (self.track(DEVICE, FIRMWARE, "firmware", None), "firmware"),
+            Resource::Engine => (self.track(DEVICE, ENGINE, "entry engine", None), "engine"),
             Resource::Die(i) => (self.track(DEVICE, DIES + i, "die", Some(i)), "die"),
             Resource::Channel(i) => (self.track(DEVICE, CHANNELS + i, "channel", Some(i)), "channel"),
             Resource::LinkUp => (self.track(DEVICE, LINK_UP, "link up", None), "link"),

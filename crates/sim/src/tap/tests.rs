@@ -3,8 +3,8 @@
 
 use super::*;
 use readpath_device::{
-    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming, LuConfig,
-    Verification,
+    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming,
+    LuConfig, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -66,6 +66,7 @@ fn device() -> DeviceConfig {
             freshness_chunk_entries: 16,
             read_buffers: 2,
             verification: Verification::On,
+            entries: EntryConfig::DEFAULT,
             v2: None,
         }),
         entry_key: [1, 2],

@@ -4,8 +4,8 @@
 #![allow(dead_code)]
 
 use readpath_device::{
-    Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming, LuConfig, Probe,
-    UfsDevice, Verification, WriteBoosterConfig,
+    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming,
+    LuConfig, Probe, UfsDevice, Verification, WriteBoosterConfig,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -33,6 +33,7 @@ pub const HPB: HpbConfig = HpbConfig {
     freshness_chunk_entries: 1,
     read_buffers: 2,
     verification: Verification::On,
+    entries: EntryConfig::DEFAULT,
     v2: None,
 };
 

@@ -48,6 +48,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "mixed"),
         builtin!("experiments", "chunk"),
         builtin!("experiments", "memory"),
+        builtin!("experiments", "verification"),
     ]
 }
 

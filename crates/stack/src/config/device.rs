@@ -289,7 +289,7 @@ fn link(root: &Section) -> Result<LinkTiming> {
     Ok(LinkTiming { request: s.us("request_us")?, response: s.us("response_us")?, block: s.us("transfer_4k_us")? })
 }
 
-const HPB_KEYS: [&str; 14] = [
+const HPB_KEYS: [&str; 15] = [
     "control_modes",
     "control",
     "region_mib",
@@ -303,6 +303,7 @@ const HPB_KEYS: [&str; 14] = [
     "read_buffers",
     "verify",
     "entry_key",
+    "entries",
     "v2",
 ];
 
@@ -331,6 +332,7 @@ fn hpb(s: &Section) -> Result<HpbConfig> {
         freshness_chunk_entries: s.any_u32("freshness_chunk_entries")?,
         read_buffers: if s.has("read_buffers") { s.integer("read_buffers", 1..=64)? } else { READ_BUFFERS },
         verification: if s.flag("verify")? { Verification::On } else { Verification::Off },
+        entries: super::entries::read(s)?,
         v2: super::hpb2::read(s)?,
     })
 }
@@ -429,7 +431,7 @@ fn fitted(root: &Section, tree: &Node) -> Result<Vec<(String, String)>> {
 }
 
 /// Fields of [`DeviceConfig`] whose key has another name, and the unit in which the device counts if it is another one.
-const KEYS: [(&str, &str, &str); 39] = [
+const KEYS: &[(&str, &str, &str)] = &[
     ("flash.read", "flash.read_us", ""),
     ("flash.map_read", "flash.map_read_us", ""),
     ("flash.program", "flash.program_us", ""),
@@ -467,6 +469,8 @@ const KEYS: [(&str, &str, &str); 39] = [
     ("hpb.replace_after", "hpb.replace_after_reads", ""),
     ("hpb.repeat_after", "hpb.repeat_after_ms", ""),
     ("hpb.verification", "hpb.verify", ""),
+    ("hpb.entries.make", "hpb.entries.make_us", ""),
+    ("hpb.entries.check", "hpb.entries.check_us", ""),
     ("hpb.v2.single_blocks", "hpb.v2.single_kib", " (counted in blocks of 4 KiB)"),
     ("entry_key", "hpb.entry_key", ""),
 ];

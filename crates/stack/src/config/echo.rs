@@ -4,6 +4,7 @@
 
 use super::booster::WriteBoosterEcho;
 use super::device::{CONTROL_MODES, DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCHEDULERS, SCHEMA};
+use super::entries::EntriesEcho;
 use super::ftl::{FaultsEcho, FtlEcho};
 use super::hpb2::Hpb2Echo;
 use readpath_device::Verification;
@@ -119,6 +120,8 @@ struct HpbEcho {
     read_buffers: u8,
     verify: bool,
     entry_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entries: Option<EntriesEcho>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     v2: Option<Hpb2Echo>,
 }
@@ -241,6 +244,7 @@ impl DeviceEcho {
                 read_buffers: h.read_buffers,
                 verify: h.verification == Verification::On,
                 entry_key: format!("{:016x}{:016x}", d.entry_key[0], d.entry_key[1]),
+                entries: EntriesEcho::of(&h.entries),
                 v2: h.v2.as_ref().map(Hpb2Echo::of),
             }),
             lu: d

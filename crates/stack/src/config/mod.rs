@@ -12,6 +12,7 @@ mod claim;
 mod decimal;
 pub mod device;
 mod echo;
+mod entries;
 mod error;
 pub mod experiment;
 mod ftl;

@@ -3,6 +3,7 @@
 
 mod booster;
 mod device;
+mod entries;
 mod experiment;
 mod ftl;
 

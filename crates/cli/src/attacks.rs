@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The part of `readpath reproduce verification` that no experiment file can describe: what a dishonest host gains. Which
+//! attacks there are is known elsewhere.
+
+use crate::args::Common;
+use crate::{Interrupted, output, runs, usage};
+use anyhow::Result;
+use readpath_results::Document;
+use readpath_sim::attack::{AttackError, RUNS, add_rows};
+use readpath_sim::experiment::CaseRun;
+use readpath_stack::config::Experiment;
+use std::io::Write;
+
+/// The experiment that attacks belong to.
+const NAME: &str = "verification";
+
+/// Columns of the table of attacks.
+const COLUMNS: [(&str, &str); 9] = [
+    ("tries", "tries"),
+    ("believed", "believed"),
+    ("believed_share", "believed"),
+    ("believed_expected", "expected"),
+    ("leaked", "leaked"),
+    ("hpb_stale", "stale"),
+    ("hpb_forged", "forged"),
+    ("hpb_foreign", "foreign"),
+    ("hpb_zero", "zero"),
+];
+
+/// Attacks on a device with the times of the one in `runs`, if `experiment` is the one that they belong to and all of it was
+/// asked for.
+pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> Result<Option<Document>> {
+    let chosen = common.case.is_some() || common.variant.is_some() || common.trace_io.is_some();
+    let Some(first) = runs.first().filter(|_| experiment.name == NAME && !chosen) else { return Ok(None) };
+    let mut doc = Document::new(NAME, "Attacks on HPB entries");
+    let times = &first.plan.setup.preset.device;
+    let made = runs::side_by_side(common.basics.threads, RUNS, None, |shared| {
+        add_rows(&mut doc, times, experiment.seed, shared)
+    })?;
+    match made {
+        Ok(()) => Ok(Some(doc)),
+        Err(AttackError::Interrupted) => Err(anyhow::Error::new(Interrupted)),
+        Err(error @ AttackError::Device(_)) => Err(usage(error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Prints the table of attacks.
+pub fn print(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
+    writeln!(out, "{}\n", doc.title)?;
+    output::print_columns(doc, &COLUMNS, width, out)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the entries that a device gives out are protected, what that takes and who does it, and the checks that it can be
+//! so. It knows nothing of how an entry is made.
+
+use crate::config::{ConfigError, HpbConfig, Verification, bad};
+use readpath_kit::Ns;
+
+/// What keeps a host from making entries of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protection {
+    /// A keyed tag beside the physical address, which anybody can read.
+    Mac,
+    /// Address and redundancy are encrypted together: the host learns no address.
+    Encrypted,
+    /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood has
+    /// changed since. A host that makes entries up, or keeps old ones, reads whatever it likes.
+    None,
+}
+
+impl Protection {
+    /// Names and values.
+    pub const ALL: [(&'static str, Protection); 3] =
+        [("mac", Protection::Mac), ("encrypted", Protection::Encrypted), ("none", Protection::None)];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, p)| *p == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Who makes and checks entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckOn {
+    /// The firmware core, beside everything else that it does.
+    Firmware,
+    /// An engine of its own, first come, first served; the firmware core hears of an HPB READ when it is done with it.
+    Engine,
+}
+
+impl CheckOn {
+    /// Names and values.
+    pub const ALL: [(&'static str, CheckOn); 2] = [("firmware", CheckOn::Firmware), ("engine", CheckOn::Engine)];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, c)| *c == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Protection of entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryConfig {
+    /// What protects them.
+    pub protection: Protection,
+    /// Bits of the tag of [`Protection::Mac`], 8 to 32. Fewer than 32 are for measuring how often a forgery succeeds.
+    pub tag_bits: u8,
+    /// Who makes and checks them.
+    pub check_on: CheckOn,
+    /// Time to protect one entry that is given out, on top of [`crate::FirmwareTiming::make_entry`].
+    pub make: Ns,
+    /// Time to check one entry that comes with an HPB READ, on top of [`crate::FirmwareTiming::hpb_read_extra`]. An entry that is not
+    /// of the current hand-out is checked a second time, against the one before.
+    pub check: Ns,
+    /// Whether the device finds out if an entry that it did not make for this block was made for another: it reads the
+    /// spare area of the slice that the entry names. For counting only.
+    pub tell_foreign: bool,
+}
+
+impl EntryConfig {
+    /// A tag of 32 bits, whose times are those of [`crate::FirmwareTiming`] alone.
+    pub const DEFAULT: EntryConfig = EntryConfig {
+        protection: Protection::Mac,
+        tag_bits: 32,
+        check_on: CheckOn::Firmware,
+        make: Ns::ZERO,
+        check: Ns::ZERO,
+        tell_foreign: false,
+    };
+
+    /// What the firmware core spends on protecting one entry.
+    pub(crate) fn make_on_firmware(&self) -> Ns {
+        if self.check_on == CheckOn::Firmware { self.make } else { Ns::ZERO }
+    }
+
+    /// What the firmware core spends on checking one entry.
+    pub(crate) fn check_on_firmware(&self) -> Ns {
+        if self.check_on == CheckOn::Firmware { self.check } else { Ns::ZERO }
+    }
+
+    /// Whether an engine checks entries before the firmware core sees the command.
+    pub(crate) fn engine_checks(&self) -> bool {
+        self.check_on == CheckOn::Engine && self.check > Ns::ZERO
+    }
+
+    pub(crate) fn validate(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
+        let longest = Ns::from_secs(1);
+        for (field, value) in [("hpb.entries.make", self.make), ("hpb.entries.check", self.check)] {
+            if value > longest {
+                return bad(field, format!("is {value}; it must be at most 1 s"));
+            }
+            if value > Ns::ZERO && self.protection == Protection::None {
+                return bad(field, format!("is {value}; without protection there is nothing that takes time"));
+            }
+        }
+        if !(8..=32).contains(&self.tag_bits) {
+            return bad("hpb.entries.tag_bits", format!("is {}; it must be 8 to 32", self.tag_bits));
+        }
+        if self.protection != Protection::Mac {
+            if self.tag_bits != 32 {
+                return bad("hpb.entries.tag_bits", "belongs to protection = \"mac\"; remove it");
+            }
+            if self.tell_foreign {
+                let message =
+                    "needs protection = \"mac\": only then does a bad entry name a slice that can be looked at";
+                return bad("hpb.entries.tell_foreign", message);
+            }
+        }
+        if self.protection == Protection::None && self.check_on == CheckOn::Engine {
+            return bad("hpb.entries.check_on", "is \"engine\", but without protection there is nothing to check");
+        }
+        if hpb.verification == Verification::Off && *self != Self::DEFAULT {
+            return bad("hpb.entries", "says how entries are checked, but verify = false says that they are not");
+        }
+        Ok(())
+    }
+}

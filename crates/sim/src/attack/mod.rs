@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a dishonest host gains from HPB entries, by protection: entries made up, kept for too long, taken from another
+//! block, unit or device, or changed in one bit. What counts is whether a read ever returns anything but what an ordinary
+//! READ of the same block would have.
+
+mod document;
+mod host;
+
+pub(crate) use document::verdict_metrics;
+pub use document::{AttackError, RUNS, add_rows};
+pub use host::{BLOCKS, Content, Got, Rogue, device};
+
+use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
+use readpath_kit::{Ns, Prng};
+use readpath_proto::typed::HpbEntry;
+
+/// Blocks of both units.
+const ALL: u32 = 2 * BLOCKS;
+/// The key of the device that is attacked, and of one that entries are stolen from.
+const KEYS: [[u64; 2]; 2] = [[0x5EED, 0xC0FFEE], [0x5EED, 0xC0FFEF]];
+
+/// What is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attack {
+    /// Entries that were never given out. Addresses exist; tags, or whole words where all is encrypted, are guessed.
+    Forge,
+    /// Entries of blocks that have since been written, trimmed or moved, whether or not newer ones were given out.
+    Replay,
+    /// Entries of another block, of the same unit or of another.
+    Swap,
+    /// Entries of another device.
+    Foreigner,
+    /// Good entries with one bit changed, each of the 64.
+    Flip,
+}
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Attack; 5] = [Attack::Forge, Attack::Replay, Attack::Swap, Attack::Foreigner, Attack::Flip];
+
+    /// What tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Attack::Forge => "forge",
+            Attack::Replay => "replay",
+            Attack::Swap => "swap",
+            Attack::Foreigner => "other device",
+            Attack::Flip => "flip a bit",
+        }
+    }
+}
+
+/// What came of an attack.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tally {
+    /// Reads.
+    pub tries: u64,
+    /// Entries that were believed.
+    pub believed: u64,
+    /// Reads that returned what an ordinary READ would not have.
+    pub leaked: u64,
+    /// What the device counted meanwhile.
+    pub device: DeviceStats,
+    /// Virtual time of one try after the other.
+    pub time: Ns,
+}
+
+/// Tries one attack on a device whose entries are protected so: `forgeries` forged entries, and as many of the other kinds
+/// as there are blocks, or a few times that.
+///
+/// # Errors
+/// When the device cannot exist.
+pub fn attack(
+    attack: Attack,
+    times: &DeviceConfig,
+    entries: EntryConfig,
+    forgeries: u64,
+    seed: u64,
+) -> Result<Tally, ConfigError> {
+    let mut rogue = Rogue::new(&device(times, entries, KEYS[0])?, seed)?;
+    let loaded = rogue.load();
+    let before = *rogue.stats();
+    let mut tries = Tries { rogue, tally: Tally::default(), rng: Prng::stream(seed, "attack", 0) };
+    match attack {
+        Attack::Forge => tries.forge(&entries, forgeries),
+        Attack::Replay => tries.replay(loaded),
+        Attack::Swap => tries.swap(&loaded),
+        Attack::Foreigner => {
+            let other = Rogue::new(&device(times, entries, KEYS[1])?, seed + 1)?.load();
+            (0..ALL).for_each(|lpn| tries.one(lpn, other[lpn as usize]));
+        }
+        Attack::Flip => tries.flip(&loaded),
+    }
+    // Whatever is still being looked at for the counters.
+    tries.rogue.flush();
+    tries.tally.device = tries.rogue.stats().since(&before);
+    Ok(tries.tally)
+}
+
+/// An attack in progress.
+struct Tries {
+    rogue: Rogue,
+    tally: Tally,
+    rng: Prng,
+}
+
+impl Tries {
+    fn one(&mut self, lpn: u32, entry: HpbEntry) {
+        let from = self.rogue.now();
+        let got = self.rogue.read(lpn, entry);
+        self.tally.tries += 1;
+        self.tally.believed += u64::from(got.believed);
+        self.tally.leaked += u64::from(got.leaked);
+        self.tally.time += self.rogue.now().saturating_sub(from);
+    }
+
+    fn any_block(&mut self) -> u32 {
+        self.rng.below(u64::from(ALL)) as u32
+    }
+
+    fn forge(&mut self, entries: &EntryConfig, forgeries: u64) {
+        let slices = u64::from(self.rogue.slices());
+        for _ in 0..forgeries {
+            let lpn = self.any_block();
+            let guess = self.rng.next_u64();
+            let address = self.rng.below(slices) << 32;
+            let word = match entries.protection {
+                Protection::Mac => address | guess >> (64 - u32::from(entries.tag_bits)),
+                Protection::Encrypted => guess,
+                Protection::None => address,
+            };
+            self.one(lpn, HpbEntry(word.to_be_bytes()));
+        }
+    }
+
+    /// Old entries in every state in which they are old.
+    fn replay(&mut self, mut old: Vec<HpbEntry>) {
+        let even = |lpn: &u32| lpn.is_multiple_of(2);
+        // Half of all blocks change: three quarters of them are written, the others trimmed.
+        for lpn in (0..ALL).filter(even) {
+            if lpn % 8 == 0 { self.rogue.trim(lpn) } else { self.rogue.write(lpn) }
+        }
+        self.rogue.flush();
+        // No newer entries, then newer ones, then still newer ones.
+        for _ in 0..3 {
+            (0..ALL).filter(even).for_each(|lpn| self.one(lpn, old[lpn as usize]));
+            self.rogue.load();
+        }
+        // The other half is moved by garbage collection, while the first is written again and again.
+        old = self.rogue.load();
+        let moved = self.rogue.stats().slices_moved + 2 * u64::from(ALL);
+        while self.rogue.stats().slices_moved < moved {
+            let lpn = self.any_block() & !1;
+            self.rogue.write(lpn);
+        }
+        for _ in 0..3 {
+            (0..ALL).for_each(|lpn| self.one(lpn, old[lpn as usize]));
+            self.rogue.load();
+        }
+    }
+
+    fn swap(&mut self, loaded: &[HpbEntry]) {
+        for lpn in 0..ALL {
+            // The next block, one of another region, the same one of the other unit, and any.
+            let any = (lpn + 1 + self.rng.below(u64::from(ALL - 1)) as u32) % ALL;
+            for other in [lpn ^ 1, (lpn + 512) % ALL, (lpn + BLOCKS) % ALL, any] {
+                self.one(lpn, loaded[other as usize]);
+            }
+        }
+    }
+
+    fn flip(&mut self, loaded: &[HpbEntry]) {
+        for lpn in 0..ALL {
+            for bit in 0..64 {
+                let word = u64::from_be_bytes(loaded[lpn as usize].0) ^ 1 << bit;
+                self.one(lpn, HpbEntry(word.to_be_bytes()));
+            }
+        }
+    }
+}
