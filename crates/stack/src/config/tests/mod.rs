@@ -5,6 +5,7 @@ mod booster;
 mod device;
 mod experiment;
 mod ftl;
+mod map_memory;
 
 use super::ConfigFileError;
 
