@@ -198,6 +198,7 @@ impl HpbLu {
         }
         self.activate_managed(srgn);
         self.begin_load(srgn);
+        debug_assert!(self.manager.as_ref().is_none_or(|m| self.store.used() <= m.most_maps), "the limit of memory");
         // There was a tag, and nobody else has taken it.
         port.send(self.load_request(srgn));
         self.counters.map_req_cnt += 1;
