@@ -11,6 +11,7 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod launches;
+mod map_rows;
 mod measure;
 pub mod policies;
 pub mod power_cuts;

@@ -48,6 +48,8 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "mixed"),
         builtin!("experiments", "chunk"),
         builtin!("experiments", "memory"),
+        builtin!("experiments", "rivals"),
+        builtin!("experiments", "rivals_apps"),
     ]
 }
 
