@@ -73,7 +73,10 @@ fn mistakes() {
     room.bad(&["reproduce", "iozone", "--traces", "."], &["--traces goes with reproduce policies and ubi"]);
     room.bad(&["reproduce", "policies", "--traces", "."], &["there is no trace in"]);
     room.bad(&["reproduce", "policies", "--variant", "lru"], &["--variant 'lru' is not one of"]);
-    room.bad(&["reproduce", "policies", "--case", "x"], &["--case 'x' is not one of: applications, appstart, all cycles"]);
+    room.bad(
+        &["reproduce", "policies", "--case", "x"],
+        &["--case 'x' is not one of: applications, appstart, all cycles"],
+    );
 }
 
 #[test]
