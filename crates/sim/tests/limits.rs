@@ -31,7 +31,8 @@ fn limits_of_several_units_come_in_order_of_time() {
     assert_eq!((held(&stack, 0), held(&stack, 1)), (32 * 64 * 8, 32 * 64 * 8), "all maps of both");
     let least = |lun| stack.host.hpb(lun).expect("HPB").least_memory().expect("a size");
     let (first, second) = (least(0), least(1));
-    let at = |ms| now + Ns::from_ms(ms);
+    let begun = now;
+    let at = |ms| begun + Ns::from_ms(ms);
     // The unit that is told first changes late.
     let (early, late) = (at(10), at(1_000));
     stack.host.schedule_limits(0, &[(late, first)]).expect("room for the tables");
