@@ -58,7 +58,7 @@ fn mistakes() {
         all.extend(args);
         room.bad(&all, says);
     };
-    bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"", "did you mean \"lru\"?"]);
+    bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
     bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, but mode says device"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
     bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);

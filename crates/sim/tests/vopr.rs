@@ -292,7 +292,8 @@ fn pressure<S: DieSched>(stack: &mut Tried<S>, now: Ns, rng: &mut Prng) {
     for lun in 0..8 {
         // Linux's policies have none.
         let Some(least) = stack.host.hpb(lun).and_then(|hpb| hpb.least_memory().ok()) else { continue };
-        let changes: Vec<(Ns, u64)> = (1..200).map(|i| (now + Ns(i * 500_000), least + rng.below(1 << 16))).collect();
+        let changes: Vec<(Ns, u64)> =
+            (1..200).map(|i| (now + Ns(i * 500_000), least + rng.below(1 << (7 + rng.below(9))))).collect();
         stack.host.schedule_limits(lun, &changes).expect("room for the tables");
     }
 }
@@ -623,7 +624,7 @@ impl Met {
         let host = [resets, cuts, recommended, evicted, refused, load_errors];
         let Met { suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, .. } = *self;
         let translation = [collected, levelled, map_writes, checkpoints];
-        let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, self.shrunk];
+        let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, 4 * self.shrunk];
         let buffer = [self.boosted, self.flushed];
         let hpb2 = [self.pre_requests, self.pre_requests_used, self.long_first, self.long_all];
         let copies = [self.host_map_hits, self.host_map_fills, self.host_map_updates, 10 * self.host_map_stale];
