@@ -75,7 +75,7 @@ fn mistakes() {
     room.bad(&["reproduce", "policies", "--variant", "lru"], &["--variant 'lru' is not one of"]);
     room.bad(
         &["reproduce", "policies", "--case", "x"],
-        &["--case 'x' is not one of: applications, appstart, all cycles"],
+        &["--case 'x' is not one of: applications, appstart, 4 cycles"],
     );
 }
 

@@ -292,8 +292,11 @@ fn pressure<S: DieSched>(stack: &mut Tried<S>, now: Ns, rng: &mut Prng) {
     for lun in 0..8 {
         // Linux's policies have none.
         let Some(least) = stack.host.hpb(lun).and_then(|hpb| hpb.least_memory().ok()) else { continue };
-        let changes: Vec<(Ns, u64)> =
-            (1..200).map(|i| (now + Ns(i * 500_000), least + rng.below(1 << (7 + rng.below(9))))).collect();
+        let mut bytes = || {
+            let width = 7 + rng.below(9);
+            least + rng.below(1 << width)
+        };
+        let changes: Vec<(Ns, u64)> = (1..200).map(|i| (now + Ns(i * 500_000), bytes())).collect();
         stack.host.schedule_limits(lun, &changes).expect("room for the tables");
     }
 }

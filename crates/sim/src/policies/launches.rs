@@ -8,10 +8,13 @@ use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
 use readpath_host::PolicyChoice;
 use readpath_kit::Ns;
 use readpath_results::{Document, Error};
-use readpath_stack::config::experiment::{Experiment, Variant};
+use readpath_stack::config::experiment::{Experiment, Variant, Workload};
 use readpath_stack::config::{ConfigFileError, GivenKey, Override};
 use readpath_workload::launch::Launches;
 use serde_json::json;
+
+/// Cycles that are run, the first ones: from the third on they are alike, and there are many runs.
+const CYCLES: usize = 4;
 
 /// A policy with so much memory, and its variant of the experiment.
 #[derive(Clone, Debug)]
@@ -38,6 +41,10 @@ impl Launched {
         let hpb = experiment.variants.iter().find(|v| v.hpb.is_some()).map_or(&[][..], |v| &v.set);
         let mut experiment = experiment.clone();
         (experiment.published, experiment.claims) = (Vec::new(), Vec::new());
+        if let Workload::Launches(keys) = &mut experiment.workload {
+            keys.busy_seconds.truncate(CYCLES);
+            keys.cycles.truncate(CYCLES);
+        }
         let mut contenders = Vec::new();
         let mut variants = Vec::new();
         for memory_mib in MEMORY_MIB {
@@ -49,7 +56,11 @@ impl Launched {
         }
         experiment.variants = variants;
         let plans = experiment::plan(&experiment, set, read)?;
-        Ok(Launched { case: format!("{}, all cycles", experiment.name), contenders, plans })
+        Ok(Launched {
+            case: format!("{}, {} cycles", experiment.name, experiment.workload.cases().len()),
+            contenders,
+            plans,
+        })
     }
 
     /// What rows of these runs are called.
@@ -123,7 +134,7 @@ fn reads(launches: &Launches) -> Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readpath_stack::config::experiment::{Workload, load};
+    use readpath_stack::config::experiment::load;
 
     /// Four applications, two cycles, on the device of the experiment.
     #[test]
@@ -133,6 +144,7 @@ mod tests {
         let Workload::Launches(keys) = &mut small.workload else { panic!("launches") };
         (keys.apps, keys.games, keys.requests) = (4, 1, 1_000);
         keys.busy_seconds = vec![1.0, 0.5];
+        keys.cycles.truncate(2);
         let launched = Launched::new(&small, &[], &nothing).expect("possible");
         assert_eq!(launched.plans.len(), PolicyChoice::ALL.len() * MEMORY_MIB.len());
         let runs = experiment::run_all(launched.plans.clone(), &Default::default()).expect("they run");
