@@ -276,6 +276,7 @@ fn device(entries: EntryConfig) -> DeviceConfig {
         entry_key: [0x5EED, 0xC0FFEE],
         ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },
         write_booster: None,
+        map_memory: None,
     };
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
     config.geometry.blocks_per_plane += config.meta_superblocks();

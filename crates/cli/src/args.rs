@@ -102,7 +102,8 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone, tiobench, appstart, mixed, chunk, memory, verification, policies, ubi, or all
+    /// Name of the experiment: iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, policies,
+    /// ubi, or all
     pub name: String,
     /// Folder of recorded traces. For policies: mobile/X_exec.csv.gz, each behind its X_precond.csv.gz, and block/*; for
     /// ubi: recorded read streams

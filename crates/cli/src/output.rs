@@ -56,9 +56,31 @@ const COLUMNS: [(&str, &str); 15] = [
     ("write_latency_p99", "write p99"),
 ];
 
+/// The same for experiments that compare places for the map.
+const MAP_COLUMNS: [(&str, &str); 17] = [
+    ("start_up_time", "start-up"),
+    ("read_iops", "read IOPS"),
+    ("read_latency_mean", "read mean"),
+    ("read_latency_p99", "read p99"),
+    ("host_memory", "host memory"),
+    ("device_sram", "SRAM"),
+    ("device_dram", "DRAM"),
+    ("map_hit_ratio", "map hits"),
+    ("map_reads_per_request", "map reads/request"),
+    ("flash_reads_per_request", "flash reads/request"),
+    ("host_map_link_up", "link up, map"),
+    ("host_map_link_down", "link down, map"),
+    ("write_iops", "write IOPS"),
+    ("write_latency_p99", "write p99"),
+    ("write_amplification", "programmed/written"),
+    ("map_writes", "map writes"),
+    ("erases", "erases"),
+];
+
 /// Prints the table of an experiment's document, at most `width` characters wide if there is a limit.
 pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
-    print_columns(doc, &COLUMNS, width, out)
+    let compares_maps = doc.rows.iter().any(|r| r.metric == "device_dram");
+    print_columns(doc, if compares_maps { &MAP_COLUMNS } else { &COLUMNS }, width, out)
 }
 
 /// The same with other columns: metrics and their headings, where the document has them.

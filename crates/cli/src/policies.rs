@@ -2,29 +2,37 @@
 //! `readpath reproduce policies`: finds the traces, has every policy run on them with every size of memory and shows what
 //! became of it. What is compared, and with what, is known elsewhere.
 
-use crate::args::{Reproduce, TraceHow, TraceInput};
+use crate::args::{Common, Reproduce, TraceHow, TraceInput};
+use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::replay::preset;
 use crate::simulate::classify;
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_results::Document;
 use readpath_sim::LUN;
-use readpath_sim::policies::{BUILTIN, applications, contenders, document};
+use readpath_sim::experiment::{self, ExperimentError};
+use readpath_sim::policies::{BUILTIN, Launched, add_launches, applications, contenders, document};
 use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_stack::config::experiment::Layout;
+use readpath_stack::config::{self, Override};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What it is called.
 pub const NAME: &str = "policies";
 const DEVICE: &str = "ufs31-256g";
+/// The experiment whose applications are started, on its own device.
+const LAUNCHES: &str = "appstart";
 const SEED: u64 = 1;
 /// Longer pauses of recorded traces are cut to this.
 const MAX_IDLE: &str = "10ms";
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 11] = [
+const COLUMNS: [(&str, &str); 13] = [
+    ("start_up_time", "start-up"),
+    ("start_up_against_dcm", "to dcm"),
     ("map_loads", "map loads"),
     ("map_loads_against_dcm", "to dcm"),
     ("map_loads_against_hcm", "to hcm"),
@@ -40,39 +48,53 @@ const COLUMNS: [(&str, &str); 11] = [
 
 /// `readpath reproduce policies`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
-    let common = &args.common;
-    if common.trace_io.is_some() {
+    if args.common.trace_io.is_some() {
         return Err(usage(anyhow!("--trace-io records a single run: use 'readpath replay' with --policy")));
     }
+    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
+    write_and_show(&args.common, args.traces.as_deref(), &folder).map(drop)
+}
+
+/// Makes all runs, those of recorded traces if there is a folder of them, writes `folder` and prints what became of them.
+pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> Result<Document> {
     let preset = preset(DEVICE, &common.basics.set)?;
     let blocks = preset.device.lus[usize::from(LUN)].blocks;
     let mut contenders = contenders(&preset).map_err(usage)?;
     runs::choose(&mut contenders, |c| &c.variant.name, "--variant", common.variant.as_deref())?;
-    let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
-    let files = Folder::create(&folder)?;
+    let mut launched = launched(common)?;
+    if let Some(wanted) = &common.variant {
+        launched.keep_variant(wanted);
+    }
+    let files = Folder::create(folder)?;
     let mut cases = vec![builtin(blocks)?];
-    if let Some(dir) = &args.traces {
+    if let Some(dir) = traces {
         cases.extend(recorded(dir, blocks)?);
     }
-    runs::choose(&mut cases, |c| &c.name, "--case", common.case.as_deref())?;
+    choose_cases(&mut cases, &mut launched, common.case.as_deref())?;
     let variants: Vec<ReplayVariant> = contenders.iter().map(|c| c.variant.clone()).collect();
     let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
-    let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
-    let count = cases.len() * variants.len();
+    let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
+    let replays = cases.len() * variants.len();
+    let count = replays + launched.plans.len();
+    let plans = launched.plans.clone();
     let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
+    let planned = planned.chain(plans.iter().map(|p| (p.case.clone(), p.variant.clone())));
     let live = Live::start(&common.live, planned)?;
-    let (made, failures) = runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
-        run_all(&cases, &variants, &options, shared)
-    })?
-    .map_err(classify)?;
+    let ((made, failures), launches) =
+        runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
+            let made = run_all(&cases, &variants, &options, shared)?;
+            Ok::<_, ExperimentError>((made, experiment::run_after(replays, plans, shared)?))
+        })?
+        .map_err(classify)?;
     // Policies are compared: without one of them the table would mislead.
     if let Some(error) = failures.into_iter().next() {
         return Err(classify(error));
     }
     let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
+    add_launches(&mut doc, &launched, &launches)?;
     doc.seed = SEED;
-    if args.traces.is_none() {
-        doc.notes.push("Without --traces DIR only the built-in workload was run.".to_owned());
+    if traces.is_none() {
+        doc.notes.push("Without --traces DIR only the built-in workloads were run.".to_owned());
     }
     doc.notes.extend(live.notes());
     doc.process = output::process();
@@ -87,11 +109,36 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }
-        output::print_end(&doc, Some(&folder), &mut out)?;
+        output::print_end(&doc, Some(folder), &mut out)?;
         out
     };
     output::emit(&text, None)?;
-    live.finish()
+    live.finish()?;
+    Ok(doc)
+}
+
+/// The launches of applications with every policy.
+fn launched(common: &Common) -> Result<Launched> {
+    let experiment = config::experiment::load(LAUNCHES, &read_text).map_err(usage)?;
+    let set = common.basics.set.iter().map(|s| Override::from_argument(s, "--set"));
+    let set = set.collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    let mut launched = Launched::new(&experiment, &set, &read_text).map_err(classify)?;
+    launched.plans.iter_mut().for_each(|plan| plan.setup.encoded = common.wire);
+    Ok(launched)
+}
+
+/// Keeps the case that was asked for, if one was: a trace, or the launches.
+fn choose_cases(cases: &mut Vec<ReplayCase>, launched: &mut Launched, wanted: Option<&str>) -> Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    if wanted == launched.case() {
+        cases.clear();
+        return Ok(());
+    }
+    let mut names: Vec<String> = cases.iter().map(|c| c.name.clone()).chain([launched.case().to_owned()]).collect();
+    runs::choose(&mut names, |name| name, "--case", Some(wanted))?;
+    cases.retain(|case| case.name == wanted);
+    launched.plans.clear();
+    Ok(())
 }
 
 fn builtin(blocks: u32) -> Result<ReplayCase> {

@@ -66,6 +66,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         documents.push(run_and_show(&experiment, common, Some(folder.join(builtin.name)), None)?);
         writeln!(io::stdout())?;
     }
+    documents.push(policies::write_and_show(common, None, &folder.join(policies::NAME))?);
+    writeln!(io::stdout())?;
     let ubi = folder.join(crate::ubi::EXPERIMENT);
     documents.push(crate::ubi::write_and_show(None, &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::device::UfsDevice;
 use crate::ftl::{Superblock, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
 use crate::hpb2_config::Hpb2Config;
+use crate::map_memory::{Copies, MapMemory};
 use crate::media::MediaMode;
 use crate::probe::Probe;
+use crate::read::OPS_PER_REQUEST;
 use crate::stats::DeviceStats;
 use readpath_flash::DieSched;
 use readpath_kit::BLOCK_BYTES;
@@ -41,10 +43,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// SRAM of the modelled device, by table: what it is and its bytes.
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
         let ftl = &self.config.ftl;
-        let mut tables = vec![
-            ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
-            // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
-            ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
+        let mut tables = match self.config.map_memory {
+            // A bit for each page: whether it is there.
+            Some(MapMemory::Dram { .. }) => vec![("map pages in DRAM", u64::from(self.config.map_pages()).div_ceil(8))],
+            _ => vec![
+                ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
+                // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
+                ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
+            ],
+        };
+        if let Some(host) = self.config.host_map() {
+            let pages = u64::from(self.config.map_pages()) * Copies::PAGE_SRAM_BYTES;
+            tables.push(("host map index", u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages));
+            // The entries of a fetch lie in two lines at most, unless lines are short: each fetch is of as many blocks as a
+            // request may have operations.
+            let entries = u64::from(OPS_PER_REQUEST * MAP_ENTRY_BYTES);
+            let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
+            let fetch = lines * u64::from(host.stored_line_bytes());
+            tables.push(("host map fetches", u64::from(host.outstanding) * fetch));
+        }
+        tables.extend([
             ("map directory", self.map.directory_bytes()),
             // Logical page and state of each slot.
             ("write buffer index", self.buffer.capacity() as u64 * 8),
@@ -78,7 +96,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ),
             // A block for each command. Longer reads are not held back while their data waits for the link.
             ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
-        ];
+        ]);
         if let Some(v2) = self.hpb2() {
             let kept = Hpb2Config::PRE_REQUEST_BYTES;
             tables.push(("HPB pre-requests", u64::from(v2.pre_requests) * kept));

@@ -7,6 +7,7 @@ use crate::entry_config::EntryConfig;
 use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use crate::hpb2_config::Hpb2Config;
+use crate::map_memory::MapMemory;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::hpb::Control;
@@ -152,6 +153,8 @@ pub struct DeviceConfig {
     pub ftl: FtlConfig,
     /// WriteBooster, if the device has it.
     pub write_booster: Option<WriteBoosterConfig>,
+    /// Where the map is held beside flash and SRAM, if anywhere.
+    pub map_memory: Option<MapMemory>,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
     /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
@@ -286,6 +289,7 @@ impl DeviceConfig {
         self.check_times()?;
         self.check_lus()?;
         self.check_map()?;
+        self.check_map_memory()?;
         self.check_booster()?;
         match &self.hpb {
             Some(hpb) => self.check_hpb(hpb),

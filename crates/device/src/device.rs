@@ -13,6 +13,7 @@ use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream
 use crate::hpb::{EntryCodec, HpbUnit, PreRequests, ReadBuffers, Recommendations};
 use crate::hpb2_config::MOST_ENTRIES;
 use crate::journal::{Journal, Mark};
+use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
 use crate::media::{MediaMode, MediaOp};
 use crate::meta::{Checkpoints, Meta};
 use crate::ops::{NO_OP, Op, OpPool};
@@ -45,6 +46,10 @@ pub struct Delays {
 pub(crate) enum Work {
     /// A flash operation is handed to its die.
     Flash(OpId),
+    /// A fetch from host memory is ready for the link.
+    AskHost(OpId),
+    /// A map page for host memory is ready for the link.
+    WriteHost,
     /// Blocks from SRAM are ready for the link.
     Served { tag: u8, life: u32, count: u16 },
     /// The data of a write may enter the buffer.
@@ -75,6 +80,11 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) bases: Vec<u32>,
     pub(crate) map: PageMap,
     pub(crate) cache: MapCache,
+    /// What a look at a page in the map cache takes: time of DRAM, if it is there.
+    pub(crate) map_access: Ns,
+    /// Copies of map pages in host memory, and what is on its way there and back.
+    pub(crate) copies: Copies,
+    pub(crate) exchange: Exchange,
     /// First operation waiting for the page in each frame.
     pub(crate) waiters: Vec<OpId>,
     /// Reads whose map page found every frame taken by a load.
@@ -112,6 +122,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) lately: Vec<u32>,
     /// When to see whether the host is idle.
     pub(crate) background: Ns,
+    /// The earliest of that and of what `exchange` waits for.
+    pub(crate) rare: Ns,
     /// Programs of data in progress.
     pub(crate) data_programs: u32,
     /// Programs and erases of any kind that have begun.
@@ -146,6 +158,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) probe: P,
     pub(crate) array_slices: u32,
     pub(crate) dies_of_slices: DiesOfSlices,
+    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
+    pub(crate) reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
     mode: std::marker::PhantomData<M>,
@@ -163,7 +177,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             next += lu.blocks;
         }
         let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
-        let cache = MapCache::new(config.map_pages(), config.map_cache_bytes / config.map_page_bytes);
+        let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.hpb.as_ref().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
@@ -200,6 +214,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slots: Box::new(std::array::from_fn(|_| Slot::new())),
             waiters: vec![NO_OP; cache.frames() as usize],
             cache,
+            map_access: match config.map_memory {
+                Some(MapMemory::Dram { access }) => access,
+                _ => Ns::ZERO,
+            },
+            copies: Copies::new(config, M::ACTIVE),
+            exchange: Exchange::new(),
             stalled: VecDeque::new(),
             starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
@@ -222,6 +242,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ticks: 0,
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,
+            rare: Ns::NEVER,
             data_programs: 0,
             array_writes: 0,
             erasing: None,
@@ -248,6 +269,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             probe,
             array_slices: g.slices(),
             dies_of_slices: g.dies_of_slices(),
+            reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
             map,
@@ -323,11 +345,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
         let start = (now + self.delays.to_link).max(self.link_down_free);
         let at = start + span;
+        let alone = self.replies.is_empty() && at < self.next_event();
+        if !alone && self.reports_at_end {
+            let life = self.slots[usize::from(tag)].life;
+            self.announce(Coming { at: now + self.delays.to_link, tag, life, span });
+            return None;
+        }
         self.link_down_free = at;
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }
-        if self.replies.is_empty() && at < self.next_event() {
+        if alone {
             // Nothing can come between: later requests arrive later.
             return Some(at);
         }
@@ -346,7 +374,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn next_event(&self) -> Ns {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        arrival.min(firmware).min(self.nand.next_deadline()).min(self.background).min(self.engine.next())
+        arrival.min(firmware).min(self.nand.next_deadline()).min(self.rare).min(self.engine.next())
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -374,7 +402,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let flash = self.nand.next_deadline();
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-        let at = flash.min(firmware).min(arrival).min(self.background).min(self.engine.next());
+        let at = flash.min(firmware).min(arrival).min(self.rare).min(self.engine.next());
         if at > now || at == Ns::NEVER {
             return false;
         }
@@ -389,7 +417,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// An event of the firmware, of the engine, an arrival or, if it is neither, the time for work in the background.
+    /// An event of the firmware, of the engine, an arrival or, if it is neither, something that seldom happens.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns, is_firmware: bool, is_arrival: bool) {
         if is_firmware {
@@ -403,7 +431,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.arrive(at, tag);
             }
         } else {
-            self.background_due(at);
+            self.rare_due(at);
         }
     }
 
@@ -502,7 +530,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.firmware_free = start + cost;
         if P::ACTIVE {
             let of = match work {
-                Work::Flash(id) => self.stage_of(id),
+                Work::Flash(id) | Work::AskHost(id) => self.stage_of(id),
+                Work::WriteHost => StageOf::WriteBack,
                 Work::Served { tag, .. }
                 | Work::Accept { tag, .. }
                 | Work::HandOut { tag, .. }
@@ -590,6 +619,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let op = *self.ops.get(id);
                 self.start_on_die(now, id, &op);
             }
+            Work::AskHost(id) => self.ask_host(now, id),
+            Work::WriteHost => self.write_host(now),
             Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
             Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
             Work::HandOut { tag, life } if self.is_alive(tag, life) => self.entries_found(now, tag),

@@ -70,7 +70,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let array = if op.slc { self.slc_time(kind) } else { array };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let die = self.dies_of_slices.die_of(op.ppn);
-        let report_at_end = op.job != Job::HostRead;
+        let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
         self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
     }
 

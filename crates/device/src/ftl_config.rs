@@ -44,7 +44,7 @@ pub struct FtlConfig {
     pub read_disturb_limit: u32,
     /// Faults of the flash.
     pub faults: FaultConfig,
-    /// What recovery does without; for tests of what it is good for.
+    /// What the device does without; for tests of what it is good for.
     pub without: Without,
 }
 
@@ -91,7 +91,7 @@ impl FaultConfig {
         FaultConfig { program_failures_ppm: 0, erase_failures_ppm: 0, read_retries_ppm: 0, seed: 0 };
 }
 
-/// Safeguards of recovery that can be left out, to see that tests notice.
+/// Safeguards that can be left out, to see that tests notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Without {
     /// The journal is not read.
@@ -101,9 +101,12 @@ pub struct Without {
     /// A checkpoint is put together while programs are in progress, and its anchor is programmed before its parts are in
     /// flash.
     pub checkpoint_order: bool,
+    /// Copies of map pages in host memory stay as they are when the page is written back.
+    pub renewed_copies: bool,
 }
 
 impl Without {
     /// Everything is there.
-    pub const NOTHING: Without = Without { journal: false, spare_check: false, checkpoint_order: false };
+    pub const NOTHING: Without =
+        Without { journal: false, spare_check: false, checkpoint_order: false, renewed_copies: false };
 }

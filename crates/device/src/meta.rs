@@ -361,6 +361,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             match part {
                 Part::Map { page, taken, put_together } => {
                     let held = self.map_page_written(page, taken, put_together, at);
+                    self.renew_copy(now, page);
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {

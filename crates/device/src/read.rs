@@ -247,7 +247,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         match self.cache.lookup(page) {
             FrameState::Present => {
-                let n = self.translate_run(now, tag, life, index, lpn, most, extra);
+                let n = self.translate_run(now, tag, life, index, lpn, most, extra + self.map_access);
                 self.stats.map_hits += u64::from(n);
                 n
             }
@@ -257,7 +257,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
                 let most = most.min(OPS_PER_REQUEST - self.slots[usize::from(tag)].in_flight);
                 // Buffered blocks further on are found when the run is translated.
-                self.stats.map_misses += u64::from(most);
                 let id = self.ops.take(Op {
                     job: Job::HostRead,
                     slc: false,
@@ -271,7 +270,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     frame: 0,
                 });
                 self.slots[usize::from(tag)].in_flight += most;
-                self.wait_for_map(now, id, page, state);
+                if state == FrameState::Absent && self.copies.touch(page) {
+                    self.fetch_from_host(now, id);
+                } else {
+                    self.stats.map_misses += u64::from(most);
+                    self.wait_for_map(now, id, page, state);
+                }
                 most as u16
             }
         }
@@ -295,7 +299,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
-    fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState) {
+    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState) {
         let frame = match state {
             FrameState::Loading(frame) => frame,
             _ => match self.cache.begin_load(page) {
@@ -333,9 +337,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
-        let frame = self.ops.get(id).frame;
+        let Op { frame, lpn: page, .. } = *self.ops.get(id);
         self.ops.free(id);
         self.cache.finish_load(frame);
+        self.copy_to_host(now, page);
         let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
         // The chain is last in, first out: turn it round.
         let mut ordered = NO_OP;
@@ -365,7 +370,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
-    fn translate_all(&mut self, now: Ns, op: &Op) {
+    pub(crate) fn translate_all(&mut self, now: Ns, op: &Op) {
         if !self.is_alive(op.tag, op.life) {
             return;
         }
@@ -402,7 +407,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
-    fn begin_flash_read(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, ppn: Ppn, count: u16, extra: Ns) {
+    pub(crate) fn begin_flash_read(
+        &mut self,
+        now: Ns,
+        tag: u8,
+        life: u32,
+        index: u32,
+        lpn: u32,
+        ppn: Ppn,
+        count: u16,
+        extra: Ns,
+    ) {
         let mut op = Op { job: Job::HostRead, slc: false, tag, count, next: NO_OP, life, index, lpn, ppn, frame: 0 };
         let id = self.ops.take(op);
         self.slots[usize::from(tag)].in_flight += 1;
@@ -449,7 +464,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Serves a run of blocks that are all buffered, or all unmapped, without flash; returns its length. The data is
     /// taken now; only the firmware's time passes.
     #[allow(clippy::too_many_arguments)]
-    fn serve_from_sram(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, most: u32, extra: Ns) -> u16 {
+    pub(crate) fn serve_from_sram(
+        &mut self,
+        now: Ns,
+        tag: u8,
+        life: u32,
+        index: u32,
+        lpn: u32,
+        most: u32,
+        extra: Ns,
+    ) -> u16 {
         let buffered = matches!(self.map.get(lpn), Mapping::Buffered(_));
         let mut n = 0;
         while n < most.min(u32::from(u16::MAX)) {

@@ -4,6 +4,7 @@
 use crate::control::Target;
 use crate::device::UfsDevice;
 use crate::ftl::MapCache;
+use crate::map_memory::{Copies, Exchange};
 use crate::media::MediaMode;
 use crate::ops::{Job, NO_OP, OpPool};
 use crate::probe::Probe;
@@ -17,6 +18,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self) {
         self.arrivals.clear();
+        self.exchange.drop_requests();
+        // The host gives its memory anew, and it may say anything.
+        self.copies.drop_all();
+        self.find_rare();
         self.replies.clear();
         for slot in self.slots.iter_mut() {
             slot.active = false;
@@ -54,7 +59,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.engine.lose_power();
         self.flash_work = 0;
         self.array_writes = 0;
-        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_bytes / self.config.map_page_bytes);
+        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
+        self.copies = Copies::new(&self.config, M::ACTIVE);
+        self.exchange = Exchange::new();
+        self.find_rare();
         self.waiters.fill(NO_OP);
         self.stalled.clear();
         self.starved.clear();

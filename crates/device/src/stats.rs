@@ -36,6 +36,26 @@ counters! {
     map_misses,
     /// Map pages read from flash for translation.
     map_loads,
+    /// Blocks translated from a copy of their map page in host memory.
+    host_map_hits,
+    /// Fetches from host memory.
+    host_map_fetches,
+    /// Of those, what came was out of date, and was fetched anew or read from flash.
+    host_map_stale,
+    /// Of those, what came had been changed by somebody, or named no slice.
+    host_map_bad,
+    /// Map pages written to host memory because they were read from flash.
+    host_map_fills,
+    /// Map pages written to host memory because they were written back.
+    host_map_updates,
+    /// Bytes of entries that came from host memory.
+    host_map_bytes_read,
+    /// Bytes of entries that went to host memory.
+    host_map_bytes_written,
+    /// Time for which the link to the host was busy with the map, in nanoseconds.
+    host_map_link_up_ns,
+    /// Time for which the link to the device was busy with the map, in nanoseconds.
+    host_map_link_down_ns,
     /// Map pages read from flash for HPB READ BUFFER.
     buffer_map_loads,
     /// Pages of data read from flash.

@@ -5,6 +5,7 @@ use crate::attack::verdict_metrics;
 use crate::claims;
 use crate::execute::PhaseOutput;
 use crate::experiment::CaseRun;
+use crate::map_rows;
 use crate::measure::{GroupStats, KindStats};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_kit::Histogram;
@@ -30,6 +31,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     doc.configuration = configuration(experiment, runs);
     // Before everything else that there is to say.
     doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| format!("INCOMPLETE: {what}")));
+    let says_where_the_map_is = map_rows::matter(runs);
     for run in runs {
         for note in &run.plan.workload.notes {
             if !doc.notes.contains(note) {
@@ -37,7 +39,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
             }
         }
         for phase in &run.output.phases {
-            rows(&mut doc, experiment, run, phase)?;
+            rows(&mut doc, experiment, run, phase, says_where_the_map_is)?;
         }
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
@@ -83,7 +85,13 @@ fn case_name(run: &CaseRun, phase: &PhaseOutput, group: &GroupStats) -> String {
     }
 }
 
-fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &PhaseOutput) -> Result<(), Error> {
+fn rows(
+    doc: &mut Document,
+    experiment: &Experiment,
+    run: &CaseRun,
+    phase: &PhaseOutput,
+    says_where_the_map_is: bool,
+) -> Result<(), Error> {
     let variant = &run.plan.variant;
     let mut add = |case: &str, metric: String, unit: &str, value: f64| -> Result<(), Error> {
         let published = experiment
@@ -138,11 +146,15 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
     let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
     let device = &phase.device;
-    let translated = device.map_hits + device.recent_hits + device.map_misses + device.hpb_hits;
+    let near = device.map_hits + device.recent_hits + device.host_map_hits;
+    let translated = near + device.map_misses + device.hpb_hits;
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;
         add(&case, "hpb_hit_ratio".into(), "%", share(device.hpb_hits))?;
+        if says_where_the_map_is {
+            add(&case, "host_map_hit_ratio".into(), "%", share(device.host_map_hits))?;
+        }
     }
     add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
     add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
@@ -156,7 +168,13 @@ fn rows(doc: &mut Document, experiment: &Experiment, run: &CaseRun, phase: &Phas
             add(&case, name.into(), "", count as f64)?;
         }
     }
+    if says_where_the_map_is {
+        for (metric, unit, value) in map_rows::figures(run, phase) {
+            add(&case, metric.into(), unit, value)?;
+        }
+    }
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
+    let memory = memory + map_rows::static_host_bytes(&run.plan.setup.preset);
     add(&case, "host_memory".into(), "bytes", memory as f64)
 }
 

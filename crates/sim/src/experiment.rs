@@ -224,12 +224,20 @@ pub fn watch(shared: &Shared, run: usize) -> impl Observer + '_ {
 /// # Errors
 /// The error of the first run in order that failed.
 pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, ExperimentError> {
+    run_after(0, plans, shared)
+}
+
+/// The same after `before` other runs of one command, by which those who watch count on.
+///
+/// # Errors
+/// As for [`run_all`].
+pub fn run_after(before: usize, plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, ExperimentError> {
     let results: Vec<Result<CaseRun, ExperimentError>> = plans
         .into_par_iter()
         .enumerate()
         .with_max_len(1)
         .map(|(place, plan)| {
-            let result = run_one(plan, place, shared);
+            let result = run_one(plan, before + place, shared);
             if result.is_err() {
                 shared.stop.store(true, Ordering::Relaxed);
             }

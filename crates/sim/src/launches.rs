@@ -91,7 +91,9 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
             stack.advance(*now);
             playing.take_done(stack, *now)?;
         }
+        // With the device idle, only timers of the host are left, which are not among its deadlines.
         *now = until;
+        stack.advance(until);
         for &io in requests.by_ref().take(usize::from(step.requests)) {
             playing.waited_for += usize::from(step.waits);
             let cookie = playing.flights.begin(Flight { io, begun: until, is_waited_for: step.waits });

@@ -13,6 +13,7 @@ mod fio_json;
 pub mod fit;
 mod launches;
 pub mod live;
+mod map_rows;
 mod measure;
 pub mod policies;
 pub mod power_cuts;

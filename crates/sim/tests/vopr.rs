@@ -11,8 +11,8 @@ mod common;
 
 use common::{DELAYS, Meddled, Meddler};
 use readpath_device::{
-    CheckOn, Control, DeviceConfig, EntryConfig, FaultConfig, FtlConfig, Hpb2Config, HpbConfig, Layout, LuConfig,
-    Protection, Verification, VictimPolicy, Without,
+    CheckOn, Control, DeviceConfig, EntryConfig, FaultConfig, FtlConfig, HostMap, Hpb2Config, HpbConfig, Layout,
+    LineCheck, LuConfig, MapMemory, Protection, Protocol, Verification, VictimPolicy, Without,
 };
 use readpath_flash::{DieSched, Exact, Geometry, Lean, Queued, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads, ManagedPolicy};
@@ -227,6 +227,10 @@ impl Options {
                 ..EntryConfig::DEFAULT
             };
         }
+        let memory = &mut Prng::stream(seed, "map memory", 0);
+        if memory.below(2) == 0 {
+            config.map_memory = Some(any_map_memory(&config, memory));
+        }
         let mut trouble = Trouble::default();
         if rng.below(4) > 0 {
             let mut some = || if rng.below(2) == 0 { 0 } else { 1 + rng.below(300) as u32 };
@@ -295,6 +299,41 @@ fn host_control(rng: &mut Prng, entries: u32) -> HpbParams {
         params.eviction_thld_enter = params.eviction_thld_exit + 1;
     }
     params
+}
+
+/// Limits of memory that change many times in a run, so that maps are dropped while requests are under way.
+fn pressure<S: DieSched>(stack: &mut Tried<S>, now: Ns, rng: &mut Prng) {
+    for lun in 0..8 {
+        // Linux's policies have none.
+        let Some(least) = stack.host.hpb(lun).and_then(|hpb| hpb.least_memory().ok()) else { continue };
+        let mut bytes = || {
+            let width = 7 + rng.below(9);
+            least + rng.below(1 << width)
+        };
+        let changes: Vec<(Ns, u64)> = (1..200).map(|i| (now + Ns(i * 500_000), bytes())).collect();
+        stack.host.schedule_limits(lun, &changes).expect("room for the tables");
+    }
+}
+
+/// DRAM for all of the map, or memory of the host for some of it.
+fn any_map_memory(config: &DeviceConfig, rng: &mut Prng) -> MapMemory {
+    if rng.below(4) == 0 {
+        return MapMemory::Dram { access: Ns(rng.below(300)) };
+    }
+    let check = (rng.below(2) == 0).then(|| LineCheck { check: Ns(rng.below(400)), seal: Ns(rng.below(100)) });
+    let pages = 1 + rng.below(u64::from(config.map_pages()));
+    let line_bytes = 16 << rng.below(7);
+    MapMemory::Host(HostMap {
+        protocol: one_of(rng, &[Protocol::Hmb, Protocol::Ume]),
+        bytes: pages * u64::from(config.map_page_bytes) * if check.is_some() { 2 } else { 1 },
+        line_bytes,
+        outstanding: one_of(rng, &[1, 2, 8, 64]),
+        firmware: Ns(rng.below(2_000)),
+        request: Ns(rng.below(1_000)),
+        access: Ns(one_of(rng, &[0, 800, 5_000, 60_000])),
+        response: Ns(rng.below(500)),
+        check,
+    })
 }
 
 /// Prints the options of a seed that panics.
@@ -534,6 +573,8 @@ struct Met {
     hcm_drops: u64,
     hcm_evicted: u64,
     hcm_hits: u64,
+    /// Maps dropped because a limit of memory was lowered.
+    shrunk: u64,
     /// Pre-requests and those that were used; blocks of longer HPB READs served by entries, of hosts that send that of the first
     /// block, and of hosts that send all.
     pre_requests: u64,
@@ -544,6 +585,11 @@ struct Met {
     foreign: u64,
     encrypted: u64,
     engine: u64,
+    /// Blocks translated from host memory; its pages written, and written anew; fetches that came too late.
+    host_map_hits: u64,
+    host_map_fills: u64,
+    host_map_updates: u64,
+    host_map_stale: u64,
 }
 
 impl Met {
@@ -573,6 +619,11 @@ impl Met {
         self.recommended += s.recommended_active;
         self.pre_requests += s.pre_requests;
         self.pre_requests_used += s.pre_requests_used;
+        self.host_map_hits += s.host_map_hits;
+        self.host_map_fills += s.host_map_fills;
+        self.host_map_updates += s.host_map_updates;
+        self.host_map_stale += s.host_map_stale;
+        assert_eq!(s.host_map_bad, 0, "nobody changes the copies");
         for c in (0..8).filter_map(|lun| stack.host.counters(lun)) {
             self.evicted += c.evict_cnt;
             self.refused += c.rejected_noti_cnt;
@@ -586,6 +637,7 @@ impl Met {
             self.hcm_drops += c.umap_req_cnt;
             self.hcm_evicted += c.evict_cnt;
             self.hcm_hits += c.hit_cnt;
+            self.shrunk += c.shrink_cnt;
         }
     }
 
@@ -597,12 +649,14 @@ impl Met {
         let host = [resets, cuts, recommended, evicted, refused, load_errors];
         let Met { suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, .. } = *self;
         let translation = [collected, levelled, map_writes, checkpoints];
-        let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits];
+        let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, 4 * self.shrunk];
         let buffer = [self.boosted, self.flushed];
         let hpb2 = [self.pre_requests, self.pre_requests_used, self.long_first, self.long_all];
         let entries = [self.foreign, self.encrypted, self.engine];
+        let copies = [self.host_map_hits, self.host_map_fills, self.host_map_updates, 10 * self.host_map_stale];
         device
             .iter()
+            .chain(&copies)
             .chain(&host)
             .chain(&translation)
             .chain(&buffer)
@@ -624,6 +678,7 @@ fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
         }
     }
     let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
+    pressure(&mut stack, now, &mut Prng::stream(o.seed, "pressure", 0));
     let rng = &mut Prng::stream(o.seed, "requests", 0);
     let power = &mut Prng::stream(o.seed, "cuts", 0);
     let sleep = &mut Prng::stream(o.seed, "sleep", 0);

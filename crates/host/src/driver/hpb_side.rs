@@ -135,7 +135,8 @@ impl Driver {
             return Err(ParamError::TooLittleMemory { bytes, least });
         }
         m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
-        m.limits.make_contiguous().sort_by_key(|l| l.0);
+        // Those of several units are told one unit after the other.
+        m.limits.make_contiguous().sort_by_key(|limit| limit.0);
         self.find_timer();
         Ok(())
     }

@@ -4,12 +4,16 @@
 
 mod belady;
 mod builtin;
+mod launches;
 
+use crate::execute::PhaseOutput;
 use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
 use belady::optimum;
 pub use builtin::{NAME as BUILTIN, applications};
+pub use launches::{Launched, add_launches};
 use readpath_device::DeviceConfig;
-use readpath_host::{ManagedPolicy, PolicyChoice};
+use readpath_host::{HostMemory, ManagedPolicy, PolicyChoice};
+use readpath_kit::Histogram;
 use readpath_results::{Document, Error, Origin};
 use readpath_stack::config::experiment::Variant;
 use readpath_stack::config::{ConfigFileError, DevicePreset, GivenKey};
@@ -57,18 +61,54 @@ fn name(policy: &str, memory_mib: u64) -> String {
 }
 
 /// What one run showed that is compared.
-#[derive(Clone, Copy)]
-struct Figures {
+struct Shown<'a> {
+    policy: PolicyChoice,
+    variant: &'a str,
+    /// Map pages read from flash in all, and those of them for HPB READ BUFFER.
     map_loads: f64,
+    read_buffer_map_loads: f64,
     read_mean_us: f64,
+    /// Time until all applications have started, if that is what was measured.
+    start_up_s: Option<f64>,
+    counters: Vec<(&'static str, u64)>,
+    memory: HostMemory,
 }
 
-fn figures(run: &ReplayRun) -> Figures {
-    let output = run.phases.last().map(|p| &p.output);
-    let reads = output.and_then(|o| o.stats.jobs.first()).map(|j| j.of(IoKind::Read));
-    Figures {
-        map_loads: output.map_or(0, |o| o.device.map_loads + o.device.buffer_map_loads) as f64,
-        read_mean_us: reads.map_or(0.0, |r| r.latency.mean() / 1e3),
+impl<'a> Shown<'a> {
+    fn of(policy: PolicyChoice, variant: &'a str, phases: &[&PhaseOutput]) -> Self {
+        let mut shown = Shown {
+            policy,
+            variant,
+            map_loads: 0.0,
+            read_buffer_map_loads: 0.0,
+            read_mean_us: 0.0,
+            start_up_s: None,
+            counters: Vec::new(),
+            memory: phases.last().and_then(|p| p.memory).unwrap_or_default(),
+        };
+        let mut latency = Histogram::default();
+        for phase in phases {
+            shown.map_loads += (phase.device.map_loads + phase.device.buffer_map_loads) as f64;
+            shown.read_buffer_map_loads += phase.device.buffer_map_loads as f64;
+            phase.stats.jobs.iter().for_each(|j| latency.merge(&j.of(IoKind::Read).latency));
+            let Some(hpb) = &phase.hpb else { continue };
+            let linux = [("hit_cnt", hpb.hit_cnt), ("miss_cnt", hpb.miss_cnt), ("map_req_cnt", hpb.map_req_cnt)];
+            let counted = linux.into_iter().chain(hpb.managed_by_name());
+            if shown.counters.is_empty() {
+                shown.counters = counted.collect();
+            } else {
+                shown.counters.iter_mut().zip(counted).for_each(|(sum, (_, more))| sum.1 += more);
+            }
+        }
+        if latency.count() > 0 {
+            shown.read_mean_us = latency.mean() / 1e3;
+        }
+        shown
+    }
+
+    /// Bytes of host memory, at most.
+    fn memory_bytes(&self) -> u64 {
+        self.memory.peak_bytes + self.memory.table_bytes
     }
 }
 
@@ -100,15 +140,23 @@ pub fn document(
         }
     }
     for (i, case) in cases.iter().enumerate() {
-        let of_case: Vec<&ReplayRun> = runs.iter().filter(|r| r.case == i).collect();
         for memory_mib in MEMORY_MIB {
-            let of_size: Vec<(&Contender, &ReplayRun)> = of_case
+            let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].memory_mib == memory_mib;
+            let shown: Vec<Shown> = runs
                 .iter()
-                .map(|r| (&contenders[r.variant], *r))
-                .filter(|(c, _)| c.memory_mib == memory_mib)
+                .filter(of_size)
+                .map(|r| {
+                    let c = &contenders[r.variant];
+                    let last: Vec<&PhaseOutput> = r.phases.last().map(|p| &p.output).into_iter().collect();
+                    Shown::of(c.policy, &c.variant.name, &last)
+                })
                 .collect();
-            rows(&mut doc, case, &of_size)?;
-            best(&mut doc, case, memory_mib, &of_size)?;
+            rows(&mut doc, &case.name, &shown)?;
+            let device = contenders.iter().find(|c| c.memory_mib == memory_mib).map(|c| &c.variant.preset.device);
+            best(&mut doc, &case.name, memory_mib, &shown, |map_bytes| {
+                let ios = case.trace.ios.iter().map(|io| (io.kind, io.block, io.blocks));
+                bounds(&Reads::of(ios), device?, map_bytes)
+            })?;
         }
     }
     for run in runs {
@@ -127,36 +175,36 @@ fn percent(new: f64, old: f64) -> Option<f64> {
 }
 
 /// The figures of all policies with the same memory, and against Linux's two.
-fn rows(doc: &mut Document, case: &ReplayCase, runs: &[(&Contender, &ReplayRun)]) -> Result<(), Error> {
-    let of = |policy| runs.iter().find(|(c, _)| c.policy == policy).map(|(_, r)| figures(r));
+fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
+    let of = |policy| all.iter().find(|s| s.policy == policy);
     let (dcm, hcm) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm));
-    for (contender, run) in runs {
-        let Some(output) = run.phases.last().map(|p| &p.output) else { continue };
+    for shown in all {
         let mut add = |metric: &str, unit: &str, value: f64| {
-            doc.row(&case.name, &contender.variant.name, metric, unit, value, Origin::Predicted).map(drop)
+            doc.row(case, shown.variant, metric, unit, value, Origin::Predicted).map(drop)
         };
-        let Figures { map_loads, read_mean_us } = figures(run);
-        add("map_loads", "", map_loads)?;
-        add("read_buffer_map_loads", "", output.device.buffer_map_loads as f64)?;
+        if let Some(start_up) = shown.start_up_s {
+            add("start_up_time", "s", start_up)?;
+            for (metric, base) in [("start_up_against_dcm", dcm), ("start_up_against_hcm", hcm)] {
+                if let Some(value) = base.and_then(|b| percent(start_up, b.start_up_s?)) {
+                    add(metric, "%", value)?;
+                }
+            }
+        }
+        add("map_loads", "", shown.map_loads)?;
+        add("read_buffer_map_loads", "", shown.read_buffer_map_loads)?;
         for (metric, base) in [("map_loads_against_dcm", dcm), ("map_loads_against_hcm", hcm)] {
-            if let Some(value) = base.and_then(|b| percent(map_loads, b.map_loads)) {
+            if let Some(value) = base.and_then(|b| percent(shown.map_loads, b.map_loads)) {
                 add(metric, "%", value)?;
             }
         }
-        add("read_latency_mean", "us", read_mean_us)?;
-        if let Some(value) = dcm.and_then(|b| percent(read_mean_us, b.read_mean_us)) {
+        add("read_latency_mean", "us", shown.read_mean_us)?;
+        if let Some(value) = dcm.and_then(|b| percent(shown.read_mean_us, b.read_mean_us)) {
             add("read_latency_against_dcm", "%", value)?;
         }
-        if let Some(hpb) = &output.hpb {
-            add("hit_cnt", "", hpb.hit_cnt as f64)?;
-            add("miss_cnt", "", hpb.miss_cnt as f64)?;
-            add("map_req_cnt", "", hpb.map_req_cnt as f64)?;
-            for (metric, count) in hpb.managed_by_name() {
-                add(metric, "", count as f64)?;
-            }
+        for &(metric, count) in &shown.counters {
+            add(metric, "", count as f64)?;
         }
-        let memory = output.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-        add("host_memory", "bytes", memory as f64)?;
+        add("host_memory", "bytes", shown.memory_bytes() as f64)?;
     }
     Ok(())
 }
@@ -164,37 +212,36 @@ fn rows(doc: &mut Document, case: &ReplayCase, runs: &[(&Contender, &ReplayRun)]
 /// What is possible at best with the memory that `lru` leaves for maps, and a sentence on who came closest.
 fn best(
     doc: &mut Document,
-    case: &ReplayCase,
+    case: &str,
     memory_mib: u64,
-    runs: &[(&Contender, &ReplayRun)],
+    all: &[Shown],
+    bounds: impl FnOnce(u64) -> Option<Bounds>,
 ) -> Result<(), Error> {
-    let of = |policy: PolicyChoice| runs.iter().find(|(c, _)| c.policy == policy);
-    let Some((lru, run)) = of(PolicyChoice::Managed(ManagedPolicy::Lru)) else { return Ok(()) };
-    let device = &lru.variant.preset.device;
-    let tables = run.phases.last().and_then(|p| p.output.memory).map_or(0, |m| m.table_bytes);
-    if let Some(bounds) = bounds(case, device, (memory_mib << 20).saturating_sub(tables)) {
+    let of = |policy: PolicyChoice| all.iter().find(|s| s.policy == policy);
+    let Some(lru) = of(PolicyChoice::Managed(ManagedPolicy::Lru)) else { return Ok(()) };
+    if let Some(bounds) = bounds((memory_mib << 20).saturating_sub(lru.memory.table_bytes)) {
         for (name_of, loads) in [("optimum", bounds.all), ("long reads alone", bounds.long)] {
             let variant = name(name_of, memory_mib);
-            doc.row(&case.name, &variant, "map_loads", "", loads as f64, Origin::Predicted)?;
+            doc.row(case, &variant, "map_loads", "", loads as f64, Origin::Predicted)?;
         }
     }
     let (Some(dcm), Some(hcm)) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm)) else { return Ok(()) };
-    let (dcm, hcm) = (figures(dcm.1), figures(hcm.1));
-    let not_slower = |f: &Figures| f.read_mean_us <= dcm.read_mean_us * (1.0 + SLOWER_PERCENT / 100.0);
-    let own = runs.iter().filter(|(c, _)| c.policy.managed().is_some()).map(|(c, r)| (c.policy.name(), figures(r)));
-    let best = own.filter(|(_, f)| not_slower(f)).min_by(|a, b| a.1.map_loads.total_cmp(&b.1.map_loads));
+    let not_slower = |s: &&Shown| s.read_mean_us <= dcm.read_mean_us * (1.0 + SLOWER_PERCENT / 100.0);
+    let own = all.iter().filter(|s| s.policy.managed().is_some());
+    let best = own.filter(not_slower).min_by(|a, b| a.map_loads.total_cmp(&b.map_loads));
     let sentence = match best {
-        Some((policy, f)) => format!(
-            "{policy} has the fewest map loads of those that are at most {SLOWER_PERCENT} % slower than linux-dcm: {}, \
+        Some(s) => format!(
+            "{} has the fewest map loads of those that are at most {SLOWER_PERCENT} % slower than linux-dcm: {}, \
              {:+.1} % against linux-hcm, {:+.1} % against linux-dcm; mean read latency {:+.2} % against linux-dcm",
-            f.map_loads,
-            percent(f.map_loads, hcm.map_loads).unwrap_or(0.0),
-            percent(f.map_loads, dcm.map_loads).unwrap_or(0.0),
-            percent(f.read_mean_us, dcm.read_mean_us).unwrap_or(0.0),
+            s.policy.name(),
+            s.map_loads,
+            percent(s.map_loads, hcm.map_loads).unwrap_or(0.0),
+            percent(s.map_loads, dcm.map_loads).unwrap_or(0.0),
+            percent(s.read_mean_us, dcm.read_mean_us).unwrap_or(0.0),
         ),
         None => format!("no policy of this host's own is at most {SLOWER_PERCENT} % slower than linux-dcm"),
     };
-    doc.notes.push(format!("{}, {memory_mib} MiB: {sentence}.", case.name));
+    doc.notes.push(format!("{case}, {memory_mib} MiB: {sentence}."));
     Ok(())
 }
 
@@ -206,8 +253,24 @@ struct Bounds {
     long: u64,
 }
 
-/// The bounds for the trace of a case, its map in flash as it begins. None, if a map page is not that of a sub-region.
-fn bounds(case: &ReplayCase, device: &DeviceConfig, map_bytes: u64) -> Option<Bounds> {
+/// Reads in order: first block and how many.
+struct Reads(Vec<(u32, u16)>);
+
+impl Reads {
+    /// Those among requests of a kind, a first block and so many blocks.
+    fn of(ios: impl Iterator<Item = (IoKind, u32, u16)>) -> Reads {
+        Reads(ios.filter(|io| io.0 == IoKind::Read).map(|io| (io.1, io.2)).collect())
+    }
+
+    /// The maps of so many blocks that reads of at least so many blocks touch.
+    fn maps(&self, blocks: u32, least: u16) -> Vec<u32> {
+        let reads = self.0.iter().filter(|(_, n)| *n >= least);
+        reads.flat_map(|&(block, n)| block / blocks..(block + u32::from(n)).div_ceil(blocks)).collect()
+    }
+}
+
+/// The bounds for reads, their map in flash as they begin. None, if a map page is not that of a sub-region.
+fn bounds(reads: &Reads, device: &DeviceConfig, map_bytes: u64) -> Option<Bounds> {
     let hpb = device.hpb.as_ref()?;
     // Sizes are powers of two in sectors of 512 bytes; a block has eight. An entry of the map in flash has 4 bytes.
     let blocks = 1u32 << (hpb.sub_region_size.checked_sub(3)?);
@@ -217,9 +280,6 @@ fn bounds(case: &ReplayCase, device: &DeviceConfig, map_bytes: u64) -> Option<Bo
     // Entries of 8 bytes on the host, and a bit for each.
     let maps = map_bytes / (u64::from(blocks) * 8 + u64::from(blocks).div_ceil(8));
     let frames = (device.map_cache_bytes / device.map_page_bytes) as usize;
-    let reads = |least: u16| -> Vec<u32> {
-        let ios = case.trace.ios.iter().filter(|io| io.kind == IoKind::Read && io.blocks >= least);
-        ios.flat_map(|io| io.block / blocks..(io.block + u32::from(io.blocks)).div_ceil(blocks)).collect()
-    };
-    Some(Bounds { all: optimum(&reads(1), maps as usize + frames), long: optimum(&reads(2), frames) })
+    let optimum = |least: u16, places: usize| optimum(&reads.maps(blocks, least), places);
+    Some(Bounds { all: optimum(1, maps as usize + frames), long: optimum(2, frames) })
 }

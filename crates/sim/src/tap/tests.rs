@@ -54,6 +54,7 @@ fn device() -> DeviceConfig {
         lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
         ftl: FtlConfig::DEFAULT,
         write_booster: None,
+        map_memory: None,
         hpb: Some(HpbConfig {
             control: Control::Device,
             region_size: 15,

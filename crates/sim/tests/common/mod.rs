@@ -81,6 +81,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
         lus: vec![lu(blocks)],
         ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
         write_booster: None,
+        map_memory: None,
         hpb: Some(HPB),
         entry_key: [0x5EED, 0xC0FFEE],
     };

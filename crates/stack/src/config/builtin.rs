@@ -49,6 +49,8 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "chunk"),
         builtin!("experiments", "memory"),
         builtin!("experiments", "verification"),
+        builtin!("experiments", "rivals"),
+        builtin!("experiments", "rivals_apps"),
     ]
 }
 

@@ -8,6 +8,7 @@ use super::echo::DeviceEcho;
 use super::error::ConfigFileError;
 use super::ftl::ftl;
 use super::host_control::MODES;
+use super::map_memory::map_memory;
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{Node, parse_document};
@@ -139,6 +140,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         "ftl",
         "faults",
         "write_booster",
+        "map_memory",
         "hpb",
         "lu",
         "host",
@@ -166,6 +168,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
         queue_depth: root.any_u32("queue_depth")?,
         ftl: ftl(&root)?,
         write_booster: write_booster(&root)?,
+        map_memory: map_memory(&root)?,
         lus: lus(&root, hpb.is_some())?,
         hpb,
         entry_key,
@@ -462,6 +465,13 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("write_booster.slc_read", "write_booster.slc_read_us", ""),
     ("write_booster.slc_program", "write_booster.slc_program_us", ""),
     ("write_booster.slc_erase", "write_booster.slc_erase_us", ""),
+    ("map_memory.access", "map_memory.access_us", ""),
+    ("map_memory.firmware", "map_memory.firmware_us", ""),
+    ("map_memory.request", "map_memory.request_us", ""),
+    ("map_memory.response", "map_memory.response_us", ""),
+    ("map_memory.check", "map_memory.check_us", ""),
+    ("map_memory.seal", "map_memory.seal_us", ""),
+    ("map_memory.bytes", "map_memory.size_mib", " (counted in bytes)"),
     ("hpb.region_size", "hpb.region_mib", " (as an exponent: a region is 512 << this bytes)"),
     ("hpb.sub_region_size", "hpb.sub_region_mib", " (as an exponent: a sub-region is 512 << this bytes)"),
     ("hpb.activate_after", "hpb.activate_after_reads", ""),

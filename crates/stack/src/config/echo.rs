@@ -7,6 +7,7 @@ use super::device::{CONTROL_MODES, DevicePreset, MIB_EXPONENT, READ_BUFFERS, SCH
 use super::entries::EntriesEcho;
 use super::ftl::{FaultsEcho, FtlEcho};
 use super::hpb2::Hpb2Echo;
+use super::map_memory::MapMemoryEcho;
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,8 @@ pub struct DeviceEcho {
     faults: FaultsEcho,
     #[serde(skip_serializing_if = "Option::is_none")]
     write_booster: Option<WriteBoosterEcho>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_memory: Option<MapMemoryEcho>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hpb: Option<HpbEcho>,
     lu: Vec<LuEcho>,
@@ -227,6 +230,7 @@ impl DeviceEcho {
             ftl: FtlEcho::of(&d.ftl),
             faults: FaultsEcho::of(&d.ftl.faults),
             write_booster: d.write_booster.as_ref().map(WriteBoosterEcho::of),
+            map_memory: d.map_memory.as_ref().map(MapMemoryEcho::of),
             hpb: d.hpb.map(|h| HpbEcho {
                 control_modes: CONTROL_MODES
                     .iter()

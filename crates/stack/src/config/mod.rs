@@ -19,6 +19,7 @@ mod ftl;
 mod host_control;
 mod hpb2;
 mod launches;
+mod map_memory;
 mod overrides;
 mod section;
 #[cfg(test)]

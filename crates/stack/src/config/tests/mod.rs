@@ -6,6 +6,7 @@ mod device;
 mod entries;
 mod experiment;
 mod ftl;
+mod map_memory;
 
 use super::ConfigFileError;
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies of host memory on the command line: what they are called, their limit of memory, and mistakes.
+
+mod common;
+
+use common::Room;
+use serde_json::Value;
+
+/// Reads of 40 areas of 16 MiB, one a millisecond, three times.
+fn areas() -> String {
+    let rows = (0..120u64).map(|i| format!("{},R,{},4096,,\n", i * 1_000_000, (i % 40) << 24));
+    "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned() + &rows.collect::<String>()
+}
+
+fn document(room: &Room, args: &[&str]) -> Value {
+    let mut all = vec!["replay", "t.csv", "--json"];
+    all.extend(args);
+    serde_json::from_str(&room.good(&all)).expect("a document")
+}
+
+fn value(doc: &Value, variant: &str, metric: &str) -> f64 {
+    let rows = doc["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: no {metric}"))
+}
+
+#[test]
+fn memory_is_limited_and_the_limit_changes() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("pressure.csv", "# less in the middle\n50, 300K\n90, 2M\n");
+    let calm = document(&room, &["--policy", "lru", "--host-memory", "2M"]);
+    assert_eq!((value(&calm, "lru", "hit_cnt"), value(&calm, "lru", "shrink_cnt")), (80.0, 0.0));
+    let pressed = document(&room, &["--policy", "lru,lfu", "--host-memory", "2M", "--pressure", "pressure.csv"]);
+    for policy in ["lru", "lfu"] {
+        // 300 KiB less the tables are 6 maps; 10 areas were read again before, 30 after the first round and before the end.
+        let (hits, shrunk) = (value(&pressed, policy, "hit_cnt"), value(&pressed, policy, "shrink_cnt"));
+        assert!((30.0..=36.0).contains(&shrunk), "{policy}: {shrunk} maps dropped");
+        assert!((10.0..=30.0).contains(&hits), "{policy}: {hits} hits");
+        assert_eq!(value(&pressed, policy, "requests"), 120.0);
+        assert!(value(&pressed, policy, "host_memory") <= f64::from(2 << 20));
+    }
+    assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["policy"], "lru");
+    assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["mode"], "host");
+    let linux = document(&room, &["--policy", "linux-dcm,linux-hcm", "--host-memory", "2M"]);
+    assert!(value(&linux, "linux-dcm", "host_memory") <= f64::from(2 << 20));
+    assert_eq!(linux["configuration"]["host_by_variant"]["linux-dcm"]["mode"], "device");
+}
+
+#[test]
+fn mistakes() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("low.csv", "10,64K\n");
+    room.write("wrong.csv", "10,64K\n5,2M\n");
+    let bad = |args: &[&str], says: &[&str]| {
+        let mut all = vec!["replay", "t.csv"];
+        all.extend(args);
+        room.bad(&all, says);
+    };
+    bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, but mode says device"]);
+    bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
+    bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);
+    bad(&["--policy", "lru,lru"], &["lru is given twice"]);
+    bad(&["--policy", "lru", "--host-memory", "64K"], &["65536 bytes of host memory are too little for HPB"]);
+    bad(&["--policy", "linux-dcm", "--host-memory", "64K"], &["65536 bytes of host memory are too little for HPB"]);
+    let pressed = |policy, file| ["--policy", policy, "--host-memory", "2M", "--pressure", file];
+    bad(&pressed("lru", "low.csv"), &["65536 bytes of host memory are too little for HPB"]);
+    bad(&pressed("lru", "wrong.csv"), &["wrong.csv: line 2: 5 ms is before the line above"]);
+    bad(&pressed("linux-hcm", "low.csv"), &["--pressure: variant 'linux-hcm' has a host that does not change"]);
+    bad(&pressed("lru", "none.csv"), &["none.csv: cannot read"]);
+    room.bad(&["reproduce", "iozone", "--traces", "."], &["--traces goes with reproduce policies and ubi"]);
+    room.bad(&["reproduce", "policies", "--traces", "."], &["there is no trace in"]);
+    room.bad(&["reproduce", "policies", "--variant", "lru"], &["--variant 'lru' is not one of"]);
+    room.bad(
+        &["reproduce", "policies", "--case", "x"],
+        &["--case 'x' is not one of: applications, appstart, 4 cycles"],
+    );
+}
+
+#[test]
+fn one_policy_on_the_built_in_workload() {
+    let room = Room::new();
+    let text = room.good(&["reproduce", "policies", "--case", "applications", "--variant", "lru, 8 MiB", "--json"]);
+    let doc: Value = serde_json::from_str(&text).expect("a document");
+    let loads = value(&doc, "lru, 8 MiB", "map_loads");
+    let optimum = value(&doc, "optimum, 8 MiB", "map_loads");
+    assert!(optimum > 600.0 && optimum < loads, "{optimum} of {loads}");
+    assert!(value(&doc, "lru, 8 MiB", "host_memory") <= f64::from(8 << 20));
+    assert!(text.contains("only the built-in workloads were run"));
+    assert!(room.path("out/policies/report.html").exists());
+}

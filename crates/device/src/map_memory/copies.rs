@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The copies of map pages in host memory: which there are is SRAM of the device; what they say is kept apart from what
+//! the device knows, so that a copy that is out of date, or that somebody changed, does harm here as it would there. It
+//! knows no times.
+
+use super::config::HostMap;
+use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::ftl::{Entry, Mapping};
+use readpath_kit::IndexLru;
+
+const NONE: u32 = u32::MAX;
+
+/// A frame of host memory, and which of the copies that it held one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The frame.
+    pub frame: u32,
+    /// Number of the copy, which changes whenever something is written to the frame.
+    pub copy: u32,
+}
+
+/// Index and contents of host memory.
+pub struct Copies {
+    frame_of_page: Vec<u32>,
+    page_of_frame: Vec<u32>,
+    copy_of_frame: Vec<u32>,
+    lru: IndexLru,
+    free: Vec<u32>,
+    contents: Option<Contents>,
+}
+
+/// What host memory says. Only where data is looked at; otherwise only presence matters, since a copy that the index
+/// believes in is never out of date.
+struct Contents {
+    entries: Vec<Entry>,
+    tags: Vec<u64>,
+    page_entries: u32,
+    line_entries: u32,
+    key: u64,
+}
+
+impl Copies {
+    /// Bytes of SRAM for each frame: page and number of its copy, and two links.
+    pub const FRAME_SRAM_BYTES: u64 = 2 + 4 + 4;
+    /// Bytes of SRAM for each map page: its frame.
+    pub const PAGE_SRAM_BYTES: u64 = 2;
+
+    /// Host memory without copies; with contents if they are looked at.
+    pub fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
+        let frames = config.host_map_frames();
+        let pages = if frames > 0 { config.map_pages() } else { 0 };
+        let contents = |host: &HostMap| {
+            let page_entries = config.map_page_entries();
+            Contents {
+                entries: vec![Entry::UNMAPPED; (frames * page_entries) as usize],
+                tags: vec![0; if host.check.is_some() { (frames * config.host_lines(host)) as usize } else { 0 }],
+                page_entries,
+                line_entries: host.line_bytes / MAP_ENTRY_BYTES,
+                key: config.entry_key[0] ^ config.entry_key[1].rotate_left(32),
+            }
+        };
+        Copies {
+            frame_of_page: vec![NONE; pages as usize],
+            page_of_frame: vec![NONE; frames as usize],
+            copy_of_frame: vec![0; frames as usize],
+            lru: IndexLru::new(frames as usize),
+            free: (0..frames).rev().collect(),
+            contents: config.host_map().filter(|_| looks_at_contents).map(contents),
+        }
+    }
+
+    /// Frames of host memory.
+    pub fn frames(&self) -> u32 {
+        self.page_of_frame.len() as u32
+    }
+
+    /// Where `page` is held, if it is.
+    #[inline]
+    pub fn held(&self, page: u32) -> Option<Held> {
+        let frame = *self.frame_of_page.get(page as usize)?;
+        (frame != NONE).then(|| Held { frame, copy: self.copy_of_frame[frame as usize] })
+    }
+
+    /// Whether `page` is held; if it is, it becomes the most recently used.
+    #[inline]
+    pub fn touch(&mut self, page: u32) -> bool {
+        let held = self.held(page);
+        if let Some(Held { frame, .. }) = held {
+            self.lru.touch(frame);
+        }
+        held.is_some()
+    }
+
+    /// Whether the copy that `held` names is still there.
+    pub fn is_there(&self, held: Held) -> bool {
+        self.page_of_frame[held.frame as usize] != NONE && self.copy_of_frame[held.frame as usize] == held.copy
+    }
+
+    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `entry` tells what the
+    /// page says of each logical page.
+    pub fn write(&mut self, page: u32, entry: impl Fn(u32) -> Entry) {
+        let frame = match self.held(page) {
+            Some(held) => held.frame,
+            None => {
+                let Some(frame) = self.free.pop().or_else(|| self.lru.pop_front()) else { return };
+                let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page);
+                if old != NONE {
+                    self.frame_of_page[old as usize] = NONE;
+                }
+                self.frame_of_page[page as usize] = frame;
+                self.lru.push_back(frame);
+                frame
+            }
+        };
+        let copy = &mut self.copy_of_frame[frame as usize];
+        *copy = copy.wrapping_add(1);
+        if let Some(contents) = &mut self.contents {
+            contents.write(Held { frame, copy: *copy }, page, entry);
+        }
+    }
+
+    /// What was held of `page` is not looked at any more.
+    pub fn drop_page(&mut self, page: u32) {
+        if let Some(Held { frame, .. }) = self.held(page) {
+            self.frame_of_page[page as usize] = NONE;
+            self.page_of_frame[frame as usize] = NONE;
+            self.lru.remove(frame);
+            self.free.push(frame);
+        }
+    }
+
+    /// Host memory is no longer the device's, or no longer what it was.
+    pub fn drop_all(&mut self) {
+        for page in 0..self.frame_of_page.len() as u32 {
+            self.drop_page(page);
+        }
+    }
+
+    /// What the copy `held` says of `lpn`; `None` if contents are not looked at.
+    pub fn entry(&self, held: Held, lpn: u32) -> Option<Entry> {
+        self.contents.as_ref().map(|c| c.entries[c.place(held.frame, lpn)])
+    }
+
+    /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags tell, and every
+    /// address exists in an array of `slices`.
+    pub fn is_sound(&self, held: Held, lpn: u32, count: u32, slices: u32) -> bool {
+        let Some(c) = &self.contents else { return true };
+        let exists = |lpn| match c.entries[c.place(held.frame, lpn)].mapping() {
+            Mapping::Flash(ppn) => ppn.0 < slices,
+            Mapping::Unmapped => true,
+            Mapping::Buffered(_) => false,
+        };
+        let lines = lpn / c.line_entries..=(lpn + count - 1) / c.line_entries;
+        (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line)))
+            && (lpn..lpn + count).all(exists)
+    }
+
+    /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and its
+    /// address, and returns another one.
+    pub fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
+        let Some(c) = &mut self.contents else { return };
+        for (frame, &page) in self.page_of_frame.iter().enumerate().filter(|(_, page)| **page != NONE) {
+            for i in 0..c.page_entries {
+                let entry = &mut c.entries[frame * c.page_entries as usize + i as usize];
+                if let Mapping::Flash(ppn) = entry.mapping() {
+                    *entry = Entry::at(readpath_flash::Ppn(change(page * c.page_entries + i, ppn.0)));
+                }
+            }
+        }
+    }
+}
+
+impl Contents {
+    fn place(&self, frame: u32, lpn: u32) -> usize {
+        (frame * self.page_entries + lpn % self.page_entries) as usize
+    }
+
+    fn write(&mut self, held: Held, page: u32, entry: impl Fn(u32) -> Entry) {
+        let first = page * self.page_entries;
+        for lpn in first..first + self.page_entries {
+            let place = self.place(held.frame, lpn);
+            self.entries[place] = entry(lpn);
+        }
+        if !self.tags.is_empty() {
+            for line in first / self.line_entries..(first + self.page_entries) / self.line_entries {
+                let place = self.place(held.frame, line * self.line_entries) / self.line_entries as usize;
+                self.tags[place] = self.tag(held, line);
+            }
+        }
+    }
+
+    fn is_authentic(&self, held: Held, line: u32) -> bool {
+        let place = self.place(held.frame, line * self.line_entries) / self.line_entries as usize;
+        self.tags[place] == self.tag(held, line)
+    }
+
+    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it tells changes that do not
+    /// know the key, which is all that is asked here.
+    fn tag(&self, held: Held, line: u32) -> u64 {
+        let mix = |h: u64, word: u64| {
+            let x = (h ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ (x >> 32)
+        };
+        let first = line * self.line_entries;
+        let start = mix(mix(self.key, u64::from(line)), u64::from(held.copy));
+        (first..first + self.line_entries).fold(start, |h, lpn| {
+            let entry = self.entries[self.place(held.frame, lpn)];
+            mix(h, entry.mapping().flash().map_or(u64::MAX, |ppn| u64::from(ppn.0)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_flash::Ppn;
+
+    fn copies(frames: u32, pages: u32, tags: bool) -> Copies {
+        Copies {
+            frame_of_page: vec![NONE; pages as usize],
+            page_of_frame: vec![NONE; frames as usize],
+            copy_of_frame: vec![0; frames as usize],
+            lru: IndexLru::new(frames as usize),
+            free: (0..frames).rev().collect(),
+            contents: Some(Contents {
+                entries: vec![Entry::UNMAPPED; (frames * 16) as usize],
+                tags: vec![0; if tags { (frames * 4) as usize } else { 0 }],
+                page_entries: 16,
+                line_entries: 4,
+                key: 7,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_least_recently_used_page_makes_room() {
+        let mut c = copies(2, 9, false);
+        c.write(3, |lpn| Entry::at(Ppn(lpn)));
+        c.write(4, |lpn| Entry::at(Ppn(lpn)));
+        let (three, four) = (c.held(3).unwrap(), c.held(4).unwrap());
+        assert!(c.touch(3) && !c.touch(5));
+        c.write(5, |lpn| Entry::at(Ppn(lpn + 1)));
+        assert_eq!((c.held(4), c.held(3)), (None, Some(three)));
+        assert!(!c.is_there(four), "whoever asked for page 4 gets something else");
+        let five = c.held(5).unwrap();
+        assert_eq!(c.entry(five, 5 * 16 + 2), Some(Entry::at(Ppn(5 * 16 + 3))));
+        c.write(3, |_| Entry::UNMAPPED);
+        assert!(!c.is_there(three) && c.held(3).unwrap().frame == three.frame, "the same place says something new");
+        c.drop_all();
+        assert!((0..9).all(|page| c.held(page).is_none()));
+        c.write(8, |_| Entry::UNMAPPED);
+        c.write(7, |_| Entry::UNMAPPED);
+        assert!(c.held(8).is_some() && c.held(7).is_some(), "every frame is free again");
+    }
+
+    #[test]
+    fn tags_tell_what_was_changed_and_bounds_what_cannot_be() {
+        for tags in [false, true] {
+            let mut c = copies(2, 4, tags);
+            c.write(1, |lpn| Entry::at(Ppn(100 + lpn)));
+            let held = c.held(1).unwrap();
+            assert!(c.is_sound(held, 16, 16, 1000));
+            c.tamper(|lpn, ppn| if lpn == 21 { ppn + 1 } else { ppn });
+            assert_eq!(c.is_sound(held, 20, 1, 1000), !tags, "block 21 shares the line of block 20");
+            assert!(c.is_sound(held, 24, 8, 1000), "other lines are as they were");
+            c.tamper(|_, ppn| ppn * 100);
+            assert!(!c.is_sound(held, 30, 1, 1000), "there is no such address");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has no
+//! part in a read. What the device decides comes from its index in SRAM; everything else it has to fetch, and to pay for.
+//!
+//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes, which
+//! is looked at first. When a page is written back its changes leave that table, so its copy is written anew at that
+//! moment, and what is on its way from the old one is fetched again.
+
+mod config;
+mod copies;
+mod exchange;
+
+use crate::device::{UfsDevice, Work};
+use crate::ftl::{Entry, FrameState, Mapping};
+use crate::media::{MediaMode, MediaOp};
+use crate::ops::Op;
+use crate::probe::{Probe, Resource, StageOf};
+use crate::space::flash_entry;
+pub use config::{HostMap, LineCheck, MapMemory, Protocol};
+pub(crate) use copies::Copies;
+use copies::Held;
+use exchange::{Ask, Next};
+pub(crate) use exchange::{Coming, Exchange};
+use readpath_flash::{DieSched, OpId, Ppn};
+use readpath_kit::Ns;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Requests of the host come to the link after a delay, between answers from its memory.
+    #[cold]
+    pub(crate) fn announce(&mut self, coming: Coming) {
+        self.exchange.announce(coming);
+        self.find_rare();
+    }
+
+    /// When something happens next that seldom does.
+    pub(crate) fn find_rare(&mut self) {
+        self.rare = self.background.min(self.exchange.next_deadline());
+    }
+
+    /// Something that seldom happens is due.
+    #[inline(never)]
+    pub(crate) fn rare_due(&mut self, now: Ns) {
+        match self.exchange.take(now) {
+            Some(Next::Request(coming)) => self.request_comes(now, coming),
+            Some(Next::Ready(ask)) => self.answer_comes(now, ask),
+            Some(Next::Answered(ask)) => self.answered(now, ask),
+            None => self.background_due(now),
+        }
+        self.find_rare();
+    }
+
+    fn request_comes(&mut self, now: Ns, coming: Coming) {
+        let Coming { tag, life, span, .. } = coming;
+        let start = now.max(self.link_down_free);
+        self.link_down_free = start + span;
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
+        }
+        self.arrivals.push_back((self.link_down_free, tag, life));
+    }
+
+    /// The entries of a read, whose map page is held on the host, are fetched.
+    #[inline(never)]
+    pub(crate) fn fetch_from_host(&mut self, now: Ns, id: OpId) {
+        let cost = self.config.host_map().map_or(Ns::ZERO, |host| host.firmware);
+        self.work(now, cost, Work::AskHost(id));
+    }
+
+    /// The firmware has a fetch ready for the link.
+    pub(crate) fn ask_host(&mut self, now: Ns, id: OpId) {
+        self.exchange.waiting.push_back(Ask::Fetch(id));
+        self.send_waiting(now);
+    }
+
+    /// Map page `page` is written to host memory, if there is any; if it was not there, it takes the place of another.
+    #[inline]
+    pub(crate) fn copy_to_host(&mut self, now: Ns, page: u32) {
+        if self.copies.frames() > 0 {
+            self.write_copy(now, page);
+            self.stats.host_map_fills += 1;
+        }
+    }
+
+    /// A map page says something new.
+    #[inline]
+    pub(crate) fn renew_copy(&mut self, now: Ns, page: u32) {
+        if self.copies.held(page).is_some() && !self.config.ftl.without.renewed_copies {
+            self.write_copy(now, page);
+            self.stats.host_map_updates += 1;
+        }
+    }
+
+    #[inline(never)]
+    fn write_copy(&mut self, now: Ns, page: u32) {
+        let Some(host) = self.config.host_map().copied() else { return };
+        let (map, buffer) = (&self.map, &self.buffer);
+        let blocks = self.config.logical_blocks() as u32;
+        self.copies.write(page, |lpn| match lpn < blocks {
+            true => flash_entry(map, buffer, lpn).clean(),
+            false => Entry::UNMAPPED,
+        });
+        let seal = host.check.map_or(0, |check| check.seal.0 * u64::from(self.config.host_lines(&host)));
+        self.work(now, host.firmware + Ns(seal), Work::WriteHost);
+    }
+
+    /// The firmware has a page for host memory ready for the link.
+    pub(crate) fn write_host(&mut self, now: Ns) {
+        let Some(host) = self.config.host_map().copied() else { return };
+        match host.protocol {
+            Protocol::Hmb => drop(self.send_page(now, &host)),
+            Protocol::Ume => {
+                self.exchange.waiting.push_back(Ask::Write);
+                self.send_waiting(now);
+            }
+        }
+    }
+
+    /// A page goes up the link; returns when it is there.
+    fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
+        let bytes = self.config.host_page_bytes(host);
+        self.stats.host_map_bytes_written += bytes;
+        let span = host.request + self.config.link.bytes(bytes as usize);
+        self.map_up(now, span)
+    }
+
+    /// Reserves the link to the host for the map.
+    fn map_up(&mut self, now: Ns, span: Ns) -> Ns {
+        let start = now.max(self.link_up_free);
+        self.link_up_free = start + span;
+        self.stats.host_map_link_up_ns += span.0;
+        self.link_up_free
+    }
+
+    /// Asks what may be asked now.
+    fn send_waiting(&mut self, now: Ns) {
+        let Some(host) = self.config.host_map().copied() else { return };
+        while self.exchange.outstanding < host.outstanding {
+            let Some(ask) = self.exchange.waiting.pop_front() else { break };
+            let at = match ask {
+                Ask::Write => self.send_page(now, &host),
+                Ask::Fetch(id) => {
+                    let Some(at) = self.send_fetch(now, id, &host) else { continue };
+                    at
+                }
+            };
+            self.exchange.outstanding += 1;
+            self.exchange.asked(at + host.access, ask);
+        }
+        self.find_rare();
+    }
+
+    /// A fetch goes up the link; returns when it is there. `None` if there is nothing to fetch any more.
+    fn send_fetch(&mut self, now: Ns, id: OpId, host: &HostMap) -> Option<Ns> {
+        let op = *self.ops.get(id);
+        if !self.is_alive(op.tag, op.life) {
+            self.ops.free(id);
+            return None;
+        }
+        let Some(held) = self.copies.held(self.map.page_of(op.lpn)) else {
+            self.look_in_device(now, id);
+            return None;
+        };
+        let op = self.ops.get_mut(id);
+        // Where it is looked for, and which copy there.
+        (op.frame, op.ppn) = (held.frame, Ppn(held.copy));
+        let tag = op.tag;
+        self.stats.host_map_fetches += 1;
+        let end = self.map_up(now, host.request);
+        if P::ACTIVE {
+            self.probe.stage(StageOf::Request(tag), Resource::LinkUp, end.saturating_sub(host.request), end);
+        }
+        Some(end)
+    }
+
+    /// Lines that hold the entries of `op`.
+    fn lines_of(&self, op: &Op, host: &HostMap) -> u32 {
+        let entries = host.line_bytes / crate::config::MAP_ENTRY_BYTES;
+        (op.lpn + u32::from(op.count) - 1) / entries - op.lpn / entries + 1
+    }
+
+    /// The host's memory has an answer for the link.
+    fn answer_comes(&mut self, now: Ns, ask: Ask) {
+        let Some(host) = self.config.host_map().copied() else { return };
+        let (bytes, of) = match ask {
+            Ask::Fetch(id) => {
+                let op = *self.ops.get(id);
+                (self.lines_of(&op, &host) * host.stored_line_bytes(), Some(StageOf::Request(op.tag)))
+            }
+            Ask::Write => (0, None),
+        };
+        let span = host.response + self.config.link.bytes(bytes as usize);
+        let start = now.max(self.link_down_free);
+        self.link_down_free = start + span;
+        self.stats.host_map_bytes_read += u64::from(bytes);
+        self.stats.host_map_link_down_ns += span.0;
+        if let Some(of) = of
+            && P::ACTIVE
+        {
+            self.probe.stage(of, Resource::LinkDown, start, start + span);
+        }
+        self.exchange.answered(self.link_down_free, ask);
+    }
+
+    /// An answer is in the device.
+    fn answered(&mut self, now: Ns, ask: Ask) {
+        self.exchange.outstanding -= 1;
+        if let Ask::Fetch(id) = ask {
+            self.fetched(now, id);
+        }
+        self.send_waiting(now);
+        if !self.starved.is_empty() {
+            self.feed_starved(now);
+        }
+    }
+
+    /// Lines with the entries of an operation are in the device.
+    fn fetched(&mut self, now: Ns, id: OpId) {
+        let op = *self.ops.get(id);
+        if !self.is_alive(op.tag, op.life) {
+            return self.ops.free(id);
+        }
+        let held = Held { frame: op.frame, copy: op.ppn.0 };
+        let page = self.map.page_of(op.lpn);
+        if !self.copies.is_there(held) {
+            // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
+            self.stats.host_map_stale += 1;
+            return match self.copies.touch(page) {
+                true => self.fetch_from_host(now, id),
+                false => self.look_in_device(now, id),
+            };
+        }
+        let checked = self.config.host_map().and_then(|host| Some((host, host.check?)));
+        let cost = checked.map_or(Ns::ZERO, |(host, c)| Ns(c.check.0 * u64::from(self.lines_of(&op, host))));
+        if !self.copies.is_sound(held, op.lpn, u32::from(op.count), self.array_slices) {
+            self.stats.host_map_bad += 1;
+            self.occupy_firmware(now, cost);
+            self.copies.drop_page(page);
+            return self.look_in_device(now, id);
+        }
+        self.stats.host_map_hits += u64::from(op.count);
+        self.ops.free(id);
+        self.slots[usize::from(op.tag)].in_flight -= u32::from(op.count);
+        self.translate_copied(now, &op, held, cost);
+    }
+
+    /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
+    fn look_in_device(&mut self, now: Ns, id: OpId) {
+        let op = *self.ops.get(id);
+        let page = self.map.page_of(op.lpn);
+        self.stats.map_misses += u64::from(op.count);
+        match self.cache.lookup(page) {
+            FrameState::Present => {
+                self.ops.free(id);
+                self.translate_all(now, &op);
+            }
+            state => self.wait_for_map(now, id, page, state),
+        }
+    }
+
+    /// The blocks of an operation are where SRAM, or else the copy, says.
+    fn translate_copied(&mut self, now: Ns, op: &Op, held: Held, mut extra: Ns) {
+        let end = op.lpn + u32::from(op.count);
+        let per_page = self.config.geometry.slices_per_page();
+        let mut lpn = op.lpn;
+        while lpn < end {
+            let (index, left) = (op.index + (lpn - op.lpn), end - lpn);
+            let first = self.copied(held, lpn);
+            let n = match first {
+                Mapping::Buffered(_) => self.serve_from_sram(now, op.tag, op.life, index, lpn, left, extra),
+                Mapping::Unmapped => {
+                    let n = (1..left).take_while(|&i| self.copied(held, lpn + i) == first).count() as u32 + 1;
+                    (0..n).for_each(|i| self.emit(MediaOp::ReadZeros { tag: op.tag, index: index + i }));
+                    self.stats.unmapped_reads += u64::from(n);
+                    let cost = self.config.firmware.buffer_read + extra;
+                    self.work(now, cost, Work::Served { tag: op.tag, life: op.life, count: n as u16 });
+                    n as u16
+                }
+                Mapping::Flash(ppn) => {
+                    let most = left.min(per_page - ppn.0 % per_page);
+                    let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
+                    let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
+                    self.begin_flash_read(now, op.tag, op.life, index, lpn, ppn, n, extra);
+                    n
+                }
+            };
+            extra = Ns::ZERO;
+            lpn += u32::from(n);
+        }
+        let slot = &self.slots[usize::from(op.tag)];
+        if slot.issued < slot.blocks {
+            self.issue_reads(now, op.tag, Ns::ZERO);
+        }
+    }
+
+    fn copied(&self, held: Held, lpn: u32) -> Mapping {
+        let known = self.map.entry(lpn);
+        match known.mapping() {
+            Mapping::Buffered(_) => known.mapping(),
+            _ if known.is_recent() => known.mapping(),
+            mapping => self.copies.entry(held, lpn).map_or(mapping, Entry::mapping),
+        }
+    }
+
+    /// Bytes of host memory that are the device's own.
+    pub fn host_map_bytes(&self) -> u64 {
+        self.config.host_map().map_or(0, |host| host.bytes)
+    }
+
+    /// Somebody on the host changes the copies of map pages that the device keeps there: `change` is given a logical page
+    /// and the slice where it is, for each that is held, and returns another one. Only a device whose data moves keeps what
+    /// the copies say.
+    pub fn tamper_with_host_map(&mut self, change: impl FnMut(u32, u32) -> u32) {
+        self.copies.tamper(change);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in place
+//! of its variants. It makes no run itself; [`crate::experiment`] does.
+
+use super::{MEMORY_MIB, Reads, Shown, best, bounds, name, rows};
+use crate::execute::PhaseOutput;
+use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
+use readpath_host::PolicyChoice;
+use readpath_kit::Ns;
+use readpath_results::{Document, Error};
+use readpath_stack::config::experiment::{Experiment, Variant, Workload};
+use readpath_stack::config::{ConfigFileError, GivenKey, Override};
+use readpath_workload::launch::Launches;
+use serde_json::json;
+
+/// Cycles that are run, the first ones: from the third on they are alike, and there are many runs.
+const CYCLES: usize = 4;
+
+/// A policy with so much memory, and its variant of the experiment.
+#[derive(Clone, Debug)]
+struct Contender {
+    policy: PolicyChoice,
+    memory_mib: u64,
+    variant: String,
+}
+
+/// Runs of launches that are to be compared.
+pub struct Launched {
+    case: String,
+    contenders: Vec<Contender>,
+    /// The runs, in the order in which [`add_launches`] wants them back.
+    pub plans: Vec<Plan>,
+}
+
+impl Launched {
+    /// The launches of `experiment` with all policies and all sizes of memory, on the device of its variant with HPB.
+    ///
+    /// # Errors
+    /// When the experiment's files are wrong, or its device does not offer a control mode.
+    pub fn new(experiment: &Experiment, set: &[Override], read: ReadFile) -> Result<Self, ExperimentError> {
+        let hpb = experiment.variants.iter().find(|v| v.hpb.is_some()).map_or(&[][..], |v| &v.set);
+        let mut experiment = experiment.clone();
+        (experiment.published, experiment.claims) = (Vec::new(), Vec::new());
+        if let Workload::Launches(keys) = &mut experiment.workload {
+            keys.busy_seconds.truncate(CYCLES);
+            keys.cycles.truncate(CYCLES);
+        }
+        let mut contenders = Vec::new();
+        let mut variants = Vec::new();
+        for memory_mib in MEMORY_MIB {
+            for policy in PolicyChoice::ALL {
+                let variant = name(policy.name(), memory_mib);
+                variants.push(Variant { set: hpb.to_vec(), ..of_policy(policy, memory_mib, &variant)? });
+                contenders.push(Contender { policy, memory_mib, variant });
+            }
+        }
+        experiment.variants = variants;
+        let plans = experiment::plan(&experiment, set, read)?;
+        Ok(Launched {
+            case: format!("{}, {} cycles", experiment.name, experiment.workload.cases().len()),
+            contenders,
+            plans,
+        })
+    }
+
+    /// What rows of these runs are called.
+    pub fn case(&self) -> &str {
+        &self.case
+    }
+
+    /// Keeps the runs of one variant.
+    pub fn keep_variant(&mut self, wanted: &str) {
+        self.plans.retain(|plan| plan.variant == wanted);
+    }
+
+    /// Requests of all runs.
+    pub fn ios(&self) -> u64 {
+        self.plans.iter().filter_map(|p| p.workload.launches.as_ref()).map(Launches::total_requests).sum()
+    }
+}
+
+fn of_policy(policy: PolicyChoice, memory_mib: u64, variant: &str) -> Result<Variant, ConfigFileError> {
+    let origin = "reproduce policies";
+    let keys =
+        [GivenKey::new("policy", policy.name(), origin), GivenKey::new("memory_mib", memory_mib.to_string(), origin)];
+    Variant::of_keys(variant, &keys)
+}
+
+/// Adds what the `runs` of `launched` showed to a document.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn add_launches(doc: &mut Document, launched: &Launched, runs: &[CaseRun]) -> Result<(), Error> {
+    let Some(first) = runs.first() else { return Ok(()) };
+    let Some(launches) = &first.plan.workload.launches else { return Ok(()) };
+    let echo = serde_json::to_value(first.plan.setup.preset.echo()).unwrap_or(serde_json::Value::Null);
+    if let Some(configuration) = doc.configuration.as_object_mut() {
+        configuration.insert("launches".to_owned(), json!({ "case": launched.case, "device": echo }));
+    }
+    let reads = reads(launches);
+    for memory_mib in MEMORY_MIB {
+        let of_size = |run: &&CaseRun| {
+            launched.contenders.iter().any(|c| c.memory_mib == memory_mib && c.variant == run.plan.variant)
+        };
+        let of_run = |run| shown(&launched.contenders, run);
+        let all: Vec<Shown> = runs.iter().filter(of_size).filter_map(of_run).collect();
+        rows(doc, &launched.case, &all)?;
+        let device = &first.plan.setup.preset.device;
+        best(doc, &launched.case, memory_mib, &all, |map_bytes| bounds(&reads, device, map_bytes))?;
+    }
+    doc.simulated_ios += runs.iter().map(|run| run.output.ios).sum::<u64>();
+    Ok(())
+}
+
+fn shown<'a>(contenders: &'a [Contender], run: &CaseRun) -> Option<Shown<'a>> {
+    let contender = contenders.iter().find(|c| c.variant == run.plan.variant)?;
+    let phases: Vec<&PhaseOutput> = run.output.phases.iter().collect();
+    let time: Ns = phases.iter().fold(Ns::ZERO, |sum, p| sum + p.stats.end.saturating_sub(p.stats.start));
+    Some(Shown { start_up_s: Some(time.as_secs_f64()), ..Shown::of(contender.policy, &contender.variant, &phases) })
+}
+
+/// The reads of all launches, in order.
+fn reads(launches: &Launches) -> Reads {
+    let mut all = Reads(Vec::new());
+    for cycle in 0..launches.cycles() {
+        for app in 0..launches.apps() {
+            let requests = launches.launch(cycle, app).requests;
+            all.0.append(&mut Reads::of(requests.iter().map(|io| (io.kind, io.block, io.blocks))).0);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_stack::config::experiment::load;
+
+    /// Four applications, two cycles, on the device of the experiment.
+    #[test]
+    fn every_policy_starts_the_same_applications_and_none_beats_the_optimum() {
+        let nothing = |_: &std::path::Path| unreachable!("the experiment comes with the program");
+        let mut small = load("appstart", &nothing).expect("it comes with the program");
+        let Workload::Launches(keys) = &mut small.workload else { panic!("launches") };
+        (keys.apps, keys.games, keys.requests) = (4, 1, 1_000);
+        keys.busy_seconds = vec![1.0, 0.5];
+        keys.cycles.truncate(2);
+        let launched = Launched::new(&small, &[], &nothing).expect("possible");
+        assert_eq!(launched.plans.len(), PolicyChoice::ALL.len() * MEMORY_MIB.len());
+        let runs = experiment::run_all(launched.plans.clone(), &Default::default()).expect("they run");
+        let mut doc = Document::new("policies", "test");
+        doc.configuration = json!({});
+        add_launches(&mut doc, &launched, &runs).expect("finite figures");
+        let value = |variant: &str, metric: &str| {
+            doc.rows.iter().find(|r| r.variant == variant && r.metric == metric).map(|r| r.simulated)
+        };
+        for memory_mib in MEMORY_MIB {
+            let optimum = value(&name("optimum", memory_mib), "map_loads").expect("a bound");
+            for policy in PolicyChoice::ALL {
+                let variant = name(policy.name(), memory_mib);
+                let (loads, time) = (value(&variant, "map_loads"), value(&variant, "start_up_time"));
+                assert!(loads.expect("loads") >= optimum * 0.9 && optimum > 100.0, "{variant}: {loads:?}, {optimum}");
+                assert!(time.is_some_and(|t| t > 1.5 && t < 10.0), "{variant}: {time:?}");
+                let memory = value(&variant, "host_memory").expect("bytes");
+                assert!(memory <= (memory_mib << 20) as f64, "{variant}: {memory}");
+            }
+            assert_eq!(value(&name("linux-dcm", memory_mib), "start_up_against_dcm"), Some(0.0));
+        }
+        assert_eq!(doc.simulated_ios, launched.ios());
+    }
+}

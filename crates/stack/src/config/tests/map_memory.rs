@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the table `[map_memory]`.
+
+use super::super::device::parse;
+use super::super::{DeviceEcho, DevicePreset, presets};
+use super::points_at;
+use readpath_device::{HostMap, LineCheck, MapMemory, Protocol};
+use readpath_kit::Ns;
+
+const HOST: &str = "[map_memory]
+kind = \"ume\"
+size_mib = 16
+line_bytes = 128
+outstanding = 8
+firmware_us = 1.0
+request_us = 0.5
+access_us = 2.0
+response_us = 0.1
+check = true
+check_us = 0.25
+seal_us = 0.08
+";
+const DRAM: &str = "[map_memory]\nkind = \"dram\"\naccess_us = 0.1\n";
+
+fn with_table(table: &str) -> String {
+    let (before, after) = presets()[0].text.split_once("[hpb]").unwrap();
+    format!("{before}{table}\n[hpb]{after}")
+}
+
+fn comes_back(table: &str) -> MapMemory {
+    let preset = parse(&with_table(table), "test.toml").unwrap();
+    let json = serde_json::to_value(preset.echo()).unwrap();
+    let echo: DeviceEcho = serde_json::from_value(json).unwrap();
+    assert_eq!(DevicePreset::try_from(&echo).unwrap().device, preset.device);
+    preset.device.map_memory.unwrap()
+}
+
+#[test]
+fn every_key_reaches_its_field_and_comes_back() {
+    let host = HostMap {
+        protocol: Protocol::Ume,
+        bytes: 16 << 20,
+        line_bytes: 128,
+        outstanding: 8,
+        firmware: Ns(1_000),
+        request: Ns(500),
+        access: Ns(2_000),
+        response: Ns(100),
+        check: Some(LineCheck { check: Ns(250), seal: Ns(80) }),
+    };
+    assert_eq!(comes_back(HOST), MapMemory::Host(host));
+    let hmb = HOST.replace("ume", "hmb").replace("check = true\ncheck_us = 0.25\nseal_us = 0.08", "check = false");
+    assert_eq!(comes_back(&hmb), MapMemory::Host(HostMap { protocol: Protocol::Hmb, check: None, ..host }));
+    assert_eq!(comes_back(DRAM), MapMemory::Dram { access: Ns(100) });
+    let preset = parse(presets()[0].text, "test.toml").unwrap();
+    assert!(preset.device.map_memory.is_none());
+    assert!(serde_json::to_value(preset.echo()).unwrap().get("map_memory").is_none(), "nothing is said of it");
+}
+
+#[test]
+fn memory_is_counted() {
+    let device = |table: &str| parse(&with_table(table), "test.toml").unwrap().device;
+    // 128 lines of 128 + 8 bytes to a map page.
+    assert_eq!(device(HOST).host_map_frames(), (16 << 20) / (128 * 136));
+    assert_eq!(device(HOST).dram_bytes(), 0);
+    assert_eq!(device(DRAM).dram_bytes(), 64 << 20, "4 bytes for each of 16 Mi blocks");
+    let all = HOST.replace("size_mib = 16", "size_mib = 1000");
+    assert_eq!(device(&all).host_map_frames(), 4096, "there are no more map pages");
+}
+
+#[test]
+fn mistakes_name_line_and_key() {
+    for (table, from, to, key, says) in [
+        (HOST, "\"ume\"", "\"nvme\"", "map_memory.kind", "expected \"dram\" or \"hmb\" or \"ume\""),
+        (HOST, "line_bytes = 128", "line_bytes = 100", "map_memory.line_bytes", "a power of two from 16"),
+        (HOST, "line_bytes = 128", "line_bytes = 32768", "map_memory.line_bytes", "to the 16384 of a map page"),
+        (HOST, "size_mib = 16", "size_mib = 0", "map_memory.size_mib", "a whole number from 1"),
+        (HOST, "outstanding = 8", "outstanding = 65", "map_memory.outstanding", "a whole number from 1 to 64"),
+        (HOST, "check = true", "check = false", "map_memory.check_us", "has no meaning with check = false"),
+        (HOST, "seal_us = 0.08\n", "", "map_memory.seal_us", "is missing"),
+        (HOST, "access_us = 2.0", "access_us = 2000000.0", "map_memory.access_us", "at most 1 s"),
+        (HOST, "access_us", "acess_us", "map_memory.acess_us", "did you mean access_us?"),
+        (DRAM, "access_us = 0.1", "access_us = 0.1\nsize_mib = 64", "map_memory.size_mib", "has no meaning for kind"),
+    ] {
+        assert!(table.contains(from), "{from}");
+        let text = with_table(&table.replace(from, to));
+        let error = parse(&text, "test.toml").unwrap_err();
+        // A key that is missing is looked for at its table, one that contradicts another where it stands.
+        let part = match to {
+            "" => "[map_memory]",
+            "check = false" => "check_us = 0.25",
+            to => to.rsplit('\n').next().unwrap_or(to),
+        };
+        points_at(&error, &text, part, key, says);
+    }
+}
