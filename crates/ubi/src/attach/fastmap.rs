@@ -92,8 +92,9 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found,
         return bad(format!("PEB {}: no superblock of version 1", anchor.0));
     }
     let blocks = be32(&sb, 12);
-    if blocks == 0 || blocks > MAX_BLOCKS || blocks != io.layout.fastmap_pebs(io.pebs()) {
-        let right = io.layout.fastmap_pebs(io.pebs());
+    let [old, new] = io.layout.fastmap_pebs(io.pebs());
+    if blocks == 0 || blocks > MAX_BLOCKS || blocks != old && blocks != new {
+        let right = if old == new { old.to_string() } else { format!("{old} or {new}") };
         return bad(format!("PEB {}: it has {blocks} blocks where {right} are expected", anchor.0));
     }
     let mut found = Found { method: Method::Fastmap { anchor: anchor.0 }, ..Found::new() };
