@@ -45,3 +45,27 @@ pub enum UbiError {
     #[error("UBI is read-only: {0}")]
     ReadOnly(String),
 }
+
+/// Bytes from flash as text for messages: what would not show, or steer a terminal, is escaped.
+pub fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\'' | '"' => out.push(c),
+            c => out.extend(c.escape_debug()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        assert_eq!(printable("a b'\"é".as_bytes()), "a b'\"é");
+        assert_eq!(printable(b"\x1b[2J\n\xff\\"), "\\u{1b}[2J\\n\u{fffd}\\\\");
+    }
+}

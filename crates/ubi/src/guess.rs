@@ -4,7 +4,7 @@
 
 use crate::error::UbiError;
 use crate::headers::{EcHeader, HEADER_BYTES};
-use crate::mtd::{Geometry, MAX_PEBS, ReadAt};
+use crate::mtd::{Geometry, MAX_PEB_BYTES, MAX_PEBS, ReadAt};
 
 /// What is known beforehand; the rest is guessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,7 +33,7 @@ const LEAST_PEB_BYTES: u32 = 4096;
 /// Places that are looked at: those of two of the largest erase blocks.
 const LOOK_AT: usize = 2 * (64 << 20) / LEAST_PEB_BYTES as usize;
 /// Headers that are enough.
-const ENOUGH: usize = 8;
+const ENOUGH: usize = 128;
 
 /// Guesses from the EC headers near the beginning of an image.
 pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
@@ -57,13 +57,10 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let Some(&(_, header)) = headers.first() else {
         return refused(format!("no UBI: no EC header at a multiple of {step} bytes in {bytes} bytes"));
     };
-    // The header of a block with an odd number is at no multiple of twice the size.
-    let odd = headers.iter().map(|(at, _)| *at).filter(|&at| at > 0).map(|at| 1u64 << at.trailing_zeros()).min();
-    let peb_bytes = match (known.peb_bytes, odd.map(u32::try_from)) {
-        (Some(bytes), _) | (None, Some(Ok(bytes))) => bytes,
-        _ => return refused("one EC header does not tell the PEB size: it has to be given".into()),
-    };
     let (vid, data) = (header.vid_offset, header.data_offset);
+    let Some(peb_bytes) = known.peb_bytes.or_else(|| peb_bytes(&headers, data)) else {
+        return refused("one EC header does not tell the PEB size: it has to be given".into());
+    };
     let mut ambiguous = false;
     let page_bytes = known.page_bytes.unwrap_or_else(|| {
         let apart = data.saturating_sub(vid);
@@ -84,4 +81,60 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     geometry.check()?;
     let default = (HEADER_BYTES as u32).next_multiple_of(subpage_bytes);
     Ok(Guess { geometry, vid_offset: (vid != default).then_some(vid), ambiguous })
+}
+
+/// The size of which most multiples have a header. Other headers may lie about: those of an image of UBI within a volume.
+fn peb_bytes(headers: &[(u64, EcHeader)], data_offset: u32) -> Option<u32> {
+    let (first, last) = (headers.first()?.0, headers.last()?.0);
+    let mut best: Option<(u32, u64, u64)> = None;
+    let sizes = (LEAST_PEB_BYTES.trailing_zeros()..=MAX_PEB_BYTES.trailing_zeros()).map(|bits| 1u32 << bits);
+    for size in sizes.filter(|&size| size > data_offset) {
+        let step = u64::from(size);
+        let at_multiples = || headers.iter().filter(|(at, _)| at % step == 0);
+        // The header of a block with an odd number is at no multiple of twice the size.
+        if !at_multiples().any(|(at, _)| at / step % 2 == 1) {
+            continue;
+        }
+        let found = at_multiples().count() as u64;
+        // Between few places, chance may have put more headers than between many.
+        let places = last / step + 1 - first.div_ceil(step) + FEW;
+        if best.is_none_or(|(_, best_found, best_places)| found * best_places > best_found * places) {
+            best = Some((size, found, places));
+        }
+    }
+    best.map(|(size, ..)| size)
+}
+
+/// So many places without a header are added to those that a size has.
+const FEW: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: EcHeader =
+        EcHeader { version: 1, erase_counter: 0, vid_offset: 2048, data_offset: 4096, image_seq: 1 };
+
+    fn guessed(places: impl IntoIterator<Item = u64>) -> Option<u32> {
+        let headers: Vec<_> = places.into_iter().map(|at| (at, HEADER)).collect();
+        peb_bytes(&headers, 4096)
+    }
+
+    #[test]
+    fn headers_of_an_image_in_a_volume_do_not_count() {
+        let peb = 128u64 << 10;
+        assert_eq!(guessed((0..20).map(|i| i * peb)), Some(128 << 10));
+        // Blocks without headers, the first ones and every third.
+        assert_eq!(guessed((3..40).filter(|i| i % 3 != 1).map(|i| i * peb)), Some(128 << 10));
+        assert_eq!(guessed([peb, 4 * peb]), Some(128 << 10));
+        // An image with blocks of 16 KiB within a volume of blocks with 124 KiB of data.
+        let mut places: Vec<u64> = (0..30).map(|i| i * peb).collect();
+        for inner in 0..200u64 {
+            let at = inner * (16 << 10);
+            places.push((3 + at / (124 << 10)) * peb + 4096 + at % (124 << 10));
+        }
+        places.sort_unstable();
+        assert_eq!(guessed(places), Some(128 << 10));
+        assert_eq!(guessed([0]), None);
+    }
 }

@@ -79,9 +79,14 @@ impl Layout {
     }
 
     /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`, drivers/mtd/ubi/fastmap.c).
-    pub fn fastmap_pebs(&self, pebs: u32) -> u32 {
-        let bytes = 312 + 32 + 2 * 1048 + u64::from(pebs) * 8 + 8 + u64::from(pebs) * 4 + 32 * u64::from(MAX_VOLUMES);
-        bytes.div_ceil(u64::from(self.leb_bytes)) as u32
+    /// The first number is that of kernels which count one table of logical blocks for all volumes, the second that of newer
+    /// ones, which count one for each volume and for the layout volume.
+    pub fn fastmap_pebs(&self, pebs: u32) -> [u32; 2] {
+        let volumes = u64::from(MAX_VOLUMES);
+        [8 + 32 * volumes, (8 + 32) * (volumes + 1)].map(|for_volumes| {
+            let bytes = 312 + 32 + 2 * 1048 + u64::from(pebs) * (8 + 4) + for_volumes;
+            bytes.div_ceil(u64::from(self.leb_bytes)) as u32
+        })
     }
 }
 
@@ -103,6 +108,15 @@ mod tests {
         assert_eq!(mlc.volume_table_bytes(), 32_768);
         assert_eq!(layout(16 << 10, 16 << 10, 4 << 20).leb_bytes, 4_161_536);
         assert_eq!(layout(8 << 10, 8 << 10, 2 << 20).data_offset, 16_384);
+    }
+
+    #[test]
+    fn fastmaps_are_counted_in_two_ways() {
+        let slc = layout(512, 512, 16 << 10);
+        // 312 + 32 + 2096 + 12 * 512, and 4104 or 5160 for volumes, in blocks of 15,360 bytes.
+        assert_eq!((slc.leb_bytes, slc.fastmap_pebs(512)), (15_360, [1, 1]));
+        assert_eq!(slc.fastmap_pebs(700), [1, 2]);
+        assert_eq!(slc.fastmap_pebs(800), [2, 2]);
     }
 
     #[test]

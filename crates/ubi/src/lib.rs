@@ -24,4 +24,4 @@ mod error;
 mod io;
 
 pub use device::{NoCache, OnePage, ReadCache, Ubi};
-pub use error::UbiError;
+pub use error::{UbiError, printable};

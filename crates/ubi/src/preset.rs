@@ -134,6 +134,18 @@ impl CostPreset {
             Ok((part, page))
         };
         let (wait_us, cpu_us) = (pair(&f.wait)?, pair(&f.cpu)?);
+        // A part read of one step has a share that is the same for all reads; it cannot be less than nothing.
+        let steps_between = u64::from(page_bytes / ecc_step_bytes - 1);
+        let step_ns = u64::from(wait_us.1 - wait_us.0) * 1000 / steps_between;
+        if step_ns > u64::from(wait_us.0) * 1000 {
+            let most = u64::from(wait_us.0) * (steps_between + 1);
+            let message = format!(
+                "page_read_us: expected at most {most}, {} times part_read_us, since a page is so many ECC steps; found {}",
+                steps_between + 1,
+                wait_us.1
+            );
+            return Err(fault(f.wait.page_read_us.span(), message));
+        }
         if wait_us.0 + cpu_us.0 == 0 {
             return Err(fault(f.wait.part_read_us.span(), "part_read_us: expected more than 0 for wait or CPU".into()));
         }
@@ -159,7 +171,8 @@ impl CostPreset {
         CostModel {
             page_bytes,
             step_bytes,
-            wait_fixed_ns: ns(self.wait_us.0).saturating_sub(wait_step_ns),
+            // Presets with a step that takes longer than a part read are refused.
+            wait_fixed_ns: ns(self.wait_us.0) - wait_step_ns,
             wait_step_ns,
             cpu_part_ns: ns(self.cpu_us.0),
             cpu_page_ns: ns(self.cpu_us.0) + (ns(self.cpu_us.1) - ns(self.cpu_us.0)) * steps / steps_between,
@@ -201,6 +214,11 @@ mod tests {
                 "page_read_us = 920",
                 "page_read_us = 92",
                 "page_read_us: expected 560 (part_read_us) to 1000000, found 92",
+            ),
+            (
+                "page_read_us = 920",
+                "page_read_us = 8961",
+                "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found 8961",
             ),
             ("find_ms", "fund_ms", "unknown field `fund_ms`"),
             ("readpath-ubi-cost/1", "readpath-ubi-cost/2", "schema: expected \"readpath-ubi-cost/1\""),

@@ -3,6 +3,7 @@
 //! (`ubi_vtbl_record`) and `vtbl_check` in vtbl.c. It does not know where the copies lie.
 
 use crate::crc::crc32;
+use crate::error::printable;
 use crate::headers::{DYNAMIC, STATIC, be16, be32};
 use crate::layout::Layout;
 use crate::mtd::MAX_PEBS;
@@ -154,7 +155,7 @@ pub fn parse_table(bytes: &[u8], layout: &Layout, good_pebs: u32) -> Result<Tabl
     for (i, a) in table.iter().enumerate() {
         let Some(a) = a else { continue };
         if let Some(n) = table[..i].iter().position(|b| b.as_ref().is_some_and(|b| b.name == a.name)) {
-            let name = String::from_utf8_lossy(&a.name);
+            let name = printable(&a.name);
             return Err(TableFault::Nonsense(format!("records {n} and {i} have the same name \"{name}\"")));
         }
     }

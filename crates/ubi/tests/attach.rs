@@ -157,6 +157,10 @@ fn damaged_vid_headers() {
         maker.error(),
         "PEB 3 offset 512: bad VID header over data; with 2 such PEBs of 40 the device is refused, 2 are too many"
     );
+    // Of a part of a device nobody can say how many are too many.
+    let part = Image::new(maker.bytes.clone(), GEOMETRY).expect("40 blocks");
+    let ubi = Ubi::attach(part, NoCache, &Options::image()).expect("a part");
+    assert_eq!(ubi.found().corrupted, [(3, 10), (4, 10)]);
     // Data that cannot be read tell that an erase was cut.
     let mut nand = maker.nand();
     nand.flip(4, 4096, 100);
@@ -483,4 +487,53 @@ fn a_large_device_that_is_mostly_empty_is_cheap() {
     assert_eq!(ubi.mtd().data_bytes(), (1024 + 2 * 3) * 16_384);
     assert_eq!(ubi.mtd().counts.erases, 1024);
     ubi.mtd_mut().read(1023, 0, &mut [0; 4], Why::Check).expect("a read");
+}
+
+#[test]
+fn what_an_update_left_behind_need_not_agree() {
+    let mut maker = Maker::new();
+    let header = VidHeader { sqnum: 5, ..maker.vid(6) };
+    maker.put_vid(6, &header);
+    maker.copy(6, 30, |h| (h.sqnum, h.used_lebs) = (1, 3));
+    let ubi = maker.image().expect("the older one is not used");
+    assert_eq!(ubi.volume(2).expect("it").peb(0), Some(6));
+    maker.copy(6, 30, |h| (h.sqnum, h.used_lebs) = (9, 3));
+    let error = maker.error();
+    assert!(error.starts_with("PEB 30 offset 512: VID header disagrees with earlier ones of volume 0x2"), "{error}");
+}
+
+#[test]
+fn findings_tell_damage_from_what_a_power_cut_leaves() {
+    let mut maker = Maker::new();
+    assert_eq!(maker.image().expect("good").findings().expect("it can be read"), []);
+    let data = maker.layout.data_offset;
+    maker.at(3, 0, 64)[5] ^= 1; // EC header of a used block
+    maker.at(4, 512, 64)[9] ^= 1; // VID header over data
+    maker.at(20, 0, 64)[5] ^= 1; // EC header of a free block
+    maker.at(21, 0, 64)[5] ^= 1; // both headers
+    maker.at(21, 512, 64).fill(0x55);
+    maker.at(22, 512, 64).fill(0x55); // a cut write of a header
+    maker.copy(2, 30, |h| h.sqnum = 7); // a newer version
+    maker.copy(5, 31, |h| (h.sqnum, h.copy_flag, h.data_bytes, h.data_crc) = (8, 1, 2048, 1)); // a copy that was cut
+    maker.at(1, data, 64)[3] ^= 1; // a copy of the table
+    maker.at(6, data, 64)[3] ^= 1; // static data
+    let findings = maker.image().expect("it can be attached").findings().expect("it can be read");
+    let found: Vec<_> = findings.iter().map(|f| (f.kind, f.is_damage, f.place)).collect();
+    let expected = [
+        ("bad-ec-header", true, 3, 0),
+        ("bad-vid-header", true, 4, 512),
+        ("bad-ec-header", false, 20, 0),
+        ("bad-headers", false, 21, 0),
+        ("bad-vid-header", false, 22, 512),
+        ("older-leb", false, 2, 512),
+        ("unfinished-copy", false, 31, 512),
+        ("bad-volume-table", true, 1, data),
+        ("bad-static-data", true, 6, data),
+    ];
+    assert_eq!(found, expected.map(|(kind, is_damage, peb, offset)| (kind, is_damage, Some((peb, offset)))));
+    assert_eq!(
+        findings[0].to_string(),
+        "PEB 3 offset 0: bad-ec-header: the EC header is damaged; the block holds LEB 1 of volume 0"
+    );
+    assert!(findings[5].to_string().contains("older-leb (not damage): LEB 0 of volume 0 is also in PEB 30"));
 }

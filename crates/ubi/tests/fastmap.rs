@@ -23,8 +23,13 @@ struct Written {
     filled: u32,
     /// A block of the pool that is still free.
     still_free: u32,
+    /// A block that waits for its erasure.
+    waiting: u32,
     /// Bytes of the fastmap.
     map: Vec<u8>,
+    /// Where it says in which block LEB 0 of volume 0 is, and which block waits for its erasure.
+    leb_0: usize,
+    erase_at: usize,
 }
 
 fn put(bytes: &mut Vec<u8>, words: &[u32]) {
@@ -81,7 +86,9 @@ fn written() -> Written {
     others.iter().for_each(|&(peb, ec)| put(&mut map, &[peb, ec]));
     used.iter().for_each(|l| put(&mut map, &[l.peb, l.erase_counter]));
     put(&mut map, &[scrub, found.volumes[&0].lebs[&1].erase_counter]);
+    let erase_at = map.len();
     put(&mut map, &[waiting, found.volumes[&0].lebs[&2].erase_counter]);
+    let leb_0 = map.len() + 32 + 8;
     for (id, lebs) in [(0, 20), (1, 5), (LAYOUT_VOLUME, 2)] {
         let volume = &found.volumes[&id];
         let (vol_type, used_lebs) = if id == 1 { (4, volume.used_lebs) } else { (3, lebs) };
@@ -106,25 +113,44 @@ fn written() -> Written {
     let header = VidHeader { version: 1, vol_type: 1, lnum: 7, sqnum: 900, ..VidHeader::default() };
     image[at(filled) + VID..][..64].copy_from_slice(&header.to_bytes());
     image[at(filled) + DATA..][..1024].fill(0x77);
-    Written { image, blocks, filled, still_free, map }
+    Written { image, blocks, filled, still_free, waiting, map, leb_0, erase_at }
 }
 
 impl Written {
     /// The device with this fastmap.
     fn device(&self) -> Vec<u8> {
-        let (mut image, mut map) = (self.image.clone(), self.map.clone());
+        let mut image = self.image.clone();
+        self.put_map(&mut image, &self.map, self.blocks, 800);
+        image
+    }
+
+    /// The same, and in the block that waits for its erasure the superblock of an older fastmap, which does not know LEB 0.
+    fn device_with_two(&self) -> Vec<u8> {
+        let (mut image, mut map) = (self.device(), self.map.clone());
+        map[16..20].copy_from_slice(&self.waiting.to_be_bytes());
+        map[self.erase_at..self.erase_at + 4].copy_from_slice(&self.blocks[0].to_be_bytes());
+        map[self.leb_0..self.leb_0 + 4].fill(0xFF);
+        // Its second block is full of zeros like that of the newer one, so they can share it.
+        self.put_map(&mut image, &map[..], [self.waiting, self.blocks[1]], 700);
+        let mut newer = self.device();
+        let at = self.blocks[1] as usize * GEOMETRY.peb_bytes as usize;
+        image[at..at + GEOMETRY.peb_bytes as usize].swap_with_slice(&mut newer[at..at + GEOMETRY.peb_bytes as usize]);
+        image
+    }
+
+    fn put_map(&self, image: &mut [u8], map: &[u8], blocks: [u32; 2], first_sqnum: u64) {
+        let mut map = map.to_vec();
         map[8..12].fill(0);
         let crc = !crc32fast::hash(&map);
         map[8..12].copy_from_slice(&crc.to_be_bytes());
-        for (i, (&peb, piece)) in (0..).zip(self.blocks.iter().zip(map.chunks(LEB))) {
+        for (i, (&peb, piece)) in (0..).zip(blocks.iter().zip(map.chunks(LEB))) {
             let at = peb as usize * GEOMETRY.peb_bytes as usize;
             let volume = if i == 0 { FASTMAP_SB_VOLUME } else { FASTMAP_DATA_VOLUME };
-            let (version, vol_type, compat, sqnum) = (1, 1, compat::DELETE, 800 + u64::from(i));
+            let (version, vol_type, compat, sqnum) = (1, 1, compat::DELETE, first_sqnum + u64::from(i));
             let header = VidHeader { version, vol_type, compat, volume, lnum: i, sqnum, ..VidHeader::default() };
             image[at + VID..][..64].copy_from_slice(&header.to_bytes());
             image[at + DATA..][..LEB].copy_from_slice(piece);
         }
-        image
     }
 
     fn attach(&self, fastmap: bool) -> Result<Ubi<Logged<Image<Vec<u8>>>>, UbiError> {
@@ -222,4 +248,89 @@ fn the_first_write_ends_a_fastmap() {
             + ubi.count(readpath_ubi::device::PebState::Protected),
         100
     );
+}
+
+fn nand(image: &[u8]) -> Nand {
+    let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 4), 1).expect("a device");
+    nand.load(&image).expect("it fits");
+    nand
+}
+
+/// Power is lost: the next attach must not believe a fastmap from before the change of LEB 1.
+fn expect_change(nand: Nand, what: &str) {
+    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(ubi.found().method, Method::Scan, "{what}");
+    let mut byte = [0];
+    ubi.read(0, 1, 0, &mut byte, 0).expect("data");
+    assert_eq!(byte, [0x55], "{what}");
+}
+
+#[test]
+fn no_fastmap_of_before_is_believed_after_a_write() {
+    let written = written();
+    let two = written.device_with_two();
+    // Linux leaves two when the power goes before the old one is erased.
+    let reader = Ubi::attach(Image::new(two.clone(), GEOMETRY).expect("it"), NoCache, &Options::image()).expect("good");
+    assert_eq!(reader.found().method, Method::Fastmap { anchor: written.blocks[0] });
+    assert_eq!(reader.found().anchors, [written.waiting, written.blocks[0]]);
+    // A block of the pool whose header was torn: the fastmap is not used as long as that is so.
+    let mut torn = written.device();
+    torn[written.still_free as usize * GEOMETRY.peb_bytes as usize + VID..][..8].fill(0x5A);
+    for (what, image, fastmap) in [
+        ("two", &two, true),
+        ("two, scanned", &two, false),
+        ("torn", &torn, true),
+        ("ignored", &written.device(), false),
+    ] {
+        let mut ubi = Ubi::attach(nand(image), NoCache, &Options { fastmap, ..Options::default() }).expect("good");
+        ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
+        // Whichever block is erased next.
+        loop {
+            expect_change(ubi.mtd().clone(), what);
+            if ubi.pending_erases() == 0 {
+                break;
+            }
+            ubi.work().expect("no faults");
+        }
+    }
+}
+
+#[test]
+fn a_cut_while_fastmaps_end_leaves_none_that_is_older() {
+    let written = written();
+    let expected = mapping(written.attach(true).expect("good").found());
+    let after =
+        |nand: Nand| Ubi::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("good");
+    for at in 0.. {
+        let mut nand = nand(&written.device_with_two());
+        nand.cut_after(at);
+        let whole = Ubi::attach(&mut nand, NoCache, &Options::default()).is_ok();
+        nand.power_on();
+        let ubi = after(nand);
+        let mut seen = mapping(ubi.found());
+        // A scan finds LEB 2 again, whose block was only unmapped; here its block holds the older fastmap.
+        seen.iter_mut().zip(&expected).for_each(|(seen, expected)| seen[3] = expected[3]);
+        assert_eq!(seen, expected, "cut {at}");
+        if whole {
+            assert!(at >= 4, "two erases and two EC headers");
+            break;
+        }
+    }
+}
+
+#[test]
+fn logical_blocks_of_a_pool_are_bounded() {
+    for (volume, lnum, right) in [
+        (LAYOUT_VOLUME, 5, "LEB 5 of the layout volume, which has LEBs 0 and 1"),
+        (0, 1 << 20, "LEB 1048576 of a volume of 20 LEBs"),
+    ] {
+        let mut written = written();
+        let header = VidHeader { version: 1, vol_type: 1, volume, lnum, sqnum: 900, ..VidHeader::default() };
+        let compat = if volume == 0 { 0 } else { compat::REJECT };
+        let at = written.filled as usize * GEOMETRY.peb_bytes as usize + VID;
+        written.image[at..at + 64].copy_from_slice(&VidHeader { compat, ..header }.to_bytes());
+        // The fastmap is not used, and the scan refuses the block.
+        let error = written.attach(true).expect_err("refused").to_string();
+        assert!(error.contains(right), "{error}");
+    }
 }

@@ -9,6 +9,8 @@ use std::fmt;
 pub enum DamageKind {
     /// A node's checksum, magic number, length or type is wrong; the kind of node is in the text.
     BadNode,
+    /// Nodes are expected in a logical erase block that has no physical one.
+    UnmappedLeb,
     /// The superblock is unreadable or contradicts itself or the volume.
     BadSuperblock,
     /// Neither master copy, or only one of them, can be used.
@@ -60,6 +62,7 @@ impl DamageKind {
     pub fn name(self) -> &'static str {
         match self {
             DamageKind::BadNode => "bad-node",
+            DamageKind::UnmappedLeb => "unmapped-leb",
             DamageKind::BadSuperblock => "bad-superblock",
             DamageKind::BadMaster => "bad-master",
             DamageKind::BadIndex => "bad-index",
@@ -145,7 +148,7 @@ pub enum UbifsError {
 
 impl UbifsError {
     pub(crate) fn path(path: &[u8], problem: &'static str) -> UbifsError {
-        UbifsError::Path { path: String::from_utf8_lossy(path).into_owned(), problem }
+        UbifsError::Path { path: readpath_ubi::printable(path), problem }
     }
 
     /// The damage, where it is one.

@@ -3,13 +3,16 @@
 
 use crate::compress::{BLOCK_BYTES, Compression};
 use crate::error::{DamageKind, Result, UbifsError};
-use crate::key::{Key, LOW_MASK};
+use crate::key::{Key, KeyType, LOW_MASK};
 use crate::lebs::Lebs;
 use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32};
-use crate::volume::{ROOT_INO, Ubifs};
+use crate::volume::{MountMode, ROOT_INO, Ubifs};
 
 /// Longest chain of symbolic links that is followed, as in Linux.
 pub(crate) const MOST_LINKS: u32 = 40;
+
+/// Most bytes of a file: as many blocks as keys can tell apart (`key_max_inode_size`).
+pub(crate) const MAX_FILE_BYTES: u64 = (LOW_MASK as u64 + 1) * BLOCK_BYTES as u64;
 
 /// An extended attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,20 +45,35 @@ impl<L: Lebs> Ubifs<L> {
         entries.into_iter().map(value).collect()
     }
 
+    /// The same, where a part may be damaged: what comes before the error is in `entries`.
+    pub fn read_dir_into(&mut self, dir: u32, entries: &mut Vec<Entry>) -> Result<()> {
+        self.entries_into(Key::dentry(dir, 0), entries)
+    }
+
     pub(crate) fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let (mut key, mut name): (Key, Option<Box<[u8]>>) = (first, None);
-        while let Some(spot) = self.tnc.next_entry(&mut self.flash, key, name.as_deref())? {
+        let mut entries = Vec::new();
+        self.entries_into(first, &mut entries)?;
+        Ok(entries)
+    }
+
+    fn entries_into(&mut self, first: Key, entries: &mut Vec<Entry>) -> Result<()> {
+        let mut next = self.tnc.next_entry(&mut self.flash, first, None)?;
+        while let Some(spot) = next {
             let entry = self.tnc.entry(&mut self.flash, spot)?.clone();
             let at = self.tnc.branch(spot).at;
             if entries.last().is_some_and(|last| (last.key, &last.name) >= (entry.key, &entry.name)) {
                 let detail = "entries of one hash are not in the order of their names";
                 return Err(self.flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
             }
-            (key, name) = (entry.key, Some(entry.name.clone()));
+            let (key, name) = (entry.key, entry.name.clone());
             entries.push(entry);
+            next = match self.mode {
+                MountMode::Inspect => self.tnc.entry_behind(&mut self.flash, spot)?,
+                // The kernel looks for each name again to find the next.
+                _ => self.tnc.next_entry(&mut self.flash, key, Some(&name))?,
+            };
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// Reads block `block` of a file. None is a hole; otherwise all 4096 bytes, zeros behind what is stored.
@@ -73,7 +91,8 @@ impl<L: Lebs> Ubifs<L> {
         }
     }
 
-    /// Hands a file's bytes to `sink`, hole by hole as zeros. `sink` is given at most 4096 bytes at a time.
+    /// Hands a file's bytes to `sink`, holes as zeros. `sink` is given at most 4096 bytes at a time. A hole is looked for as
+    /// often as that makes a difference to what is read.
     pub fn read_file<E: From<UbifsError>>(
         &mut self,
         inode: &Inode,
@@ -82,15 +101,33 @@ impl<L: Lebs> Ubifs<L> {
         check_readable(inode)?;
         let mut out = [0; BLOCK_BYTES];
         let mut left = inode.size;
-        for block in 0..inode.size.div_ceil(BLOCK_BYTES as u64) as u32 {
-            if self.read_block(inode.ino, block, &mut out)?.is_none() {
-                out.fill(0);
+        let blocks = inode.size.div_ceil(BLOCK_BYTES as u64) as u32;
+        let mut block = 0;
+        while block < blocks {
+            let end = match self.read_block(inode.ino, block, &mut out)? {
+                Some(_) => block + 1,
+                None => {
+                    out.fill(0);
+                    self.hole_end(inode.ino, block)?.min(blocks)
+                }
+            };
+            for _ in block..end {
+                let n = left.min(BLOCK_BYTES as u64) as usize;
+                sink(&out[..n])?;
+                left -= n as u64;
             }
-            let n = left.min(BLOCK_BYTES as u64) as usize;
-            sink(&out[..n])?;
-            left -= n as u64;
+            block = end;
         }
         Ok(())
+    }
+
+    /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of it.
+    fn hole_end(&mut self, ino: u32, block: u32) -> Result<u32> {
+        let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
+        Ok(match self.tnc.next_bound(found.spot) {
+            Some(key) if key.ino == ino && key.kind() == Some(KeyType::Data) => key.low().max(block + 1),
+            _ => u32::MAX,
+        })
     }
 
     /// The inode of an absolute or relative path from the root; `follow` also follows a symbolic link at its end.
@@ -137,7 +174,7 @@ pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
     if inode.flags & FLAG_ENCRYPTED != 0 {
         return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
     }
-    if inode.size > (u64::from(LOW_MASK) + 1) * BLOCK_BYTES as u64 {
+    if inode.size > MAX_FILE_BYTES {
         let name = format!("inode {}", inode.ino);
         return Err(UbifsError::path(name.as_bytes(), "its size is more than a file can have"));
     }

@@ -75,6 +75,10 @@ impl<L: Lebs> Flash<L> {
     pub fn read_node(&mut self, at: NodeRef, kind: NodeType, what: ReadKind) -> Result<&[u8]> {
         match self.try_read_node(at, kind, what)? {
             Ok(_) => Ok(&self.buf),
+            Err(_) if at.lnum < self.sb.leb_count && !self.lebs.is_mapped(at.lnum) => {
+                let detail = format!("nodes are expected in it, but LEB {} has no PEB", at.lnum);
+                Err(self.damage(DamageKind::UnmappedLeb, at.lnum, 0, detail))
+            }
             Err(detail) => {
                 let damage = if kind == NodeType::Index { DamageKind::BadIndex } else { DamageKind::BadNode };
                 Err(self.damage(damage, at.lnum, at.offset, detail))

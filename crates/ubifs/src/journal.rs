@@ -46,6 +46,7 @@ fn tail_of(head: u32) -> Tail {
 pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, unclean: bool) -> Result<Log> {
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let mut log = Log { buds: Vec::new(), head: (first, 0) };
+    let mut by_lnum = BTreeMap::new();
     let mut start_sqnum = None;
     let mut lnum = first;
     loop {
@@ -110,8 +111,11 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
                     if let Some(detail) = wrong_reference(flash, &bud) {
                         return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
                     }
-                    match log.buds.iter().find(|b| b.lnum == bud.lnum) {
-                        None => log.buds.push(bud),
+                    match by_lnum.get(&bud.lnum).map(|&i: &usize| &log.buds[i]) {
+                        None => {
+                            by_lnum.insert(bud.lnum, log.buds.len());
+                            log.buds.push(bud);
+                        }
                         Some(b) if b.head == bud.head && b.start <= bud.start => {}
                         Some(b) => {
                             let detail =
@@ -227,8 +231,9 @@ pub(crate) fn replay<L: Lebs>(
     rewrite: bool,
 ) -> Result<Replayed> {
     let mut changes = Vec::new();
-    for i in 0..log.buds.len() {
-        let is_last = is_last_bud(flash, &log.buds, i)?;
+    let later = later_buds(&log.buds);
+    for (i, &later) in later.iter().enumerate() {
+        let is_last = is_last_bud(flash, later.map(|next| next.map(|next| log.buds[next])))?;
         read_bud(flash, &mut log.buds[i], unclean && is_last, rewrite, &mut changes)?;
     }
     // Whether a deleted inode came back is said by the last node that is about it.
@@ -254,14 +259,26 @@ pub(crate) fn replay<L: Lebs>(
     Ok(replayed)
 }
 
-/// Whether a power cut may have torn the end of a bud (`is_last_bud`): it is its head's last, or the one before it while
-/// nothing was written to the last.
-fn is_last_bud<L: Lebs>(flash: &mut Flash<L>, buds: &[Bud], i: usize) -> Result<bool> {
-    let mut later = buds[i + 1..].iter().filter(|b| b.head == buds[i].head);
-    let Some(next) = later.next() else { return Ok(true) };
-    if later.next().is_some() {
-        return Ok(false);
+/// For each bud the two that come next for the same head.
+fn later_buds(buds: &[Bud]) -> Vec<[Option<usize>; 2]> {
+    let mut later = vec![[None; 2]; buds.len()];
+    let mut heads: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
+    for (i, bud) in buds.iter().enumerate().rev() {
+        let head = heads.entry(bud.head).or_default();
+        later[i] = *head;
+        *head = [Some(i), head[0]];
     }
+    later
+}
+
+/// Whether a power cut may have torn the end of a bud (`is_last_bud`): it is its head's last, or the one before it while
+/// nothing was written to the last. `later` are the two that come next for its head.
+fn is_last_bud<L: Lebs>(flash: &mut Flash<L>, later: [Option<Bud>; 2]) -> Result<bool> {
+    let next = match later {
+        [None, _] => return Ok(true),
+        [Some(_), Some(_)] => return Ok(false),
+        [Some(next), None] => next,
+    };
     let mut word = [0; 4];
     if next.start + 4 > flash.sb.leb_bytes {
         return Ok(false);
@@ -280,6 +297,11 @@ fn read_bud<L: Lebs>(
 ) -> Result<()> {
     let (min_io, fanout, hash) = (flash.sb.min_io_bytes, flash.sb.fanout, flash.sb.hash);
     let lnum = bud.lnum;
+    if !flash.lebs.is_mapped(lnum) {
+        // Nothing was written to it yet; it is empty, without a look at flash.
+        (bud.end, bud.used) = (bud.start, 0);
+        return Ok(());
+    }
     let bytes = flash.read_rest(lnum, bud.start, ReadKind::Scan)?;
     let result = if recovering {
         recover(&bytes, bud.start, min_io, fanout, tail_of(bud.head)).map(|r| (r.leb, r.cut_at))

@@ -7,7 +7,7 @@ use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
 use crate::lebs::{Lebs, ReadKind};
 use crate::node::{self, INDEX_BYTES, MASTER_BYTES, NodeType, align, le32, le64};
-use crate::scan::{ScanError, all_ff, scan};
+use crate::scan::{ScanError, Scanned, all_ff, scan};
 use crate::superblock::MASTER_LEB;
 
 /// The volume was not unmounted.
@@ -104,14 +104,7 @@ pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     let first = flash.read_rest(MASTER_LEB, 0, ReadKind::Scan)?;
     let newest = |bytes: &[u8]| -> std::result::Result<Option<(usize, u32)>, ScanError> {
         let found = scan(bytes, 0, min_io, fanout)?;
-        match found.nodes.last() {
-            Some(last) if last.header.kind != NodeType::Master => {
-                let what = format!("a {} among master nodes", last.header.kind.name());
-                Err(ScanError { offset: last.offset, what })
-            }
-            Some(last) => Ok(Some((found.nodes.len(), last.offset))),
-            None => Ok(None),
-        }
+        Ok(last_master(bytes, &found.nodes)?.map(|(offset, _)| (found.nodes.len(), offset)))
     };
     // The kernel leaves the first block alone before it looks at the second.
     let one = newest(&first);
@@ -137,8 +130,24 @@ pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     Ok(master)
 }
 
-pub(crate) fn node_at(bytes: &[u8], offset: u32) -> &[u8] {
+/// The bytes of a master node; the caller has seen that one begins there.
+fn node_at(bytes: &[u8], offset: u32) -> &[u8] {
     &bytes[offset as usize..(offset + MASTER_BYTES) as usize]
+}
+
+/// The last node of a block that was scanned, where it is a master; none if the block is empty.
+pub(crate) fn last_master<'b>(
+    bytes: &'b [u8],
+    nodes: &[Scanned],
+) -> std::result::Result<Option<(u32, &'b [u8])>, ScanError> {
+    match nodes.last() {
+        Some(last) if last.header.kind != NodeType::Master => {
+            let what = format!("a {} among master nodes", last.header.kind.name());
+            Err(ScanError { offset: last.offset, what })
+        }
+        Some(last) => Ok(Some((last.offset, node_at(bytes, last.offset)))),
+        None => Ok(None),
+    }
 }
 
 /// Equal except for the common header and the message authentication code at the end.

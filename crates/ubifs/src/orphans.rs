@@ -16,6 +16,10 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc) -> Resu
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let (mut last_commit, mut flagged, mut removed) = (0, false, 0);
     for lnum in flash.sb.orphans_first()..flash.sb.main_first() {
+        // Empty, without a look at flash.
+        if !flash.lebs.is_mapped(lnum) {
+            continue;
+        }
         let bytes = flash.read_rest(lnum, 0, ReadKind::Scan)?;
         let leb = match scan(&bytes, 0, min_io, fanout) {
             Ok(leb) => leb,

@@ -176,14 +176,20 @@ impl<L: Lebs> Session<L> {
     }
 
     /// `find PATH -type f` to its end, then `cat` of every file found.
-    pub fn cat_all(&mut self, path: &[u8], sink: impl FnMut(&[u8])) -> Result<()> {
-        let mut files = Vec::new();
-        self.find(path, |path, entry| {
-            if entry.is_some_and(|e| e.file_type() == Some(FileType::Regular)) {
-                files.push(path.to_vec());
+    pub fn cat_all(&mut self, path: &[u8], mut sink: impl FnMut(&[u8])) -> Result<()> {
+        // Directories on the way are in memory by then, so a file is opened by its last name alone.
+        let mut files: Vec<(u32, Box<[u8]>)> = Vec::new();
+        self.find(path, |_, entry| {
+            if let Some(entry) = entry.filter(|e| e.file_type() == Some(FileType::Regular)) {
+                files.push((entry.key.ino, entry.name.clone()));
             }
         })?;
-        self.read_files(files.iter().map(Vec::as_slice), sink)
+        for (dir, name) in files {
+            if let Some(inode) = self.lookup(dir, &name)? {
+                self.read_once(&inode, &mut sink)?;
+            }
+        }
+        Ok(())
     }
 
     /// Opens files one after the other and reads each from its beginning to its end.
@@ -194,9 +200,15 @@ impl<L: Lebs> Session<L> {
     ) -> Result<()> {
         for path in paths {
             let (_, _, inode) = self.walk(path, true)?;
-            if inode.file_type() == Some(FileType::Regular) && self.read.insert(inode.ino) {
-                self.read_pages(&inode, &mut sink)?;
-            }
+            self.read_once(&inode, &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file unless its pages are in memory.
+    fn read_once(&mut self, inode: &Inode, sink: &mut impl FnMut(&[u8])) -> Result<()> {
+        if inode.file_type() == Some(FileType::Regular) && self.read.insert(inode.ino) {
+            self.read_pages(inode, sink)?;
         }
         Ok(())
     }

@@ -123,12 +123,17 @@ impl Superblock {
             time_granularity_ns: le32(bytes, 104),
             uuid: bytes[108..124].try_into().unwrap_or_default(),
         };
-        sb.validate(leb_bytes, leb_count, min_io).map_err(bad)?;
-        sb.leb_count = sb.max_leb_count.min(leb_count);
+        if sb.written_leb_count == 0 || sb.written_leb_count > leb_count {
+            return Err(bad(format!("{} erase blocks, the volume has {leb_count}", sb.written_leb_count)));
+        }
+        // A tool writes as few blocks as it used. As in Linux, the volume grows before its sizes are looked at.
+        sb.leb_count = sb.max_leb_count.min(leb_count).max(sb.written_leb_count);
+        sb.validate(leb_bytes, min_io).map_err(bad)?;
         Ok(sb)
     }
 
-    fn validate(&self, leb_bytes: u32, leb_count: u32, min_io: u32) -> Result<(), String> {
+    /// Looks at the sizes of the volume as it is after it has grown.
+    fn validate(&self, leb_bytes: u32, min_io: u32) -> Result<(), String> {
         let want = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(what()) };
         want(self.min_io_bytes == min_io, &|| {
             format!("units of writing of {} bytes, the volume has {min_io}", self.min_io_bytes)
@@ -142,18 +147,16 @@ impl Superblock {
         want(leb_bytes >= 15 * 1024 && leb_bytes.is_multiple_of(min_io) && leb_bytes <= 1 << 30, &|| {
             format!("erase blocks of {leb_bytes} bytes, expected a multiple of {min_io} from 15 KiB to 1 GiB")
         })?;
-        want((1..=leb_count).contains(&self.leb_count), &|| {
-            format!("{} erase blocks, the volume has {leb_count}", self.leb_count)
-        })?;
-        want(self.max_leb_count >= self.leb_count && self.max_leb_count <= 1 << 24, &|| {
-            format!("growth to {} blocks, expected {} to 2^24", self.max_leb_count, self.leb_count)
+        want(self.max_leb_count >= self.written_leb_count && self.max_leb_count <= 1 << 24, &|| {
+            format!("growth to {} blocks, expected {} to 2^24", self.max_leb_count, self.written_leb_count)
         })?;
         want(self.log_lebs >= 2, &|| format!("a log of {} blocks, expected at least 2", self.log_lebs))?;
         want(self.lpt_lebs >= 2, &|| format!("a properties tree of {} blocks, at least 2", self.lpt_lebs))?;
         want(self.orphan_lebs >= 1, &|| "no block for orphans".to_owned())?;
         let fixed = [self.log_lebs, self.lpt_lebs, self.orphan_lebs].iter().map(|&n| u64::from(n)).sum::<u64>() + 3;
-        want(fixed + 4 <= u64::from(self.leb_count), &|| {
-            format!("{fixed} blocks besides the main area leave too few of {}", self.leb_count)
+        // Linux wants some more of them, to write to; one is enough to read from.
+        want(fixed < u64::from(self.leb_count), &|| {
+            format!("{fixed} blocks besides the main area leave none of {}", self.leb_count)
         })?;
         want((3..=1024).contains(&self.fanout), &|| format!("a fanout of {}, expected 3 to 1024", self.fanout))?;
         want(self.fanout * 20 + 28 <= leb_bytes, &|| format!("a fanout of {} does not fit a block", self.fanout))?;

@@ -50,6 +50,7 @@ pub struct Ubifs<L> {
     pub(crate) sizes: BTreeMap<u32, u64>,
     /// The root directory, as the mount found it.
     pub(crate) root: Inode,
+    pub(crate) mode: MountMode,
     report: MountReport,
 }
 
@@ -66,6 +67,12 @@ pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
     let (leb_bytes, min_io) = (lebs.leb_bytes(), lebs.min_io_bytes());
     if leb_bytes < SUPERBLOCK_BYTES || lebs.leb_count() == 0 {
         return Err(bad(format!("{} blocks of {leb_bytes} bytes hold no superblock", lebs.leb_count())));
+    }
+    if !lebs.is_mapped(SUPERBLOCK_LEB) {
+        return Err(bad(match (0..lebs.leb_count()).any(|lnum| lebs.is_mapped(lnum)) {
+            true => format!("LEB {SUPERBLOCK_LEB}, which has the superblock, has no PEB"),
+            false => "the volume is empty: nothing was ever written to it".to_owned(),
+        }));
     }
     // The kernel reads whole units of writing.
     let len = SUPERBLOCK_BYTES.max(min_io.min(leb_bytes)) as usize;
@@ -123,7 +130,7 @@ impl<L: Lebs> Ubifs<L> {
         if root.file_type() != Some(crate::FileType::Directory) {
             return Err(UbifsError::path(b"/", "its inode is not a directory"));
         }
-        Ok(Ubifs { flash, tnc, master, log, sizes, root, report })
+        Ok(Ubifs { flash, tnc, master, log, sizes, root, mode, report })
     }
 
     /// What the superblock says.

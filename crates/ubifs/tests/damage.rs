@@ -160,6 +160,63 @@ fn the_superblock_is_checked() {
 }
 
 #[test]
+fn a_volume_grows_before_its_sizes_are_looked_at() {
+    let lebs = volume(dump("fx"), SLC).leb_count();
+    let count = |written: u32| {
+        let mut patient = Patient::new("fx");
+        patient.change((0, 0, 4096), |sb| sb[40..44].copy_from_slice(&written.to_le_bytes()));
+        patient
+    };
+    // Fewer blocks than those in front of the main area, as when nearly nothing was written.
+    let small = count(5);
+    let fs = Ubifs::mount(volume(small.image.clone(), SLC), MountMode::ReadWrite).expect("a small volume");
+    assert_eq!((fs.superblock().written_leb_count, fs.superblock().leb_count), (5, lebs));
+    assert!(small.report().is_clean(), "{:#?}", small.report().findings);
+    for written in [0, lebs + 1] {
+        let text = count(written).expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+        assert!(text.ends_with(&format!("{written} erase blocks, the volume has {lebs}")), "{text}");
+    }
+    // Without room to grow there is no main area.
+    let mut patient = count(5);
+    patient.change((0, 0, 4096), |sb| sb[44..48].copy_from_slice(&6u32.to_le_bytes()));
+    let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+    assert!(text.contains("besides the main area leave none of 6"), "{text}");
+}
+
+#[test]
+fn a_node_behind_the_masters_that_is_none_is_named() {
+    let mut patient = Patient::new("fx");
+    let master = patient.bytes((1, 0, 512)).to_vec();
+    let commit = patient.bytes((3, 0, 32)).to_vec();
+    // Both blocks full of masters, and in the last bytes of each a node of another type.
+    for lnum in [1, 2] {
+        for page in 0..63 {
+            patient.bytes((lnum, page * 2048, 512)).copy_from_slice(&master);
+            let pad = patient.bytes((lnum, page * 2048 + 512, 1536));
+            pad.fill(0);
+            pad[..4].copy_from_slice(&0x0610_1831u32.to_le_bytes());
+            pad[16] = 28;
+            pad[20] = 5;
+            pad[24..28].copy_from_slice(&(if page == 62 { 1536u32 - 28 - 32 } else { 1536 - 28 }).to_le_bytes());
+            let crc = crc32(&pad[8..28]);
+            pad[4..8].copy_from_slice(&crc.to_le_bytes());
+        }
+        patient.bytes((lnum, LEB_BYTES as u32 - 32, 32)).copy_from_slice(&commit);
+    }
+    let text = patient.expect(DamageKind::BadMaster, (1, LEB_BYTES as u32 - 32, 0)).detail;
+    assert_eq!(text, "a commit start node among master nodes");
+}
+
+#[test]
+fn what_is_not_listed_still_counts() {
+    let mut patient = Patient::new("fx");
+    let at = patient.node(NodeType::Data, |_| true);
+    patient.bytes(at)[45] ^= 4;
+    let report = check(volume(patient.image, SLC), 0).expect("a volume that is supported");
+    assert!(report.findings.is_empty() && report.unlisted > 0 && !report.is_clean(), "{report:#?}");
+}
+
+#[test]
 fn what_is_not_supported_is_refused() {
     for (flag, word) in [(0x10, "encrypted"), (0x20, "authenticated")] {
         let mut patient = Patient::new("fx");
@@ -424,4 +481,32 @@ fn keys_and_types_are_what_the_tests_think() {
     let mut patient = Patient::new("fx");
     let data = patient.node(NodeType::Data, |_| true);
     assert_eq!(key(patient.bytes(data)).kind(), Some(KeyType::Data));
+}
+
+#[test]
+fn a_block_that_is_gone_is_told_once() {
+    let mut patient = Patient::new("fx");
+    let at = patient.node(NodeType::Data, |_| true);
+    let peb = patient.pebs[at.0 as usize].take().expect("a block") as usize;
+    patient.image[peb * PEB_BYTES..(peb + 1) * PEB_BYTES].fill(0xFF);
+    let text = patient.expect(DamageKind::UnmappedLeb, (at.0, 0, 0)).to_string();
+    assert_eq!(text, format!("LEB {0} offset 0: unmapped-leb: nodes are expected in it, but LEB {0} has no PEB", at.0));
+    let about = patient.report().findings.iter().filter(|d| d.place.lnum == at.0).count();
+    assert_eq!(about, 1, "{:#?}", patient.report().findings);
+}
+
+#[test]
+fn a_volume_without_its_first_block_says_so() {
+    let mut patient = Patient::new("fx");
+    let pebs: Vec<usize> = patient.pebs.iter().flatten().map(|&peb| peb as usize).collect();
+    let first = patient.pebs[0].expect("a block") as usize;
+    patient.image[first * PEB_BYTES..(first + 1) * PEB_BYTES].fill(0xFF);
+    patient.pebs[0] = None;
+    let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+    assert!(text.ends_with("LEB 0, which has the superblock, has no PEB"), "{text}");
+    for peb in pebs {
+        patient.image[peb * PEB_BYTES..(peb + 1) * PEB_BYTES].fill(0xFF);
+    }
+    let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
+    assert!(text.ends_with("the volume is empty: nothing was ever written to it"), "{text}");
 }

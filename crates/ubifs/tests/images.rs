@@ -8,7 +8,7 @@ mod common;
 use common::volume;
 use readpath_kit::Prng;
 use readpath_ubi::mtd::Geometry;
-use readpath_ubifs::{Entry, FileType, Inode, Lebs, MountMode, NameHash, Ubifs, check};
+use readpath_ubifs::{Entry, FileType, FlashRead, Inode, Lebs, MountMode, NameHash, Recorder, Ubifs, check};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -210,6 +210,22 @@ fn compare<L: Lebs>(fs: &mut Ubifs<L>, ino: u32, path: &Path, inodes: &mut BTree
     count
 }
 
+/// What is read of flash for a file with holes: as a whole, or block by block.
+fn hole_reads(image: &[u8], device: &Device, by_block: bool) -> Vec<FlashRead> {
+    let lebs = Recorder::new(volume(image.to_vec(), device.geometry));
+    let mut fs = Ubifs::mount(lebs, MountMode::ReadWrite).expect("a volume");
+    let inode = fs.resolve(b"sparse", false).expect("a file");
+    fs.lebs().take();
+    if by_block {
+        for block in 0..inode.size.div_ceil(4096) as u32 {
+            fs.read_block(inode.ino, block, &mut [0; 4096]).expect("a block");
+        }
+    } else {
+        fs.read_file(&inode, |_| -> readpath_ubifs::Result<()> { Ok(()) }).expect("a file");
+    }
+    fs.lebs().take()
+}
+
 #[test]
 fn what_went_in_comes_out() {
     if !has_tools() {
@@ -235,12 +251,41 @@ fn what_went_in_comes_out() {
                 let inode = fs.resolve(path.as_bytes(), false).unwrap_or_else(|e| panic!("{name}: {e}"));
                 assert_eq!((inode.file_type(), inode.device()), (Some(kind), number), "{path}");
             }
+            // Entries in one pass, and holes without a look at each block, are what the kernel's way finds and reads.
+            let dir = fs.resolve(b"collide", false).expect("a directory").ino;
+            let in_order = fs.read_dir(dir).expect("entries");
+            let mut plain = Ubifs::mount(volume(image.clone(), device.geometry), MountMode::Inspect).expect("a volume");
+            assert_eq!(plain.read_dir(dir).expect("entries"), in_order, "{name}");
+            assert_eq!(hole_reads(&image, device, false), hole_reads(&image, device, true), "{name}");
             let followed = fs.resolve(b"absolute/d2", true).expect("a way over a link");
             assert_eq!(followed.ino, fs.resolve(b"/deep/d0/d1/d2/.", true).expect("the same").ino);
             let endless = fs.resolve(b"loop", true).expect_err("a link to itself").to_string();
             assert_eq!(endless, "loop: more than 40 symbolic links");
             let report = check(volume(image, device.geometry), 10).expect("a volume that is supported");
             assert!(report.is_clean(), "{name}: {:#?}", report.findings);
+        }
+    }
+}
+
+#[test]
+fn nearly_empty_trees_are_volumes() {
+    if !has_tools() {
+        return;
+    }
+    for device in &DEVICES {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).expect("a directory");
+        for files in [0, 1] {
+            if files == 1 {
+                fs::write(tree.join("only"), b"one").expect("a file");
+            }
+            let image = make_image(dir.path(), device, "lzo");
+            let mut fs = Ubifs::mount(volume(image.clone(), device.geometry), MountMode::ReadWrite)
+                .unwrap_or_else(|e| panic!("{} bytes, {files} files: {e}", device.leb_bytes));
+            assert_eq!(compare(&mut fs, 1, &tree, &mut BTreeMap::new()), files);
+            let report = check(volume(image, device.geometry), 10).expect("a volume that is supported");
+            assert!(report.is_clean(), "{:#?}", report.findings);
         }
     }
 }

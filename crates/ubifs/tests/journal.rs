@@ -4,7 +4,7 @@
 mod common;
 
 use common::{SLC, SLC_DATA_OFFSET, dump, volume};
-use readpath_ubifs::{Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
+use readpath_ubifs::{Key, LebError, Lebs, MountMode, NameHash, NodeType, ReadKind, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
@@ -209,4 +209,97 @@ fn a_journal_that_contradicts_itself_is_named() {
         assert_eq!(damage.place.offset as usize, offset);
         assert!(damage.detail.contains(says), "{}", damage.detail);
     }
+}
+
+/// Blocks that count what is read where nothing is mapped.
+struct Counting<L> {
+    inner: L,
+    unmapped_bytes: usize,
+}
+
+impl<L: Lebs> Lebs for Counting<L> {
+    fn leb_bytes(&self) -> u32 {
+        self.inner.leb_bytes()
+    }
+    fn leb_count(&self) -> u32 {
+        self.inner.leb_count()
+    }
+    fn min_io_bytes(&self) -> u32 {
+        self.inner.min_io_bytes()
+    }
+    fn is_mapped(&self, lnum: u32) -> bool {
+        self.inner.is_mapped(lnum)
+    }
+    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
+        self.unmapped_bytes += if self.is_mapped(lnum) { 0 } else { buf.len() };
+        self.inner.read(lnum, offset, buf, what)
+    }
+}
+
+#[test]
+fn a_journal_block_that_is_not_mapped_is_empty_without_a_look_at_it() {
+    let mut image = with_journal(&changes());
+    let last = image.len() - PEB_BYTES;
+    image[last + 512..].fill(0xFF);
+    let mut lebs = Counting { inner: volume(image.clone(), SLC), unmapped_bytes: 0 };
+    assert!(!lebs.is_mapped(60));
+    let fs = Ubifs::mount(&mut lebs, MountMode::ReadWrite).expect("a volume");
+    assert_eq!((fs.buds().len(), fs.buds()[0].end, fs.report().journal_nodes), (1, 0, 0));
+    assert_eq!(lebs.unmapped_bytes, 0);
+    let report = check(volume(image, SLC), 10).expect("a volume that is supported");
+    assert!(report.is_clean(), "{:#?}", report.findings);
+}
+
+/// What a check finds where the journal adds a file of inode 5000 to the root directory.
+fn findings(name: &[u8], target: u64, size: u64) -> Vec<String> {
+    let new = NewInode { ino: 5000, size, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let nodes = [entry(1 << 21, Key::dentry(1, NameHash::R5.of(name)), target, name), inode((1 << 21) + 1, &new)];
+    let report = check(volume(with_journal(&nodes), SLC), 100).expect("a volume that is supported");
+    report.findings.iter().map(|d| format!("{}: {}", d.kind.name(), d.detail)).collect()
+}
+
+#[test]
+fn names_sizes_and_targets_that_cannot_be_are_named() {
+    let has = |found: &[String], wanted: &str| assert!(found.iter().any(|d| d == wanted), "{wanted}: {found:#?}");
+    assert!(
+        findings(b"good_name", 5000, 1 << 41).iter().all(|d| d.starts_with("wrong-count")),
+        "its directory has a size"
+    );
+    for (name, shown) in [(&b"."[..], "."), (b"..", ".."), (b"a/b", "a/b"), (b"\x1b/", "\\u{1b}/")] {
+        let wanted = format!("bad-entry: the name \"{shown}\", which no file can have");
+        has(&findings(name, 5000, 0), &wanted);
+    }
+    has(&findings(b"again", 1, 0), "bad-entry: it leads to inode 1, the root directory, which has no name");
+    has(
+        &findings(b"large", 5000, (1 << 41) + 1),
+        "bad-inode: a size of 2199023255553 bytes, at most 2199023255552 are possible",
+    );
+}
+
+#[test]
+fn holes_are_passed_over() {
+    let name = b"hole";
+    // As large as a file can be, and two blocks somewhere in it.
+    let new = NewInode { ino: 5000, size: 1 << 36, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let mut data = (TEXT.len() as u32).to_le_bytes().to_vec();
+    data.extend([0; 4]);
+    data.extend(TEXT);
+    let nodes = [
+        entry(1 << 21, Key::dentry(1, NameHash::R5.of(name)), 5000, name),
+        inode((1 << 21) + 1, &new),
+        node(NodeType::Data, (1 << 21) + 2, &keyed(Key::data(5000, 7), &data)),
+        node(NodeType::Data, (1 << 21) + 3, &keyed(Key::data(5000, 1 << 23), &data)),
+    ];
+    let mut fs = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::Inspect).expect("a volume");
+    let file = fs.resolve(name, false).expect("a file");
+    let (mut at, mut found) = (0u64, Vec::new());
+    let read = fs.read_file(&file, |piece| -> readpath_ubifs::Result<()> {
+        if piece[0] != 0 {
+            found.push((at, piece[..10].to_vec()));
+        }
+        at += piece.len() as u64;
+        Ok(())
+    });
+    read.expect("a file");
+    assert_eq!((at, found), (1 << 36, vec![(7 << 12, TEXT.to_vec()), (1 << 35, TEXT.to_vec())]));
 }

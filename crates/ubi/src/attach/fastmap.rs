@@ -10,7 +10,7 @@ use crate::crc::crc32;
 use crate::error::UbiError;
 use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, be16, be32};
 use crate::io::{Header, Io};
-use crate::mtd::{Mtd, ReadOutcome, Why};
+use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
 use crate::vtbl::MAX_VOLUMES;
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl<'a> Bytes<'a> {
 /// Attaches by the newest fastmap among `scanner.anchors`, which are not empty.
 pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found, Fault> {
     let mut anchor = (u32::MAX, 0);
-    for &(peb, sqnum) in &scanner.anchors {
+    for &(peb, sqnum) in scanner.anchors.iter().filter(|a| a.0 < FIRST_PEBS) {
         if anchor.0 == u32::MAX || sqnum > anchor.1 {
             anchor = (peb, sqnum);
         }
@@ -92,8 +92,9 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found,
         return bad(format!("PEB {}: no superblock of version 1", anchor.0));
     }
     let blocks = be32(&sb, 12);
-    if blocks == 0 || blocks > MAX_BLOCKS || blocks != io.layout.fastmap_pebs(io.pebs()) {
-        let right = io.layout.fastmap_pebs(io.pebs());
+    let [old, new] = io.layout.fastmap_pebs(io.pebs());
+    if blocks == 0 || blocks > MAX_BLOCKS || blocks != old && blocks != new {
+        let right = if old == new { old.to_string() } else { format!("{old} or {new}") };
         return bad(format!("PEB {}: it has {blocks} blocks where {right} are expected", anchor.0));
     }
     let mut found = Found { method: Method::Fastmap { anchor: anchor.0 }, ..Found::new() };
@@ -116,7 +117,13 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found,
     if crc32(&bytes) != stored {
         return bad(format!("its CRC is {stored:#010x} instead of {:#010x}", crc32(&bytes)));
     }
-    parse(io, found, &bytes)
+    let found = parse(io, found, &bytes)?;
+    // Fastmaps from before this one have to be on their way out, else it is not about this device.
+    let older = scanner.anchors.iter().find(|a| a.0 != anchor.0 && found.erase.iter().all(|work| work.peb != a.0));
+    match older {
+        Some((peb, _)) => bad(format!("PEB {peb} holds another fastmap, which it does not name for erasure")),
+        None => Ok(found),
+    }
 }
 
 fn readable(outcome: ReadOutcome, peb: u32) -> Result<(), Fault> {
@@ -240,6 +247,7 @@ fn volume<M: Mtd>(
         if peb > i32::MAX as u32 {
             continue;
         }
+        check_lnum(id, lnum)?;
         let Some((erase_counter, scrub)) = used.remove(&peb) else {
             return bad(format!("LEB {lnum} of volume {id} is in PEB {peb}, which is not in use"));
         };
@@ -250,6 +258,12 @@ fn volume<M: Mtd>(
         Some(_) => bad(format!("volume {id} comes twice")),
         None => Ok(()),
     }
+}
+
+/// Logical blocks decide how large a table is, so they are bounded before anything is made of them.
+fn check_lnum(volume: u32, lnum: u32) -> Result<(), Fault> {
+    let lebs = if volume == LAYOUT_VOLUME { 2 } else { MAX_PEBS };
+    if lnum < lebs { Ok(()) } else { bad(format!("LEB {lnum} of volume {volume:#x}, of at most {lebs} LEBs")) }
 }
 
 /// A block of a pool: still free, or taken since the fastmap was written.
@@ -274,6 +288,9 @@ fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut Found, peb: u32) -> Result<(), 
     let Some(volume) = found.volumes.get_mut(&header.volume) else {
         return bad(format!("PEB {peb} of a pool holds the unknown volume {:#x}", header.volume));
     };
+    if let Err(Fault::Unusable(what)) = check_lnum(header.volume, header.lnum) {
+        return bad(format!("PEB {peb} of a pool: {what}"));
+    }
     let new = FoundLeb { peb, erase_counter: ec, sqnum: header.sqnum, copy: header.copy_flag != 0, scrub: flips };
     let Some(&old) = volume.lebs.get(&header.lnum) else {
         if volume.highest_lnum() <= header.lnum {

@@ -64,6 +64,53 @@ pub struct ToErase {
     pub erase_counter: u32,
 }
 
+/// What a scan saw in an erase block that is not as UBI leaves it when nobody disturbs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Erase block.
+    pub peb: u32,
+    /// What it is.
+    pub kind: NoteKind,
+}
+
+/// Kinds of [`Note`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoteKind {
+    /// The EC header is damaged, the VID header is good.
+    BadEc {
+        /// Volume in the VID header.
+        volume: u32,
+        /// Logical block in it.
+        lnum: u32,
+    },
+    /// The EC header is damaged, there is no VID header.
+    BadEcOnly,
+    /// Both headers are damaged.
+    BadHeaders,
+    /// The VID header is damaged, the data area is empty or cannot be read.
+    BadVidOnly,
+    /// The VID header is damaged, and there are data.
+    BadVid,
+    /// A logical block that is also elsewhere, in a newer version.
+    Older {
+        /// Volume.
+        volume: u32,
+        /// Logical block.
+        lnum: u32,
+        /// Erase block of the newer version.
+        newer: u32,
+    },
+    /// A newer version of a logical block, but its data were not written completely.
+    Unfinished {
+        /// Volume.
+        volume: u32,
+        /// Logical block.
+        lnum: u32,
+        /// Erase block of the older version, which is used.
+        good: u32,
+    },
+}
+
 /// How the blocks were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
@@ -95,6 +142,10 @@ pub struct Found {
     pub alien: Vec<u32>,
     /// Blocks of the fastmap that was used.
     pub fastmap: Vec<(u32, u32)>,
+    /// Blocks with the superblock of a fastmap, used or not, the oldest first.
+    pub anchors: Vec<u32>,
+    /// What a scan noticed, at most two for each block.
+    pub notes: Vec<Note>,
     /// Blocks that are marked bad.
     pub bad: Vec<u32>,
     /// Blocks without any contents.
@@ -128,6 +179,8 @@ impl Found {
             corrupted: Vec::new(),
             alien: Vec::new(),
             fastmap: Vec::new(),
+            anchors: Vec::new(),
+            notes: Vec::new(),
             bad: Vec::new(),
             empty_count: 0,
             maybe_bad_count: 0,
@@ -149,6 +202,8 @@ pub struct FoundTable {
     pub table: Table,
     /// Copies that are missing, damaged or older.
     pub rewrite: [bool; 2],
+    /// What is wrong with those that are damaged.
+    pub damaged: [Option<String>; 2],
     /// Bytes behind the records, to the end of the page: 0xFF from ubinize, zeros from Linux. UBI compares them, too.
     pub padding: Vec<u8>,
 }
@@ -158,7 +213,8 @@ pub struct FoundTable {
 pub struct HowTo {
     /// Use a fastmap if there is one.
     pub fastmap: bool,
-    /// Accept a table whose volumes reserve more blocks than there are: an image for a larger device.
+    /// An image for a larger device: accept a table whose volumes reserve more blocks than there are, and any number of
+    /// damaged blocks.
     pub partial: bool,
 }
 
@@ -168,14 +224,14 @@ pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, how: HowTo) -> Result<(Found, Found
     let mut fault = None;
     let mut found = None;
     for peb in 0..io.pebs() {
-        if peb == fastmap::FIRST_PEBS && how.fastmap && !scanner.anchors.is_empty() {
+        if peb == fastmap::FIRST_PEBS && how.fastmap && scanner.has_anchor() {
             break;
         }
         scanner.peb(io, peb)?;
     }
-    if how.fastmap && !scanner.anchors.is_empty() {
+    if how.fastmap && scanner.has_anchor() {
         match fastmap::attach(io, &scanner) {
-            Ok(by_fastmap) => found = Some(by_fastmap),
+            Ok(by_fastmap) => found = Some(Found { anchors: scanner.anchors_by_age(), ..by_fastmap }),
             Err(Fault::Fatal(e)) => return Err(e),
             Err(Fault::Unusable(what)) => {
                 fault = Some(what);
@@ -188,7 +244,7 @@ pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, how: HowTo) -> Result<(Found, Found
     }
     let mut found = match found {
         Some(found) => found,
-        None => scanner.finish(io)?,
+        None => scanner.finish(io, how.partial)?,
     };
     found.fastmap_fault = fault;
     let table = table::read(io, &mut found, how.partial)?;

@@ -3,7 +3,7 @@
 //! drivers/mtd/ubi/attach.c: `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
 
 use super::compare::{Verdict, compare};
-use super::{Found, FoundLeb, FoundVolume, ToErase};
+use super::{Found, FoundLeb, FoundVolume, Note, NoteKind, ToErase};
 use crate::error::UbiError;
 use crate::headers::{
     EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, compat,
@@ -33,6 +33,18 @@ impl Scanner {
         Scanner { found: Found::new(), ec_sum: 0, ec_count: 0, anchors: Vec::new() }
     }
 
+    /// Whether a fastmap begins where one is looked for.
+    pub fn has_anchor(&self) -> bool {
+        self.anchors.iter().any(|&(peb, _)| peb < super::fastmap::FIRST_PEBS)
+    }
+
+    /// Blocks with superblocks of fastmaps, the oldest first.
+    pub fn anchors_by_age(&self) -> Vec<u32> {
+        let mut anchors = self.anchors.clone();
+        anchors.sort_unstable_by_key(|&(peb, sqnum)| (sqnum, peb));
+        anchors.into_iter().map(|(peb, _)| peb).collect()
+    }
+
     /// Takes one block.
     pub fn peb<M: Mtd>(&mut self, io: &mut Io<M>, peb: u32) -> Result<(), UbiError> {
         if io.mtd.is_bad(peb) {
@@ -55,12 +67,18 @@ impl Scanner {
         match io.read_vid(peb)? {
             Header::Good { header, flips: vid_flips } => {
                 flips |= vid_flips;
+                if ec_fault.is_some() {
+                    self.note(peb, NoteKind::BadEc { volume: header.volume, lnum: header.lnum });
+                }
                 if self.internal(peb, ec, &header)? {
                     return Ok(());
                 }
                 self.add(io, peb, ec, &header, flips)?;
             }
             Header::Empty { flips: vid_flips } => {
+                if ec_fault.is_some() {
+                    self.note(peb, NoteKind::BadEcOnly);
+                }
                 if vid_flips || flips {
                     self.erase(peb, ec, true);
                 } else {
@@ -73,8 +91,10 @@ impl Scanner {
                 }
                 // With both headers gone it cannot be told from a block whose erase was interrupted.
                 if ec_fault.is_some() || erase_was_cut(io, peb)? {
+                    self.note(peb, if ec_fault.is_some() { NoteKind::BadHeaders } else { NoteKind::BadVidOnly });
                     self.erase(peb, ec, true);
                 } else {
+                    self.note(peb, NoteKind::BadVid);
                     self.found.corrupted.push((peb, ec));
                 }
             }
@@ -92,6 +112,10 @@ impl Scanner {
         self.ec_sum += u64::from(ec);
         self.ec_count += 1;
         self.found.mean_ec = (self.ec_sum / self.ec_count) as u32;
+    }
+
+    fn note(&mut self, peb: u32, kind: NoteKind) {
+        self.found.notes.push(Note { peb, kind });
     }
 
     fn erase(&mut self, peb: u32, erase_counter: u32, first: bool) {
@@ -125,6 +149,9 @@ impl Scanner {
         }
         if volume == FASTMAP_SB_VOLUME || volume == FASTMAP_DATA_VOLUME {
             self.found.max_sqnum = self.found.max_sqnum.max(header.sqnum);
+            // Whatever its header asks for: kept, it would be believed later.
+            self.erase(peb, ec, true);
+            return Ok(true);
         }
         match header.compat {
             compat::DELETE => {
@@ -168,14 +195,17 @@ impl Scanner {
             lebs: Default::default(),
             last_data_bytes: 0,
         });
-        if (volume.vol_type, volume.used_lebs, volume.data_pad) != (vol_type, used_lebs, data_pad) {
+        // Only a block that is going to be used has to agree: an update leaves older ones of another size behind.
+        let agrees = (volume.vol_type, volume.used_lebs, volume.data_pad) == (vol_type, used_lebs, data_pad);
+        let check = || {
             let what =
                 format!("VID header disagrees with earlier ones of volume {id:#x} on type, used_ebs or data_pad");
-            return Err(at(peb, vid_offset, what));
-        }
+            if agrees { Ok(()) } else { Err(at(peb, vid_offset, what)) }
+        };
         self.found.max_sqnum = self.found.max_sqnum.max(sqnum);
         let this = FoundLeb { peb, erase_counter: ec, sqnum, copy: header.copy_flag != 0, scrub: flips };
         let Some(&earlier) = volume.lebs.get(&lnum) else {
+            check()?;
             if volume.lebs.last_key_value().is_none_or(|(&highest, _)| highest <= lnum) {
                 volume.last_data_bytes = header.data_bytes;
             }
@@ -183,25 +213,32 @@ impl Scanner {
             return Ok(());
         };
         match compare(io, &earlier, peb, header)? {
-            Verdict::EarlierWins { other_is_damaged } => self.erase(peb, ec, other_is_damaged),
+            Verdict::EarlierWins { other_is_damaged } => {
+                self.note(peb, rival(id, lnum, earlier.peb, other_is_damaged));
+                self.erase(peb, ec, other_is_damaged);
+            }
             Verdict::LaterWins { flips: data_flips, other_is_damaged } => {
+                check()?;
                 if volume.highest_lnum() == lnum {
                     volume.last_data_bytes = header.data_bytes;
                 }
                 volume.lebs.insert(lnum, FoundLeb { scrub: flips || data_flips, ..this });
+                self.note(earlier.peb, rival(id, lnum, peb, other_is_damaged));
                 self.erase(earlier.peb, earlier.erase_counter, other_is_damaged);
             }
         }
         Ok(())
     }
 
-    /// Looks at the whole, and gives blocks without erase counter the mean of the others.
-    pub fn finish<M: Mtd>(mut self, io: &mut Io<M>) -> Result<Found, UbiError> {
+    /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody can
+    /// say whether too much is damaged.
+    pub fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<Found, UbiError> {
+        let anchors = self.anchors_by_age();
         let found = &mut self.found;
         let pebs = io.pebs() - found.bad.len() as u32 - found.alien.len() as u32;
         let limit = if pebs / 20 == 0 { 8 } else { pebs / 20 };
         let corrupted = found.corrupted.len() as u32;
-        if corrupted > 0 && corrupted >= limit {
+        if corrupted > 0 && corrupted >= limit && !partial {
             let what = format!(
                 "bad VID header over data; with {corrupted} such PEBs of {pebs} the device is refused, {limit} are too many"
             );
@@ -215,6 +252,7 @@ impl Scanner {
             }
             found.is_empty = true;
         }
+        found.anchors = anchors;
         let mean = found.mean_ec;
         let known = |ec: &mut u32| {
             if *ec == UNKNOWN {
@@ -226,6 +264,14 @@ impl Scanner {
         found.corrupted.iter_mut().for_each(|(_, ec)| known(ec));
         found.erase.iter_mut().for_each(|work| known(&mut work.erase_counter));
         Ok(self.found)
+    }
+}
+
+/// Why a block is not the one that holds a logical block; `used` is.
+fn rival(volume: u32, lnum: u32, used: u32, is_damaged: bool) -> NoteKind {
+    match is_damaged {
+        true => NoteKind::Unfinished { volume, lnum, good: used },
+        false => NoteKind::Older { volume, lnum, newer: used },
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
         if found.is_empty {
             let table = vec![None; layout.volume_slots() as usize];
             let padding = vec![0; layout.volume_table_bytes() as usize - records_bytes];
-            return Ok(FoundTable { table, rewrite: [true; 2], padding });
+            return Ok(FoundTable { table, rewrite: [true; 2], damaged: [None, None], padding });
         }
         return Err(UbiError::Refused("no PEB holds the layout volume, so there is no volume table".into()));
     };
@@ -41,9 +41,13 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
         match parse_table(bytes, &layout, good_pebs) {
             Ok(table) => {
                 // Whatever is wrong with the other copy, it is written again.
-                let mut rewrite = [false; 2];
-                rewrite[1 - lnum] = copies[1 - lnum].as_ref() != Some(bytes);
-                return Ok(FoundTable { table, rewrite, padding: bytes[records_bytes..].to_vec() });
+                let other = 1 - lnum;
+                let (mut rewrite, mut damaged) = ([false; 2], [None, None]);
+                rewrite[other] = copies[other].as_ref() != Some(bytes);
+                if let Some(bytes) = copies[other].as_ref().filter(|_| rewrite[other]) {
+                    damaged[other] = parse_table(bytes, &layout, good_pebs).err().map(|fault| fault.to_string());
+                }
+                return Ok(FoundTable { table, rewrite, damaged, padding: bytes[records_bytes..].to_vec() });
             }
             Err(fault @ TableFault::Crc(..)) => damage.push(format!("copy {lnum} in PEB {peb}: {fault}")),
             Err(fault) => return Err(at(peb, layout.data_offset, fault.to_string())),

@@ -94,6 +94,17 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
     }
 
+    /// Erases the superblocks of all fastmaps before anything else changes: from here on they would tell a later attach
+    /// what is no longer true. The oldest goes first, so that a cut in between leaves none that is older than the newest
+    /// (Linux, `ubi_wl_init`, erases those that it does not use in the same way).
+    pub(super) fn end_fastmaps(&mut self) -> Result<(), UbiError> {
+        for peb in self.found.anchors.clone() {
+            self.wear.erase_next(peb);
+            self.erase_one()?;
+        }
+        Ok(())
+    }
+
     /// Erases a block and writes its EC header.
     fn erase_peb(&mut self, peb: u32, torture: bool) -> Result<u32, UbiError> {
         let mut ec = self.wear.ec(peb);

@@ -5,6 +5,7 @@
 mod cache;
 mod engine;
 mod erase;
+mod findings;
 mod moves;
 mod read;
 mod volumes;
@@ -16,11 +17,12 @@ use crate::error::UbiError;
 use crate::headers::{LAYOUT_VOLUME, STATIC};
 use crate::io::Io;
 use crate::layout::Layout;
-use crate::mtd::{Mtd, Why};
+use crate::mtd::Mtd;
 use crate::vtbl::{Table, VolumeRecord};
 
 pub use cache::{Media, NoCache, OnePage, ReadCache};
 pub use erase::Work;
+pub use findings::Finding;
 pub use volumes::NewVolume;
 use wear::Wear;
 pub use wear::{PROTECTION, PebState};
@@ -194,10 +196,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         };
         ubi.fill_bad_reserve();
         if ubi.read_only.is_none() {
-            // From here on the fastmap would tell a later attach what is no longer true.
-            if let Some(&(anchor, _)) = ubi.found.fastmap.first() {
-                ubi.io.mtd.erase(anchor, Why::Fastmap)?;
-            }
+            ubi.end_fastmaps()?;
             ubi.repair(rewrite)?;
         }
         Ok(ubi)

@@ -83,22 +83,34 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if vol.record.vol_type != STATIC {
             return Err(UbiError::Leb { volume, lnum: 0, what: "only static volumes have checksums of data".into() });
         }
-        let mut data = vec![0; vol.leb_bytes as usize];
         for lnum in 0..vol.used_lebs {
-            let Some(peb) = self.volume(volume)?.peb(lnum) else {
-                return Err(UbiError::Leb { volume, lnum, what: "it is missing in a static volume".into() });
-            };
-            let Header::Good { header, .. } = self.io.read_vid(peb)? else {
-                let offset = self.io.layout.vid_offset;
-                return Err(UbiError::Peb { peb, offset, what: "VID header: it was good at the attach".into() });
-            };
-            let data = &mut data[..header.data_bytes as usize];
-            self.io.read_data(peb, 0, data, Why::Check)?;
-            let crc = crc32(data);
-            if crc != header.data_crc {
-                let what = format!("data CRC {crc:#010x} instead of {:#010x} (LEB {lnum})", header.data_crc);
-                return Err(UbiError::Peb { peb, offset: self.io.layout.data_offset, what });
-            }
+            self.check_static_leb(volume, lnum)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the checksum of one logical block of a static volume.
+    pub(super) fn check_static_leb(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
+        let vol = self.volume(volume)?;
+        let leb_bytes = vol.leb_bytes;
+        let Some(peb) = vol.peb(lnum) else {
+            return Err(UbiError::Leb { volume, lnum, what: "it is missing in a static volume".into() });
+        };
+        let offset = self.io.layout.vid_offset;
+        let Header::Good { header, .. } = self.io.read_vid(peb)? else {
+            return Err(UbiError::Peb { peb, offset, what: "VID header: it was good at the attach".into() });
+        };
+        // A fastmap may have told of a volume with less in each block.
+        if header.data_bytes > leb_bytes {
+            let what = format!("VID header: {} bytes of data in a LEB of {leb_bytes}", header.data_bytes);
+            return Err(UbiError::Peb { peb, offset, what });
+        }
+        let mut data = vec![0; header.data_bytes as usize];
+        self.io.read_data(peb, 0, &mut data, Why::Check)?;
+        let crc = crc32(&data);
+        if crc != header.data_crc {
+            let what = format!("data CRC {crc:#010x} instead of {:#010x} (LEB {lnum})", header.data_crc);
+            return Err(UbiError::Peb { peb, offset: self.io.layout.data_offset, what });
         }
         Ok(())
     }

@@ -161,6 +161,12 @@ impl Wear {
         }
     }
 
+    /// Puts a block that waits for its erasure before all others.
+    pub fn erase_next(&mut self, peb: u32) {
+        self.unset(peb);
+        self.erase.push_front(peb);
+    }
+
     /// The next block to erase, and whether to torture it. It stays in the queue.
     pub fn next_erase(&self) -> Option<(u32, bool)> {
         self.erase.front().map(|&peb| (peb, self.pebs[peb as usize].torture))

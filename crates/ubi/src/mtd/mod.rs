@@ -7,7 +7,7 @@ mod geometry;
 mod image;
 mod log;
 
-pub use geometry::{Geometry, GeometryError, MAX_PEBS};
+pub use geometry::{Geometry, GeometryError, MAX_PEB_BYTES, MAX_PEBS};
 pub use image::{Image, ReadAt};
 pub use log::{Logged, Op, Record, write_stream};
 

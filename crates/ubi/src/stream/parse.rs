@@ -68,7 +68,7 @@ pub fn load(
     loop {
         let at = stream.summary.lines + 1;
         let fault = |line: u64, message: String| StreamError { file: file.to_owned(), line, field: "", message };
-        let end = next_line(input, &mut line, limits.line_bytes, limits.text_bytes, &mut text_bytes)
+        let end = next_line(input, &mut line, &limits, lenient, &mut text_bytes)
             .map_err(|e| fault(at, format!("cannot be read, or its compressed content is damaged: {e}")))?;
         match end {
             End::Input => break,
@@ -127,19 +127,19 @@ pub fn load(
 enum End {
     Line,
     Unterminated,
-    /// The line was longer than allowed and passed over.
+    /// The line is longer than allowed.
     LongLine,
     /// There is no further line.
     Input,
     TooMuch,
 }
 
-/// Puts the next line without its end into `line`.
+/// Puts the next line without its end into `line`. One that is too long is read to its end only to be passed over.
 fn next_line(
     input: &mut impl BufRead,
     line: &mut Vec<u8>,
-    longest: usize,
-    most: u64,
+    limits: &Limits,
+    pass_over: bool,
     seen: &mut u64,
 ) -> io::Result<End> {
     line.clear();
@@ -160,7 +160,10 @@ fn next_line(
         any = true;
         let found = bytes.iter().position(|&b| b == b'\n');
         let part = &bytes[..found.unwrap_or(bytes.len())];
-        if long || line.len() + part.len() > longest {
+        if long || line.len() + part.len() > limits.line_bytes {
+            if !pass_over {
+                return Ok(End::LongLine);
+            }
             long = true;
         } else {
             line.extend_from_slice(part);
@@ -168,7 +171,7 @@ fn next_line(
         let used = part.len() + usize::from(found.is_some());
         input.consume(used);
         *seen += used as u64;
-        if *seen > most {
+        if *seen > limits.text_bytes {
             return Ok(End::TooMuch);
         }
         if found.is_some() {
@@ -338,6 +341,10 @@ mod tests {
     fn limits_hold() {
         let long = "y".repeat(5000);
         let error = strict(&format!("r,1,0,4,0,{long}\n")).unwrap_err();
+        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is no read stream");
+        // It is not read any further than that.
+        let endless = std::io::repeat(b'y');
+        let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, false, Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is no read stream");
         let few = Limits { records: 1, ..Limits::default() };
         let two = "r,1,0,4,0,a\nr,1,0,4,0,a\n";

@@ -176,7 +176,6 @@ fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));
     let metadata_bytes = policy.metadata_bytes();
-    let per_line = u64::from(setup.costs.page_bytes) + metadata_bytes / u64::from(setup.variant.lines.max(1));
     let mut cache = ReadCache::new(policy, NoData, setup.variant.rules, setup.costs);
     let mut steps = setup.pressure.steps.iter().peekable();
     let mut resident_most = 0;
@@ -187,7 +186,9 @@ fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
                 if until_step == 0 {
                     resident_most = resident_most.max(cache.policy().resident());
                     let step = steps.next().expect("a step is due");
-                    cache.resize(u32::try_from(step.bytes / per_line).unwrap_or(u32::MAX).min(setup.variant.lines));
+                    // Tables are as large as the most lines need, however few of them there are at present.
+                    let lines = step.bytes.saturating_sub(metadata_bytes) / u64::from(setup.costs.page_bytes);
+                    cache.resize(u32::try_from(lines).unwrap_or(u32::MAX).min(setup.variant.lines));
                     until_step = steps.peek().map_or(u64::MAX, |next| next.read - step.read);
                 }
                 until_step -= 1;

@@ -4,11 +4,13 @@
 use super::Check;
 use crate::compress::BLOCK_BYTES;
 use crate::error::DamageKind;
+use crate::files::MAX_FILE_BYTES;
 use crate::flash::{Flash, NodeRef};
 use crate::key::{Key, KeyType};
 use crate::lebs::Lebs;
 use crate::node::{DENTRY_BYTES, Entry, FLAG_XATTR, FileType, INODE_BYTES, Inode, MAX_INLINE_BYTES, align8};
 use crate::volume::ROOT_INO;
+use readpath_ubi::printable;
 
 /// What is kept of an inode.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +90,9 @@ impl Inodes {
             }
             _ => {}
         }
+        if inode.size > MAX_FILE_BYTES {
+            bad(format!("a size of {} bytes, at most {MAX_FILE_BYTES} are possible", inode.size));
+        }
         let is_value = inode.flags & FLAG_XATTR != 0;
         if is_value && inode.data.len() as u64 != inode.size && inode.size <= u64::from(MAX_INLINE_BYTES) {
             bad(format!("an attribute value of {} bytes, {} are there", inode.size, inode.data.len()));
@@ -128,6 +133,14 @@ impl Inodes {
 
     pub fn entry<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, entry: &Entry, at: NodeRef) {
         let is_xattr = entry.key.kind() == Some(KeyType::Xattr);
+        if !is_xattr && (matches!(&*entry.name, b"." | b"..") || entry.name.contains(&b'/')) {
+            let detail = format!("the name \"{}\", which no file can have", printable(&entry.name));
+            check.damage(flash, DamageKind::BadEntry, at, detail);
+        }
+        if entry.target == u64::from(ROOT_INO) {
+            let detail = "it leads to inode 1, the root directory, which has no name".to_owned();
+            check.damage(flash, DamageKind::BadEntry, at, detail);
+        }
         let current = self.current_of(check, flash, entry.key, at);
         if is_xattr {
             current.xattrs += 1;

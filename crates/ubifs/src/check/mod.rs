@@ -19,7 +19,7 @@ use crate::superblock::MASTER_LEB;
 use crate::tnc::{Tnc, Visit};
 use crate::volume::read_superblock;
 use inodes::Inodes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a check counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct CheckReport {
 impl CheckReport {
     /// Nothing is wrong.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.unlisted == 0
     }
 
     fn add(&mut self, damage: Damage, most: usize) {
@@ -76,19 +76,27 @@ struct Check {
     report: CheckReport,
     /// Most findings that are listed.
     most: usize,
+    /// Blocks of which it was told that they are not mapped.
+    unmapped: BTreeSet<u32>,
 }
 
 impl Check {
     fn damage<L: Lebs>(&mut self, flash: &Flash<L>, kind: DamageKind, at: NodeRef, detail: String) {
-        let damage = Damage { kind, place: flash.place(at.lnum, at.offset), detail };
-        self.report.add(damage, self.most);
+        self.add(Damage { kind, place: flash.place(at.lnum, at.offset), detail });
+    }
+
+    fn add(&mut self, damage: Damage) {
+        // Of a block that is gone, all nodes are missed.
+        if damage.kind != DamageKind::UnmappedLeb || self.unmapped.insert(damage.place.lnum) {
+            self.report.add(damage, self.most);
+        }
     }
 
     /// Notes an error; only damage can be one here.
     fn error(&mut self, error: UbifsError) -> Result<()> {
         match error {
             UbifsError::Damage(damage) => {
-                self.report.add(damage, self.most);
+                self.add(damage);
                 Ok(())
             }
             other => Err(other),
@@ -98,7 +106,7 @@ impl Check {
 
 /// Checks a volume and lists at most `most` findings. An error is something that this reader does not support.
 pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
-    let mut check = Check { report: CheckReport::default(), most };
+    let mut check = Check { report: CheckReport::default(), most, unmapped: BTreeSet::new() };
     let sb = match read_superblock(&mut lebs) {
         Ok(sb) => sb,
         Err(e) => {
@@ -149,20 +157,23 @@ fn check_master_copies<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master:
                 continue;
             }
         };
-        match crate::scan::scan(&bytes, 0, min_io, fanout) {
-            Ok(leb) => copies.push((lnum, leb.nodes.last().map(|n| n.offset), bytes)),
+        let last = crate::scan::scan(&bytes, 0, min_io, fanout)
+            .and_then(|leb| Ok(master::last_master(&bytes, &leb.nodes)?.map(|(offset, node)| (offset, node.to_vec()))));
+        match last {
+            Ok(last) => copies.push((lnum, last)),
             Err(e) => {
                 let at = NodeRef { lnum, offset: e.offset, len: 0 };
                 check.damage(flash, DamageKind::BadMaster, at, e.what);
             }
         }
     }
-    if let [(_, Some(a), one), (lnum, b, two)] = &copies[..]
-        && (Some(*a) != *b || !master::same_master(master::node_at(one, *a), master::node_at(two, *a)))
-    {
-        let at = NodeRef { lnum: *lnum, offset: b.unwrap_or(0), len: 0 };
-        let detail = format!("the last master is not the one of LEB {MASTER_LEB} at {a}");
-        check.damage(flash, DamageKind::BadMaster, at, detail);
+    if let [(_, Some((a, one))), (lnum, second)] = &copies[..] {
+        let same = second.as_ref().is_some_and(|(b, two)| a == b && master::same_master(one, two));
+        if !same {
+            let at = NodeRef { lnum: *lnum, offset: second.as_ref().map_or(0, |(b, _)| *b), len: 0 };
+            let detail = format!("the last master is not the one of LEB {MASTER_LEB} at {a}");
+            check.damage(flash, DamageKind::BadMaster, at, detail);
+        }
     }
     Ok(())
 }

@@ -36,6 +36,8 @@ pub(super) fn check<L: Lebs>(
         // Told by the walk before.
         Visit::Damage(_) => complete = false,
     });
+    let mut in_journal = vec![log.is_none(); count as usize];
+    log.iter().flat_map(|log| &log.buds).for_each(|bud| in_journal[bud.lnum as usize] = true);
     for lnum in first..count {
         let p = match lpt.get(flash, lnum) {
             Ok(p) => *p,
@@ -50,8 +52,7 @@ pub(super) fn check<L: Lebs>(
             let detail = format!("its properties say {said} bytes are in use, the index uses {found}");
             check.damage(flash, DamageKind::WrongProperties, at, detail);
         }
-        let in_journal = log.is_none_or(|log| log.buds.iter().any(|b| b.lnum == lnum));
-        if said == 0 || in_journal || master.is_dirty() || !flash.lebs.is_mapped(lnum) {
+        if said == 0 || in_journal[lnum as usize] || master.is_dirty() || !flash.lebs.is_mapped(lnum) {
             continue;
         }
         let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {

@@ -72,10 +72,10 @@ pub(crate) struct Tnc {
     root: Branch,
     znodes: Vec<Znode>,
     unused: Vec<u32>,
-    /// Index nodes read so far.
-    loaded: usize,
-    /// Most index nodes that fit on flash; more than that are the same ones again and again.
-    most: usize,
+    /// Bytes of index nodes read so far.
+    loaded_bytes: u64,
+    /// Bytes of all blocks with flash behind them. Who reads far more than that reads the same nodes again and again.
+    mapped_bytes: u64,
     /// A journal is being replayed: names may lead to nodes that are gone.
     pub replaying: bool,
 }
@@ -85,9 +85,9 @@ impl Tnc {
     pub fn new<L: Lebs>(flash: &Flash<L>, root: NodeRef) -> Tnc {
         let sb = &flash.sb;
         let mapped = (sb.main_first()..sb.leb_count).filter(|&lnum| flash.lebs.is_mapped(lnum)).count();
-        let most = mapped * (sb.leb_bytes / (INDEX_BYTES + BRANCH_BYTES)) as usize;
+        let mapped_bytes = mapped as u64 * u64::from(sb.leb_bytes);
         let root = Branch::to(Key { ino: 0, rest: 0 }, root);
-        Tnc { root, znodes: Vec::new(), unused: Vec::new(), loaded: 0, most, replaying: false }
+        Tnc { root, znodes: Vec::new(), unused: Vec::new(), loaded_bytes: 0, mapped_bytes, replaying: false }
     }
 
     /// The branch at a spot.
@@ -127,14 +127,17 @@ impl Tnc {
         if branch.child != NONE {
             return Ok(branch.child);
         }
-        self.loaded += 1;
         let p = &self.znodes[parent as usize];
         let branch = &p.branches[slot];
-        if self.loaded > self.most {
+        // A walk drops what it leaves behind, so that a node may be read twice.
+        let most = 2 * self.mapped_bytes;
+        if self.loaded_bytes + u64::from(branch.at.len) > most {
             let NodeRef { lnum, offset, .. } = branch.at;
-            let detail = format!("more than {} index nodes, which is all that fit: some are used twice", self.most);
+            let detail =
+                format!("more than {most} bytes of index nodes, twice what fits: some are used again and again");
             return Err(flash.damage(DamageKind::BadIndex, lnum, offset, detail));
         }
+        self.loaded_bytes += u64::from(branch.at.len);
         let bounds = Above { level: p.level, least: branch.key, most: p.branches.get(slot + 1).map(|b| b.key) };
         let mut znode = read_znode(flash, branch.at, Some(bounds))?;
         znode.parent = parent;
@@ -231,6 +234,23 @@ impl Tnc {
                 let last = self.znodes[znode as usize].branches.len() - 1;
                 return Ok(Some(Spot { znode, slot: last as i32 }));
             }
+        }
+    }
+
+    /// The least key behind a spot at which a search takes another branch, at any level; none if there is none in memory.
+    /// All keys from that of the spot up to it are found at the spot, and the index nodes on the way are in memory.
+    pub fn next_bound(&self, spot: Spot) -> Option<Key> {
+        let mut bound: Option<Key> = None;
+        let (mut znode, mut slot) = (spot.znode, (spot.slot + 1) as usize);
+        loop {
+            let z = &self.znodes[znode as usize];
+            if let Some(next) = z.branches.get(slot) {
+                bound = Some(bound.map_or(next.key, |bound| bound.min(next.key)));
+            }
+            if z.parent == NONE {
+                return bound;
+            }
+            (znode, slot) = (z.parent, z.slot as usize + 1);
         }
     }
 

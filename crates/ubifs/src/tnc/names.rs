@@ -212,6 +212,18 @@ impl Tnc {
             };
         }
         let spot = if name.is_none() && found.exact { Some(found.spot) } else { self.next(flash, found.spot)? };
+        self.entry_at(flash, spot, key)
+    }
+
+    /// The entry behind one whose branch is known, without a search; none as in [`Tnc::next_entry`].
+    pub fn entry_behind<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
+        let key = self.branch(spot).key;
+        let next = self.next(flash, spot)?;
+        self.entry_at(flash, next, key)
+    }
+
+    /// The spot, if it is an entry of the inode and type of `key`; the entry is then in memory.
+    fn entry_at<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Option<Spot>, key: Key) -> Result<Option<Spot>> {
         let Some(spot) = spot else { return Ok(None) };
         let branch = self.branch(spot);
         if branch.key.ino != key.ino || branch.key.kind() != key.kind() {

@@ -211,6 +211,15 @@ proptest! {
         }
         let wanted: Vec<(Key, NodeRef)> = model.iter().map(|((key, _), &at)| (*key, at)).collect();
         prop_assert_eq!(index.all(), wanted);
+        // Up to its bound, a key that is not there is found where its neighbours are.
+        for key in (2..9).flat_map(|ino| (0..60).map(move |block| (ino, block))) {
+            let Index { flash, tnc, .. } = &mut index;
+            let found = tnc.lookup(flash, Key::data(key.0, key.1)).expect("a lookup");
+            let bound = tnc.next_bound(found.spot).unwrap_or(Key::last_of(u32::MAX));
+            for next in (key.1 + 1..60).map(|block| Key::data(key.0, block)).take_while(|&next| !found.exact && next < bound) {
+                prop_assert_eq!(tnc.lookup(flash, next).expect("a lookup"), found);
+            }
+        }
         for ((key, name), at) in &model {
             let Index { flash, tnc, .. } = &mut index;
             if name.is_empty() {
@@ -225,4 +234,30 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_index_that_leads_to_the_same_nodes_again_and_again_ends() {
+    let mut index = Index::new(8);
+    let key = Key::dentry(1, 5);
+    let mut below = NodeRef { lnum: 10, offset: 0, len: 60 };
+    // Twenty levels, on each of which all branches lead to one node: eight to the power of twenty leaves.
+    for level in 0..20u16 {
+        let mut body = [8, 0].to_vec();
+        body.extend(level.to_le_bytes());
+        for word in [below.lnum, below.offset, below.len, key.ino, key.rest].repeat(8) {
+            body.extend(word.to_le_bytes());
+        }
+        below = write(&mut index.flash, &mut index.end, 9, &body);
+    }
+    let mut tnc = Tnc::new(&index.flash, below);
+    let (mut bytes, mut leaves, mut damage) = (0, 0, Vec::new());
+    tnc.walk(&mut index.flash, |_, visit| match visit {
+        Visit::Index(at) => bytes += u64::from(at.len),
+        Visit::Leaf(..) => leaves += 1,
+        Visit::Damage(e) => damage.push(e.to_string()),
+    });
+    let room = u64::from(index.flash.sb.main_lebs()) * LEB_BYTES as u64;
+    assert!(bytes <= 2 * room + 1000 && leaves <= room / 56, "{bytes} bytes, {leaves} leaves");
+    assert!(damage.iter().all(|d| d.contains("are used again and again")) && !damage.is_empty(), "{damage:#?}");
 }

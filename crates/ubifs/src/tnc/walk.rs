@@ -2,10 +2,13 @@
 //! A walk over the whole index that goes on behind damage and keeps in memory only the way to where it is.
 
 use super::{NONE, Spot, Tnc};
-use crate::error::UbifsError;
+use crate::error::{DamageKind, UbifsError};
 use crate::flash::{Flash, NodeRef};
 use crate::key::Key;
 use crate::lebs::Lebs;
+
+/// The shortest leaf: a data node of one byte, or an entry with a name of one.
+const LEAST_LEAF_BYTES: u64 = 56;
 
 /// What a walk comes by.
 pub(crate) enum Visit {
@@ -18,7 +21,8 @@ pub(crate) enum Visit {
 }
 
 impl Tnc {
-    /// Shows index nodes and leaves in the order of keys.
+    /// Shows index nodes and leaves in the order of keys. It ends with damage at the first leaf that is one more than the
+    /// blocks have room for.
     pub fn walk<L: Lebs>(&mut self, flash: &mut Flash<L>, mut visit: impl FnMut(&mut Flash<L>, Visit)) {
         let mut at = match self.load_root(flash) {
             Ok(root) => Spot { znode: root, slot: 0 },
@@ -27,6 +31,7 @@ impl Tnc {
         if !self.znodes[at.znode as usize].dirty {
             visit(flash, Visit::Index(self.root.at));
         }
+        let mut room = self.mapped_bytes / LEAST_LEAF_BYTES;
         loop {
             let z = &self.znodes[at.znode as usize];
             let Some(branch) = z.branches.get(at.slot as usize) else {
@@ -40,6 +45,14 @@ impl Tnc {
             };
             if z.level == 0 {
                 let (key, node) = (branch.key, branch.at);
+                if room == 0 {
+                    let most = self.mapped_bytes / LEAST_LEAF_BYTES;
+                    let detail =
+                        format!("more than {most} leaves, which is all that fit: some are used again and again");
+                    let error = flash.damage(DamageKind::BadIndex, node.lnum, node.offset, detail);
+                    return visit(flash, Visit::Damage(error));
+                }
+                room -= 1;
                 visit(flash, Visit::Leaf(key, node));
                 at.slot += 1;
                 continue;

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with a device below its volumes' contents: headers, the volume table, data with checksums. What a power
+//! cut leaves behind is told apart from damage. It only reads.
+
+use super::{ReadCache, Ubi};
+use crate::attach::{Method, Note, NoteKind};
+use crate::error::UbiError;
+use crate::headers::{LAYOUT_VOLUME, STATIC};
+use crate::mtd::Mtd;
+use crate::vtbl::RECORD_BYTES;
+use std::fmt;
+
+/// One thing that is not as UBI leaves it when nobody disturbs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Its kind, a name that stays the same.
+    pub kind: &'static str,
+    /// Whether something is lost or damaged. Otherwise it is what a power cut leaves, and the next attach with write access
+    /// mends it.
+    pub is_damage: bool,
+    /// Erase block and byte in it; none where a logical block has no flash behind it.
+    pub place: Option<(u32, u32)>,
+    /// What was found.
+    pub detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((peb, offset)) = self.place {
+            write!(f, "PEB {peb} offset {offset}: ")?;
+        }
+        let remark = if self.is_damage { "" } else { " (not damage)" };
+        write!(f, "{}{remark}: {}", self.kind, self.detail)
+    }
+}
+
+impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+    /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made needless
+    /// to read. Data of static volumes are read as a whole.
+    ///
+    /// # Errors
+    /// Only what keeps the device from being read.
+    pub fn findings(&mut self) -> Result<Vec<Finding>, UbiError> {
+        let mut findings: Vec<Finding> = self.found.notes.iter().map(|note| self.of_note(note)).collect();
+        if let (Some(fault), Method::Scan) = (&self.found.fastmap_fault, self.found.method) {
+            let detail = format!("the fastmap was not used: {fault}");
+            findings.push(Finding { kind: "stale-fastmap", is_damage: false, place: None, detail });
+        }
+        self.of_table(&mut findings);
+        let statics: Vec<u32> = self.volumes().filter(|v| v.record.vol_type == STATIC).map(|v| v.id).collect();
+        for id in statics {
+            self.of_static(id, &mut findings)?;
+        }
+        Ok(findings)
+    }
+
+    fn of_note(&self, note: &Note) -> Finding {
+        let Note { peb, kind } = *note;
+        let vid = self.io.layout.vid_offset;
+        let holds = |volume: u32, lnum: u32| {
+            let in_use = self.volume(volume).ok().and_then(|v| v.peb(lnum)) == Some(peb);
+            let volume = if volume == LAYOUT_VOLUME { "the layout volume".into() } else { format!("volume {volume}") };
+            (in_use, format!("LEB {lnum} of {volume}"))
+        };
+        let (kind, is_damage, offset, detail) = match kind {
+            NoteKind::BadEc { volume, lnum } => {
+                let (in_use, leb) = holds(volume, lnum);
+                ("bad-ec-header", in_use, 0, format!("the EC header is damaged; the block holds {leb}"))
+            }
+            NoteKind::BadEcOnly => {
+                ("bad-ec-header", false, 0, "the EC header is damaged, nothing else was written: to be erased".into())
+            }
+            NoteKind::BadHeaders => (
+                "bad-headers",
+                false,
+                0,
+                "both headers are damaged, as an interrupted erase leaves them: to be erased".into(),
+            ),
+            NoteKind::BadVidOnly => {
+                ("bad-vid-header", false, vid, "the VID header is damaged, there are no data: to be erased".into())
+            }
+            NoteKind::BadVid => {
+                let detail = "the VID header is damaged, so nobody knows whose data the block holds: it is kept".into();
+                ("bad-vid-header", true, vid, detail)
+            }
+            NoteKind::Older { volume, lnum, newer } => {
+                let detail = format!("{} is also in PEB {newer}, which is newer", holds(volume, lnum).1);
+                ("older-leb", false, vid, detail)
+            }
+            NoteKind::Unfinished { volume, lnum, good } => {
+                let (_, leb) = holds(volume, lnum);
+                let detail = format!("a copy of {leb} whose data do not have their CRC; PEB {good} is used");
+                ("unfinished-copy", false, vid, detail)
+            }
+        };
+        Finding { kind, is_damage, place: Some((peb, offset)), detail }
+    }
+
+    fn of_table(&self, findings: &mut Vec<Finding>) {
+        let data = self.io.layout.data_offset;
+        let copies = self.volume(LAYOUT_VOLUME).map(|v| [v.peb(0), v.peb(1)]).unwrap_or_default();
+        for (copy, peb) in copies.into_iter().enumerate() {
+            let finding =
+                |kind, is_damage, detail| Finding { kind, is_damage, place: peb.map(|peb| (peb, data)), detail };
+            match (&self.table.damaged[copy], self.table.rewrite[copy]) {
+                (Some(what), _) => {
+                    findings.push(finding(
+                        "bad-volume-table",
+                        true,
+                        format!("copy {copy}: {what}; the other one is used"),
+                    ));
+                }
+                (None, true) if !self.found.is_empty => {
+                    let what = if peb.is_some() { "older than the other one" } else { "missing" };
+                    findings.push(finding("old-volume-table", false, format!("copy {copy} is {what}")));
+                }
+                _ => {}
+            }
+        }
+        for volume in self.volumes().filter(|v| v.record.update_marker) {
+            let offset = data + volume.id * RECORD_BYTES as u32;
+            let place = copies[0].or(copies[1]).map(|peb| (peb, offset));
+            let detail = format!("an update of volume {} was interrupted: what it holds is not complete", volume.id);
+            findings.push(Finding { kind: "interrupted-update", is_damage: true, place, detail });
+        }
+    }
+
+    fn of_static(&mut self, id: u32, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
+        let volume = self.volume(id)?;
+        if volume.record.update_marker {
+            return Ok(());
+        }
+        for lnum in 0..volume.used_lebs {
+            let (place, detail) = match self.check_static_leb(id, lnum) {
+                Ok(()) => continue,
+                Err(UbiError::Peb { peb, offset, what }) => (Some((peb, offset)), what),
+                Err(UbiError::Leb { what, .. }) => (None, what),
+                Err(e) => return Err(e),
+            };
+            let detail = format!("LEB {lnum} of volume {id}: {detail}");
+            findings.push(Finding { kind: "bad-static-data", is_damage: true, place, detail });
+        }
+        Ok(())
+    }
+}
