@@ -11,7 +11,7 @@
 
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Logged, Mapping, Stream};
+use crate::ftl::{Entry, Logged, Mapping, Stream, VictimPolicy};
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::{Job, Op};
 use crate::probe::Probe;
@@ -276,7 +276,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         *counter += 1;
         let mut list = vec![victim];
-        if why == Why::Space {
+        // By cost and benefit the order of superblocks changes with every write, so that would be another policy.
+        if why == Why::Space && policy == VictimPolicy::Greedy {
             let most = self.config.ftl.collect_together;
             self.superblocks.more_victims(policy, self.sequence, most, &mut list);
             self.stats.collected += list.len() as u64 - 1;

@@ -15,8 +15,8 @@ pub struct FtlConfig {
     /// Whether the last units of a full superblock of data hold a table of the logical pages in it, so that collection need
     /// not read the spare areas of all units.
     pub superblock_tables: bool,
-    /// Superblocks that are emptied one after the other, when space is short, for one look into the map: each map page
-    /// that covers some of their slices is read once for all of them.
+    /// Superblocks that are emptied one after the other, when space is short and victims are greedy, for one look into the
+    /// map: each map page that covers some of their slices is read once for all of them.
     pub collect_together: u32,
     /// Erased superblocks below which collection goes on while the host is idle; 0 = never.
     pub collect_idle_below: u32,
@@ -53,7 +53,7 @@ impl FtlConfig {
     pub const DEFAULT: FtlConfig = FtlConfig {
         victim: VictimPolicy::Greedy,
         collect_below: 4,
-        collect_together: 4,
+        collect_together: 1,
         superblock_tables: false,
         collect_idle_below: 0,
         idle_after: Ns(10_000_000),

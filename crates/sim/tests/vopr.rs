@@ -88,8 +88,9 @@ impl Options {
         config.ftl = FtlConfig {
             victim: one_of(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
             collect_below: 2 + rng.below(4) as u32,
-            collect_together: one_of(rng, &[1, 2, 5]),
-            superblock_tables: rng.below(2) == 0,
+            // From a stream of their own, so that all else is drawn as it was before they were there.
+            collect_together: one_of(&mut Prng::stream(seed, "together", 0), &[1, 2, 5]),
+            superblock_tables: Prng::stream(seed, "tables", 0).below(2) == 0,
             collect_idle_below: one_of(rng, &[0, 6]),
             idle_after: Ns::from_ms(1),
             move_buffer_blocks: unit * (2 + rng.below(4) as u32),

@@ -22,7 +22,7 @@ pub struct SteadyCase {
 pub const STEADY: &[SteadyCase] = &[
     mixed(
         "mix-70-30-gc",
-        "70 % reads of 63 of 64 GiB, queue depth 16, garbage collection in steady state, superblocks with tables",
+        "70 % reads of 63 of 64 GiB, queue depth 16, collection in steady state: tables, 4 victims together",
         63,
     ),
     mixed("mix-70-30-gc-57g", "the same in 57 of 64 GiB", 57),
@@ -66,7 +66,7 @@ pub fn steady(
 ) -> Result<Option<SteadyOutput>, ExecuteError> {
     let bench = &case.bench;
     let mut preset = bench_preset(bench);
-    preset.device.ftl.superblock_tables = true;
+    (preset.device.ftl.superblock_tables, preset.device.ftl.collect_together) = (true, 4);
     let wire = AnyWire::new(false);
     let mut stack =
         Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, preset.host, preset.delays, NoData, (), wire)?;
