@@ -4,6 +4,9 @@
 mod common;
 
 use common::Room;
+use readpath_ubi::mtd::Geometry;
+use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
+use readpath_ubifs::crc32;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
@@ -69,4 +72,66 @@ fn mistakes() {
     room.bad(&["ubi", "attach", "cut.mtd"], &["cut.mtd: image size = 1000000: a whole number of PEBs is needed"]);
     fs::write(room.path("zero.mtd"), vec![0; 1 << 20]).expect("a file");
     room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
+}
+
+/// An image with one volume that begins with `data`.
+fn made(room: &Room, geometry: Geometry, data: &[u8]) {
+    let head = ImageHead { geometry, vid_offset: None, image_seq: 1, erase_counter: 0 };
+    let volume = ImageVolume {
+        id: 0,
+        name: "v\u{1b}[2J",
+        is_static: false,
+        bytes: None,
+        alignment: 1,
+        autoresize: false,
+        skip_crc: false,
+        data,
+    };
+    let mut out = Vec::new();
+    write_image(&head, &[volume], &mut out).expect("an image");
+    fs::write(room.path("made"), out).expect("a file");
+}
+
+#[test]
+fn pages_of_a_size_that_no_nand_has() {
+    let room = Room::new();
+    made(&room, Geometry { peb_bytes: 64 << 10, page_bytes: 1024, subpage_bytes: 1024, pebs: 8 }, &[7; 5000]);
+    let text = room.good(&["ubi", "attach", "made", "--page-size", "1K"]);
+    assert!(
+        text.contains("8 reads; the time is not known: no NAND has such pages, --nand names one of slc-512"),
+        "{text}"
+    );
+    assert!(text.ends_with("  v\\u{1b}[2J\n"), "a name cannot steer the terminal: {text}");
+    let all = document(&room, &["made", "--page-size", "1K"]);
+    assert_eq!(all["attach"], json!({ "nand": null, "reads": 8, "seconds": null }));
+    let all = document(&room, &["made", "--page-size", "1K", "--nand", "slc-2k"]);
+    assert!(all["attach"]["seconds"].as_f64().is_some_and(|s| s > 0.0), "{all}");
+}
+
+#[test]
+fn a_superblock_decides_between_two_sizes_of_a_page() {
+    let room = Room::new();
+    for (page_bytes, subpage_bytes) in [(512, 256), (2048, 1024), (4096, 2048)] {
+        let geometry = Geometry { peb_bytes: 64 << 10, page_bytes, subpage_bytes, pebs: 8 };
+        let mut superblock = vec![0; 4096];
+        superblock[..4].copy_from_slice(&0x0610_1831u32.to_le_bytes());
+        superblock[16..20].copy_from_slice(&4096u32.to_le_bytes());
+        superblock[20] = 6;
+        for (min_io, right) in
+            [(page_bytes, (page_bytes, subpage_bytes)), (subpage_bytes, (subpage_bytes, subpage_bytes))]
+        {
+            superblock[32..36].copy_from_slice(&min_io.to_le_bytes());
+            let crc = crc32(&superblock[8..]);
+            superblock[4..8].copy_from_slice(&crc.to_le_bytes());
+            made(&room, geometry, &superblock);
+            let device = &document(&room, &["made"])["device"];
+            let found = (&device["page_bytes"], &device["subpage_bytes"], &device["sizes_ambiguous"]);
+            assert_eq!(found, (&json!(right.0), &json!(right.1), &json!(false)));
+        }
+        made(&room, geometry, &[7; 5000]);
+        assert_eq!(document(&room, &["made"])["device"]["sizes_ambiguous"], json!(true));
+        let text = room.good(&["ubi", "attach", "made"]);
+        let both = format!("pages of {page_bytes} bytes with sub-pages of {subpage_bytes} have the same headers");
+        assert!(text.contains(&both), "{text}");
+    }
 }

@@ -96,3 +96,84 @@ fn mistakes_are_named_and_leave_nothing() {
     room.bad(&["ubi", "stream", "mount", "/x", "fx.mtd", "--out", "s.csv"], &["/x: "]);
     room.bad(&["ubi", "stream", "rm", "/special", "fx.mtd", "--out", "s.csv"], &["it is a directory"]);
 }
+
+#[test]
+fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let good = fs::read(room.path("fx.mtd")).expect("a file");
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        fs::write(room.path("bad.mtd"), bytes).expect("a file");
+        let output = room.output(&["ubi", "check", "bad.mtd"]);
+        (output.status.code(), common::text(&output.stdout).to_owned())
+    };
+    let (code, text) = with(&|image| image[19 * 131_072 + 9] ^= 1);
+    assert_eq!(code, Some(2));
+    assert!(
+        text.starts_with("PEB 19 offset 0: bad-ec-header: the EC header is damaged; the block holds LEB 17"),
+        "{text}"
+    );
+    let (code, text) = with(&|image| image[131_072 + 2048 + 5] ^= 1);
+    assert_eq!(code, Some(2));
+    assert!(text.starts_with("PEB 1 offset 2048: bad-volume-table: copy 1: "), "{text}");
+    // A block that was erased: what was in it is missed, once.
+    let (code, text) = with(&|image| image[19 * 131_072..20 * 131_072].fill(0xFF));
+    assert_eq!(code, Some(2));
+    assert_eq!(text.matches("LEB 17").count(), 2, "{text}");
+    assert!(
+        text.starts_with("LEB 17 offset 0: unmapped-leb: nodes are expected in it, but LEB 17 has no PEB"),
+        "{text}"
+    );
+    // A block behind the others whose header was not written completely.
+    let (code, text) = with(&|image| {
+        let first = image[..131_072].to_vec();
+        let at = image.len();
+        image.extend(first);
+        image[at + 512..].fill(0xFF);
+        image[at + 512..at + 520].fill(0x5A);
+    });
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("PEB 27 offset 512: bad-vid-header (not damage): "), "{text}");
+}
+
+#[test]
+fn find_goes_on_behind_damage() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    // Inside of an entry node.
+    bytes[22 * 131_072 + 2048 + 117_928 + 50] ^= 1;
+    fs::write(room.path("bad.mtd"), bytes).expect("a file");
+    for json in [false, true] {
+        let output =
+            room.output(if json { &["ubi", "find", "--json", "bad.mtd"] } else { &["ubi", "find", "bad.mtd"] });
+        let (found, told) = (common::text(&output.stdout), common::text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.starts_with("readpath: bad.mtd: /"), "{told}");
+        assert!(told.contains("LEB 20 (PEB 22) offset 117928: bad-node: expected a directory entry"), "{told}");
+        assert!(told.ends_with("bad.mtd: something could not be read\n"), "{told}");
+        if json {
+            let list: serde_json::Value = serde_json::from_str(found).expect("JSON");
+            assert!(list.as_array().is_some_and(|list| !list.is_empty()), "{list}");
+        } else {
+            assert!(found.starts_with("/\n"), "{found}");
+        }
+    }
+}
+
+#[test]
+fn an_image_is_neither_replaced_nor_waited_for() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let before = fs::read(room.path("fx.mtd")).expect("a file");
+    std::os::unix::fs::symlink("fx.mtd", room.path("link")).expect("a link");
+    for out in ["fx.mtd", "./fx.mtd", "link"] {
+        room.bad(&["ubi", "stream", "find", "/", "fx.mtd", "--out", out], &["is the file that is read"]);
+    }
+    assert!(before == fs::read(room.path("fx.mtd")).expect("a file"));
+    for command in ["attach", "ls"] {
+        room.bad(&["ubi", command, "/dev/null"], &["/dev/null: is not a file"]);
+    }
+}

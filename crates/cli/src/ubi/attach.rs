@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi attach`: what UBI finds in an image, and how long that takes on a NAND.
 
+use super::open::{ambiguity, not_attached, sized};
 use crate::usage;
 use crate::variants::size;
 use anyhow::{Result, anyhow};
@@ -8,10 +9,10 @@ use clap::Args;
 use readpath_kit::Ns;
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::{Options, PebState, Volume};
-use readpath_ubi::guess::{Guess, Known, guess};
+use readpath_ubi::guess::{Guess, Known};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
 use readpath_ubi::nand::{PRESETS, Preset, preset};
-use readpath_ubi::{NoCache, Ubi};
+use readpath_ubi::{NoCache, Ubi, printable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -36,7 +37,7 @@ pub struct UbiAttach {
     /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
     #[arg(long, value_name = "N")]
     pebs: Option<u32>,
-    /// NAND whose times are used [default: the one with such pages]
+    /// NAND whose times are used [default: the one with such pages, if there is one]
     #[arg(long, value_name = "NAME")]
     nand: Option<String>,
     /// Read all headers, even if there is a fastmap
@@ -52,26 +53,21 @@ type Device = Ubi<Logged<Image<File>>, NoCache>;
 /// `readpath ubi attach`.
 pub fn main(args: &UbiAttach) -> Result<()> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
-    let file = File::open(&args.image).map_err(|e| wrong(&format!("cannot be read: {e}")))?;
-    if file.metadata().map_err(|e| wrong(&e))?.is_dir() {
-        return Err(wrong(&"is a folder, not an image"));
-    }
-    let found = guess(&file, &known(args)?).map_err(|e| wrong(&e))?;
+    let (file, found) = sized(&args.image, &known(args)?)?;
     let pebs = args.pebs.unwrap_or(found.geometry.pebs);
     let nand = nand(args, &found.geometry)?;
     let image = Image::new(file, Geometry { pebs, ..found.geometry }).map_err(|e| wrong(&e))?;
     let present = image.present_pebs();
     let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };
-    let mut device = Logged::timed(image, nand.timing);
+    let mut device = match nand {
+        Some(nand) => Logged::timed(image, nand.timing),
+        None => Logged::new(image),
+    };
     device.recording = true;
-    let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| {
-        let hint = if found.ambiguous { "; if these sizes are wrong, give --page-size and --subpage-size" } else { "" };
-        let (peb, page) = (found.geometry.peb_bytes, found.geometry.page_bytes);
-        wrong(&format!("{e} (PEBs of {peb} bytes, pages of {page}{hint})"))
-    })?;
+    let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
     let text = match args.json {
         true => format!("{:#}\n", document(&ubi, &found, nand, present)),
-        false => table(&ubi, nand, present),
+        false => table(&ubi, &found, nand, present),
     };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
@@ -90,20 +86,20 @@ fn known(args: &UbiAttach) -> Result<Known> {
     })
 }
 
-/// The NAND that was asked for, or else the first whose page and sub-page are as large.
-fn nand(args: &UbiAttach, geometry: &Geometry) -> Result<&'static Preset> {
-    let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-    match &args.nand {
-        Some(name) => preset(name).ok_or_else(|| usage(anyhow!("--nand: no NAND \"{name}\"; there are {}", names()))),
-        None => {
-            let subpages = geometry.subpage_bytes < geometry.page_bytes;
-            let like = |p: &&Preset| p.geometry.page_bytes == geometry.page_bytes;
-            let also = |p: &&Preset| like(p) && (p.geometry.subpage_bytes < p.geometry.page_bytes) == subpages;
-            let found = PRESETS.iter().find(also).or_else(|| PRESETS.iter().find(like));
-            let page = geometry.page_bytes;
-            found.ok_or_else(|| usage(anyhow!("no NAND has pages of {page} bytes; --nand names one of {}", names())))
-        }
+fn names() -> String {
+    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The NAND that was asked for, or else the first whose page and sub-page are as large, if there is one.
+fn nand(args: &UbiAttach, geometry: &Geometry) -> Result<Option<&'static Preset>> {
+    if let Some(name) = &args.nand {
+        let named = preset(name);
+        return named.map(Some).ok_or_else(|| usage(anyhow!("--nand: no NAND \"{name}\"; there are {}", names())));
     }
+    let subpages = geometry.subpage_bytes < geometry.page_bytes;
+    let like = |p: &&Preset| p.geometry.page_bytes == geometry.page_bytes;
+    let also = |p: &&Preset| like(p) && (p.geometry.subpage_bytes < p.geometry.page_bytes) == subpages;
+    Ok(PRESETS.iter().find(also).or_else(|| PRESETS.iter().find(like)))
 }
 
 /// States of erase blocks, as they are counted.
@@ -144,12 +140,15 @@ fn method(ubi: &Device) -> String {
     }
 }
 
-fn table(ubi: &Device, nand: &Preset, present: u32) -> String {
+fn table(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) -> String {
     let (g, found) = (*ubi.mtd().geometry(), ubi.found());
     let mut text = String::new();
     let mut line = |name: &str, value: String| writeln!(text, "{name:<15} {value}").expect("a string");
     line("device", format!("{} PEBs of {} bytes, {present} of them in the image", g.pebs, g.peb_bytes));
     line("pages", format!("{} bytes, sub-pages {} bytes", g.page_bytes, g.subpage_bytes));
+    if let Some(other) = ambiguity(guess) {
+        line("or", other);
+    }
     let layout = ubi.layout();
     line(
         "layout",
@@ -166,7 +165,14 @@ fn table(ubi: &Device, nand: &Preset, present: u32) -> String {
     let states: Vec<String> = counts(ubi).map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
     line("PEBs", states.join(", "));
     line("erase counters", format!("{} to {}, mean {}", found.min_ec, found.max_ec, found.mean_ec));
-    line("attach takes", format!("{} for {} reads on {}", elapsed(ubi), ubi.mtd().records.len(), nand.name));
+    let reads = ubi.mtd().records.len();
+    match nand {
+        Some(nand) => line("attach takes", format!("{} for {reads} reads on {}", elapsed(ubi), nand.name)),
+        None => {
+            let why = format!("the time is not known: no NAND has such pages, --nand names one of {}", names());
+            line("attach takes", format!("{reads} reads; {why}"));
+        }
+    }
     for (copy, _) in found_rewrites(ubi) {
         line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
     }
@@ -174,7 +180,7 @@ fn table(ubi: &Device, nand: &Preset, present: u32) -> String {
         .expect("a string");
     for v in ubi.volumes() {
         let (id, lebs, mapped, bytes) = (v.id, v.record.reserved_pebs, v.mapped(), v.bytes());
-        let mut name = v.name();
+        let mut name = printable(&v.record.name);
         if !remarks(v).is_empty() {
             name += &format!(" ({})", remarks(v).join(", "));
         }
@@ -191,7 +197,7 @@ fn elapsed(ubi: &Device) -> Ns {
     ubi.mtd().elapsed
 }
 
-fn document(ubi: &Device, guess: &Guess, nand: &Preset, present: u32) -> Value {
+fn document(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) -> Value {
     let (g, found, layout) = (*ubi.mtd().geometry(), ubi.found(), ubi.layout());
     let volumes = ubi.volumes().map(|v| {
         json!({
@@ -222,7 +228,11 @@ fn document(ubi: &Device, guess: &Guess, nand: &Preset, present: u32) -> Value {
         "highest_sequence_number": found.max_sqnum,
         "pebs": counts(ubi).map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
         "erase_counter": { "min": found.min_ec, "mean": found.mean_ec, "max": found.max_ec },
-        "attach": { "nand": nand.name, "reads": ubi.mtd().records.len(), "seconds": elapsed(ubi).as_secs_f64() },
+        "attach": {
+            "nand": nand.map(|nand| nand.name),
+            "reads": ubi.mtd().records.len(),
+            "seconds": nand.map(|_| elapsed(ubi).as_secs_f64()),
+        },
         "volume_table_copies_to_rewrite": found_rewrites(ubi).map(|(copy, _)| copy).collect::<Vec<_>>(),
         "volumes": volumes.collect::<Vec<_>>(),
     })

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi ls|cat|find|stat|check`: what is in a UBIFS volume of an image.
 
-use super::open::{Volume, volume, wrong};
+use super::open::{Volume, findings, volume, wrong};
 use crate::args::{UbiCat, UbiCheck, UbiFind, UbiLook};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs};
+use readpath_ubi::printable;
+use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// A path in the volume and the inode it leads to.
-struct Shown {
-    path: Vec<u8>,
-    inode: Inode,
-}
 
 fn mount(input: &crate::args::ImageInput) -> Result<Ubifs<Volume>> {
     Ubifs::mount(volume(input, false)?, MountMode::Inspect).map_err(|e| wrong(&input.image, e))
@@ -28,62 +23,96 @@ pub fn ls(args: &UbiLook) -> Result<()> {
     let image = &args.input.image;
     let path = args.path.as_os_str().as_bytes();
     let at = fs.resolve(path, true).map_err(|e| wrong(image, e))?;
-    let mut shown = Vec::new();
+    let mut list = List::new(BufWriter::new(io::stdout().lock()), args.json, true);
     if at.file_type() == Some(FileType::Directory) {
         let mut entries = fs.read_dir(at.ino).map_err(|e| wrong(image, e))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut shown = Vec::new();
         for Entry { name, target, .. } in entries {
-            let inode = fs.inode(target as u32).map_err(|e| wrong(image, e))?;
-            shown.push(Shown { path: name.into(), inode });
+            shown.push((name, fs.inode(target as u32).map_err(|e| wrong(image, e))?));
+        }
+        for (name, inode) in &shown {
+            list.entry(name, inode)?;
         }
     } else {
-        shown.push(Shown { path: path.to_vec(), inode: at });
+        list.entry(path, &at)?;
     }
-    let mut out = BufWriter::new(io::stdout().lock());
-    print(&mut out, &shown, args.json, true)?;
-    out.flush()?;
-    Ok(())
+    list.finish()
 }
 
-/// `readpath ubi find`.
+/// `readpath ubi find`. What is reached is printed at once; what is damaged is told, and the walk goes on behind it.
 pub fn find(args: &UbiFind) -> Result<()> {
     let UbiLook { input, path, json } = &args.look;
     let mut fs = mount(input)?;
     let image = &input.image;
-    let start = path.as_os_str().as_bytes();
-    let at = fs.resolve(start, false).map_err(|e| wrong(image, e))?;
-    let mut todo = vec![(start.to_vec(), at)];
-    let mut shown = Vec::new();
+    let at = fs.resolve(path.as_os_str().as_bytes(), false).map_err(|e| wrong(image, e))?;
+    let mut list = List::new(BufWriter::new(io::stdout().lock()), *json, args.ls);
+    let mut path = path.as_os_str().as_bytes().to_vec();
+    let mut problems = 0u64;
+    let mut problem = |path: &[u8], what: &dyn std::fmt::Display| {
+        problems += 1;
+        // Nobody reads more of them.
+        if problems <= MOST_PROBLEMS {
+            eprintln!("readpath: {}: {}: {what}", image.display(), printable(path));
+        }
+    };
+    // Entries of each directory on the way that are still to come, and how long its path is.
+    let mut levels: Vec<(std::vec::IntoIter<Entry>, usize)> = Vec::new();
     let mut visited = BTreeSet::new();
-    while let Some((path, inode)) = todo.pop() {
-        if inode.file_type() == Some(FileType::Directory) {
-            // Else a damaged volume could be walked for ever.
-            if !visited.insert(inode.ino) {
-                return Err(wrong_path(image, &path, "a directory with two names"));
-            }
-            let mut entries = fs.read_dir(inode.ino).map_err(|e| wrong(image, e))?;
-            // What is put on top of the stack last comes first.
-            entries.sort_by(|a, b| b.name.cmp(&a.name));
-            for Entry { name, target, .. } in entries {
-                let mut below = path.clone();
-                if below.last() != Some(&b'/') {
-                    below.push(b'/');
+    let mut reached = Some(at);
+    loop {
+        if let Some(inode) = reached.take() {
+            list.entry(&path, &inode)?;
+            if inode.file_type() == Some(FileType::Directory) {
+                // Else a damaged volume could be walked for ever.
+                if visited.insert(inode.ino) {
+                    let mut entries = Vec::new();
+                    if let Err(e) = fs.read_dir_into(inode.ino, &mut entries) {
+                        problem(&path, &damage(image, e)?);
+                    }
+                    entries.sort_by(|a, b| a.name.cmp(&b.name));
+                    levels.push((entries.into_iter(), path.len()));
+                } else {
+                    problem(&path, &"a directory with two names");
                 }
-                below.extend_from_slice(&name);
-                todo.push((below, fs.inode(target as u32).map_err(|e| wrong(image, e))?));
             }
         }
-        shown.push(Shown { path, inode });
+        let Some((entries, len)) = levels.last_mut() else { break };
+        path.truncate(*len);
+        let Some(Entry { name, target, .. }) = entries.next() else {
+            levels.pop();
+            continue;
+        };
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(&name);
+        match fs.inode(target as u32) {
+            Ok(inode) => reached = Some(inode),
+            Err(e) => problem(&path, &damage(image, e)?),
+        }
     }
-    let mut out = BufWriter::new(io::stdout().lock());
-    print(&mut out, &shown, *json, args.ls)?;
-    out.flush()?;
-    Ok(())
+    list.finish()?;
+    match problems {
+        0 => Ok(()),
+        1 => Err(usage(anyhow!("{}: something could not be read", image.display()))),
+        n => Err(usage(anyhow!("{}: {n} things could not be read", image.display()))),
+    }
+}
+
+/// Problems that `find` names; the others are counted.
+const MOST_PROBLEMS: u64 = 1000;
+
+/// An error behind which a walk goes on.
+fn damage(image: &Path, e: UbifsError) -> Result<UbifsError> {
+    match e {
+        UbifsError::Unsupported(_) => Err(wrong(image, e)),
+        e => Ok(e),
+    }
 }
 
 fn wrong_path(image: &Path, path: &[u8], what: &str) -> anyhow::Error {
-    let path = String::from_utf8_lossy(path);
-    let path: String = path.chars().take(100).collect();
+    let path: String = printable(path).chars().take(100).collect();
     usage(anyhow!("{}: {path}: {what}", image.display()))
 }
 
@@ -154,7 +183,11 @@ pub fn stat(args: &UbiLook) -> Result<()> {
 /// `readpath ubi check`.
 pub fn check(args: &UbiCheck) -> Result<()> {
     let image = &args.input.image;
-    let report = readpath_ubifs::check(volume(&args.input, false)?, args.most).map_err(|e| wrong(image, e))?;
+    let mut volume = volume(&args.input, false)?;
+    let below = findings(&args.input, &mut volume)?;
+    let report = readpath_ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
+    let listed = &below[..below.len().min(args.most)];
+    let below_damage = below.iter().filter(|f| f.is_damage).count() as u64;
     let c = &report.counts;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
@@ -168,7 +201,18 @@ pub fn check(args: &UbiCheck) -> Result<()> {
             })
         });
         let findings: Vec<Value> = findings.collect();
+        let ubi = listed.iter().map(|f| {
+            json!({
+                "kind": f.kind,
+                "is_damage": f.is_damage,
+                "peb": f.place.map(|(peb, _)| peb),
+                "offset": f.place.map(|(_, offset)| offset),
+                "detail": f.detail,
+            })
+        });
         let value = json!({
+            "ubi_findings": ubi.collect::<Vec<_>>(),
+            "ubi_unlisted": below.len() - listed.len(),
             "findings": findings,
             "unlisted": report.unlisted,
             "unclean": report.unclean,
@@ -182,6 +226,9 @@ pub fn check(args: &UbiCheck) -> Result<()> {
         });
         writeln!(out, "{value:#}")?;
     } else {
+        for finding in listed {
+            writeln!(out, "{finding}")?;
+        }
         for damage in &report.findings {
             writeln!(out, "{damage}")?;
         }
@@ -194,21 +241,37 @@ pub fn check(args: &UbiCheck) -> Result<()> {
         )?;
     }
     out.flush()?;
-    if report.is_clean() {
+    if report.is_clean() && below_damage == 0 {
         return Ok(());
     }
-    let n = report.findings.len() as u64 + report.unlisted;
+    let n = report.findings.len() as u64 + report.unlisted + below_damage;
     Err(usage(anyhow!("{}: {n} {} wrong", image.display(), if n == 1 { "thing is" } else { "things are" })))
 }
 
-fn print(out: &mut impl Write, shown: &[Shown], as_json: bool, long: bool) -> Result<()> {
-    if as_json {
-        let list: Value = shown.iter().map(|s| object(&s.path, &s.inode)).collect();
-        writeln!(out, "{list:#}")?;
-        return Ok(());
+/// Entries, as lines or as an array of JSON, written as they come.
+struct List<W> {
+    out: W,
+    json: bool,
+    long: bool,
+    any: bool,
+}
+
+impl<W: Write> List<W> {
+    fn new(out: W, json: bool, long: bool) -> Self {
+        List { out, json, long, any: false }
     }
-    for Shown { path, inode } in shown {
-        if long {
+
+    fn entry(&mut self, path: &[u8], inode: &Inode) -> Result<()> {
+        let out = &mut self.out;
+        let first = !std::mem::replace(&mut self.any, true);
+        if self.json {
+            out.write_all(if first { b"[" } else { b"," })?;
+            for line in format!("{:#}", object(path, inode)).lines() {
+                write!(out, "\n  {line}")?;
+            }
+            return Ok(());
+        }
+        if self.long {
             let size = match inode.device() {
                 Some((major, minor)) => format!("{major}, {minor}"),
                 None => inode.size.to_string(),
@@ -219,13 +282,21 @@ fn print(out: &mut impl Write, shown: &[Shown], as_json: bool, long: bool) -> Re
         }
         // Names are bytes; they are printed as they are.
         out.write_all(path)?;
-        if long && inode.file_type() == Some(FileType::Symlink) {
+        if self.long && inode.file_type() == Some(FileType::Symlink) {
             out.write_all(b" -> ")?;
             out.write_all(&inode.data)?;
         }
         writeln!(out)?;
+        Ok(())
     }
-    Ok(())
+
+    fn finish(mut self) -> Result<()> {
+        if self.json {
+            self.out.write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;
+        }
+        self.out.flush()?;
+        Ok(())
+    }
 }
 
 fn object(path: &[u8], inode: &Inode) -> Value {

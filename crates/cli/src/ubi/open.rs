@@ -5,38 +5,118 @@ use crate::args::{ImageInput, ImageSizes};
 use crate::usage;
 use crate::variants::size;
 use anyhow::{Result, anyhow};
-use readpath_ubi::device::Options;
-use readpath_ubi::guess::{Known, guess};
-use readpath_ubi::mtd::{Image, Logged};
-use readpath_ubi::{NoCache, Ubi};
-use readpath_ubifs::{UbiVolume, UbifsError};
+use readpath_ubi::attach::Method;
+use readpath_ubi::device::{Finding, Options};
+use readpath_ubi::guess::{Guess, Known, guess};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
+use readpath_ubi::{NoCache, Ubi, UbiError, printable};
+use readpath_ubifs::{NodeType, UbiVolume, UbifsError};
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// A volume in an image, whose flash operations are logged when asked for.
 pub type Volume = UbiVolume<Logged<Image<File>>, NoCache>;
 
-/// Opens the volume of an image. The flash operations of the attach are logged if `log` says so.
-pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
-    let ImageInput { image, sizes } = input;
+/// Opens an image and finds its sizes.
+pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", image.display()));
-    let file = File::open(image).map_err(|e| wrong(&format!("cannot be read: {e}")))?;
-    if file.metadata().map_err(|e| wrong(&e))?.is_dir() {
+    let unreadable = |e: io::Error| wrong(&format!("cannot be read: {e}"));
+    // Whoever opens a pipe waits for its other end.
+    let kind = std::fs::metadata(image).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
         return Err(wrong(&"is a folder, not an image"));
     }
-    let known = known(sizes)?;
-    let guess = guess(&file, &known).map_err(|e| wrong(&e))?;
-    let device = Image::new(file, guess.geometry).map_err(|e| wrong(&e))?;
+    if !kind.is_file() {
+        return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
+    }
+    let file = File::open(image).map_err(unreadable)?;
+    let mut guess = guess(&file, known).map_err(|e| match known.peb_bytes {
+        None => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
+        Some(_) => wrong(&e),
+    })?;
+    settle(&file, &mut guess);
+    Ok((file, guess))
+}
+
+/// Decides between two sizes of a page by a superblock of UBIFS, which says it. Volumes are where they are with either.
+fn settle(file: &File, guess: &mut Guess) {
+    if !guess.ambiguous {
+        return;
+    }
+    let options = Options { vid_offset: guess.vid_offset, ..Options::image() };
+    // What keeps it from being attached is told by the attach that counts.
+    let Ok(image) = Image::new(file, guess.geometry) else { return };
+    let Ok(mut ubi) = Ubi::attach(image, NoCache, &options) else { return };
+    let ids: Vec<u32> = ubi.volumes().map(|v| v.id).collect();
+    for id in ids {
+        let Some(min_io) = superblock_min_io(&mut ubi, id) else { continue };
+        let page_bytes = guess.geometry.page_bytes;
+        let larger = Geometry { page_bytes: 2 * page_bytes, subpage_bytes: page_bytes, ..guess.geometry };
+        if min_io == larger.page_bytes && larger.check().is_ok() {
+            guess.geometry = larger;
+        } else if min_io != page_bytes {
+            continue;
+        }
+        guess.ambiguous = false;
+        return;
+    }
+}
+
+/// The unit of writing that a superblock of UBIFS in LEB 0 names.
+fn superblock_min_io<M: Mtd>(ubi: &mut Ubi<M>, id: u32) -> Option<u32> {
+    let mut node = vec![0; 4096];
+    ubi.read(id, 0, 0, &mut node, 0).ok()?;
+    let header = readpath_ubifs::check_node(&node, 8).ok()?;
+    let word = node[32..36].try_into().ok()?;
+    (header.kind == NodeType::Superblock).then_some(u32::from_le_bytes(word))
+}
+
+/// Why an image was not attached, with the sizes that were taken and the options that name others.
+pub fn not_attached(image: &Path, guess: &Guess, e: &UbiError) -> anyhow::Error {
+    let Geometry { peb_bytes, page_bytes, .. } = guess.geometry;
+    let sizes = format!("PEBs of {peb_bytes} bytes, pages of {page_bytes}");
+    let options = "if these sizes are wrong, give --peb-size, --page-size and --subpage-size";
+    usage(anyhow!("{}: {e} ({sizes}; {options})", image.display()))
+}
+
+/// What to say where headers leave two sizes of a page.
+pub fn ambiguity(guess: &Guess) -> Option<String> {
+    let page = guess.geometry.page_bytes;
+    guess.ambiguous.then(|| {
+        format!(
+            "pages of {} bytes with sub-pages of {page} have the same headers: --page-size, --subpage-size",
+            2 * page
+        )
+    })
+}
+
+fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image<File>>>> {
+    let ImageInput { image, sizes } = input;
+    let (file, guess) = sized(image, &known(sizes)?)?;
+    let device = Image::new(file, guess.geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
     let mut logged = Logged::new(device);
     logged.recording = log;
-    let options = Options { vid_offset: guess.vid_offset, ..Options::image() };
-    let ubi = Ubi::attach(logged, NoCache, &options).map_err(|e| {
-        let hint = if guess.ambiguous { "; if these sizes are wrong, give --page-size and --subpage-size" } else { "" };
-        let (peb, page) = (guess.geometry.peb_bytes, guess.geometry.page_bytes);
-        wrong(&format!("{e} (PEBs of {peb} bytes, pages of {page}{hint})"))
-    })?;
-    let id = pick(&ubi, sizes.volume.as_deref()).map_err(|e| wrong(&e))?;
+    let options = Options { vid_offset: guess.vid_offset, fastmap, ..Options::image() };
+    Ubi::attach(logged, NoCache, &options).map_err(|e| not_attached(image, &guess, &e))
+}
+
+/// Opens the volume of an image. The flash operations of the attach are logged if `log` says so.
+pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
+    let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", input.image.display()));
+    let ubi = open(input, log, true)?;
+    let id = pick(&ubi, input.sizes.volume.as_deref()).map_err(|e| wrong(&e))?;
     UbiVolume::new(ubi, id).map_err(|e| wrong(&e))
+}
+
+/// What is wrong with the device that holds a volume, below what the volume holds.
+pub fn findings(input: &ImageInput, volume: &mut Volume) -> Result<Vec<Finding>> {
+    let found = match volume.ubi().found().method {
+        Method::Scan => volume.ubi().findings(),
+        // A fastmap makes most headers needless to read, so that nobody has looked at them.
+        Method::Fastmap { .. } => open(input, false, false)?.findings(),
+    };
+    found.map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
 }
 
 fn known(sizes: &ImageSizes) -> Result<Known> {
@@ -53,9 +133,9 @@ fn known(sizes: &ImageSizes) -> Result<Known> {
 }
 
 /// The volume that is meant: by name, by number, or the only one.
-fn pick<M: readpath_ubi::mtd::Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
+fn pick<M: Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
     let names = || {
-        let names: Vec<String> = ubi.volumes().map(|v| format!("{} \"{}\"", v.id, v.name())).collect();
+        let names: Vec<String> = ubi.volumes().map(|v| format!("{} \"{}\"", v.id, printable(&v.record.name))).collect();
         names.join(", ")
     };
     match wanted {
