@@ -596,12 +596,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn arm_background(&mut self, now: Ns) {
         if self.config.ftl.collect_idle_below > 0 || self.flushes_when_idle() {
             self.background = now + self.config.ftl.idle_after;
+            self.find_rare();
         }
     }
 
     /// The time for work in the background has come, if the host is idle.
     pub(crate) fn background_due(&mut self, now: Ns) {
         self.background = Ns::NEVER;
+        self.find_rare();
         let idle = self.slots.iter().all(|slot| !slot.active);
         self.collector.set_idle(idle);
         if idle {
