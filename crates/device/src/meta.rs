@@ -2,8 +2,9 @@
 //! The meta stream: map pages that are written back, the journal, and checkpoints. Its units hold one or several parts,
 //! each as long as a map page.
 //!
-//! *Order.* A superblock is written only after a record that names it is in flash, so recovery finds every unit. The last
-//! unit of a meta superblock holds the record that names the next one. A checkpoint is put together when no program is
+//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
+//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no other
+//! record can be in its way. A checkpoint is put together when no program is
 //! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
@@ -23,9 +24,21 @@ use std::collections::VecDeque;
 /// Part of a unit.
 #[derive(Clone, Debug)]
 enum Part {
-    Map { page: u32, taken: Taken, put_together: u32 },
-    Journal { records: Vec<Record>, up_to: Mark },
+    Map {
+        page: u32,
+        taken: Taken,
+        put_together: u32,
+    },
+    Journal {
+        records: Vec<Record>,
+        up_to: Mark,
+    },
     Checkpoint,
+    /// The superblock that the stream goes on in. It stands in the spare areas and takes no room.
+    Next {
+        superblock: u32,
+        opened_at: u32,
+    },
 }
 
 /// State of the meta stream.
@@ -40,6 +53,8 @@ pub struct Meta {
     programs: Vec<Vec<Part>>,
     in_flight: u32,
     journal_under_way: bool,
+    /// The unit that names the open superblock is not in flash yet.
+    next_under_way: bool,
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, u32)>,
@@ -58,6 +73,7 @@ impl Meta {
             programs: Vec::new(),
             in_flight: 0,
             journal_under_way: false,
+            next_under_way: false,
             pins: vec![0; superblocks as usize],
             pinned: VecDeque::new(),
             written_at: vec![0; map_pages as usize],
@@ -266,9 +282,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if !(full || journal || (queued > 0 && (self.meta.loading == 0 || writes_checkpoint))) {
                 return;
             }
-            let Some((first, names_next)) = self.meta_unit() else { return };
-            let journal = names_next || journal || (queued < parts && self.may_add_journal());
-            self.begin_meta_program(now, first, journal);
+            let Some((first, next)) = self.meta_unit() else { return };
+            let journal = journal || (queued < parts && self.may_add_journal());
+            self.begin_meta_program(now, first, journal, next);
         }
     }
 
@@ -276,24 +292,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal.pending() > 0 && !self.meta.journal_under_way && !self.checkpoint.first
     }
 
-    /// The next unit of the meta stream, and whether it is the last of its superblock, which has to name the next one.
-    fn meta_unit(&mut self) -> Option<(Ppn, bool)> {
+    /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
+    fn meta_unit(&mut self) -> Option<(Ppn, Option<Part>)> {
         self.superblocks.open_of(Stream::Meta)?;
-        if !self.journal.want(self.announced[Stream::Meta.index()]) {
+        if self.meta.next_under_way {
             return None;
         }
         let last = self.superblocks.units_left(Stream::Meta) == 1;
-        if last && (self.meta.journal_under_way || self.superblocks.erased() == 0) {
+        if last && self.superblocks.erased() == 0 {
             return None;
         }
         let first = self.superblocks.next_unit(Stream::Meta, self.sequence)?;
-        if last && !self.checkpoint.first {
-            self.open_superblock(Stream::Meta).expect("an erased superblock was seen above");
+        if !last || self.checkpoint.first {
+            return Some((first, None));
         }
-        Some((first, last && !self.checkpoint.first))
+        self.ticks += 1;
+        let opened_at = self.ticks;
+        let superblock = self.superblocks.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
+        self.meta.next_under_way = true;
+        Some((first, Some(Part::Next { superblock, opened_at })))
     }
 
-    fn begin_meta_program(&mut self, now: Ns, first: Ppn, journal: bool) {
+    fn begin_meta_program(&mut self, now: Ns, first: Ppn, journal: bool, next: Option<Part>) {
         let index = match self.meta.programs.iter().position(Vec::is_empty) {
             Some(index) => index,
             None => {
@@ -304,12 +324,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let mut parts = std::mem::take(&mut self.meta.programs[index]);
         let sb = self.superblocks.of(first);
         if journal {
-            let most = (self.config.map_page_bytes / Record::BYTES) as usize;
-            let (records, up_to) = self.journal.take(most);
             self.meta.journal_under_way = true;
-            self.meta.pin(self.checkpoint.age, sb);
-            self.stats.journal_writes += 1;
-            parts.push(Part::Journal { records, up_to });
+            parts.push(self.journal_part(sb));
         }
         // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
         // lost with the checkpoint, and with it what was given up for its sake.
@@ -331,11 +347,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             };
             parts.push(part);
         }
+        while journal && parts.len() < self.parts_per_unit() && self.journal.pending() > 0 {
+            parts.push(self.journal_part(sb));
+        }
+        parts.extend(next);
         self.meta.programs[index] = parts;
         self.meta.in_flight += 1;
         self.stats.programs += 1;
         self.checkpoint.count_unit();
         self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) });
+    }
+
+    /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
+    fn journal_part(&mut self, sb: u32) -> Part {
+        let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
+        self.meta.pin(self.checkpoint.age, sb);
+        self.stats.journal_writes += 1;
+        Part::Journal { records, up_to }
     }
 
     /// A map page as it is now, to be programmed.
@@ -368,6 +396,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.journal.written(up_to);
                     let held = Held::Journal { first: up_to + 1 - records.len() as u64, records };
                     self.durable.log.push(Logged::Part(held));
+                }
+                Part::Next { superblock, opened_at } => {
+                    self.meta.next_under_way = false;
+                    self.durable.log.push(Logged::Part(Held::Next { superblock, opened_at }));
                 }
                 Part::Checkpoint => {
                     self.checkpoint.parts_left -= 1;

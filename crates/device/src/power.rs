@@ -8,7 +8,7 @@
 //!    check fails was torn and says nothing.
 //!
 //! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open go on after what was torn. If
-//! the record that names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
+//! what names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
 //! because only its anchor can name one; otherwise it comes soon.
 
 use crate::control::Target;
@@ -210,6 +210,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 found.ticks = found.ticks.max(*written_at);
                 0
             }
+            Held::Next { superblock, opened_at } => {
+                found.open(Stream::Meta, *superblock, *opened_at);
+                1
+            }
             Held::Journal { .. } if self.config.ftl.without.journal => 0,
             Held::Journal { first, records } => {
                 for (number, record) in (*first..).zip(records) {
@@ -310,27 +314,30 @@ impl Found {
         }
     }
 
+    /// A stream goes on in another superblock.
+    fn open(&mut self, stream: Stream, superblock: u32, opened_at: u32) {
+        for sb in &mut self.table {
+            if sb.state == State::Open(stream) {
+                sb.state = State::Closed(stream);
+                sb.closed_at = self.sequence;
+            }
+        }
+        let sb = &mut self.table[superblock as usize];
+        sb.state = State::Open(stream);
+        sb.opened_at = opened_at;
+        sb.slc = stream == Stream::Boosted;
+        sb.reads = 0;
+        self.written_refs[superblock as usize] = 0;
+        self.ticks = self.ticks.max(opened_at);
+    }
+
     fn apply(&mut self, number: Mark, record: &Record) {
         self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
             // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
             // others have had their effect.
             Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
-            Record::Open { stream, superblock, opened_at } => {
-                for sb in &mut self.table {
-                    if sb.state == State::Open(stream) {
-                        sb.state = State::Closed(stream);
-                        sb.closed_at = self.sequence;
-                    }
-                }
-                let sb = &mut self.table[superblock as usize];
-                sb.state = State::Open(stream);
-                sb.opened_at = opened_at;
-                sb.slc = stream == Stream::Boosted;
-                sb.reads = 0;
-                self.written_refs[superblock as usize] = 0;
-                self.ticks = self.ticks.max(opened_at);
-            }
+            Record::Open { stream, superblock, opened_at } => self.open(stream, superblock, opened_at),
             Record::Erase { superblock } => {
                 self.table[superblock as usize].state = State::Erasing(0);
                 self.written_refs[superblock as usize] = 0;

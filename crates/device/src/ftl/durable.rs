@@ -66,6 +66,13 @@ pub enum Held {
         /// In order.
         records: Vec<Record>,
     },
+    /// The superblock that the meta stream goes on in. The spare areas of the unit say so.
+    Next {
+        /// Superblock.
+        superblock: u32,
+        /// See [`Superblock::opened_at`].
+        opened_at: u32,
+    },
 }
 
 /// A program since the newest checkpoint, or what is left of it.
@@ -140,7 +147,7 @@ impl Durable {
         self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
         for logged in &mut self.log {
             match logged {
-                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Map { .. }) => {}
+                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Map { .. } | Held::Next { .. }) => {}
                 Logged::Torn { spares, .. } => {
                     spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
                 }
