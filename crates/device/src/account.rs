@@ -3,9 +3,10 @@
 
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
-use crate::ftl::{Superblock, Wear};
+use crate::ftl::{Record, Superblock, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
 use crate::hpb2_config::Hpb2Config;
+use crate::journal::Journal;
 use crate::media::MediaMode;
 use crate::probe::Probe;
 use crate::stats::DeviceStats;
@@ -51,6 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
             ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
             ("table of changes", self.changes.sram_bytes()),
+            ("journal", Journal::MOST_TRIMS * u64::from(Record::BYTES)),
             ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
             ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
             // Logical page of each slice of the superblock that is emptied, and whether it is current.

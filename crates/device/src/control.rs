@@ -149,7 +149,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 self.synchronize(now, tag, immed);
             }
-            Cdb::Unmap { .. } => self.unmap(now, tag, lun, blocks),
+            Cdb::Unmap { .. } => self.unmap(now, tag, blocks),
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
@@ -266,23 +266,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn unmap(&mut self, now: Ns, tag: u8, lun: u8, blocks: u64) {
-        let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
-        let sense = match scsi::parse_unmap(&list) {
-            Ok(ranges) => {
-                if ranges.clone().any(|(lba, n)| lba.saturating_add(u64::from(n)) > blocks) {
-                    Some(Sense::LBA_OUT_OF_RANGE)
-                } else {
-                    ranges.for_each(|(lba, n)| self.trim(usize::from(lun), lba as u32, n));
-                    None
-                }
+    /// UNMAP. Nothing is trimmed unless all of its ranges are within the unit's `blocks`.
+    fn unmap(&mut self, now: Ns, tag: u8, blocks: u64) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let beyond = |(lba, n): (u64, u32)| lba.saturating_add(u64::from(n)) > blocks;
+        match scsi::parse_unmap(&slot.data_out).map(|mut ranges| ranges.any(beyond)) {
+            Err(_) => self.check(now, tag, scsi::UnmapError::SENSE),
+            Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
+            Ok(false) => {
+                (slot.issued, slot.left) = (0, 0);
+                self.waiting_trims.push_back((tag, slot.life));
+                self.drain_trims(now);
             }
-            Err(_) => Some(scsi::UnmapError::SENSE),
-        };
-        self.slots[usize::from(tag)].data_out = list;
-        match sense {
-            Some(sense) => self.check(now, tag, sense),
-            None => self.send_reply(now, tag),
         }
         self.pump(now);
     }

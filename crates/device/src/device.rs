@@ -79,6 +79,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) starved: VecDeque<(u8, u32)>,
     pub(crate) buffer: WriteBuffer,
     pub(crate) waiting_writes: VecDeque<(u8, u32)>,
+    /// UNMAPs that wait for room in the table of changes or in the journal.
+    pub(crate) waiting_trims: VecDeque<(u8, u32)>,
     /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
     /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
     /// add to them.
@@ -175,6 +177,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             directory: vec![None; map.pages() as usize],
             superblocks: superblocks.snapshot(),
             changes: Vec::new(),
+            trims: Vec::new(),
             slots: 1,
         };
         Ok(UfsDevice {
@@ -195,6 +198,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
+            waiting_trims: VecDeque::new(),
             buffer_is_lent: false,
             superblocks,
             spares: Spares::new(g.slices()),

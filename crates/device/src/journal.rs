@@ -22,6 +22,15 @@ pub struct Journal {
 }
 
 impl Journal {
+    /// Records of trims that SRAM has room for until they are in flash. What others say stands in the table of superblocks
+    /// as well.
+    pub const MOST_TRIMS: u64 = 1024;
+
+    /// Whether SRAM has no room for the record of one more trim.
+    pub fn is_full(&self) -> bool {
+        self.made - self.durable >= Self::MOST_TRIMS
+    }
+
     /// Adds a record; returns its number.
     pub fn push(&mut self, record: Record) -> Mark {
         self.pending.push(record);

@@ -22,6 +22,7 @@ mod control;
 mod device;
 mod dies;
 mod faults;
+mod found;
 mod ftl;
 mod ftl_config;
 mod hpb;

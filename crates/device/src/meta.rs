@@ -28,6 +28,7 @@ enum Part {
         page: u32,
         taken: Taken,
         put_together: u32,
+        sequence: u32,
     },
     Journal {
         records: Vec<Record>,
@@ -39,6 +40,13 @@ enum Part {
         superblock: u32,
         opened_at: u32,
     },
+}
+
+impl Part {
+    /// A map page as it will be when its unit is programmed.
+    fn to_be_put_together(page: u32) -> Part {
+        Part::Map { page, taken: Taken::NONE, put_together: 0, sequence: 0 }
+    }
 }
 
 /// State of the meta stream.
@@ -225,7 +233,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.stats.write_back_loads += 1;
                     self.begin_flash(now, Op { lpn: page, ..Op::new(Job::WriteBackLoad, ppn) });
                 }
-                _ => self.meta.queue.push_back(Part::Map { page, taken: Taken::NONE, put_together: 0 }),
+                _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
             }
         }
     }
@@ -255,7 +263,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let page = self.ops.get(id).lpn;
         self.ops.free(id);
         self.meta.loading -= 1;
-        self.meta.queue.push_back(Part::Map { page, taken: Taken::NONE, put_together: 0 });
+        self.meta.queue.push_back(Part::to_be_put_together(page));
         self.program_meta(now);
     }
 
@@ -372,7 +380,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let taken = self.changes.take(page);
         let (map, buffer) = (&self.map, &self.buffer);
         self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
-        Part::Map { page, taken, put_together: self.ticks }
+        Part::Map { page, taken, put_together: self.ticks, sequence: self.sequence }
     }
 
     /// A unit of the meta stream has been programmed.
@@ -387,8 +395,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let mut at = op.ppn;
         for part in parts.drain(..) {
             match part {
-                Part::Map { page, taken, put_together } => {
-                    let held = self.map_page_written(page, taken, put_together, at);
+                Part::Map { page, taken, put_together, sequence } => {
+                    let refs = self.map_page_written(page, taken, put_together, at);
+                    let held = Held::Map { page, at, written_at: put_together, sequence, refs };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
@@ -422,8 +431,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// A map page is in flash: its changes are settled, unless there were more meanwhile.
-    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> Held {
+    /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
+    /// that changed.
+    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> u32 {
         let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
         let refs_before = self.durable.refs.len();
         let mut left = taken;
@@ -445,8 +455,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.add_ref(at);
         self.changes.written(page);
         self.meta.pages_under_way -= 1;
-        let refs = (self.durable.refs.len() - refs_before) as u32;
-        Held::Map { page, at, written_at: put_together, refs }
+        (self.durable.refs.len() - refs_before) as u32
     }
 
     /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
@@ -578,6 +587,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             directory: (0..self.map.pages()).map(|page| self.map.directory(page)).collect(),
             superblocks: self.superblocks.snapshot(),
             changes,
+            trims: self.changes.trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
         }
     }
@@ -589,9 +599,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
         if self.buffer_is_lent {
-            let changes = &self.durable.checkpoint.changes;
-            let slices = changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
-            self.buffer_is_lent = slices > self.changes.limit() as usize;
+            self.buffer_is_lent = self.durable.checkpoint.places() > self.changes.limit() as usize;
             self.checkpoint.due |= self.buffer_is_lent;
         }
         self.checkpoint.anchor += 1;

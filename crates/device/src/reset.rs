@@ -23,6 +23,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.life = slot.life.wrapping_add(1);
         }
         self.waiting_writes.clear();
+        self.waiting_trims.clear();
         self.journal_waiters.clear();
         self.read_buffers.clear();
         self.buffer.forget_waiters();
@@ -56,6 +57,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.stalled.clear();
         self.starved.clear();
         self.waiting_writes.clear();
+        self.waiting_trims.clear();
         self.read_buffers.clear();
         self.reset_hpb();
         self.link_down_free = Ns::ZERO;
@@ -116,6 +118,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
         self.waiting_writes.retain(|&(t, _)| t != tag);
+        self.waiting_trims.retain(|&(t, _)| t != tag);
         self.read_buffers.leave(tag);
         self.end_read_buffer(now, tag);
     }

@@ -11,6 +11,7 @@ use crate::probe::Probe;
 use crate::space::Stall;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
+use readpath_proto::scsi;
 use readpath_proto::typed::{FLAG_FUA, Sense};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -239,12 +240,63 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// UNMAP of one range of the unit `lun`, within its bounds.
-    pub(crate) fn trim(&mut self, lun: usize, block: u32, blocks: u32) {
-        if blocks == 0 {
-            return;
+    /// Carries out UNMAPs in order, as far as the table of changes and the journal have room.
+    pub(crate) fn drain_trims(&mut self, now: Ns) {
+        while let Some(&(tag, life)) = self.waiting_trims.front() {
+            if self.is_alive(tag, life) {
+                let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
+                let done = self.trim_list(tag, &list);
+                self.slots[usize::from(tag)].data_out = list;
+                if !done {
+                    return;
+                }
+                self.send_reply(now, tag);
+            }
+            self.waiting_trims.pop_front();
         }
-        let first = self.bases[lun] + block;
+    }
+
+    /// Goes on with the ranges of an UNMAP, which were checked on arrival: `issued` of them are done, and `left` blocks of
+    /// the next. False when there is no room for all.
+    fn trim_list(&mut self, tag: u8, list: &[u8]) -> bool {
+        let slot = &self.slots[usize::from(tag)];
+        let (lun, ranges_done) = (usize::from(slot.lun), slot.issued as usize);
+        let ranges = scsi::parse_unmap(list).into_iter().flatten();
+        for (lba, blocks) in ranges.skip(ranges_done) {
+            loop {
+                let done = self.slots[usize::from(tag)].left;
+                if done == blocks {
+                    break;
+                }
+                let pages = self.pages_to_trim();
+                if pages == 0 {
+                    return false;
+                }
+                let first = self.bases[lun] + lba as u32 + done;
+                let end = u64::from(self.map.page_of(first) + pages) * u64::from(self.map.page_entries());
+                let count = (end - u64::from(first)).min(u64::from(blocks - done)) as u32;
+                self.trim(lun, first, count);
+                self.slots[usize::from(tag)].left += count;
+            }
+            let slot = &mut self.slots[usize::from(tag)];
+            slot.issued += 1;
+            slot.left = 0;
+        }
+        true
+    }
+
+    /// Map pages within which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
+    /// places is left to data, or trims could hold it up for ever.
+    fn pages_to_trim(&self) -> u32 {
+        if self.buffer_is_lent || self.journal.is_full() {
+            return 0;
+        }
+        let kept = self.changes_reserved + self.config.geometry.slices_per_unit();
+        self.changes.room().saturating_sub(kept)
+    }
+
+    /// Blocks from the logical page `first` on, all of them of the unit `lun`, mean nothing any more.
+    fn trim(&mut self, lun: usize, first: u32, blocks: u32) {
         self.sequence += 1;
         let record = self.journal.newest() + 1;
         let mut page = None;
@@ -259,7 +311,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.relocate(lpn, Entry::UNMAPPED);
                 if page != Some(self.map.page_of(lpn)) {
                     page = Some(self.map.page_of(lpn));
-                    self.changes.add_trim(self.map.page_of(lpn));
+                    self.changes.add_trims(self.map.page_of(lpn), 1);
                 }
             }
             self.block_changed(lun, lpn);

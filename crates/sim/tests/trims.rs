@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More trims than anything else: the journal that they fill goes on from one superblock to the next, and power
-//! cuts among them lose nothing that was flushed.
+//! More trims than anything else: the journal that they fill goes on from one superblock to the next, the tables that hold
+//! them are bounded, and power cuts among them lose nothing that was flushed and take no longer to recover from than the
+//! configuration says.
 
 mod common;
 
@@ -129,7 +130,16 @@ fn cuts_among_trims() {
             for _ in 0..rng.below(30_000) {
                 load.step(&mut stack, &mut now);
             }
-            let recovery = stack.power_cycle(now, now + DELAYS.to_link);
+            let on = now + DELAYS.to_link;
+            let recovery = stack.power_cycle(now, on);
+            let most = config.longest_recovery();
+            assert!(
+                recovery.checkpoint_reads <= most.checkpoint_reads
+                    && recovery.reads() <= most.reads()
+                    && recovery.changes <= most.changes
+                    && recovery.ready_at - on <= most.ready_at,
+                "seed {seed}, cut {cut}: {recovery:?} is more than {most:?}"
+            );
             now = stack.start(recovery.ready_at).expect("the host finds the device again");
             stack.device.audit().unwrap_or_else(|e| panic!("seed {seed}, cut {cut}: {e}"));
             read_all(&mut stack, &mut now);

@@ -56,6 +56,8 @@ pub enum Held {
         at: Ppn,
         /// See [`Superblock::opened_at`]: when its entries were put together.
         written_at: u32,
+        /// It knows of trims up to this sequence number.
+        sequence: u32,
         /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
         refs: u32,
     },
@@ -119,6 +121,8 @@ pub struct Checkpoint {
     pub superblocks: Vec<Superblock>,
     /// Logical page and entry of each change.
     pub changes: Vec<(u32, Entry)>,
+    /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
+    pub trims: Vec<(u32, u32)>,
     /// Map pages that its own pages take in flash.
     pub slots: u32,
 }
@@ -136,6 +140,14 @@ pub struct Durable {
     pub pending: Option<(Checkpoint, usize)>,
 }
 
+impl Checkpoint {
+    /// Places of the table of changes that are in use.
+    pub fn places(&self) -> usize {
+        let slices = self.changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
+        slices + self.trims.iter().map(|&(_, stretches)| stretches as usize).sum::<usize>()
+    }
+}
+
 impl Durable {
     /// Nothing but a checkpoint.
     pub fn new(checkpoint: Checkpoint) -> Self {
@@ -147,7 +159,8 @@ impl Durable {
         self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
         for logged in &mut self.log {
             match logged {
-                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Map { .. } | Held::Next { .. }) => {}
+                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Next { .. }) => {}
+                Logged::Part(Held::Map { sequence, .. }) => *sequence = sequence.saturating_sub(base),
                 Logged::Torn { spares, .. } => {
                     spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
                 }
