@@ -12,7 +12,7 @@ use crate::hpb::{EntryCodec, HpbUnit, PreRequests, ReadBuffers, Recommendations}
 use crate::hpb2_config::MOST_ENTRIES;
 use crate::journal::{Journal, Mark};
 use crate::media::{MediaMode, MediaOp};
-use crate::meta::{Checkpoints, Meta};
+use crate::meta::{Checkpoints, Meta, Numbers};
 use crate::ops::{NO_OP, Op, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, Slots, TAGS};
@@ -102,8 +102,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) collector: Collector,
     pub(crate) durable: Durable,
     pub(crate) faults: Faults,
-    /// Number of the newest write or trim.
+    /// Number of the newest write or trim, and how far numbers go.
     pub(crate) sequence: u32,
+    pub(crate) numbers: Numbers,
     /// Openings of superblocks and map pages put together.
     pub(crate) ticks: u32,
     /// Logical pages written lately, plus one, by hash.
@@ -171,6 +172,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,
+            oldest: 0,
             ticks: 0,
             generations: FIRST_GENERATIONS,
             journal: 0,
@@ -214,6 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             durable: Durable::new(factory),
             faults: Faults::new(&ftl.faults),
             sequence: 0,
+            numbers: Numbers::ALL,
             ticks: 0,
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,

@@ -91,10 +91,6 @@ impl Journal {
 
     /// Sequence numbers now count from `base` on.
     pub fn renumber(&mut self, base: u32) {
-        for record in &mut self.pending {
-            if let Record::Trim { sequence, .. } = record {
-                *sequence = sequence.saturating_sub(base);
-            }
-        }
+        self.pending.iter_mut().for_each(|record| record.renumber(base));
     }
 }

@@ -120,6 +120,17 @@ impl Meta {
         self.written_at[page as usize] = tick;
     }
 
+    /// Sequence numbers now count from `base` on.
+    fn renumber(&mut self, base: u32) {
+        for part in self.programs.iter_mut().flatten() {
+            match part {
+                Part::Map { sequence, .. } => *sequence = sequence.saturating_sub(base),
+                Part::Journal { records, .. } => records.iter_mut().for_each(|record| record.renumber(base)),
+                Part::Checkpoint | Part::Next { .. } => {}
+            }
+        }
+    }
+
     /// The power is gone: what flash says stays, and `each` is told of the changes that were on their way.
     pub(crate) fn power_cut(&mut self, mut each: impl FnMut(Taken)) {
         for part in self.programs.iter().flatten() {
@@ -143,6 +154,19 @@ enum Step {
     Parts,
     /// Its anchor is being programmed.
     Anchor,
+}
+
+/// How far sequence numbers may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Numbers {
+    /// Order is kept for so many.
+    span: u32,
+    /// They are counted anew from here on.
+    renumber_at: u32,
+}
+
+impl Numbers {
+    pub(crate) const ALL: Numbers = Numbers { span: Spares::SPAN, renumber_at: 1 << 31 };
 }
 
 /// Checkpoints and anchors.
@@ -581,6 +605,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             + 8 * u64::from(self.changes.used());
         Checkpoint {
             sequence: self.sequence,
+            oldest: self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX)),
             ticks: self.ticks,
             generations: self.generations_named,
             journal: self.journal.newest(),
@@ -635,32 +660,39 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether spare areas need a checkpoint soon, to forget the order of what came before it.
     #[inline]
     pub(crate) fn order_is_long(&self) -> bool {
-        self.spares.span(self.sequence) >= Spares::SPAN / 8 * 5
+        self.spares.span(self.sequence) >= self.numbers.span / 8 * 5
     }
 
     /// The order of spare areas is kept for a span of numbers, and numbers themselves have 32 bits. Long before either
     /// runs out, they are counted anew: what was programmed before the checkpoint needs no order any more.
     fn renumber_if_long(&mut self) {
-        const LONG: u32 = 1 << 31;
-        let oldest = self.durable.checkpoint.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX));
-        let base = oldest.saturating_sub(1);
-        if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+        // What has left the write buffer since the checkpoint was put together still has to be told from older copies.
+        let base = self.durable.checkpoint.oldest.saturating_sub(1);
+        if self.spares.span(self.sequence) >= self.numbers.span / 2 {
             self.spares.forget_order(base);
-            if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+            if self.spares.span(self.sequence) >= self.numbers.span / 2 {
                 // A block has been in the buffer for that long. The next checkpoint finds it in flash.
                 self.buffer.flush();
             }
         }
-        if self.sequence < LONG {
+        if self.sequence < self.numbers.renumber_at {
             return;
         }
         self.sequence -= base;
         self.buffer.renumber(base);
         self.journal.renumber(base);
+        self.meta.renumber(base);
         self.spares.renumber(base);
         self.collector.renumber(base);
         self.superblocks.renumber(base);
         self.durable.renumber(base);
+    }
+
+    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
+    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    pub fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
+        assert!(self.sequence == 0 && span <= Spares::SPAN, "from the beginning, and no more than spare areas hold");
+        self.numbers = Numbers { span, renumber_at };
     }
 
     /// Places a map page for each of `pages` as if it had been written, at no cost in time.

@@ -261,10 +261,13 @@ fn without_the_order_of_checkpoints_blocks_are_wrong() {
     assert!(bad > 0, "{event}");
 }
 
-/// Runs one device through many cuts.
-fn many_cuts<S: DieSched>(seed: u64, cuts: u32) {
+/// Runs one device through many cuts; numbers of writes and trims may go as far as said.
+fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) {
     let config = draw(seed);
     let (mut stack, mut now) = new_stack::<S>(&config);
+    if let Some((span, renumber_at)) = numbers {
+        stack.device.limit_numbers(span, renumber_at);
+    }
     let counts = stack.device.superblock_counts().iter().sum::<u32>();
     let rng = &mut Prng::stream(seed, "cuts", 0);
     for cut in 0..cuts {
@@ -302,7 +305,7 @@ fn random_cuts_lean() {
     let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
     // The last one runs out of room to move data to, unless some may be borrowed from the map.
     for seed in (0..120).chain([125]).filter(|&s| only.is_none_or(|only| s == only)) {
-        many_cuts::<Lean>(seed, 70);
+        many_cuts::<Lean>(seed, 70, None);
     }
 }
 
@@ -310,7 +313,16 @@ fn random_cuts_lean() {
 fn random_cuts_queued() {
     let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
     for seed in (1_000..1_040).filter(|&s| only.is_none_or(|only| s == only)) {
-        many_cuts::<Queued>(seed, 50);
+        many_cuts::<Queued>(seed, 50, None);
+    }
+}
+
+/// What real devices see after sixteen million writes, and after two thousand million, all the time.
+#[test]
+fn cuts_while_order_is_forgotten() {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    for seed in (3_000..3_060).filter(|&s| only.is_none_or(|only| s == only)) {
+        many_cuts::<Lean>(seed, 60, Some((64 << (seed % 3), 500)));
     }
 }
 

@@ -43,6 +43,13 @@ pub enum Record {
 impl Record {
     /// Bytes in flash.
     pub const BYTES: u32 = 16;
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        if let Record::Trim { sequence, .. } = self {
+            *sequence = sequence.saturating_sub(base);
+        }
+    }
 }
 
 /// What part of a unit of the meta stream holds; each is as long as a map page.
@@ -109,6 +116,8 @@ pub enum Logged {
 pub struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
+    /// What was in the write buffer then has this sequence number or a later one: it is programmed after the checkpoint.
+    pub oldest: u32,
     /// Openings and map writes so far.
     pub ticks: u32,
     /// HPB generations up to this one may have been given out.
@@ -141,6 +150,13 @@ pub struct Durable {
 }
 
 impl Checkpoint {
+    /// Sequence numbers now count from `base` on.
+    fn renumber(&mut self, base: u32) {
+        self.sequence = self.sequence.saturating_sub(base);
+        self.oldest = self.oldest.saturating_sub(base);
+        self.superblocks.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
+    }
+
     /// Places of the table of changes that are in use.
     pub fn places(&self) -> usize {
         let slices = self.changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
@@ -156,7 +172,7 @@ impl Durable {
 
     /// Sequence numbers now count from `base` on.
     pub fn renumber(&mut self, base: u32) {
-        self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
+        self.checkpoint.renumber(base);
         for logged in &mut self.log {
             match logged {
                 Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Next { .. }) => {}
@@ -165,11 +181,7 @@ impl Durable {
                     spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
                 }
                 Logged::Part(Held::Journal { records, .. }) => {
-                    for record in records {
-                        if let Record::Trim { sequence, .. } = record {
-                            *sequence = sequence.saturating_sub(base);
-                        }
-                    }
+                    records.iter_mut().for_each(|record| record.renumber(base));
                 }
             }
         }
