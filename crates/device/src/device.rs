@@ -111,6 +111,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) lately: Vec<u32>,
     /// When to see whether the host is idle.
     pub(crate) background: Ns,
+    /// When the newest command arrived or will arrive, and since when the host was known to be idle then.
+    pub(crate) last_command: Ns,
+    pub(crate) idle_from: Ns,
     /// Programs of data in progress.
     pub(crate) data_programs: u32,
     /// Programs and erases of any kind that have begun.
@@ -220,6 +223,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ticks: 0,
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,
+            last_command: Ns::ZERO,
+            idle_from: Ns::ZERO,
             data_programs: 0,
             array_writes: 0,
             erasing: None,
@@ -320,6 +325,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let start = (now + self.delays.to_link).max(self.link_down_free);
         let at = start + span;
         self.link_down_free = at;
+        self.last_command = at;
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }

@@ -46,6 +46,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.data_programs = 0;
         self.changes_reserved = 0;
         self.background = Ns::NEVER;
+        self.idle_from = Ns::ZERO;
         self.lately.fill(0);
         self.collector = crate::collect::Collector::new(self.map.pages(), self.config.ftl.move_buffer_blocks);
         self.lose_sram();

@@ -38,7 +38,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let life = slot.life;
         self.waiting_writes.push_back((tag, life));
-        self.collector.set_idle(false);
         self.arm_background(now);
         self.drain_writes(now);
         // A block that only fills the buffer wakes nothing else.
