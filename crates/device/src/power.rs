@@ -23,9 +23,10 @@ use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The power goes away. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
+    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
     /// SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
-    pub fn power_cut(&mut self) {
+    pub fn power_cut(&mut self, now: Ns) {
+        self.stalls.set(now, None, &mut self.stats);
         self.tear_programs();
         self.forget_changes();
         if let Some(sb) = self.erasing.take() {

@@ -13,9 +13,10 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Hardware reset (RST_n) or link startup: every request in progress is dropped without reply; the mapping and
+    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping and
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
-    pub fn hardware_reset(&mut self) {
+    pub fn hardware_reset(&mut self, now: Ns) {
+        self.stalls.set(now, None, &mut self.stats);
         self.arrivals.clear();
         self.replies.clear();
         for slot in self.slots.iter_mut() {
@@ -118,6 +119,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
         self.waiting_writes.retain(|&(t, _)| t != tag);
+        if self.waiting_writes.is_empty() {
+            self.stalls.set(now, None, &mut self.stats);
+        }
         self.waiting_trims.retain(|&(t, _)| t != tag);
         self.read_buffers.leave(tag);
         self.end_read_buffer(now, tag);

@@ -179,6 +179,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();
+        self.stalls.set(now, None, &mut self.stats);
         waiters.extend(self.buffer.take_waiters());
         waiters.sort_unstable();
         waiters.dedup();

@@ -403,3 +403,33 @@ fn hits_come_back_after_the_device_lost_its_power() {
     assert_eq!(pass(&mut stack, &mut now).hpb_hits, u64::from(blocks), "all of them");
     assert_eq!(stack.payload.wrong, 0);
 }
+
+#[test]
+fn nobody_waits_while_there_is_no_power() {
+    let mut config = device(Without::NOTHING);
+    config.flash.program = Ns::from_ms(1);
+    for device_alone in [false, true] {
+        let (mut stack, mut now) = new_stack::<Lean>(&config);
+        let mut load = Load { depth: 12, ..Load::new(1, u32::MAX) };
+        let mut off = Ns::ZERO;
+        for _ in 0..20 {
+            for _ in 0..200 {
+                load.step(&mut stack, &mut now);
+            }
+            let on = now + Ns::from_secs(100);
+            off += Ns::from_secs(100);
+            if device_alone {
+                stack.device_power_cycle(now, on);
+                now = on;
+            } else {
+                let recovery = stack.power_cycle(now, on);
+                now = stack.start(recovery.ready_at).expect("the host finds the device again");
+                load = Load { depth: 12, ..Load::new(2, u32::MAX) };
+            }
+        }
+        let s = stack.device.stats();
+        let stalls = [s.stall_checkpoint_ns, s.stall_map_ns, s.stall_space_ns, s.stall_journal_ns, s.stall_flash_ns];
+        let waited = Ns(stalls.iter().sum());
+        assert!(waited > Ns::from_ms(10) && waited + off < now, "{waited:?} of {now:?}, {off:?} without power");
+    }
+}
