@@ -161,8 +161,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 };
                 let (first, count) = self.buffer.take_for_program(hot, unit, self.journal.durable());
                 self.stats.programs += 1;
-                self.stats.slices_programmed += u64::from(count);
-                self.stats.slices_boosted += if self.superblocks.is_slc(ppn) { u64::from(count) } else { 0 };
                 self.stats.slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
                 self.begin_flash(now, op);
@@ -201,6 +199,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.buffer.program_failed(op.index as u16);
             return self.pump(now);
         }
+        self.stats.slices_programmed += u64::from(op.count);
+        self.stats.slices_boosted += if op.slc { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
