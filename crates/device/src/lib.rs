@@ -12,6 +12,8 @@
 //! reading it has paid for in time.
 
 mod account;
+#[cfg(test)]
+mod anchor_tests;
 mod audit;
 mod booster;
 mod booster_config;

@@ -180,6 +180,10 @@ pub struct Checkpoints {
     pub(crate) first: bool,
     /// Anchor that is programmed next, counted through both superblocks; flash itself shows how far it is written.
     anchor: u32,
+    /// The newest of them that was not torn.
+    newest: Option<u32>,
+    /// It was erased, and none has been programmed since: then flash leads nowhere.
+    pub(crate) lost: bool,
     /// Dies of the next anchor superblock that are being erased.
     anchor_erasing: u32,
     anchor_wanted: bool,
@@ -196,6 +200,8 @@ impl Checkpoints {
             due: false,
             first: false,
             anchor: 0,
+            newest: None,
+            lost: false,
             anchor_erasing: 0,
             anchor_wanted: false,
             parts_left: 0,
@@ -219,7 +225,7 @@ impl Checkpoints {
     /// The power is gone.
     pub(crate) fn power_cut(&mut self) {
         let anchor = self.anchor + u32::from(self.step == Step::Anchor && !self.anchor_wanted);
-        *self = Checkpoints { anchor, ..Checkpoints::new() };
+        *self = Checkpoints { anchor, newest: self.newest, lost: self.lost, ..Checkpoints::new() };
     }
 
     /// Recovery has ended: a checkpoint is due, and comes before everything else if the meta stream is lost.
@@ -627,6 +633,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.buffer_is_lent = self.durable.checkpoint.places() > self.changes.limit() as usize;
             self.checkpoint.due |= self.buffer_is_lent;
         }
+        self.checkpoint.newest = Some(self.checkpoint.anchor);
+        self.checkpoint.lost = false;
         self.checkpoint.anchor += 1;
         while let Some(&(age, sb)) = self.meta.pinned.front()
             && age < self.checkpoint.age
@@ -640,15 +648,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased.
+    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased. If all anchors
+    /// in the full one were torn, by one power cut after the other, it is the full one itself.
     pub(crate) fn erase_other_anchors(&mut self, now: Ns) {
         let units = self.config.geometry.units_per_superblock();
-        if self.checkpoint.anchor > 0 && self.checkpoint.anchor.is_multiple_of(units) {
-            let other = self.checkpoint.anchor / units % ANCHORS;
-            self.checkpoint.anchor_erasing = self.config.geometry.dies();
-            self.superblocks.count_anchor_erase(other);
-            self.erase_dies(now, other);
+        let checkpoint = &mut self.checkpoint;
+        if checkpoint.anchor == 0 || !checkpoint.anchor.is_multiple_of(units) {
+            return;
         }
+        if checkpoint.newest.is_some_and(|newest| newest < checkpoint.anchor - units) {
+            checkpoint.anchor -= units;
+        }
+        let erased = checkpoint.anchor / units % ANCHORS;
+        checkpoint.lost |= checkpoint.newest.is_some_and(|newest| newest / units % ANCHORS == erased);
+        checkpoint.anchor_erasing = self.config.geometry.dies();
+        self.superblocks.count_anchor_erase(erased);
+        self.erase_dies(now, erased);
     }
 
     /// One die of an anchor superblock has been erased.

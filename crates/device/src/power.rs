@@ -36,8 +36,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal = self.journal.after_power_cut();
         self.announced = [0; Stream::COUNT];
         self.journal_waiters.clear();
-        if self.checkpoint.is_incomplete() {
-            // Where its parts should be there is nothing.
+        if self.checkpoint.is_incomplete() || self.checkpoint.lost {
+            // Where its parts should be there is nothing, or nothing leads to them.
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes.clear();
             (0..self.config.logical_blocks() as u32).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
