@@ -27,12 +27,11 @@ pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     pub(crate) query: QueryState,
-    /// The host has asked for an HPB reset, so it knows HPB: only then is it worth recommending anything.
+    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it worth
+    /// recommending anything.
     pub(crate) hpb_in_use: bool,
     /// The same whether or not fHPBEn is set.
     pub(crate) knows_hpb: bool,
-    /// The power was lost, so the host may hold entries of the time before.
-    pub(crate) has_recovered: bool,
     pub(crate) active: bool,
     identity: Identity,
 }
@@ -44,7 +43,6 @@ impl Target {
             query: QueryState::new(),
             hpb_in_use: false,
             knows_hpb: false,
-            has_recovered: false,
             active: true,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
         }

@@ -186,7 +186,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end);
         self.stats.recoveries += 1;
-        self.target.has_recovered = true;
         self.pump(end);
         recovery
     }
@@ -270,6 +269,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.hpb.iter().any(Option::is_some) {
             // All that were named may have been given out. Entries can be handed out again as soon as more are.
             self.name_generations();
+            // The host may have lived on, with entries of the time before or with none, or may not know HPB at all. Whoever
+            // does not know it ignores what is said.
+            self.target.knows_hpb = true;
+            self.target.hpb_in_use = self.hpb_enabled;
+            if self.hpb_enabled {
+                self.recommendations.announce_reset();
+            }
         }
         let all: Vec<u32> = self.superblocks.iter().map(|(sb, _)| sb).collect();
         for sb in all {

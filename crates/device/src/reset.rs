@@ -28,12 +28,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal_waiters.clear();
         self.read_buffers.clear();
         self.buffer.forget_waiters();
-        let Target { hpb_in_use: used, knows_hpb, has_recovered: recovered, .. } = self.target;
+        let Target { hpb_in_use: used, knows_hpb, .. } = self.target;
         self.reset_hpb();
         self.target = Target::new(&self.config);
         self.target.hpb_in_use = used;
         self.target.knows_hpb = knows_hpb;
-        self.target.has_recovered = recovered;
         self.target.attention_after_reset();
         if used {
             self.recommendations.announce_reset();

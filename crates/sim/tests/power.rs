@@ -433,3 +433,19 @@ fn nobody_waits_while_there_is_no_power() {
         assert!(waited > Ns::from_ms(10) && waited + off < now, "{waited:?} of {now:?}, {off:?} without power");
     }
 }
+
+#[test]
+fn a_host_without_entries_is_told_and_gets_some() {
+    let config = common::device(BLOCKS);
+    let (mut stack, mut now) = stack_with_host::<Lean>(&config, common::host(Some(HpbOptions::default())));
+    let blocks = BLOCKS - BLOCKS / 5;
+    let on = now + Ns::from_ms(5);
+    stack.device_power_cycle(now, on);
+    now = on;
+    for i in 0..4 * blocks {
+        common::one(&mut stack, &mut now, BlockOp::Read, i * 7 % blocks, 1);
+    }
+    let s = stack.device.stats();
+    assert!(s.resets_announced > 0 && s.hpb_hits > u64::from(blocks), "{s:?}");
+    assert_eq!(stack.payload.wrong, 0);
+}
