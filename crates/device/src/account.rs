@@ -44,8 +44,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ftl = &self.config.ftl;
         let mut tables = vec![
             ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
-            // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
-            ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
+            ("map cache index", map_cache_index(self.cache.frames(), self.config.map_pages())),
             ("map directory", self.map.directory_bytes()),
             // Logical page and state of each slot.
             ("write buffer index", self.buffer.capacity() as u64 * 8),
@@ -112,5 +111,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     pub(crate) fn array_has(&self) -> u32 {
         self.array_slices
+    }
+}
+
+/// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits suffice.
+fn map_cache_index(frames: u32, pages: u32) -> u64 {
+    let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
+    u64::from(frames) * (bytes(pages) + 2 * bytes(frames)) + u64::from(pages) * bytes(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_above_16_bits_take_4_bytes() {
+        assert_eq!(super::map_cache_index(90, 4096), 90 * 6 + 4096 * 2);
+        assert_eq!(super::map_cache_index(90, 65_537), 90 * 8 + 65_537 * 2);
+        assert_eq!(super::map_cache_index(70_000, 131_072), 70_000 * 12 + 131_072 * 4);
     }
 }
