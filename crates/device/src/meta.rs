@@ -61,6 +61,8 @@ pub struct Meta {
     programs: Vec<Vec<Part>>,
     in_flight: u32,
     journal_under_way: bool,
+    /// The newest unit held parts of the journal.
+    journal_came_last: bool,
     /// The unit that names the open superblock is not in flash yet.
     next_under_way: bool,
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
@@ -81,6 +83,7 @@ impl Meta {
             programs: Vec::new(),
             in_flight: 0,
             journal_under_way: false,
+            journal_came_last: false,
             next_under_way: false,
             pins: vec![0; superblocks as usize],
             pinned: VecDeque::new(),
@@ -315,6 +318,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let journal = self.journal.must_write() && !self.meta.journal_under_way && !self.checkpoint.first;
             let queued = self.meta.queue.len();
+            // If a unit has one part, the journal must not take each.
+            let journal = journal && (parts > 1 || queued == 0 || !self.meta.journal_came_last);
             let full = queued >= parts;
             // A unit that does not fill goes when nothing more is on its way to it.
             if !(full || journal || (queued > 0 && (self.meta.loading == 0 || writes_checkpoint))) {
@@ -391,6 +396,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         parts.extend(next);
         self.meta.programs[index] = parts;
         self.meta.in_flight += 1;
+        self.meta.journal_came_last = journal;
         self.stats.programs += 1;
         self.checkpoint.count_unit();
         self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) });

@@ -40,6 +40,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Where its parts should be there is nothing, or nothing leads to them.
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes.clear();
+            self.durable.checkpoint.trims.clear();
             (0..self.config.logical_blocks() as u32).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
         }
         self.checkpoint.power_cut();

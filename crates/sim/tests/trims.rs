@@ -68,11 +68,11 @@ impl Load {
             self.outstanding += 1;
             self.left -= 1;
         }
-        *now = stack.next_deadline();
-        if *now == Ns::NEVER {
+        if stack.next_deadline() == Ns::NEVER {
             assert_eq!((self.outstanding, self.left), (0, 0), "every request ends: {:?}", stack.device.stats());
             return false;
         }
+        *now = stack.next_deadline();
         stack.advance(*now);
         while let Some(done) = stack.poll_done() {
             assert_eq!(done.error, None);
