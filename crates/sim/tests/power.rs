@@ -371,7 +371,7 @@ fn cuts_under_hosts_with_entries() {
         refused += s.hpb_inactive + s.hpb_forged;
         resets += s.resets_announced;
     }
-    assert!(hits > 10_000 && refused > 1_000 && resets > 500, "{hits} hits, {refused} refused, {resets} resets");
+    assert!(hits > 10_000 && refused > 500 && resets > 2_000, "{hits} hits, {refused} refused, {resets} resets");
 }
 
 #[test]
@@ -405,6 +405,22 @@ fn hits_come_back_after_the_device_lost_its_power() {
 }
 
 #[test]
+fn a_host_without_entries_is_told_and_gets_some() {
+    let config = common::device(BLOCKS);
+    let (mut stack, mut now) = stack_with_host::<Lean>(&config, common::host(Some(HpbOptions::default())));
+    let blocks = BLOCKS - BLOCKS / 5;
+    let on = now + Ns::from_ms(5);
+    stack.device_power_cycle(now, on);
+    now = on;
+    for i in 0..4 * blocks {
+        common::one(&mut stack, &mut now, BlockOp::Read, i * 7 % blocks, 1);
+    }
+    let s = stack.device.stats();
+    assert!(s.resets_announced > 0 && s.hpb_hits > u64::from(blocks), "{s:?}");
+    assert_eq!(stack.payload.wrong, 0);
+}
+
+#[test]
 fn nobody_waits_while_there_is_no_power() {
     let mut config = device(Without::NOTHING);
     config.flash.program = Ns::from_ms(1);
@@ -432,20 +448,4 @@ fn nobody_waits_while_there_is_no_power() {
         let waited = Ns(stalls.iter().sum());
         assert!(waited > Ns::from_ms(10) && waited + off < now, "{waited:?} of {now:?}, {off:?} without power");
     }
-}
-
-#[test]
-fn a_host_without_entries_is_told_and_gets_some() {
-    let config = common::device(BLOCKS);
-    let (mut stack, mut now) = stack_with_host::<Lean>(&config, common::host(Some(HpbOptions::default())));
-    let blocks = BLOCKS - BLOCKS / 5;
-    let on = now + Ns::from_ms(5);
-    stack.device_power_cycle(now, on);
-    now = on;
-    for i in 0..4 * blocks {
-        common::one(&mut stack, &mut now, BlockOp::Read, i * 7 % blocks, 1);
-    }
-    let s = stack.device.stats();
-    assert!(s.resets_announced > 0 && s.hpb_hits > u64::from(blocks), "{s:?}");
-    assert_eq!(stack.payload.wrong, 0);
 }
