@@ -3,9 +3,10 @@
 
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::device::UfsDevice;
-use crate::ftl::{Superblock, Wear};
+use crate::ftl::{Record, Superblock, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
 use crate::hpb2_config::Hpb2Config;
+use crate::journal::Journal;
 use crate::map_memory::{Copies, MapMemory};
 use crate::media::MediaMode;
 use crate::probe::Probe;
@@ -48,8 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(MapMemory::Dram { .. }) => vec![("map pages in DRAM", u64::from(self.config.map_pages()).div_ceil(8))],
             _ => vec![
                 ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
-                // Page of each frame, its two links, and the frame of each map page: 2 bytes each.
-                ("map cache index", u64::from(self.cache.frames()) * 6 + u64::from(self.config.map_pages()) * 2),
+                ("map cache index", map_cache_index(self.cache.frames(), self.config.map_pages())),
             ],
         };
         if let Some(host) = self.config.host_map() {
@@ -69,6 +69,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
             ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
             ("table of changes", self.changes.sram_bytes()),
+            ("journal", Journal::MOST_TRIMS * u64::from(Record::BYTES)),
             ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
             ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
             // Logical page of each slice of the superblocks that are emptied, and whether it is current.
@@ -142,5 +143,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     pub(crate) fn array_has(&self) -> u32 {
         self.array_slices
+    }
+}
+
+/// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits suffice.
+fn map_cache_index(frames: u32, pages: u32) -> u64 {
+    let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
+    u64::from(frames) * (bytes(pages) + 2 * bytes(frames)) + u64::from(pages) * bytes(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_above_16_bits_take_4_bytes() {
+        assert_eq!(super::map_cache_index(90, 4096), 90 * 6 + 4096 * 2);
+        assert_eq!(super::map_cache_index(90, 65_537), 90 * 8 + 65_537 * 2);
+        assert_eq!(super::map_cache_index(70_000, 131_072), 70_000 * 12 + 131_072 * 4);
     }
 }

@@ -82,7 +82,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         {
             return None;
         }
-        let idle = self.collector.is_idle() && self.flushes_when_idle();
+        let idle = self.host_is_idle() && self.flushes_when_idle();
         let goes_on = idle || self.target.query.is_set(flag::WB_FLUSH_EN);
         // What is still being written is left alone while the host may write more.
         let is_blank = self.superblocks.is_blank(Stream::Boosted);

@@ -82,7 +82,6 @@ pub struct Collector {
     wear_due: bool,
     /// Superblocks emptied since one was emptied to level wear.
     since_levelled: u32,
-    idle: bool,
     disturbed: VecDeque<u32>,
 }
 
@@ -110,7 +109,6 @@ impl Collector {
             ready: VecDeque::with_capacity(buffer_blocks as usize),
             wear_due: false,
             since_levelled: 0,
-            idle: false,
             disturbed: VecDeque::new(),
         }
     }
@@ -139,16 +137,6 @@ impl Collector {
     /// Erase counts have changed.
     pub(crate) fn look_at_wear(&mut self) {
         self.wear_due = true;
-    }
-
-    /// The host is idle, or is no longer.
-    pub(crate) fn set_idle(&mut self, idle: bool) {
-        self.idle = idle;
-    }
-
-    /// Whether the host is idle.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.idle
     }
 
     /// A superblock was read very often.
@@ -253,7 +241,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             None
         };
         let idle = |device: &mut Self| {
-            if !device.collector.idle || spare >= device.config.ftl.collect_idle_below {
+            if !device.host_is_idle() || spare >= device.config.ftl.collect_idle_below {
                 return None;
             }
             // Unless a quarter of its units become free, the work is not worth it, and might never end.
@@ -600,18 +588,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The time for work in the background has come, if the host is idle.
+    /// Whether the host was found idle, and has sent no command since.
+    pub(crate) fn host_is_idle(&self) -> bool {
+        self.idle_from > self.last_command
+    }
+
+    /// The time for work in the background has come, if the host has been idle for long enough.
     pub(crate) fn background_due(&mut self, now: Ns) {
+        let busy = self.slots.iter().any(|slot| slot.active);
+        let idle_at = if busy { now } else { self.last_command } + self.config.ftl.idle_after;
         self.background = Ns::NEVER;
+        if now < idle_at {
+            self.background = idle_at;
+            self.find_rare();
+            return;
+        }
         self.find_rare();
-        let idle = self.slots.iter().all(|slot| !slot.active);
-        self.collector.set_idle(idle);
-        if idle {
-            self.pump(now);
-            if self.collector.is_busy() {
-                self.arm_background(now);
-            }
-        } else {
+        self.idle_from = now;
+        self.pump(now);
+        // Should the host interrupt what is under way, it is to go on later. If nothing is, time alone changes nothing.
+        if self.ops.in_use() > 0 {
             self.arm_background(now);
         }
     }

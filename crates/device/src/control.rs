@@ -28,12 +28,11 @@ pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     pub(crate) query: QueryState,
-    /// The host has asked for an HPB reset, so it knows HPB: only then is it worth recommending anything.
+    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it worth
+    /// recommending anything.
     pub(crate) hpb_in_use: bool,
     /// The same whether or not fHPBEn is set.
     pub(crate) knows_hpb: bool,
-    /// The power was lost, so the host may hold entries of the time before.
-    pub(crate) has_recovered: bool,
     pub(crate) active: bool,
     identity: Identity,
 }
@@ -50,7 +49,6 @@ impl Target {
             query: QueryState::new(),
             hpb_in_use: false,
             knows_hpb: false,
-            has_recovered: false,
             active: true,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
         }
@@ -155,7 +153,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 self.synchronize(now, tag, immed);
             }
-            Cdb::Unmap { .. } => self.unmap(now, tag, lun, blocks),
+            Cdb::Unmap { .. } => self.unmap(now, tag, blocks),
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
@@ -272,24 +270,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn unmap(&mut self, now: Ns, tag: u8, lun: u8, blocks: u64) {
-        let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
-        let mut map_pages = 0;
-        let sense = match scsi::parse_unmap(&list) {
-            Ok(ranges) => {
-                if ranges.clone().any(|(lba, n)| lba.saturating_add(u64::from(n)) > blocks) {
-                    Some(Sense::LBA_OUT_OF_RANGE)
-                } else {
-                    ranges.for_each(|(lba, n)| map_pages += self.trim(usize::from(lun), lba as u32, n));
-                    None
-                }
+    /// UNMAP. Nothing is trimmed unless all of its ranges are within the unit's `blocks`.
+    fn unmap(&mut self, now: Ns, tag: u8, blocks: u64) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let beyond = |(lba, n): (u64, u32)| lba.saturating_add(u64::from(n)) > blocks;
+        match scsi::parse_unmap(&slot.data_out).map(|mut ranges| ranges.any(beyond)) {
+            Err(_) => self.check(now, tag, scsi::UnmapError::SENSE),
+            Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
+            Ok(false) => {
+                (slot.issued, slot.left) = (0, 0);
+                self.waiting_trims.push_back((tag, slot.life));
+                self.drain_trims(now);
             }
-            Err(_) => Some(scsi::UnmapError::SENSE),
-        };
-        self.slots[usize::from(tag)].data_out = list;
-        match sense {
-            Some(sense) => self.check(now, tag, sense),
-            None => self.answer_trim(now, tag, map_pages),
         }
         self.pump(now);
     }

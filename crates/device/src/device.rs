@@ -15,7 +15,7 @@ use crate::hpb2_config::MOST_ENTRIES;
 use crate::journal::{Journal, Mark};
 use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
 use crate::media::{MediaMode, MediaOp};
-use crate::meta::{Checkpoints, Meta};
+use crate::meta::{Checkpoints, Meta, Numbers};
 use crate::ops::{NO_OP, Op, OpPool};
 use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, Slots, TAGS};
@@ -93,6 +93,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) starved: VecDeque<(u8, u32)>,
     pub(crate) buffer: WriteBuffer,
     pub(crate) waiting_writes: VecDeque<(u8, u32)>,
+    /// UNMAPs that wait for room in the table of changes or in the journal.
+    pub(crate) waiting_trims: VecDeque<(u8, u32)>,
     /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
     /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
     /// add to them.
@@ -114,8 +116,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) collector: Collector,
     pub(crate) durable: Durable,
     pub(crate) faults: Faults,
-    /// Number of the newest write or trim.
+    /// Number of the newest write or trim, and how far numbers go.
     pub(crate) sequence: u32,
+    pub(crate) numbers: Numbers,
     /// Openings of superblocks and map pages put together.
     pub(crate) ticks: u32,
     /// Logical pages written lately, plus one, by hash.
@@ -124,6 +127,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) background: Ns,
     /// The earliest of that and of what `exchange` waits for.
     pub(crate) rare: Ns,
+    /// When the newest command arrived or will arrive, and since when the host was known to be idle then.
+    pub(crate) last_command: Ns,
+    pub(crate) idle_from: Ns,
     /// Programs of data in progress.
     pub(crate) data_programs: u32,
     /// Programs and erases of any kind that have begun.
@@ -192,12 +198,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,
+            oldest: 0,
             ticks: 0,
             generations: FIRST_GENERATIONS,
             journal: 0,
             directory: vec![None; map.pages() as usize],
             superblocks: superblocks.snapshot(),
             changes: Vec::new(),
+            trims: Vec::new(),
             slots: 1,
         };
         Ok(UfsDevice {
@@ -224,6 +232,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             starved: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
+            waiting_trims: VecDeque::new(),
             buffer_is_lent: false,
             superblocks,
             spares: Spares::new(g.slices()),
@@ -239,10 +248,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             durable: Durable::new(factory),
             faults: Faults::new(&ftl.faults),
             sequence: 0,
+            numbers: Numbers::ALL,
             ticks: 0,
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,
             rare: Ns::NEVER,
+            last_command: Ns::ZERO,
+            idle_from: Ns::ZERO,
             data_programs: 0,
             array_writes: 0,
             erasing: None,
@@ -345,6 +357,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
         let start = (now + self.delays.to_link).max(self.link_down_free);
         let at = start + span;
+        self.last_command = at;
         let alone = self.replies.is_empty() && at < self.next_event();
         if !alone && self.reports_at_end {
             let life = self.slots[usize::from(tag)].life;

@@ -22,6 +22,15 @@ pub struct Journal {
 }
 
 impl Journal {
+    /// Records of trims that SRAM has room for until they are in flash. What others say stands in the table of superblocks
+    /// as well.
+    pub const MOST_TRIMS: u64 = 1024;
+
+    /// Whether SRAM has no room for the record of one more trim.
+    pub fn is_full(&self) -> bool {
+        self.made - self.durable >= Self::MOST_TRIMS
+    }
+
     /// Adds a record; returns its number.
     pub fn push(&mut self, record: Record) -> Mark {
         self.pending.push(record);
@@ -82,10 +91,6 @@ impl Journal {
 
     /// Sequence numbers now count from `base` on.
     pub fn renumber(&mut self, base: u32) {
-        for record in &mut self.pending {
-            if let Record::Trim { sequence, .. } = record {
-                *sequence = sequence.saturating_sub(base);
-            }
-        }
+        self.pending.iter_mut().for_each(|record| record.renumber(base));
     }
 }

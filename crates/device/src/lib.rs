@@ -12,6 +12,8 @@
 //! reading it has paid for in time.
 
 mod account;
+#[cfg(test)]
+mod anchor_tests;
 mod audit;
 mod booster;
 mod booster_config;
@@ -25,6 +27,7 @@ mod engine;
 mod entry_config;
 mod faults;
 mod foreign;
+mod found;
 mod ftl;
 mod ftl_config;
 mod hpb;

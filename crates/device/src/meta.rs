@@ -2,8 +2,9 @@
 //! The meta stream: map pages that are written back, the journal, and checkpoints. Its units hold one or several parts,
 //! each as long as a map page.
 //!
-//! *Order.* A superblock is written only after a record that names it is in flash, so recovery finds every unit. The last
-//! unit of a meta superblock holds the record that names the next one. A checkpoint is put together when no program is
+//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
+//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no other
+//! record can be in its way. A checkpoint is put together when no program is
 //! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
@@ -23,9 +24,29 @@ use std::collections::VecDeque;
 /// Part of a unit.
 #[derive(Clone, Debug)]
 enum Part {
-    Map { page: u32, taken: Taken, put_together: u32 },
-    Journal { records: Vec<Record>, up_to: Mark },
+    Map {
+        page: u32,
+        taken: Taken,
+        put_together: u32,
+        sequence: u32,
+    },
+    Journal {
+        records: Vec<Record>,
+        up_to: Mark,
+    },
     Checkpoint,
+    /// The superblock that the stream goes on in. It stands in the spare areas and takes no room.
+    Next {
+        superblock: u32,
+        opened_at: u32,
+    },
+}
+
+impl Part {
+    /// A map page as it will be when its unit is programmed.
+    fn to_be_put_together(page: u32) -> Part {
+        Part::Map { page, taken: Taken::NONE, put_together: 0, sequence: 0 }
+    }
 }
 
 /// State of the meta stream.
@@ -40,6 +61,10 @@ pub struct Meta {
     programs: Vec<Vec<Part>>,
     in_flight: u32,
     journal_under_way: bool,
+    /// The newest unit held parts of the journal.
+    journal_came_last: bool,
+    /// The unit that names the open superblock is not in flash yet.
+    next_under_way: bool,
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, u32)>,
@@ -58,6 +83,8 @@ impl Meta {
             programs: Vec::new(),
             in_flight: 0,
             journal_under_way: false,
+            journal_came_last: false,
+            next_under_way: false,
             pins: vec![0; superblocks as usize],
             pinned: VecDeque::new(),
             written_at: vec![0; map_pages as usize],
@@ -96,6 +123,17 @@ impl Meta {
         self.written_at[page as usize] = tick;
     }
 
+    /// Sequence numbers now count from `base` on.
+    fn renumber(&mut self, base: u32) {
+        for part in self.programs.iter_mut().flatten() {
+            match part {
+                Part::Map { sequence, .. } => *sequence = sequence.saturating_sub(base),
+                Part::Journal { records, .. } => records.iter_mut().for_each(|record| record.renumber(base)),
+                Part::Checkpoint | Part::Next { .. } => {}
+            }
+        }
+    }
+
     /// The power is gone: what flash says stays, and `each` is told of the changes that were on their way.
     pub(crate) fn power_cut(&mut self, mut each: impl FnMut(Taken)) {
         for part in self.programs.iter().flatten() {
@@ -121,6 +159,19 @@ enum Step {
     Anchor,
 }
 
+/// How far sequence numbers may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Numbers {
+    /// Order is kept for so many.
+    span: u32,
+    /// They are counted anew from here on.
+    renumber_at: u32,
+}
+
+impl Numbers {
+    pub(crate) const ALL: Numbers = Numbers { span: Spares::SPAN, renumber_at: 1 << 31 };
+}
+
 /// Checkpoints and anchors.
 pub struct Checkpoints {
     step: Step,
@@ -132,6 +183,10 @@ pub struct Checkpoints {
     pub(crate) first: bool,
     /// Anchor that is programmed next, counted through both superblocks; flash itself shows how far it is written.
     anchor: u32,
+    /// The newest of them that was not torn.
+    newest: Option<u32>,
+    /// It was erased, and none has been programmed since: then flash leads nowhere.
+    pub(crate) lost: bool,
     /// Dies of the next anchor superblock that are being erased.
     anchor_erasing: u32,
     anchor_wanted: bool,
@@ -148,6 +203,8 @@ impl Checkpoints {
             due: false,
             first: false,
             anchor: 0,
+            newest: None,
+            lost: false,
             anchor_erasing: 0,
             anchor_wanted: false,
             parts_left: 0,
@@ -171,7 +228,7 @@ impl Checkpoints {
     /// The power is gone.
     pub(crate) fn power_cut(&mut self) {
         let anchor = self.anchor + u32::from(self.step == Step::Anchor && !self.anchor_wanted);
-        *self = Checkpoints { anchor, ..Checkpoints::new() };
+        *self = Checkpoints { anchor, newest: self.newest, lost: self.lost, ..Checkpoints::new() };
     }
 
     /// Recovery has ended: a checkpoint is due, and comes before everything else if the meta stream is lost.
@@ -209,7 +266,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.stats.write_back_loads += 1;
                     self.begin_flash(now, Op { lpn: page, ..Op::new(Job::WriteBackLoad, ppn) });
                 }
-                _ => self.meta.queue.push_back(Part::Map { page, taken: Taken::NONE, put_together: 0 }),
+                _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
             }
         }
     }
@@ -239,7 +296,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let page = self.ops.get(id).lpn;
         self.ops.free(id);
         self.meta.loading -= 1;
-        self.meta.queue.push_back(Part::Map { page, taken: Taken::NONE, put_together: 0 });
+        self.meta.queue.push_back(Part::to_be_put_together(page));
         self.program_meta(now);
     }
 
@@ -261,14 +318,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let journal = self.journal.must_write() && !self.meta.journal_under_way && !self.checkpoint.first;
             let queued = self.meta.queue.len();
+            // If a unit has one part, the journal must not take each.
+            let journal = journal && (parts > 1 || queued == 0 || !self.meta.journal_came_last);
             let full = queued >= parts;
             // A unit that does not fill goes when nothing more is on its way to it.
             if !(full || journal || (queued > 0 && (self.meta.loading == 0 || writes_checkpoint))) {
                 return;
             }
-            let Some((first, names_next)) = self.meta_unit() else { return };
-            let journal = names_next || journal || (queued < parts && self.may_add_journal());
-            self.begin_meta_program(now, first, journal);
+            let Some((first, next)) = self.meta_unit() else { return };
+            let journal = journal || (queued < parts && self.may_add_journal());
+            self.begin_meta_program(now, first, journal, next);
         }
     }
 
@@ -276,24 +335,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal.pending() > 0 && !self.meta.journal_under_way && !self.checkpoint.first
     }
 
-    /// The next unit of the meta stream, and whether it is the last of its superblock, which has to name the next one.
-    fn meta_unit(&mut self) -> Option<(Ppn, bool)> {
+    /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
+    fn meta_unit(&mut self) -> Option<(Ppn, Option<Part>)> {
         self.superblocks.open_of(Stream::Meta)?;
-        if !self.journal.want(self.announced[Stream::Meta.index()]) {
+        if self.meta.next_under_way {
             return None;
         }
         let last = self.superblocks.units_left(Stream::Meta) == 1;
-        if last && (self.meta.journal_under_way || self.superblocks.erased() == 0) {
+        if last && self.superblocks.erased() == 0 {
             return None;
         }
         let first = self.superblocks.next_unit(Stream::Meta, self.sequence)?;
-        if last && !self.checkpoint.first {
-            self.open_superblock(Stream::Meta).expect("an erased superblock was seen above");
+        if !last || self.checkpoint.first {
+            return Some((first, None));
         }
-        Some((first, last && !self.checkpoint.first))
+        self.ticks += 1;
+        let opened_at = self.ticks;
+        let superblock = self.superblocks.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
+        self.meta.next_under_way = true;
+        Some((first, Some(Part::Next { superblock, opened_at })))
     }
 
-    fn begin_meta_program(&mut self, now: Ns, first: Ppn, journal: bool) {
+    fn begin_meta_program(&mut self, now: Ns, first: Ppn, journal: bool, next: Option<Part>) {
         let index = match self.meta.programs.iter().position(Vec::is_empty) {
             Some(index) => index,
             None => {
@@ -304,12 +367,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let mut parts = std::mem::take(&mut self.meta.programs[index]);
         let sb = self.superblocks.of(first);
         if journal {
-            let most = (self.config.map_page_bytes / Record::BYTES) as usize;
-            let (records, up_to) = self.journal.take(most);
             self.meta.journal_under_way = true;
-            self.meta.pin(self.checkpoint.age, sb);
-            self.stats.journal_writes += 1;
-            parts.push(Part::Journal { records, up_to });
+            parts.push(self.journal_part(sb));
         }
         // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
         // lost with the checkpoint, and with it what was given up for its sake.
@@ -331,11 +390,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             };
             parts.push(part);
         }
+        while journal && parts.len() < self.parts_per_unit() && self.journal.pending() > 0 {
+            parts.push(self.journal_part(sb));
+        }
+        parts.extend(next);
         self.meta.programs[index] = parts;
         self.meta.in_flight += 1;
+        self.meta.journal_came_last = journal;
         self.stats.programs += 1;
         self.checkpoint.count_unit();
         self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) });
+    }
+
+    /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
+    fn journal_part(&mut self, sb: u32) -> Part {
+        let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
+        self.meta.pin(self.checkpoint.age, sb);
+        self.stats.journal_writes += 1;
+        Part::Journal { records, up_to }
     }
 
     /// A map page as it is now, to be programmed.
@@ -344,7 +416,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let taken = self.changes.take(page);
         let (map, buffer) = (&self.map, &self.buffer);
         self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
-        Part::Map { page, taken, put_together: self.ticks }
+        Part::Map { page, taken, put_together: self.ticks, sequence: self.sequence }
     }
 
     /// A unit of the meta stream has been programmed.
@@ -359,9 +431,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let mut at = op.ppn;
         for part in parts.drain(..) {
             match part {
-                Part::Map { page, taken, put_together } => {
-                    let held = self.map_page_written(page, taken, put_together, at);
+                Part::Map { page, taken, put_together, sequence } => {
+                    let refs = self.map_page_written(page, taken, put_together, at);
                     self.renew_copy(now, page);
+                    let held = Held::Map { page, at, written_at: put_together, sequence, refs };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
@@ -369,6 +442,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.journal.written(up_to);
                     let held = Held::Journal { first: up_to + 1 - records.len() as u64, records };
                     self.durable.log.push(Logged::Part(held));
+                }
+                Part::Next { superblock, opened_at } => {
+                    self.meta.next_under_way = false;
+                    self.durable.log.push(Logged::Part(Held::Next { superblock, opened_at }));
                 }
                 Part::Checkpoint => {
                     self.checkpoint.parts_left -= 1;
@@ -391,8 +468,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// A map page is in flash: its changes are settled, unless there were more meanwhile.
-    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> Held {
+    /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
+    /// that changed.
+    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> u32 {
         let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
         let refs_before = self.durable.refs.len();
         let mut left = taken;
@@ -414,8 +492,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.add_ref(at);
         self.changes.written(page);
         self.meta.pages_under_way -= 1;
-        let refs = (self.durable.refs.len() - refs_before) as u32;
-        Held::Map { page, at, written_at: put_together, refs }
+        (self.durable.refs.len() - refs_before) as u32
     }
 
     /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
@@ -541,12 +618,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             + 8 * u64::from(self.changes.used());
         Checkpoint {
             sequence: self.sequence,
+            oldest: self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX)),
             ticks: self.ticks,
             generations: self.generations_named,
             journal: self.journal.newest(),
             directory: (0..self.map.pages()).map(|page| self.map.directory(page)).collect(),
             superblocks: self.superblocks.snapshot(),
             changes,
+            trims: self.changes.trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
         }
     }
@@ -558,11 +637,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
         if self.buffer_is_lent {
-            let changes = &self.durable.checkpoint.changes;
-            let slices = changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
-            self.buffer_is_lent = slices > self.changes.limit() as usize;
+            self.buffer_is_lent = self.durable.checkpoint.places() > self.changes.limit() as usize;
             self.checkpoint.due |= self.buffer_is_lent;
         }
+        self.checkpoint.newest = Some(self.checkpoint.anchor);
+        self.checkpoint.lost = false;
         self.checkpoint.anchor += 1;
         while let Some(&(age, sb)) = self.meta.pinned.front()
             && age < self.checkpoint.age
@@ -576,15 +655,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased.
+    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased. If all anchors
+    /// in the full one were torn, by one power cut after the other, it is the full one itself.
     pub(crate) fn erase_other_anchors(&mut self, now: Ns) {
         let units = self.config.geometry.units_per_superblock();
-        if self.checkpoint.anchor > 0 && self.checkpoint.anchor.is_multiple_of(units) {
-            let other = self.checkpoint.anchor / units % ANCHORS;
-            self.checkpoint.anchor_erasing = self.config.geometry.dies();
-            self.superblocks.count_anchor_erase(other);
-            self.erase_dies(now, other);
+        let checkpoint = &mut self.checkpoint;
+        if checkpoint.anchor == 0 || !checkpoint.anchor.is_multiple_of(units) {
+            return;
         }
+        if checkpoint.newest.is_some_and(|newest| newest < checkpoint.anchor - units) {
+            checkpoint.anchor -= units;
+        }
+        let erased = checkpoint.anchor / units % ANCHORS;
+        checkpoint.lost |= checkpoint.newest.is_some_and(|newest| newest / units % ANCHORS == erased);
+        checkpoint.anchor_erasing = self.config.geometry.dies();
+        self.superblocks.count_anchor_erase(erased);
+        self.erase_dies(now, erased);
     }
 
     /// One die of an anchor superblock has been erased.
@@ -596,32 +682,39 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether spare areas need a checkpoint soon, to forget the order of what came before it.
     #[inline]
     pub(crate) fn order_is_long(&self) -> bool {
-        self.spares.span(self.sequence) >= Spares::SPAN / 8 * 5
+        self.spares.span(self.sequence) >= self.numbers.span / 8 * 5
     }
 
     /// The order of spare areas is kept for a span of numbers, and numbers themselves have 32 bits. Long before either
     /// runs out, they are counted anew: what was programmed before the checkpoint needs no order any more.
     fn renumber_if_long(&mut self) {
-        const LONG: u32 = 1 << 31;
-        let oldest = self.durable.checkpoint.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX));
-        let base = oldest.saturating_sub(1);
-        if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+        // What has left the write buffer since the checkpoint was put together still has to be told from older copies.
+        let base = self.durable.checkpoint.oldest.saturating_sub(1);
+        if self.spares.span(self.sequence) >= self.numbers.span / 2 {
             self.spares.forget_order(base);
-            if self.spares.span(self.sequence) >= Spares::SPAN / 2 {
+            if self.spares.span(self.sequence) >= self.numbers.span / 2 {
                 // A block has been in the buffer for that long. The next checkpoint finds it in flash.
                 self.buffer.flush();
             }
         }
-        if self.sequence < LONG {
+        if self.sequence < self.numbers.renumber_at {
             return;
         }
         self.sequence -= base;
         self.buffer.renumber(base);
         self.journal.renumber(base);
+        self.meta.renumber(base);
         self.spares.renumber(base);
         self.collector.renumber(base);
         self.superblocks.renumber(base);
         self.durable.renumber(base);
+    }
+
+    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
+    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    pub fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
+        assert!(self.sequence == 0 && span <= Spares::SPAN, "from the beginning, and no more than spare areas hold");
+        self.numbers = Numbers { span, renumber_at };
     }
 
     /// Places a map page for each of `pages` as if it had been written, at no cost in time.

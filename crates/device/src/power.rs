@@ -8,25 +8,25 @@
 //!    check fails was torn and says nothing.
 //!
 //! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open go on after what was torn. If
-//! the record that names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
+//! what names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
 //! because only its anchor can name one; otherwise it comes soon.
 
 use crate::control::Target;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Held, Logged, Mapping, Record, State, Stream, Superblock};
-use crate::journal::Mark;
+use crate::found::Found;
+use crate::ftl::{Entry, Held, Logged, Mapping, Record, State, Stream};
 use crate::media::{MediaMode, MediaOp};
 use crate::ops::Job;
 use crate::probe::Probe;
 use crate::recovery_time::{Readers, Recovery, What, anchor_reads};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
-use std::collections::BTreeMap;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The power goes away. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
+    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
     /// SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
-    pub fn power_cut(&mut self) {
+    pub fn power_cut(&mut self, now: Ns) {
+        self.stalls.set(now, None, &mut self.stats);
         self.tear_programs();
         self.forget_changes();
         if let Some(sb) = self.erasing.take() {
@@ -36,10 +36,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.journal = self.journal.after_power_cut();
         self.announced = [0; Stream::COUNT];
         self.journal_waiters.clear();
-        if self.checkpoint.is_incomplete() {
-            // Where its parts should be there is nothing.
+        if self.checkpoint.is_incomplete() || self.checkpoint.lost {
+            // Where its parts should be there is nothing, or nothing leads to them.
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes.clear();
+            self.durable.checkpoint.trims.clear();
             (0..self.config.logical_blocks() as u32).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
         }
         self.checkpoint.power_cut();
@@ -47,6 +48,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.data_programs = 0;
         self.changes_reserved = 0;
         self.background = Ns::NEVER;
+        self.idle_from = Ns::ZERO;
         self.lately.fill(0);
         self.collector = crate::collect::Collector::new(self.map.pages(), &self.config);
         self.lose_sram();
@@ -99,10 +101,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let checkpoint = self.durable.checkpoint.clone();
         let log = std::mem::take(&mut self.durable.log);
         let mut found = Found {
-            table: checkpoint.superblocks,
-            directory: checkpoint.directory,
+            table: checkpoint.superblocks.clone(),
+            directory: checkpoint.directory.clone(),
             written_refs: Vec::new(),
-            newest: BTreeMap::new(),
+            newest: Default::default(),
+            trims: Vec::new(),
+            known: vec![None; self.map.pages() as usize],
+            stretches: vec![0; self.map.pages() as usize],
             sequence: checkpoint.sequence,
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
@@ -173,16 +178,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         recovery.end_reads += ends;
         self.durable.log = log;
         self.durable.refs = refs;
-        found.settle(checkpoint.sequence, &checkpoint.changes);
+        found.settle(&checkpoint, &self.map);
         let end = readers.end();
         recovery.ready_at = end;
         self.take_over(found);
-        recovery.changes = self.changes.naming_slices();
+        recovery.changes = self.changes.used();
         self.set_busy_until(end);
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end);
         self.stats.recoveries += 1;
-        self.target.has_recovered = true;
         self.pump(end);
         recovery
     }
@@ -197,7 +201,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
     fn find_meta(&self, found: &mut Found, held: &Held, refs: &mut &[(u32, bool)]) -> u32 {
         match held {
-            Held::Map { page, at, written_at, refs: count } => {
+            Held::Map { page, at, written_at, sequence, refs: count } => {
                 let (own, rest) = refs.split_at(*count as usize);
                 *refs = rest;
                 for &(sb, gained) in own {
@@ -208,7 +212,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 found.written_refs[self.superblocks.of(*at) as usize] += 1;
                 found.ticks = found.ticks.max(*written_at);
+                found.written(*page, *sequence);
                 0
+            }
+            Held::Next { superblock, opened_at } => {
+                found.open(Stream::Meta, *superblock, *opened_at);
+                1
             }
             Held::Journal { .. } if self.config.ftl.without.journal => 0,
             Held::Journal { first, records } => {
@@ -244,18 +253,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.sequence = found.sequence;
         self.ticks = found.ticks;
         self.superblocks.restore(found.table, found.sequence);
-        let mut trimmed = None;
         for (lpn, (_, entry)) in found.newest {
-            let page = self.map.page_of(lpn);
-            self.changes.add(page, lpn, self.map.entry(lpn));
-            if entry == Entry::UNMAPPED && trimmed.replace(page) != Some(page) {
-                self.changes.add_trim(page);
-            }
+            self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
             if let Mapping::Flash(ppn) = entry.mapping() {
                 self.changes.names_slice(true);
                 self.superblocks.add_ref(ppn);
             }
             self.map.set(lpn, entry.recent());
+        }
+        for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
+            self.changes.add_trims(page, stretches);
         }
         self.buffer_is_lent = self.changes.is_over_full();
         self.generations_named = found.generations;
@@ -264,84 +271,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.hpb.iter().any(Option::is_some) {
             // All that were named may have been given out. Entries can be handed out again as soon as more are.
             self.name_generations();
+            // The host may have lived on, with entries of the time before or with none, or may not know HPB at all. Whoever
+            // does not know it ignores what is said.
+            self.target.knows_hpb = true;
+            self.target.hpb_in_use = self.hpb_enabled;
+            if self.hpb_enabled {
+                self.recommendations.announce_reset();
+            }
         }
         let all: Vec<u32> = self.superblocks.iter().map(|(sb, _)| sb).collect();
         for sb in all {
             self.discard_if_empty(sb);
-        }
-    }
-}
-
-/// What recovery knows so far.
-struct Found {
-    table: Vec<Superblock>,
-    directory: Vec<Option<Ppn>>,
-    /// References that map pages hold, by superblock.
-    written_refs: Vec<i64>,
-    /// Newest sequence number and entry of each block that changed.
-    newest: BTreeMap<u32, (u32, Entry)>,
-    sequence: u32,
-    ticks: u32,
-    generations: u64,
-    /// Records up to this one are part of the checkpoint.
-    journal: Mark,
-    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
-    boosted_opened: u32,
-}
-
-impl Found {
-    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier may
-    /// have been erased.
-    fn consider(&mut self, lpn: Option<u32>, sequence: u32, entry: Entry) {
-        let Some(lpn) = lpn else { return };
-        self.sequence = self.sequence.max(sequence);
-        let newest = self.newest.entry(lpn).or_insert((sequence, entry));
-        if sequence >= newest.0 {
-            *newest = (sequence, entry);
-        }
-    }
-
-    /// Puts what was found together with the changes that the checkpoint knows. Data found is newer, because nothing was
-    /// being programmed when the checkpoint was put together. Trims found may be older: those that the journal in SRAM
-    /// held then. What they did is part of the checkpoint, and newer data may be as well.
-    fn settle(&mut self, checkpoint_sequence: u32, changes: &[(u32, Entry)]) {
-        self.newest.retain(|_, (sequence, entry)| *entry != Entry::UNMAPPED || *sequence > checkpoint_sequence);
-        for &(lpn, entry) in changes {
-            self.newest.entry(lpn).or_insert((0, entry));
-        }
-    }
-
-    fn apply(&mut self, number: Mark, record: &Record) {
-        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
-        match *record {
-            // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
-            // others have had their effect.
-            Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
-            Record::Open { stream, superblock, opened_at } => {
-                for sb in &mut self.table {
-                    if sb.state == State::Open(stream) {
-                        sb.state = State::Closed(stream);
-                        sb.closed_at = self.sequence;
-                    }
-                }
-                let sb = &mut self.table[superblock as usize];
-                sb.state = State::Open(stream);
-                sb.opened_at = opened_at;
-                sb.slc = stream == Stream::Boosted;
-                sb.reads = 0;
-                self.written_refs[superblock as usize] = 0;
-                self.ticks = self.ticks.max(opened_at);
-            }
-            Record::Erase { superblock } => {
-                self.table[superblock as usize].state = State::Erasing(0);
-                self.written_refs[superblock as usize] = 0;
-            }
-            Record::Trim { lpn, count, sequence } => {
-                for lpn in lpn..lpn + count {
-                    self.consider(Some(lpn), sequence, Entry::UNMAPPED);
-                }
-            }
-            Record::Generations { up_to } => self.generations = self.generations.max(up_to),
         }
     }
 }

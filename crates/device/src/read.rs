@@ -128,26 +128,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_reads(now, tag, extra);
     }
 
-    /// An HPB READ comes though nothing was handed out. After a loss of power that means that the host has lived on, and holds
-    /// entries of the time before: it has to be told.
-    #[cold]
-    fn meet_host_with_entries(&mut self) {
-        if self.target.has_recovered && self.hpb_enabled && !std::mem::replace(&mut self.target.hpb_in_use, true) {
-            self.target.knows_hpb = true;
-            self.recommendations.announce_reset();
-        }
-    }
-
     #[inline(always)]
     fn judge(&mut self, now: Ns, tag: u8, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb[lun].as_ref()?;
         self.stats.hpb_reads += 1;
         match unit.verify(&self.codec, block, entry, self.array_has()) {
             Verdict::Good(ppn) => return Some(ppn),
-            Verdict::Inactive => {
-                self.meet_host_with_entries();
-                self.stats.hpb_inactive += 1;
-            }
+            Verdict::Inactive => self.stats.hpb_inactive += 1,
             bad => self.bad_entry(now, tag, block, entry, bad),
         }
         None

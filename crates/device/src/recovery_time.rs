@@ -21,7 +21,7 @@ pub struct Recovery {
     pub end_reads: u32,
     /// Of those, torn.
     pub torn: u32,
-    /// Changes that name a slice, after recovery.
+    /// Places of the table of changes that are in use after recovery.
     pub changes: u32,
 }
 

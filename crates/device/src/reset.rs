@@ -14,9 +14,10 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Hardware reset (RST_n) or link startup: every request in progress is dropped without reply; the mapping and
+    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping and
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
-    pub fn hardware_reset(&mut self) {
+    pub fn hardware_reset(&mut self, now: Ns) {
+        self.stalls.set(now, None, &mut self.stats);
         self.arrivals.clear();
         self.exchange.drop_requests();
         // The host gives its memory anew, and it may say anything.
@@ -28,15 +29,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.life = slot.life.wrapping_add(1);
         }
         self.waiting_writes.clear();
+        self.waiting_trims.clear();
         self.journal_waiters.clear();
         self.read_buffers.clear();
         self.buffer.forget_waiters();
-        let Target { hpb_in_use: used, knows_hpb, has_recovered: recovered, .. } = self.target;
+        let Target { hpb_in_use: used, knows_hpb, .. } = self.target;
         self.reset_hpb();
         self.target = Target::new(&self.config);
         self.target.hpb_in_use = used;
         self.target.knows_hpb = knows_hpb;
-        self.target.has_recovered = recovered;
         self.target.attention_after_reset();
         if used {
             self.recommendations.announce_reset();
@@ -67,6 +68,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.stalled.clear();
         self.starved.clear();
         self.waiting_writes.clear();
+        self.waiting_trims.clear();
         self.read_buffers.clear();
         self.reset_hpb();
         self.link_down_free = Ns::ZERO;
@@ -128,6 +130,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
         self.waiting_writes.retain(|&(t, _)| t != tag);
+        if self.waiting_writes.is_empty() {
+            self.stalls.set(now, None, &mut self.stats);
+        }
+        self.waiting_trims.retain(|&(t, _)| t != tag);
         self.read_buffers.leave(tag);
         self.end_read_buffer(now, tag);
     }

@@ -303,6 +303,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// What goes on behind the write buffer, wherever it can.
     pub(crate) fn pump_behind_writes(&mut self, now: Ns) {
         self.collect(now);
+        if !self.waiting_trims.is_empty() {
+            self.drain_trims(now);
+        }
         self.write_back(now);
         self.program_meta(now);
         self.step_checkpoint(now);

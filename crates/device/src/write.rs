@@ -11,6 +11,7 @@ use crate::probe::Probe;
 use crate::space::Stall;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
+use readpath_proto::scsi;
 use readpath_proto::typed::{FLAG_FUA, Sense};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -37,7 +38,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let life = slot.life;
         self.waiting_writes.push_back((tag, life));
-        self.collector.set_idle(false);
         self.arm_background(now);
         self.drain_writes(now);
         // A block that only fills the buffer wakes nothing else.
@@ -161,8 +161,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 };
                 let (first, count) = self.buffer.take_for_program(hot, unit, self.journal.durable());
                 self.stats.programs += 1;
-                self.stats.slices_programmed += u64::from(count);
-                self.stats.slices_boosted += if self.superblocks.is_slc(ppn) { u64::from(count) } else { 0 };
                 self.stats.slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
                 self.begin_flash(now, op);
@@ -179,6 +177,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();
+        self.stalls.set(now, None, &mut self.stats);
         waiters.extend(self.buffer.take_waiters());
         waiters.sort_unstable();
         waiters.dedup();
@@ -200,6 +199,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.buffer.program_failed(op.index as u16);
             return self.pump(now);
         }
+        self.stats.slices_programmed += u64::from(op.count);
+        self.stats.slices_boosted += if op.slc { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
@@ -240,12 +241,64 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.pump(now);
     }
 
-    /// UNMAP of one range of the unit `lun`, within its bounds. Returns the map pages that it touches.
-    pub(crate) fn trim(&mut self, lun: usize, block: u32, blocks: u32) -> u64 {
-        if blocks == 0 {
+    /// Carries out UNMAPs in order, as far as the table of changes and the journal have room.
+    pub(crate) fn drain_trims(&mut self, now: Ns) {
+        while let Some(&(tag, life)) = self.waiting_trims.front() {
+            if self.is_alive(tag, life) {
+                let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
+                let done = self.trim_list(tag, &list);
+                let map_pages = if done { self.map_pages_of(tag, &list) } else { 0 };
+                self.slots[usize::from(tag)].data_out = list;
+                if !done {
+                    return;
+                }
+                self.answer_trim(now, tag, map_pages);
+            }
+            self.waiting_trims.pop_front();
+        }
+    }
+
+    /// Goes on with the ranges of an UNMAP, which were checked on arrival: `issued` of them are done, and `left` blocks of
+    /// the next. False when there is no room for all.
+    fn trim_list(&mut self, tag: u8, list: &[u8]) -> bool {
+        let slot = &self.slots[usize::from(tag)];
+        let (lun, ranges_done) = (usize::from(slot.lun), slot.issued as usize);
+        let ranges = scsi::parse_unmap(list).into_iter().flatten();
+        for (lba, blocks) in ranges.skip(ranges_done) {
+            loop {
+                let done = self.slots[usize::from(tag)].left;
+                if done == blocks {
+                    break;
+                }
+                let pages = self.pages_to_trim();
+                if pages == 0 {
+                    return false;
+                }
+                let first = self.bases[lun] + lba as u32 + done;
+                let end = u64::from(self.map.page_of(first) + pages) * u64::from(self.map.page_entries());
+                let count = (end - u64::from(first)).min(u64::from(blocks - done)) as u32;
+                self.trim(lun, first, count);
+                self.slots[usize::from(tag)].left += count;
+            }
+            let slot = &mut self.slots[usize::from(tag)];
+            slot.issued += 1;
+            slot.left = 0;
+        }
+        true
+    }
+
+    /// Map pages within which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
+    /// places is left to data, or trims could hold it up for ever.
+    fn pages_to_trim(&self) -> u32 {
+        if self.buffer_is_lent || self.journal.is_full() {
             return 0;
         }
-        let first = self.bases[lun] + block;
+        let kept = self.changes_reserved + self.config.geometry.slices_per_unit();
+        self.changes.room().saturating_sub(kept)
+    }
+
+    /// Blocks from the logical page `first` on, all of them of the unit `lun`, mean nothing any more.
+    fn trim(&mut self, lun: usize, first: u32, blocks: u32) {
         self.sequence += 1;
         let record = self.journal.newest() + 1;
         let mut page = None;
@@ -260,18 +313,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.relocate(lpn, Entry::UNMAPPED);
                 if page != Some(self.map.page_of(lpn)) {
                     page = Some(self.map.page_of(lpn));
-                    self.changes.add_trim(self.map.page_of(lpn));
+                    self.changes.add_trims(self.map.page_of(lpn), 1);
                 }
             }
             self.block_changed(lun, lpn);
         }
         let record = Record::Trim { lpn: first, count: blocks, sequence: self.sequence };
         self.journal.trims = self.journal.push(record);
-        u64::from(self.map.page_of(first + blocks - 1) - self.map.page_of(first) + 1)
+    }
+
+    /// Map pages that the ranges of an UNMAP touch.
+    fn map_pages_of(&self, tag: u8, list: &[u8]) -> u64 {
+        let base = self.bases[usize::from(self.slots[usize::from(tag)].lun)];
+        let ranges = scsi::parse_unmap(list).into_iter().flatten().filter(|&(_, blocks)| blocks > 0);
+        let page = |block: u32| u64::from(self.map.page_of(base + block));
+        ranges.map(|(lba, blocks)| page(lba as u32 + blocks - 1) - page(lba as u32) + 1).sum()
     }
 
     /// UNMAP has touched `map_pages` map pages, which takes the firmware its time before it answers.
-    pub(crate) fn answer_trim(&mut self, now: Ns, tag: u8, map_pages: u64) {
+    fn answer_trim(&mut self, now: Ns, tag: u8, map_pages: u64) {
         match Ns(self.config.firmware.trim_map_page.0 * map_pages) {
             Ns::ZERO => self.send_reply(now, tag),
             cost => {

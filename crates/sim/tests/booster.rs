@@ -377,3 +377,33 @@ fn a_superblock_that_is_half_full_is_given_back() {
     assert_eq!(desk.stats().slc_erases, u64::from(config.geometry.dies()), "{:?}", desk.stats());
     desk.check(3000);
 }
+
+#[test]
+fn a_host_that_reads_is_not_idle() {
+    let mut desk = Desk::new(&device(4), true);
+    desk.write(0..256);
+    let idle_after = desk.stack.device.config().ftl.idle_after;
+    // Reads far shorter than the time between them, and for far longer than a host has to be idle.
+    for block in 0..100 {
+        desk.stack.submit(desk.now, &BlockRequest { cookie: 1, lun: 0, op: BlockOp::Read, block, blocks: 1 });
+        let next = desk.now + Ns(idle_after.0 / 2);
+        while desk.stack.next_deadline() < next {
+            desk.now = desk.stack.next_deadline();
+            desk.stack.advance(desk.now);
+        }
+        assert!(desk.stack.poll_done().is_some(), "the read has ended");
+        desk.now = next;
+    }
+    assert_eq!(desk.stats().flushed, 0);
+    let last = desk.now;
+    while desk.stats().flushed == 0 {
+        desk.now = desk.stack.next_deadline();
+        desk.stack.advance(desk.now);
+    }
+    assert!(desk.now >= last + Ns(idle_after.0 / 2) && desk.now < last + idle_after, "{:?} after {last:?}", desk.now);
+    // A read ends idleness, which comes back.
+    one(&mut desk.stack, &mut desk.now, BlockOp::Read, 7, 1);
+    desk.settle();
+    assert!(desk.stats().flushed > 1 && desk.stack.next_deadline() == Ns::NEVER, "{:?}", desk.stats());
+    desk.check(256);
+}

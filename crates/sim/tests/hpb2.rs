@@ -292,10 +292,10 @@ fn descriptors_attributes_and_the_flag() {
     ask(&mut b, opcode::SET_FLAG, flag::HPB_RESET);
     assert_eq!(told(&mut b), 0, "a reset does not switch it on");
     // It survives a hardware reset and the loss of power.
-    b.device.hardware_reset();
+    b.device.hardware_reset(b.now);
     b.command(Cdb::TestUnitReady, 0);
     assert_eq!((ask(&mut b, opcode::READ_FLAG, flag::HPB_EN), told(&mut b)), (ok(0), 0));
-    b.device.power_cut();
+    b.device.power_cut(b.now);
     b.now += Ns::from_ms(1);
     b.device.recover(b.now);
     assert_eq!(ask(&mut b, opcode::READ_FLAG, flag::HPB_EN), ok(0));

@@ -558,7 +558,7 @@ fn the_loss_of_hpb_state_is_told_until_the_host_reacts_but_not_for_ever() {
     for loads_after in [1, 100] {
         let mut b = bare();
         b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
-        b.device.hardware_reset();
+        b.device.hardware_reset(b.now);
         let (reply, _) = b.command(Cdb::TestUnitReady, 0);
         let r = response(&reply);
         assert_eq!((r.sense, r.hpb), (Some(Sense::RESET_OCCURRED), None), "only GOOD carries notifications");
@@ -573,7 +573,7 @@ fn the_loss_of_hpb_state_is_told_until_the_host_reacts_but_not_for_ever() {
     }
     // A host that never asked for HPB is not told.
     let mut b = bare();
-    b.device.hardware_reset();
+    b.device.hardware_reset(b.now);
     for _ in 0..3 {
         assert_eq!(response(&b.command(Cdb::TestUnitReady, 0).0).hpb, None);
     }

@@ -154,7 +154,7 @@ fn resets_one_upon_another_leave_no_operation_behind() {
         // Long enough for the requests to arrive, far too short for flash to serve them.
         bare.now += Ns::from_us(400);
         bare.device.advance(bare.now);
-        bare.device.hardware_reset();
+        bare.device.hardware_reset(bare.now);
     }
     while bare.device.next_deadline() != Ns::NEVER {
         bare.device.advance(bare.device.next_deadline());

@@ -102,7 +102,7 @@ fn a_reset_frees_all_buffers() {
             load(&mut b, 1..7);
             b.now += Ns(round * 3_000);
             b.device.advance(b.now);
-            b.device.hardware_reset();
+            b.device.hardware_reset(b.now);
             assert_eq!(replies(&mut b), [], "nobody is answered after a reset");
             // Takes the unit attention.
             b.command(Cdb::TestUnitReady, 0);

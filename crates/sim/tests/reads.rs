@@ -136,7 +136,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
         }
         for bare in [&mut a, &mut b] {
             // In the middle of things.
-            bare.device.hardware_reset();
+            bare.device.hardware_reset(bare.now);
             bare.now = now;
         }
     }

@@ -854,7 +854,18 @@ fn many_long_scattered_reads() {
 /// what it holds can be read.
 #[test]
 fn a_worn_out_device_refuses_and_does_not_hang() {
+    wear_out(0);
+}
+
+/// The same if it collects while the host is idle, and then cannot finish.
+#[test]
+fn a_worn_out_device_comes_to_rest() {
+    wear_out(100);
+}
+
+fn wear_out(collect_idle_below: u32) {
     let mut config = common::device(512);
+    config.ftl.collect_idle_below = collect_idle_below;
     common::give_little_room(&mut config, 2);
     config.ftl.faults = FaultConfig { program_failures_ppm: 30_000, erase_failures_ppm: 30_000, ..FaultConfig::NONE };
     let (mut stack, mut now) = common::start::<Lean, Tags, Typed>(&config, common::host(None), |_| ());

@@ -12,8 +12,12 @@ mod common;
 #[path = "common/writes.rs"]
 mod writes;
 
+use common::{device, host, one, start};
 use readpath_device::{DeviceConfig, Layout, VictimPolicy};
+use readpath_flash::Lean;
+use readpath_host::BlockOp;
 use readpath_kit::Prng;
+use readpath_stack::{NoData, Typed};
 use readpath_workload::Offsets;
 use writes::{Written, write, written_device};
 
@@ -229,4 +233,18 @@ fn cost_and_benefit_gain_more_from_data_kept_apart() {
         println!("Zipf 0.9, cost and benefit, {what} apart: {:+.1} %", 100.0 * (value / one_stream - 1.0));
     }
     assert!(moved_apart < 0.75 * one_stream && both < moved_apart, "{one_stream}, {moved_apart}, {both}");
+}
+
+#[test]
+fn a_program_that_is_repeated_counts_once() {
+    let mut config = device(2048);
+    config.ftl.faults.program_failures_ppm = 20_000;
+    let (mut stack, mut now) = start::<Lean, NoData, Typed>(&config, host(None), |_| ());
+    for block in 0..2048 {
+        one(&mut stack, &mut now, BlockOp::Write, block, 1);
+    }
+    one(&mut stack, &mut now, BlockOp::Flush, 0, 0);
+    let s = stack.device.stats();
+    assert!(s.program_failures > 5, "{s:?}");
+    assert_eq!((s.slices_programmed, s.slices_written), (2048, 2048));
 }

@@ -219,7 +219,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         while let Some(op) = self.device.poll_media() {
             self.payload.execute(op);
         }
-        self.device.hardware_reset();
+        self.device.hardware_reset(now);
         self.payload.reset();
         self.host.reset(now);
         self.exchange(now);
@@ -229,7 +229,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// was reset as well, has to [`Stack::start`] again when it is ready.
     pub fn power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
-        self.power_cut();
+        self.power_cut(now);
         self.power_on(on)
     }
 
@@ -237,24 +237,24 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// again, and what it knows of the map it keeps until the device says that it was lost.
     pub fn device_power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
-        self.device_power_cut();
+        self.device_power_cut(now);
         let recovery = self.device.recover(on);
         self.host.reset(on);
         self.exchange(on);
         recovery
     }
 
-    fn device_power_cut(&mut self) {
-        self.device.power_cut();
+    fn device_power_cut(&mut self, now: Ns) {
+        self.device.power_cut(now);
         while let Some(op) = self.device.poll_media() {
             self.payload.execute(op);
         }
         self.payload.power_cut();
     }
 
-    /// The power goes away.
-    pub fn power_cut(&mut self) {
-        self.device_power_cut();
+    /// The power goes away at `now`.
+    pub fn power_cut(&mut self, now: Ns) {
+        self.device_power_cut(now);
         self.host.power_cut();
     }
 

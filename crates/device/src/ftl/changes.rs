@@ -53,7 +53,9 @@ pub struct Changes {
     /// First chunk of each map page: the only one that need not be full.
     head: Vec<u32>,
     count: Vec<u32>,
-    trims: Vec<u16>,
+    /// Stretches that were trimmed, by map page; and those whose map page is on its way to flash.
+    trims: Vec<u32>,
+    trims_taken: Vec<u32>,
     dirty: FixedBitSet,
     /// Pages that are being written: what changes in them meanwhile waits.
     busy: FixedBitSet,
@@ -78,6 +80,7 @@ impl Changes {
             head: vec![NIL; pages as usize],
             count: vec![0; pages as usize],
             trims: vec![0; pages as usize],
+            trims_taken: vec![0; pages as usize],
             dirty: FixedBitSet::with_capacity(pages as usize),
             busy: FixedBitSet::with_capacity(pages as usize),
             dirty_pages: 0,
@@ -142,19 +145,24 @@ impl Changes {
         }
     }
 
-    /// A stretch within `page` was trimmed.
-    pub fn add_trim(&mut self, page: u32) {
-        self.trims[page as usize] += 1;
-        self.trim_count += 1;
+    /// So many stretches within `page` were trimmed.
+    pub fn add_trims(&mut self, page: u32, stretches: u32) {
+        self.trims[page as usize] += stretches;
+        self.trim_count += stretches;
         self.mark(page);
     }
 
-    /// Takes the changes of `page` out, to be written back.
+    /// Map pages with stretches that were trimmed, and how many; those on their way to flash left out.
+    pub fn trims(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.trims.iter().zip(0..).filter(|&(&stretches, _)| stretches > 0).map(|(&stretches, page)| (page, stretches))
+    }
+
+    /// Takes the changes of `page` out, to be written back. They keep their places until they are in flash.
     pub fn take(&mut self, page: u32) -> Taken {
         let page = page as usize;
         let first = std::mem::replace(&mut self.head[page], NIL);
         self.total -= std::mem::take(&mut self.count[page]);
-        self.trim_count -= u32::from(std::mem::take(&mut self.trims[page]));
+        self.trims_taken[page] += std::mem::take(&mut self.trims[page]);
         if self.dirty.contains(page) {
             self.dirty.remove(page);
             self.dirty_pages -= 1;
@@ -174,6 +182,7 @@ impl Changes {
     /// `page` has been written; what changed in it meanwhile is offered from now on.
     pub fn written(&mut self, page: u32) {
         self.busy.remove(page as usize);
+        self.trim_count -= std::mem::take(&mut self.trims_taken[page as usize]);
         if self.count[page as usize] > 0 || self.trims[page as usize] > 0 {
             self.mark(page);
         }
@@ -242,12 +251,7 @@ impl Changes {
         self.in_flash + self.trim_count
     }
 
-    /// Changes that name a slice.
-    pub fn naming_slices(&self) -> u32 {
-        self.in_flash
-    }
-
-    /// Whether there are more than places: only after a recovery, or many trims.
+    /// Whether there are more than places: only after a recovery.
     pub fn is_over_full(&self) -> bool {
         self.used() > self.limit
     }
@@ -293,6 +297,8 @@ impl Changes {
         self.busy.clear();
         self.free = NIL;
         self.in_flash = 0;
+        self.trims_taken.fill(0);
+        self.trim_count = 0;
     }
 }
 
@@ -377,6 +383,22 @@ mod tests {
     }
 
     #[test]
+    fn trims_keep_their_places_until_they_are_in_flash() {
+        let mut changes = Changes::new(4, 100_000);
+        (0..70_000).for_each(|_| changes.add_trims(2, 1));
+        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (30_000, vec![(2, 70_000)]));
+        changes.begin_write(2);
+        changes.take(2);
+        changes.add_trims(2, 5);
+        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (29_995, vec![(2, 5)]));
+        changes.written(2);
+        assert_eq!((changes.room(), changes.worth_writing()), (99_995, Some(2)));
+        changes.take(2);
+        changes.clear(|_| ());
+        assert_eq!(changes.room(), 100_000);
+    }
+
+    #[test]
     fn changes_are_taken_by_map_page() {
         let mut changes = Changes::new(300, 8);
         for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
@@ -392,7 +414,7 @@ mod tests {
         assert!(changes.next_merged(&mut taken).is_empty());
         assert_eq!(changes.worth_writing(), Some(299));
         assert_eq!(changes.worth_writing(), Some(299), "the hand comes round");
-        changes.add_trim(0);
+        changes.add_trims(0, 1);
         assert_eq!(changes.room(), 3);
         let mut left = 0;
         changes.clear(|_| left += 1);

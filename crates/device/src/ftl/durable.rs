@@ -43,6 +43,13 @@ pub enum Record {
 impl Record {
     /// Bytes in flash.
     pub const BYTES: u32 = 16;
+
+    /// Sequence numbers now count from `base` on.
+    pub fn renumber(&mut self, base: u32) {
+        if let Record::Trim { sequence, .. } = self {
+            *sequence = sequence.saturating_sub(base);
+        }
+    }
 }
 
 /// What part of a unit of the meta stream holds; each is as long as a map page.
@@ -56,6 +63,8 @@ pub enum Held {
         at: Ppn,
         /// See [`Superblock::opened_at`]: when its entries were put together.
         written_at: u32,
+        /// It knows of trims up to this sequence number.
+        sequence: u32,
         /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
         refs: u32,
     },
@@ -65,6 +74,13 @@ pub enum Held {
         first: Mark,
         /// In order.
         records: Vec<Record>,
+    },
+    /// The superblock that the meta stream goes on in. The spare areas of the unit say so.
+    Next {
+        /// Superblock.
+        superblock: u32,
+        /// See [`Superblock::opened_at`].
+        opened_at: u32,
     },
 }
 
@@ -100,6 +116,8 @@ pub enum Logged {
 pub struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
+    /// What was in the write buffer then has this sequence number or a later one: it is programmed after the checkpoint.
+    pub oldest: u32,
     /// Openings and map writes so far.
     pub ticks: u32,
     /// HPB generations up to this one may have been given out.
@@ -112,6 +130,8 @@ pub struct Checkpoint {
     pub superblocks: Vec<Superblock>,
     /// Logical page and entry of each change.
     pub changes: Vec<(u32, Entry)>,
+    /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
+    pub trims: Vec<(u32, u32)>,
     /// Map pages that its own pages take in flash.
     pub slots: u32,
 }
@@ -129,6 +149,21 @@ pub struct Durable {
     pub pending: Option<(Checkpoint, usize)>,
 }
 
+impl Checkpoint {
+    /// Sequence numbers now count from `base` on.
+    fn renumber(&mut self, base: u32) {
+        self.sequence = self.sequence.saturating_sub(base);
+        self.oldest = self.oldest.saturating_sub(base);
+        self.superblocks.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
+    }
+
+    /// Places of the table of changes that are in use.
+    pub fn places(&self) -> usize {
+        let slices = self.changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
+        slices + self.trims.iter().map(|&(_, stretches)| stretches as usize).sum::<usize>()
+    }
+}
+
 impl Durable {
     /// Nothing but a checkpoint.
     pub fn new(checkpoint: Checkpoint) -> Self {
@@ -137,19 +172,16 @@ impl Durable {
 
     /// Sequence numbers now count from `base` on.
     pub fn renumber(&mut self, base: u32) {
-        self.checkpoint.sequence = self.checkpoint.sequence.saturating_sub(base);
+        self.checkpoint.renumber(base);
         for logged in &mut self.log {
             match logged {
-                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Map { .. }) => {}
+                Logged::Data { .. } | Logged::Meta { .. } | Logged::Part(Held::Next { .. }) => {}
+                Logged::Part(Held::Map { sequence, .. }) => *sequence = sequence.saturating_sub(base),
                 Logged::Torn { spares, .. } => {
                     spares.iter_mut().for_each(|(_, sequence)| *sequence = sequence.saturating_sub(base));
                 }
                 Logged::Part(Held::Journal { records, .. }) => {
-                    for record in records {
-                        if let Record::Trim { sequence, .. } = record {
-                            *sequence = sequence.saturating_sub(base);
-                        }
-                    }
+                    records.iter_mut().for_each(|record| record.renumber(base));
                 }
             }
         }

@@ -76,8 +76,13 @@ impl Recommendations {
         let &(lun, _) = self.line.front()?;
         let mut n = HpbNotification { operation: HpbNotification::REGION_UPDATE, lun, ..HpbNotification::default() };
         while let Some(&(of, item)) = self.line.front() {
+            let inactivated = &n.inactive[..usize::from(n.inactive_count)];
+            let activated = &n.active[..usize::from(n.active_count)];
             match item {
                 _ if of != lun => break,
+                // A response has no order between its two lists, so a region may stand in one of them only.
+                Item::Activate(at) if inactivated.contains(&at.region) => break,
+                Item::Inactivate(region) if activated.iter().any(|at| at.region == region) => break,
                 Item::Activate(at) if n.active_count < 2 => {
                     n.active[usize::from(n.active_count)] = at;
                     n.active_count += 1;
@@ -91,5 +96,25 @@ impl Recommendations {
             self.line.pop_front();
         }
         Some(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_in_one_list_of_a_notification_only() {
+        let mut line = Recommendations::new(0);
+        let at = |region| SubRegion { region, index: 1 };
+        for (inactivate, activate) in [(Some(5), 6), (Some(7), 5), (Some(5), 8)] {
+            assert!(line.push(0, Recommended { activate: at(activate), inactivate }));
+        }
+        let mut told = Vec::new();
+        while let Some(n) = line.take() {
+            let active: Vec<u16> = n.active[..usize::from(n.active_count)].iter().map(|at| at.region).collect();
+            told.push((n.inactive[..usize::from(n.inactive_count)].to_vec(), active));
+        }
+        assert_eq!(told, [(vec![5, 7], vec![6]), (vec![], vec![5]), (vec![5], vec![8])]);
     }
 }

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas say.
+//! It knows nothing of time or of what reading costs.
+
+use crate::ftl::{Checkpoint, Entry, Mapping, PageMap, Record, State, Stream, Superblock};
+use crate::journal::Mark;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Blocks that were trimmed together, however many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Trimmed {
+    /// First logical page.
+    pub first: u32,
+    /// The logical page behind the last.
+    pub end: u32,
+    /// Orders it among writes.
+    pub sequence: u32,
+}
+
+/// See the module.
+pub(crate) struct Found {
+    /// All superblocks.
+    pub table: Vec<Superblock>,
+    /// Where each map page begins.
+    pub directory: Vec<Option<readpath_flash::Ppn>>,
+    /// References that map pages hold, by superblock.
+    pub written_refs: Vec<i64>,
+    /// Newest sequence number and entry of each block that changed.
+    pub newest: BTreeMap<u32, (u32, Entry)>,
+    /// Trims that the journal names.
+    pub trims: Vec<Trimmed>,
+    /// Map pages that were written since the checkpoint, and up to which number trims are part of them.
+    pub known: Vec<Option<u32>>,
+    /// Trimmed stretches that are not part of a map page yet, by map page.
+    pub stretches: Vec<u32>,
+    /// Number of the newest write or trim.
+    pub sequence: u32,
+    /// Openings of superblocks and map pages put together.
+    pub ticks: u32,
+    /// HPB generations up to this one may have been given out.
+    pub generations: u64,
+    /// Records up to this one are part of the checkpoint.
+    pub journal: Mark,
+    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
+    pub boosted_opened: u32,
+}
+
+impl Found {
+    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier may
+    /// have been erased.
+    pub fn consider(&mut self, lpn: Option<u32>, sequence: u32, entry: Entry) {
+        let Some(lpn) = lpn else { return };
+        self.sequence = self.sequence.max(sequence);
+        let newest = self.newest.entry(lpn).or_insert((sequence, entry));
+        if sequence >= newest.0 {
+            *newest = (sequence, entry);
+        }
+    }
+
+    /// A map page was written after the checkpoint, and knows of trims up to `sequence`.
+    pub fn written(&mut self, page: u32, sequence: u32) {
+        self.known[page as usize] = Some(sequence);
+    }
+
+    /// A stream goes on in another superblock.
+    pub fn open(&mut self, stream: Stream, superblock: u32, opened_at: u32) {
+        for sb in &mut self.table {
+            if sb.state == State::Open(stream) {
+                sb.state = State::Closed(stream);
+                sb.closed_at = self.sequence;
+            }
+        }
+        let sb = &mut self.table[superblock as usize];
+        sb.state = State::Open(stream);
+        sb.opened_at = opened_at;
+        sb.slc = stream == Stream::Boosted;
+        sb.reads = 0;
+        self.written_refs[superblock as usize] = 0;
+        self.ticks = self.ticks.max(opened_at);
+    }
+
+    /// The journal says `record`, its `number`-th.
+    pub fn apply(&mut self, number: Mark, record: &Record) {
+        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
+        match *record {
+            // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
+            // others have had their effect.
+            Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
+            Record::Open { stream, superblock, opened_at } => self.open(stream, superblock, opened_at),
+            Record::Erase { superblock } => {
+                self.table[superblock as usize].state = State::Erasing(0);
+                self.written_refs[superblock as usize] = 0;
+            }
+            Record::Trim { lpn, count, sequence } => {
+                self.sequence = self.sequence.max(sequence);
+                self.trims.push(Trimmed { first: lpn, end: lpn + count, sequence });
+            }
+            Record::Generations { up_to } => self.generations = self.generations.max(up_to),
+        }
+    }
+
+    /// Puts what was found together with what the checkpoint and map pages know; `map` is what map pages say.
+    ///
+    /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together; unless
+    ///   it was trimmed later.
+    /// - A map page that was written since is newer than what the checkpoint says of its blocks.
+    /// - Trims found may be older than either: then what they did, and what came after them, is part of it.
+    ///
+    /// A trim stays a stretch: it takes a place for each map page of which it changed something, as it did before.
+    pub fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
+        let trims = newest_trims(std::mem::take(&mut self.trims));
+        let mut later = trims.iter().peekable();
+        self.newest.retain(|&lpn, (sequence, _)| {
+            while later.next_if(|trim| trim.end <= lpn).is_some() {}
+            !later.peek().is_some_and(|trim| trim.first <= lpn && trim.sequence > *sequence)
+        });
+        for &(lpn, entry) in
+            checkpoint.changes.iter().filter(|(lpn, _)| self.known[map.page_of(*lpn) as usize].is_none())
+        {
+            let trim = trims.get(trims.partition_point(|trim| trim.end <= lpn));
+            let is_gone = trim.is_some_and(|trim| trim.first <= lpn && trim.sequence > checkpoint.sequence);
+            if entry == Entry::UNMAPPED || !is_gone {
+                self.newest.entry(lpn).or_insert((0, entry));
+            }
+        }
+        for &(page, stretches) in checkpoint.trims.iter().filter(|(page, _)| self.known[*page as usize].is_none()) {
+            self.stretches[page as usize] = stretches;
+        }
+        // The stretch that was counted last goes on as long as only trimmed blocks come.
+        let mut counted_to = None;
+        for trim in &trims {
+            let mut first = trim.first;
+            while first < trim.end {
+                let page = map.page_of(first);
+                let end = u64::from(trim.end).min(u64::from(page + 1) * u64::from(map.page_entries())) as u32;
+                let known = self.known[page as usize].unwrap_or(checkpoint.sequence);
+                if trim.sequence > known && map.directory(page).is_some() {
+                    let changes = self.trim(map, first, end);
+                    let goes_on = counted_to == Some((page, first));
+                    self.stretches[page as usize] += u32::from(changes && !goes_on);
+                    if changes || goes_on {
+                        counted_to = Some((page, end));
+                    }
+                }
+                first = end;
+            }
+        }
+    }
+
+    /// Blocks of one map page mean nothing any more, unless there is newer data. Returns whether that changes anything.
+    fn trim(&mut self, map: &PageMap, first: u32, end: u32) -> bool {
+        let mut changes = false;
+        for lpn in first..end {
+            if map.get(lpn) != Mapping::Unmapped && !self.newest.contains_key(&lpn) {
+                self.newest.insert(lpn, (0, Entry::UNMAPPED));
+                changes = true;
+            }
+        }
+        changes
+    }
+}
+
+/// The newest trim of each block that was trimmed: stretches in order that do not overlap.
+fn newest_trims(mut trims: Vec<Trimmed>) -> Vec<Trimmed> {
+    trims.sort_unstable_by_key(|trim| (trim.first, trim.sequence));
+    let mut newest: Vec<Trimmed> = Vec::new();
+    // Sequence number and end of those that have begun.
+    let mut begun: BinaryHeap<(u32, u32)> = BinaryHeap::new();
+    let (mut at, mut next) = (0, 0);
+    loop {
+        while begun.peek().is_some_and(|&(_, end)| end <= at) {
+            begun.pop();
+        }
+        let begins = trims.get(next).map(|trim| trim.first);
+        match (begun.peek(), begins) {
+            (None, None) => return newest,
+            (None, Some(first)) => at = first,
+            (Some(&(sequence, end)), begins) => {
+                let to = begins.map_or(end, |first| first.min(end));
+                match newest.last_mut() {
+                    Some(last) if last.end == at && last.sequence == sequence => last.end = to,
+                    _ if at < to => newest.push(Trimmed { first: at, end: to, sequence }),
+                    _ => {}
+                }
+                at = to;
+            }
+        }
+        while let Some(trim) = trims.get(next).filter(|trim| trim.first <= at) {
+            begun.push((trim.sequence, trim.end));
+            next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_kit::Prng;
+
+    #[test]
+    fn the_newest_trim_of_each_block() {
+        let rng = &mut Prng::new(1);
+        for round in 0..2000 {
+            let trims: Vec<Trimmed> = (0..rng.below(12) as u32)
+                .map(|i| {
+                    let first = rng.below(40) as u32;
+                    // In any order of numbers, each once.
+                    let sequence = (i * 7 + round) % 13;
+                    Trimmed { first, end: first + rng.below(20) as u32, sequence }
+                })
+                .collect();
+            let newest = newest_trims(trims.clone());
+            assert!(newest.windows(2).all(|two| two[0].end <= two[1].first), "{newest:?}");
+            let of = |trims: &[Trimmed], lpn| {
+                trims.iter().filter(|t| (t.first..t.end).contains(&lpn)).map(|t| t.sequence).max()
+            };
+            for lpn in 0..70 {
+                assert_eq!(of(&newest, lpn), of(&trims, lpn), "block {lpn} of {trims:?}: {newest:?}");
+            }
+        }
+    }
+}
