@@ -59,6 +59,8 @@ impl Found {
 
     /// A map page was written after the checkpoint, and knows of trims up to `sequence`.
     pub fn written(&mut self, page: u32, sequence: u32) {
+        // Numbers go on behind it, or it would be said to know of trims that come after the recovery.
+        self.sequence = self.sequence.max(sequence);
         self.known[page as usize] = Some(sequence);
     }
 
