@@ -329,7 +329,7 @@ pub fn device_requests(data: &[u8]) {
                 (busy, tasks) = ([false; 64], false);
             }
             _ => {
-                device.hardware_reset();
+                device.hardware_reset(now);
                 (busy, tasks) = ([false; 64], false);
             }
         }

@@ -29,8 +29,6 @@ pub(crate) struct Found {
     pub newest: BTreeMap<u32, (u32, Entry)>,
     /// Trims that the journal names.
     pub trims: Vec<Trimmed>,
-    /// Map pages that were written since the checkpoint, and up to which number trims are part of them.
-    pub known: Vec<Option<u32>>,
     /// Trimmed stretches that are not part of a map page yet, by map page.
     pub stretches: Vec<u32>,
     /// Number of the newest write or trim.
@@ -57,9 +55,9 @@ impl Found {
         }
     }
 
-    /// A map page was written after the checkpoint, and knows of trims up to `sequence`.
-    pub fn written(&mut self, page: u32, sequence: u32) {
-        self.known[page as usize] = Some(sequence);
+    /// A map page was written after the checkpoint; numbers go on behind `sequence`, the newest that it knew of.
+    pub fn written(&mut self, sequence: u32) {
+        self.sequence = self.sequence.max(sequence);
     }
 
     /// A stream goes on in another superblock.
@@ -103,8 +101,7 @@ impl Found {
     ///
     /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together; unless
     ///   it was trimmed later.
-    /// - A map page that was written since is newer than what the checkpoint says of its blocks.
-    /// - Trims found may be older than either: then what they did, and what came after them, is part of it.
+    /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
     ///
     /// A trim stays a stretch: it takes a place for each map page of which it changed something, as it did before.
     pub fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
@@ -114,16 +111,14 @@ impl Found {
             while later.next_if(|trim| trim.end <= lpn).is_some() {}
             !later.peek().is_some_and(|trim| trim.first <= lpn && trim.sequence > *sequence)
         });
-        for &(lpn, entry) in
-            checkpoint.changes.iter().filter(|(lpn, _)| self.known[map.page_of(*lpn) as usize].is_none())
-        {
+        for &(lpn, entry) in &checkpoint.changes {
             let trim = trims.get(trims.partition_point(|trim| trim.end <= lpn));
             let is_gone = trim.is_some_and(|trim| trim.first <= lpn && trim.sequence > checkpoint.sequence);
             if entry == Entry::UNMAPPED || !is_gone {
                 self.newest.entry(lpn).or_insert((0, entry));
             }
         }
-        for &(page, stretches) in checkpoint.trims.iter().filter(|(page, _)| self.known[*page as usize].is_none()) {
+        for &(page, stretches) in &checkpoint.trims {
             self.stretches[page as usize] = stretches;
         }
         // The stretch that was counted last goes on as long as only trimmed blocks come.
@@ -133,8 +128,7 @@ impl Found {
             while first < trim.end {
                 let page = map.page_of(first);
                 let end = u64::from(trim.end).min(u64::from(page + 1) * u64::from(map.page_entries())) as u32;
-                let known = self.known[page as usize].unwrap_or(checkpoint.sequence);
-                if trim.sequence > known && map.directory(page).is_some() {
+                if trim.sequence > checkpoint.sequence && map.directory(page).is_some() {
                     let changes = self.trim(map, first, end);
                     let goes_on = counted_to == Some((page, first));
                     self.stretches[page as usize] += u32::from(changes && !goes_on);

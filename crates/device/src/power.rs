@@ -106,7 +106,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             written_refs: Vec::new(),
             newest: Default::default(),
             trims: Vec::new(),
-            known: vec![None; self.map.pages() as usize],
             stretches: vec![0; self.map.pages() as usize],
             sequence: checkpoint.sequence,
             ticks: checkpoint.ticks,
@@ -212,7 +211,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 found.written_refs[self.superblocks.of(*at) as usize] += 1;
                 found.ticks = found.ticks.max(*written_at);
-                found.written(*page, *sequence);
+                found.written(*sequence);
                 0
             }
             Held::Next { superblock, opened_at } => {

@@ -6,7 +6,7 @@
 mod common;
 
 use common::DELAYS;
-use readpath_device::{DeviceConfig, Layout};
+use readpath_device::{DeviceConfig, Layout, Recovery};
 use readpath_flash::{Geometry, Lean};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
@@ -15,8 +15,8 @@ use readpath_stack::{Stack, Tags, Typed};
 type Trimmed = Stack<Lean, Tags, (), Typed>;
 
 /// Programs are so slow that more trims come during one than a part of the journal holds.
-fn device(map_page_bytes: u32) -> DeviceConfig {
-    let mut config = common::device(3000);
+fn device(map_page_bytes: u32, blocks: u32) -> DeviceConfig {
+    let mut config = common::device(blocks);
     config.geometry = Geometry {
         channels: 1,
         dies_per_channel: 1,
@@ -98,11 +98,23 @@ fn read_all(stack: &mut Trimmed, now: &mut Ns) {
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
 }
 
+/// No recovery reads more, or takes longer, than follows from the configuration.
+fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns, what: &str) {
+    let most = config.longest_recovery();
+    assert!(
+        recovery.checkpoint_reads <= most.checkpoint_reads
+            && recovery.reads() <= most.reads()
+            && recovery.changes <= most.changes
+            && recovery.ready_at - on <= most.ready_at,
+        "{what}: {recovery:?} is more than {most:?}"
+    );
+}
+
 #[test]
 fn the_journal_goes_on_under_trims() {
     for map_page_bytes in [4096, 16384] {
         for trims in [100, 60] {
-            let config = device(map_page_bytes);
+            let config = device(map_page_bytes, 3000);
             let (mut stack, mut now) = start(&config);
             let requests = 8 * config.geometry.units_per_superblock() * 16384 / 16;
             let mut load = Load::new(3, trims, 1, requests);
@@ -120,7 +132,7 @@ fn the_journal_goes_on_under_trims() {
 #[test]
 fn cuts_among_trims() {
     for seed in 0..12 {
-        let config = device(if seed % 2 == 0 { 4096 } else { 16384 });
+        let config = device(if seed % 2 == 0 { 4096 } else { 16384 }, 3000);
         let (mut stack, mut now) = start(&config);
         let rng = &mut Prng::stream(seed, "cuts", 0);
         for cut in 0..20 {
@@ -132,17 +144,29 @@ fn cuts_among_trims() {
             }
             let on = now + DELAYS.to_link;
             let recovery = stack.power_cycle(now, on);
-            let most = config.longest_recovery();
-            assert!(
-                recovery.checkpoint_reads <= most.checkpoint_reads
-                    && recovery.reads() <= most.reads()
-                    && recovery.changes <= most.changes
-                    && recovery.ready_at - on <= most.ready_at,
-                "seed {seed}, cut {cut}: {recovery:?} is more than {most:?}"
-            );
+            assert_bounded(&config, &recovery, on, &format!("seed {seed}, cut {cut}"));
             now = stack.start(recovery.ready_at).expect("the host finds the device again");
             stack.device.audit().unwrap_or_else(|e| panic!("seed {seed}, cut {cut}: {e}"));
             read_all(&mut stack, &mut now);
         }
+    }
+}
+
+/// Far more blocks are trimmed, one by one, than the table of changes has places.
+#[test]
+fn trims_of_a_full_device_are_bounded() {
+    let config = device(4096, 40_000);
+    for events in [1_000, 5_000, 20_000, 60_000, 150_000] {
+        let (mut stack, mut now) = start(&config);
+        let mut load = Load::new(events, 100, 1, u32::MAX);
+        for _ in 0..events {
+            load.step(&mut stack, &mut now);
+        }
+        let on = now + DELAYS.to_link;
+        let recovery = stack.power_cycle(now, on);
+        assert_bounded(&config, &recovery, on, &format!("after {events} events"));
+        now = stack.start(recovery.ready_at).expect("the host finds the device again");
+        stack.device.audit().unwrap_or_else(|e| panic!("after {events} events: {e}"));
+        read_all(&mut stack, &mut now);
     }
 }

@@ -63,7 +63,7 @@ pub enum Held {
         at: Ppn,
         /// See [`Superblock::opened_at`]: when its entries were put together.
         written_at: u32,
-        /// It knows of trims up to this sequence number.
+        /// The newest sequence number when it was put together.
         sequence: u32,
         /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
         refs: u32,
