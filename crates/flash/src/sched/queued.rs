@@ -22,8 +22,9 @@ impl SuspendTiming {
     pub const OFF: SuspendTiming = SuspendTiming { suspend: Ns::ZERO, resume: Ns::ZERO, max_per_op: 0 };
 }
 
-/// Reads that a die serves in a row while a program or an erase waits or is suspended. An assumption: controllers that put
-/// reads first let what waits get old, and how old is not published.
+/// Reads that overtake a program or an erase while it waits or is suspended. An assumption: controllers that put reads first
+/// let what waits get old, and how old is not published. Reads that came before it are served before it in any case: an
+/// erase must not meet a read of what it erases.
 pub(crate) const READS_AHEAD: u32 = 16;
 
 /// See the module.
@@ -32,6 +33,8 @@ pub struct Queued {
     dies: Vec<Die>,
     channel_free: Vec<Ns>,
     ops: Vec<Running>,
+    /// Operations submitted so far.
+    submitted: u64,
     suspend: SuspendTiming,
 }
 
@@ -41,13 +44,15 @@ struct Die {
     others: VecDeque<OpId>,
     active: Option<OpId>,
     suspended: Option<OpId>,
-    /// Reads served since a program or an erase waits.
+    /// Reads that have overtaken the program or erase that is next.
     ahead: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Running {
     op: FlashOp,
+    /// Place in the order of submission.
+    order: u64,
     stage: Stage,
     /// Array time still to come; known when the operation does not run.
     left: Ns,
@@ -86,10 +91,14 @@ impl Queued {
             d.ahead = 1;
             return self.start_read(now + self.suspend.suspend, die);
         }
-        let others_wait = d.suspended.is_some() || !d.others.is_empty();
-        if !d.reads.is_empty() && (!others_wait || d.ahead < READS_AHEAD) {
-            d.ahead += u32::from(others_wait);
-            return self.start_read(now, die);
+        if let Some(&read) = d.reads.front() {
+            let other = d.suspended.or(d.others.front().copied());
+            let order = |id: OpId| self.ops[usize::from(id)].order;
+            let overtakes = other.is_some_and(|other| order(other) < order(read));
+            if !overtakes || d.ahead < READS_AHEAD {
+                d.ahead += u32::from(overtakes);
+                return self.start_read(now, die);
+            }
         }
         d.ahead = 0;
         let (id, extra) = match d.suspended.take() {
@@ -132,6 +141,7 @@ impl DieSched for Queued {
         let op = FlashOp { die: 0, kind: OpKind::Read, array: Ns::ZERO, transfer: Ns::ZERO, report_at_end: true };
         let idle = Running {
             op,
+            order: 0,
             stage: Stage::Waiting,
             left: Ns::ZERO,
             ends: Ns::NEVER,
@@ -143,6 +153,7 @@ impl DieSched for Queued {
             dies: (0..dies).map(|_| Die::default()).collect(),
             channel_free: vec![Ns::ZERO; channels as usize],
             ops: vec![idle; DeadlineHeap::SLOTS as usize],
+            submitted: 0,
             suspend,
         }
     }
@@ -152,8 +163,10 @@ impl DieSched for Queued {
     }
 
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
+        self.submitted += 1;
         self.ops[usize::from(id)] = Running {
             op,
+            order: self.submitted,
             stage: Stage::Waiting,
             left: op.array,
             ends: Ns::NEVER,

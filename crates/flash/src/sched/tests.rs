@@ -116,7 +116,7 @@ fn queued_reads_do_not_keep_a_program_waiting_for_ever() {
         let suspend = SuspendTiming { suspend: Ns(5_000), resume: Ns(7_000), max_per_op };
         // A read is always waiting.
         let mut ops = vec![(0, program(0))];
-        ops.extend((0..200).map(|i| (i, read(0))));
+        ops.extend((1..200).map(|i| (i, read(0))));
         let got = ends::<Queued>(&ops, suspend);
         // Its array time, that of the reads before it and before each resumption, and a suspension and a resumption each.
         let turns = u64::from(max_per_op) + 1;
@@ -125,4 +125,13 @@ fn queued_reads_do_not_keep_a_program_waiting_for_ever() {
         let overtaken = got[1..].iter().filter(|&&end| end < got[0]).count();
         assert!(overtaken >= READS_AHEAD as usize, "{overtaken} reads are done before the program");
     }
+}
+
+#[test]
+fn queued_reads_are_served_before_an_erase_that_came_later() {
+    let erase = FlashOp { kind: OpKind::Erase, array: Ns(3_000_000), transfer: Ns::ZERO, ..read(0) };
+    let mut ops: Vec<(u64, FlashOp)> = (0..60).map(|i| (i, read(0))).collect();
+    ops.push((1_000, erase));
+    let got = ends::<Queued>(&ops, SuspendTiming::OFF);
+    assert!(got[..60].iter().all(|&end| end < got[60]), "{got:?}");
 }
