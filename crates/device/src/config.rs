@@ -411,18 +411,6 @@ impl DeviceConfig {
         if !(Ns(1_000)..=Ns::from_secs(1_000)).contains(&ftl.idle_after) {
             return bad("ftl.idle_after", format!("is {}; it must be 1 us to 1000 s", ftl.idle_after));
         }
-        // What a checkpoint takes counts towards the next one; were that all, checkpoints would never end.
-        let own = self.checkpoint_parts().div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
-        if ftl.checkpoint_after_units < 2 * own {
-            return bad(
-                "ftl.checkpoint_after_units",
-                format!(
-                    "is {}; a checkpoint alone takes {own}, so it must be {} or more",
-                    ftl.checkpoint_after_units,
-                    2 * own
-                ),
-            );
-        }
         let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
         if self.checkpoint_parts() > parts {
             return bad(
@@ -431,6 +419,18 @@ impl DeviceConfig {
                     "makes checkpoints of {} map pages; a superblock has room for {parts}, so make it smaller or \
                      superblocks larger",
                     self.checkpoint_parts()
+                ),
+            );
+        }
+        // What a checkpoint takes counts towards the next one; were that all, checkpoints would never end.
+        let own = self.checkpoint_parts().div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
+        if ftl.checkpoint_after_units <= own + 1 {
+            return bad(
+                "ftl.checkpoint_after_units",
+                format!(
+                    "is {}; a checkpoint alone takes {own}, so it must be {} or more",
+                    ftl.checkpoint_after_units,
+                    own + 2
                 ),
             );
         }

@@ -60,7 +60,7 @@ impl FtlConfig {
         move_buffer_blocks: 64,
         separate_moved: true,
         hot_table_entries: 0,
-        wear_threshold_percent: 4,
+        wear_threshold_percent: 5,
         wear_least_erases: 16,
         map_changes: 16_384,
         map_write_pages: 8,

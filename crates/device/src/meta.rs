@@ -483,13 +483,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.settle(page, change, merged, before, put_together);
             }
         }
-        if let Some(old) = self.map.directory(page) {
+        // Both places may lie in one superblock, which must not look empty in between.
+        let old = self.map.directory(page);
+        self.map.set_directory(page, Some(at));
+        self.superblocks.add_ref(at);
+        if let Some(old) = old {
             let sb = self.superblocks.of(old);
             self.superblocks.drop_ref(old);
             self.discard_if_empty(sb);
         }
-        self.map.set_directory(page, Some(at));
-        self.superblocks.add_ref(at);
         self.changes.written(page);
         self.meta.pages_under_way -= 1;
         (self.durable.refs.len() - refs_before) as u32

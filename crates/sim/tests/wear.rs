@@ -45,7 +45,7 @@ fn show(what: &str, w: &Written) -> (f64, Wear) {
 
 fn held_at_a_price(what: &str, layout: Layout, offsets: Offsets, writes: u64, spread_without: f64, price: f64) {
     let [without, with] = std::thread::scope(|scope| {
-        [0, 4]
+        [0, 5]
             .map(|percent| {
                 let offsets = offsets.clone();
                 scope.spawn(move || write(&device(percent), layout, offsets, 2, writes / 2))
