@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{SLC, SLC_DATA_OFFSET, dump, volume};
+use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
 use readpath_ubifs::{
-    CheckReport, Damage, DamageKind, Key, KeyType, LebError, Lebs, MountMode, NodeType, ReadKind, Ubifs, check, crc16,
-    crc32, scan_leb,
+    CheckReport, Damage, DamageKind, Key, KeyType, LebError, Lebs, MountMode, NodeType, Ubifs, check, crc16, crc32,
+    scan_leb,
 };
 
 const LEB_BYTES: usize = 129_024;
@@ -438,38 +438,15 @@ fn the_orphan_area_is_checked_where_it_is_read() {
     assert_eq!(text, "a reference node in the orphan area");
 }
 
-/// Blocks of which one cannot be read.
-struct Broken<L> {
-    inner: L,
-    lnum: u32,
-}
-
-impl<L: Lebs> Lebs for Broken<L> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
-    }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
-    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
-        if lnum == self.lnum {
-            return Err(LebError { message: "the cable is loose".to_owned(), uncorrectable: false });
-        }
-        self.inner.read(lnum, offset, buf, what)
-    }
-}
-
 #[test]
 fn what_cannot_be_read_is_named() {
     let mut patient = Patient::new("fx");
     let at = patient.node(NodeType::Data, |_| true);
-    let broken = Broken { inner: volume(patient.image, SLC), lnum: at.0 };
+    let before = |_: &Volume, lnum, _| {
+        let loose = LebError { message: "the cable is loose".to_owned(), uncorrectable: false };
+        if lnum == at.0 { Err(loose) } else { Ok(()) }
+    };
+    let broken = Watched { inner: volume(patient.image, SLC), before };
     let report = check(broken, 100).expect("a volume that is supported");
     assert!(report.findings.iter().all(|d| d.kind == DamageKind::Unreadable), "{:#?}", report.findings);
     assert!(report.findings.iter().any(|d| d.place.offset == at.1 && d.detail == "the cable is loose"));

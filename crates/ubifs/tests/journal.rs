@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{SLC, SLC_DATA_OFFSET, dump, volume};
-use readpath_ubifs::{Key, LebError, Lebs, MountMode, NameHash, NodeType, ReadKind, Session, Ubifs, check, crc32};
+use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
+use readpath_ubifs::{Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
@@ -211,41 +211,22 @@ fn a_journal_that_contradicts_itself_is_named() {
     }
 }
 
-/// Blocks that count what is read where nothing is mapped.
-struct Counting<L> {
-    inner: L,
-    unmapped_bytes: usize,
-}
-
-impl<L: Lebs> Lebs for Counting<L> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
-    }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
-    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
-        self.unmapped_bytes += if self.is_mapped(lnum) { 0 } else { buf.len() };
-        self.inner.read(lnum, offset, buf, what)
-    }
-}
-
 #[test]
 fn a_journal_block_that_is_not_mapped_is_empty_without_a_look_at_it() {
     let mut image = with_journal(&changes());
     let last = image.len() - PEB_BYTES;
     image[last + 512..].fill(0xFF);
-    let mut lebs = Counting { inner: volume(image.clone(), SLC), unmapped_bytes: 0 };
+    let mut unmapped_bytes = 0;
+    let before = |lebs: &Volume, lnum, bytes| {
+        unmapped_bytes += if lebs.is_mapped(lnum) { 0 } else { bytes };
+        Ok(())
+    };
+    let lebs = Watched { inner: volume(image.clone(), SLC), before };
     assert!(!lebs.is_mapped(60));
-    let fs = Ubifs::mount(&mut lebs, MountMode::ReadWrite).expect("a volume");
+    let fs = Ubifs::mount(lebs, MountMode::ReadWrite).expect("a volume");
     assert_eq!((fs.buds().len(), fs.buds()[0].end, fs.report().journal_nodes), (1, 0, 0));
-    assert_eq!(lebs.unmapped_bytes, 0);
+    drop(fs);
+    assert_eq!(unmapped_bytes, 0);
     let report = check(volume(image, SLC), 10).expect("a volume that is supported");
     assert!(report.is_clean(), "{:#?}", report.findings);
 }

@@ -178,6 +178,21 @@ pub fn one<S: DieSched, X: Payload, P: Probe, W: Wire>(
     assert!(stack.poll_done().is_none(), "it ends once");
 }
 
+/// Time in ns from submission to end of one request on an idle stack.
+pub fn latency<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+    op: BlockOp,
+    block: u32,
+    blocks: u32,
+) -> u64 {
+    settle(stack, now);
+    let since = *now;
+    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
+    while next_event(stack, now) == 0 {}
+    (*now - since).0
+}
+
 /// Lets everything happen that is under way.
 pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
     while stack.next_deadline() != Ns::NEVER {

@@ -29,6 +29,7 @@ mod nand_page;
 mod opt;
 mod reader;
 mod second_touch;
+mod seen;
 mod set_assoc;
 mod store;
 mod two_q;
