@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod patient;
+
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::{NoCache, Ubi, device::Options};
 use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
