@@ -174,7 +174,10 @@ fn an_image_is_neither_replaced_nor_waited_for() {
     let before = fs::read(room.path("fx.mtd")).expect("a file");
     std::os::unix::fs::symlink("fx.mtd", room.path("link")).expect("a link");
     for out in ["fx.mtd", "./fx.mtd", "link"] {
-        room.bad(&["ubi", "stream", "find", "/", "fx.mtd", "--out", out], &["is the file that is read"]);
+        room.bad(
+            &["ubi", "stream", "find", "/", "fx.mtd", "--out", out],
+            &[&format!("{out}: this is the input; write to another file")],
+        );
     }
     assert!(before == fs::read(room.path("fx.mtd")).expect("a file"));
     for command in ["attach", "ls"] {
