@@ -2,7 +2,8 @@
 //! A dump whose nodes can be found and changed.
 
 use super::{SLC, SLC_DATA_OFFSET, dump, volume};
-use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, crc32, scan_leb};
+use readpath_ubifs::sample::seal;
+use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, scan_leb};
 
 pub const LEB_BYTES: usize = 129_024;
 pub const PEB_BYTES: usize = 128 << 10;
@@ -66,8 +67,7 @@ impl Patient {
     pub fn change(&mut self, at: At, change: impl FnOnce(&mut [u8])) {
         let node = self.bytes(at);
         change(node);
-        let crc = crc32(&node[8..]);
-        node[4..8].copy_from_slice(&crc.to_le_bytes());
+        seal(node);
     }
 
     /// The branch of the lowest level that leads to a node: index node, byte of the branch in it.
