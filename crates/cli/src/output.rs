@@ -77,10 +77,18 @@ const MAP_COLUMNS: [(&str, &str); 17] = [
     ("erases", "erases"),
 ];
 
+/// Columns more of a run with events.
+const EVENT_COLUMNS: [(&str, &str); 3] =
+    [("hpb_hit_ratio", "HPB hits"), ("recovery", "recovery"), ("host_memory_held", "memory held")];
+
 /// Prints the table of an experiment's document, at most `width` characters wide if there is a limit.
 pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
     let compares_maps = doc.rows.iter().any(|r| r.metric == "device_dram");
-    print_columns(doc, if compares_maps { &MAP_COLUMNS } else { &COLUMNS }, width, out)
+    let mut columns = if compares_maps { MAP_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
+    if doc.rows.iter().any(|r| r.metric == "span") {
+        columns.extend(EVENT_COLUMNS);
+    }
+    print_columns(doc, &columns, width, out)
 }
 
 /// The same with other columns: metrics and their headings, where the document has them.

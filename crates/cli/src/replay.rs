@@ -2,10 +2,10 @@
 //! `readpath replay`: makes the variants that were asked for, has them run on traces and shows the document.
 
 use crate::args::{Hpb, Preload, Replay};
+use crate::events::{read_events, read_limits};
 use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::pressure;
 use crate::simulate::{classify, complete};
 use crate::variants::{Typed, size};
 use crate::{cases, runs, usage};
@@ -15,7 +15,7 @@ use readpath_results::Document;
 use readpath_sim::LUN;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, Override};
+use readpath_stack::config::{self, DevicePreset, EventKind, Override};
 use readpath_workload::trace::SECTOR_BYTES;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,9 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.common.basics.set)?;
     let max_map_bytes = host_map(args, &preset)?;
     let memory_bytes = host_memory(args)?;
-    let limits = args.pressure.as_deref().map(pressure::read).transpose()?.unwrap_or_default();
+    let limits = args.pressure.as_deref().map(read_limits).transpose()?.unwrap_or_default();
+    let events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
+    let pressed = events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
     let hpb: Vec<Hpb> = args.hpb.into_iter().collect();
     let typed = Typed { named: &[], varied: &[], policy: &args.policy, map_cache: &args.map_cache, hpb: &hpb };
     let mut list = Vec::new();
@@ -130,7 +132,12 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
             let message = "has a host that does not change its memory in use; choose policies of this host's own";
             return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
         }
+        if pressed && variant.host.hpb.is_some_and(|hpb| hpb.policy.is_none()) {
+            let message = "follows Linux, which never gives memory back; pressure needs policies of this host's own";
+            return Err(usage(anyhow!("--events: the host of variant '{}' {message}", variant.name)));
+        }
         variant.limits.clone_from(&limits);
+        variant.events.clone_from(&events);
         list.push(variant);
     }
     Ok(list)

@@ -3,8 +3,9 @@
 
 use crate::attack::verdict_metrics;
 use crate::claims;
+use crate::events;
 use crate::execute::PhaseOutput;
-use crate::experiment::CaseRun;
+use crate::experiment::{CaseRun, Plan};
 use crate::map_rows;
 use crate::measure::{GroupStats, KindStats};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
@@ -41,6 +42,8 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
         for phase in &run.output.phases {
             rows(&mut doc, experiment, run, phase, says_where_the_map_is)?;
         }
+        let Plan { case, variant, setup, .. } = &run.plan;
+        events::rows(&mut doc, case, variant, &setup.events, &run.output.spans)?;
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
         doc.notes.push(WRITES.to_owned());
@@ -146,8 +149,7 @@ fn rows(
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
     let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
     let device = &phase.device;
-    let near = device.map_hits + device.recent_hits + device.host_map_hits;
-    let translated = near + device.map_misses + device.hpb_hits;
+    let translated = device.translated_reads();
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;

@@ -111,6 +111,7 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
                 precondition: experiment.precondition,
                 seed: experiment.seed,
                 encoded: false,
+                events: experiment.events.clone(),
             };
             plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload });
         }

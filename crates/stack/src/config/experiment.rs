@@ -7,6 +7,7 @@ use super::builtin::{self, ReadFile};
 use super::claim::{Claim, claims};
 use super::device::{self, DevicePreset};
 use super::error::ConfigFileError;
+use super::events::{Event, events};
 use super::host_control;
 use super::launches::{self, LaunchKeys};
 use super::overrides::Override;
@@ -52,6 +53,9 @@ pub struct Experiment {
     /// What is compared, in order.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+    /// What happens in the middle of every run, in order of time.
+    #[serde(rename = "event", skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
     /// What has been published.
     pub published: Vec<Published>,
     /// What has been claimed.
@@ -234,6 +238,7 @@ impl Experiment {
             precondition,
             workload,
             variants: Vec::new(),
+            events: Vec::new(),
             published: Vec::new(),
             claims: Vec::new(),
             file: String::new(),
@@ -265,6 +270,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         "precondition",
         "workload",
         "variant",
+        "event",
         "published",
         "claim",
     ];
@@ -297,6 +303,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         claims: claims(&root, &workload.cases(), &names)?,
         published: published(&root, &workload.cases(), &names)?,
         workload,
+        events: events(&root, &variants)?,
         variants,
         file: file_name.to_owned(),
     })
