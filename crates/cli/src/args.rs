@@ -249,7 +249,8 @@ pub struct TraceInput {
     /// Columns of a table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
     #[arg(long, value_name = "DESCRIPTION")]
     pub columns: Option<String>,
-    /// Leave out rows that cannot be read, and count them, instead of refusing the trace
+    /// Leave out rows that cannot be read, or that do not lie on the device of a replay, and count them, instead of refusing
+    /// the trace
     #[arg(long)]
     pub lenient: bool,
     /// Take only requests to this device, named as in the trace

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use readpath_kit::Ns;
 use readpath_sim::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_stack::config::experiment::Layout;
-use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
+use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reason, Speed};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,10 +62,14 @@ pub fn time(text: &str) -> Result<Ns, String> {
 /// A trace in memory and what there is to know of it.
 fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<(Arc<Loaded>, Vec<String>)> {
     let name = path.display().to_string();
-    let reader = trace::open(path, options)?;
+    let reader = trace::open(path, &Options { within: prepare.within(), ..options.clone() })?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load(&mut replay, MAX_IOS).map_err(|e| {
-        let hint = if e.message.contains("beyond the device") { " (--device, or --fold to fold them)" } else { "" };
+        let hint = if e.reason == Reason::Beyond {
+            " (--device; --fold to fold them, --lenient to leave them out)"
+        } else {
+            ""
+        };
         usage(anyhow!("{e}{hint}"))
     })?;
     if loaded.ios.is_empty() {

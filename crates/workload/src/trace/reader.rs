@@ -8,7 +8,7 @@ use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, csv, 
 use super::input::{Compression, Input, Line, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::window::Window;
-use super::{Columns, Devices, Event, Format, Options, Request};
+use super::{Columns, Devices, Event, Format, Options, Request, Within};
 use std::io::Read;
 
 /// Requests taken from the input at a time.
@@ -34,6 +34,7 @@ pub struct Reader {
     input: Input,
     format: Format,
     lenient: bool,
+    within: Option<Within>,
     cx: Context,
     order: blktrace::Order,
     device_name: blktrace::DeviceName,
@@ -97,6 +98,7 @@ impl Reader {
             input,
             format,
             lenient: options.lenient,
+            within: options.within,
             cx,
             order,
             device_name: blktrace::DeviceName::default(),
@@ -249,8 +251,8 @@ impl Reader {
                 Line::Text(from, to) => {
                     self.summary.rows += 1;
                     match parse(self.input.slice(from, to), &mut self.cx) {
-                        Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
-                        Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => {
+                        Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
+                        Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
                             self.window.push_issued(raw, key);
                         }
                         Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
@@ -300,8 +302,8 @@ impl Reader {
             self.input.skip(whole);
             self.summary.rows += 1;
             match record.row(&mut self.cx, &mut self.device_name) {
-                Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
-                Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => self.window.push_issued(raw, key),
+                Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
+                Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => self.window.push_issued(raw, key),
                 Ok(row) => self.unusual(row, place)?,
                 Err(e) => {
                     let message = if e.reason == Reason::Syntax || e.reason == Reason::Device {
@@ -342,6 +344,17 @@ impl Reader {
         self.fault(Reason::Truncated, place, message)
     }
 
+    /// A request that is neither too far out of order nor beyond the device.
+    #[inline(always)]
+    fn is_usual(&self, raw: &Raw) -> bool {
+        raw.time >= self.window.given() && self.fits(raw)
+    }
+
+    #[inline(always)]
+    fn fits(&self, raw: &Raw) -> bool {
+        self.within.is_none_or(|within| within.holds(raw.op.kind, raw.offset, raw.bytes))
+    }
+
     #[cold]
     fn unusual(&mut self, row: Row, place: Place) -> Result<(), TraceError> {
         let (raw, key): (Raw, Option<u64>) = match row {
@@ -369,6 +382,9 @@ impl Reader {
             Row::Request(raw) => (raw, None),
             Row::Issue(raw, key) => (raw, Some(key)),
         };
+        if let Some(within) = self.within.filter(|_| !self.fits(&raw)) {
+            return self.fault(Reason::Beyond, place, within.message(raw.op.kind, raw.offset, raw.bytes));
+        }
         let message = format!(
             "this row is {} earlier than one that is more than the reorder window before it; sort the trace, or make the \
              window larger",
