@@ -5,10 +5,9 @@
 use crate::cases::time;
 use crate::files::read_text;
 use crate::usage;
-use crate::variants::size;
 use anyhow::{Context, Result, anyhow};
 use readpath_kit::Ns;
-use readpath_stack::config::{Event, EventKind, MOST_EVENTS};
+use readpath_stack::config::{Event, EventKind, MOST_EVENTS, size};
 use std::path::Path;
 
 /// Changes of a limit at most: a file with more is not one of these.

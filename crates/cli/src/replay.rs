@@ -7,21 +7,16 @@ use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::simulate::{classify, complete};
-use crate::variants::{Typed, size};
+use crate::variants::Typed;
 use crate::{cases, runs, usage};
 use anyhow::{Result, anyhow};
-use readpath_kit::BLOCK_BYTES;
 use readpath_results::Document;
 use readpath_sim::LUN;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, EventKind, Override};
-use readpath_workload::trace::SECTOR_BYTES;
+use readpath_stack::config::{self, DevicePreset, EventKind, Override, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Bytes of a map entry on the host.
-const ENTRY_BYTES: u64 = 8;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 17] = [
@@ -165,11 +160,10 @@ fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
     if args.hpb == Some(Hpb::Off) {
         return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
     }
-    let Some(hpb) = &preset.device.hpb else { return Ok(Some(bytes)) };
-    // bRegionSize is the power of two in sectors of 512 bytes.
-    let region = (1u64 << hpb.region_size) * SECTOR_BYTES / u64::from(BLOCK_BYTES) * ENTRY_BYTES;
-    if bytes < region {
-        return Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")));
+    match preset.region_map_bytes() {
+        Some(region) if bytes < region => {
+            Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")))
+        }
+        _ => Ok(Some(bytes)),
     }
-    Ok(Some(bytes))
 }

@@ -4,9 +4,9 @@
 use crate::args::StreamInput;
 use crate::files::read_text;
 use crate::usage;
-use crate::variants::size;
 use anyhow::{Context, Result, anyhow};
 use readpath_sim::ubi::CacheCase;
+use readpath_stack::config::size;
 use readpath_ubi::preset::{BUILTIN, CostPreset};
 use readpath_ubi::stream::{self, Geometry, Limits};
 use readpath_workload::trace::decompress;

@@ -507,10 +507,10 @@ fn fio_cases(s: &Section) -> Result<Fio> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 17] =
-    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib", "long_reads"], &host_control::KEYS);
+pub(super) const HPB_KEYS: [&str; 19] =
+    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib", "max_map", "long_reads"], &host_control::KEYS);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 20] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 22] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
@@ -556,15 +556,11 @@ pub(super) fn variant(s: &Section) -> Result<Variant> {
 
 fn hpb_options(s: &Section) -> Result<HpbOptions> {
     let default = HpbOptions::default();
-    let max_map_bytes = match s.has("max_map_mib") {
-        true => Some(s.integer::<u64>("max_map_mib", 1..=1 << 20)? << 20),
-        false => None,
-    };
     let mut options = HpbOptions {
         order: if s.has("order") { s.word("order", &ORDERS)? } else { default.order },
         strict_linux: s.flag_or("strict_linux", default.strict_linux)?,
         dirty_bitmap: s.flag_or("dirty_bitmap", default.dirty_bitmap)?,
-        max_map_bytes,
+        max_map_bytes: s.memory("max_map_mib", "max_map")?,
         long_reads: if s.has("long_reads") { s.word("long_reads", &LONG_READS)? } else { default.long_reads },
         ..default
     };
@@ -626,6 +622,16 @@ fn as_table<S: Serializer>(set: &[Override], s: S) -> std::result::Result<S::Ok,
     s.collect_map(set.iter().map(|o| (&o.key, o)))
 }
 
+/// A size that is written in MiB.
+pub(super) fn whole_mib(bytes: Option<u64>) -> Option<u64> {
+    bytes.filter(|b| b.is_multiple_of(1 << 20)).map(|b| b >> 20)
+}
+
+/// A size that is not.
+pub(super) fn odd_bytes(bytes: Option<u64>) -> Option<u64> {
+    bytes.filter(|b| !b.is_multiple_of(1 << 20))
+}
+
 /// The keys of a variant that say what the host does.
 #[derive(Serialize)]
 struct HpbKeys {
@@ -641,6 +647,8 @@ struct HpbOptionKeys {
     dirty_bitmap: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_map_mib: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_map: Option<u64>,
     /// Said only where it is not as usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     long_reads: Option<&'static str>,
@@ -653,7 +661,8 @@ fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Resul
         order: ORDERS.iter().find(|(_, o)| *o == h.order).map_or("", |(word, _)| word),
         strict_linux: h.strict_linux,
         dirty_bitmap: h.dirty_bitmap,
-        max_map_mib: h.max_map_bytes.map(|b| b >> 20),
+        max_map_mib: whole_mib(h.max_map_bytes),
+        max_map: odd_bytes(h.max_map_bytes),
         long_reads: (h.long_reads != LongReads::First).then(|| h.long_reads.name()),
         control: host_control::Keys::of(&h),
     });

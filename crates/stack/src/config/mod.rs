@@ -23,6 +23,7 @@ mod launches;
 mod map_memory;
 mod overrides;
 mod section;
+mod size;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -37,4 +38,5 @@ pub use events::{Event, EventKind, MOST_EVENTS};
 pub use experiment::Experiment;
 pub use launches::LaunchKeys;
 pub use overrides::Override;
+pub use size::size;
 pub use typed_variant::GivenKey;
