@@ -34,6 +34,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| format!("INCOMPLETE: {what}")));
     let says_where_the_map_is = map_rows::matter(runs);
     for run in runs {
+        doc.read_from(&run.plan.inputs);
         for note in &run.plan.workload.notes {
             if !doc.notes.contains(note) {
                 doc.notes.push(note.clone());

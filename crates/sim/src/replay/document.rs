@@ -40,6 +40,7 @@ pub fn document(
     doc.seed = options.seed;
     doc.configuration = configuration(texts, variants, options, runs);
     for case in cases {
+        doc.read_from(&case.inputs);
         for note in &case.notes {
             if !doc.notes.contains(note) {
                 doc.notes.push(note.clone());

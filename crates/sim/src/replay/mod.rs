@@ -18,6 +18,7 @@ use readpath_device::{Layout, NoSpace, Probe};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
+use readpath_results::Input;
 use readpath_stack::config::experiment::Variant;
 use readpath_stack::config::{ConfigFileError, DevicePreset, Event, Scheduler};
 use readpath_stack::{AnyWire, NoData, Stack};
@@ -68,6 +69,8 @@ pub struct ReplayCase {
     preload: Vec<(u32, u32)>,
     /// What the reader of the results has to know of these files.
     pub notes: Vec<String>,
+    /// The files.
+    pub inputs: Vec<Input>,
 }
 
 impl ReplayCase {
@@ -75,7 +78,7 @@ impl ReplayCase {
     pub fn new(name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
         let phases: Vec<&Loaded> = before.iter().chain([&trace]).map(Arc::as_ref).collect();
         let preload = preload::of_phases(&phases, device_blocks);
-        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new() }
+        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new(), inputs: Vec::new() }
     }
 
     /// Blocks that are read before any phase writes them, as ranges in order.
