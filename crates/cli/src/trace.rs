@@ -94,7 +94,9 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {
-        list.push(format!("{name}: the last line has no end; the trace may be cut off"));
+        list.push(format!(
+            "{name}: the last line has no end; if the trace was cut off there, its last number may be short"
+        ));
     }
     list
 }

@@ -181,7 +181,7 @@ impl Format {
             Format::FtraceBlock => {
                 "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
             }
-            Format::Csv => "a row with the given columns",
+            Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
-use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, csv, fio, ftrace};
+use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace};
 use super::input::{Compression, Input, Line, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::window::Window;
@@ -39,6 +39,8 @@ pub struct Reader {
     order: blktrace::Order,
     device_name: blktrace::DeviceName,
     window: Window,
+    /// What stands between the fields of a table, and how often it does in the first line.
+    separators: Option<(u8, usize)>,
     /// Nothing more comes into the window.
     ended: bool,
     failed: bool,
@@ -103,6 +105,7 @@ impl Reader {
             order,
             device_name: blktrace::DeviceName::default(),
             window: Window::new(options.window),
+            separators: None,
             ended: false,
             failed: false,
             base: None,
@@ -208,6 +211,12 @@ impl Reader {
             Format::Blktrace => false,
             _ => csv::is_header(first),
         };
+        let separator = match self.format {
+            Format::MsrCambridge | Format::Systor17 | Format::CloudPhysics | Format::Mobile => Some(b','),
+            Format::Csv => self.cx.columns.as_ref().and_then(Resolved::separator),
+            _ => None,
+        };
+        self.separators = separator.map(|s| (s, memchr::memchr_iter(s, first).count()));
         if header {
             self.summary.rows = 1;
             self.input.line();
@@ -242,6 +251,22 @@ impl Reader {
         result
     }
 
+    /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was recorded.
+    /// One that is cut within its last field cannot be told from a whole one.
+    #[cold]
+    fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
+        let Some((separator, expected)) = self.separators else { return Ok(false) };
+        let found = memchr::memchr_iter(separator, self.input.slice(from, to)).count();
+        if found >= expected {
+            return Ok(false);
+        }
+        let (found, expected) = (found + 1, expected + 1);
+        let message =
+            format!("the last line is cut off: it has {found} fields and no end, where the first has {expected}");
+        self.fault(Reason::Truncated, Place::Line(self.summary.rows), message)?;
+        Ok(true)
+    }
+
     /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
     #[inline(always)]
     fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
@@ -250,6 +275,9 @@ impl Reader {
             match self.input.line() {
                 Line::Text(from, to) => {
                     self.summary.rows += 1;
+                    if self.input.unterminated && self.is_cut(from, to)? {
+                        continue;
+                    }
                     match parse(self.input.slice(from, to), &mut self.cx) {
                         Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
                         Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
