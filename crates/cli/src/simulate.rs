@@ -144,8 +144,8 @@ pub fn report(args: &Report) -> Result<()> {
 /// The experiment that a fio job file on a device amounts to, with seed 1.
 pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
     let case = job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
-    let job = job.to_string_lossy().into_owned();
-    let title = format!("fio {job}");
+    let title = format!("fio {}", job.display());
+    let job = job.to_owned();
     of_user("fio_job", title, device, fill, variants, Workload::Fio(FioSource::File { case, job }))
 }
 

@@ -107,7 +107,12 @@ fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> R
     let name = path.display().to_string();
     let mut analysis = Analysis::new(&Analysis::MAP_SPANS, Analysis::LIMIT_BYTES).map_err(usage)?;
     let mut batch = vec![Request::NONE; BATCH];
+    let shared = Shared::default();
+    stop_on_signal(&shared)?;
     loop {
+        if shared.stop.load(Ordering::Relaxed) {
+            return Err(anyhow::Error::new(Interrupted));
+        }
         let n = reader.fill(&mut batch).map_err(usage)?;
         for request in &batch[..n] {
             analysis.add(request).map_err(|e| usage(TraceError { file: name.clone(), ..e }))?;

@@ -141,7 +141,8 @@ pub enum Fio {
         /// What its rows are called.
         case: String,
         /// Path from where the experiment file is.
-        job: String,
+        #[serde(serialize_with = "as_text")]
+        job: PathBuf,
     },
     /// The text of a job file.
     Text {
@@ -320,7 +321,7 @@ pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
 
 impl Experiment {
     /// A path as it is written in the file, seen from where the program runs.
-    pub fn resolve(&self, path: &str) -> PathBuf {
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         Path::new(&self.file).parent().unwrap_or(Path::new("")).join(path)
     }
 
@@ -438,7 +439,7 @@ fn workload(root: &Section) -> Result<Workload> {
         (_, _, true) if !s.has("text") => Err(s.error("cases", "fill places of text, which is missing")),
         (_, _, true) => fio_cases(&s).map(Workload::Fio),
         _ => match (s.has("job"), s.has("text")) {
-            (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")? })),
+            (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")?.into() })),
             (false, true) => Ok(Workload::Fio(Fio::Text { case: case()?, text: non_empty(&s, "text")? })),
             (true, true) => Err(s.error("job", "and text say the same; keep one of them")),
             (false, false) => {
@@ -616,6 +617,11 @@ fn layout_word<S: Serializer>(layout: &Layout, s: S) -> std::result::Result<S::O
 
 fn as_gib<S: Serializer>(bytes: &u64, s: S) -> std::result::Result<S::Ok, S::Error> {
     s.serialize_f64(*bytes as f64 / f64::from(1u32 << 30))
+}
+
+/// A path for readers; what is not UTF-8 in it is replaced.
+fn as_text<S: Serializer>(path: &Path, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_str(&path.display())
 }
 
 fn as_table<S: Serializer>(set: &[Override], s: S) -> std::result::Result<S::Ok, S::Error> {
