@@ -23,12 +23,12 @@ use std::io::Write;
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 9] = [
     ("power_cuts", "cuts"),
-    ("recovery_time_mean", "recovery"),
-    ("recovery_time_max", "longest"),
-    ("recovery_time_bound", "at most"),
-    ("recovery_reads_max", "pages read"),
+    ("recovery_time_mean", "recovery, mean"),
+    ("recovery_time_max", "recovery, longest"),
+    ("recovery_time_bound", "recovery, at most"),
+    ("recovery_reads_max", "pages read, most"),
     ("torn_units", "torn units"),
-    ("requests_in_flight_mean", "in flight"),
+    ("requests_in_flight_mean", "in flight, mean"),
     ("blocks_checked", "blocks checked"),
     ("blocks_wrong", "blocks wrong"),
 ];

@@ -10,7 +10,7 @@ use crate::map_rows;
 use crate::measure::{GroupStats, KindStats};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_kit::Histogram;
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle, X};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
 use readpath_workload::IoKind;
 use serde_json::{Value, json};
@@ -369,19 +369,26 @@ fn group_charts(
 }
 
 /// Charts over the variants, with a line for each case.
+/// Charts over the variants. If their names are all numbers, they stand at those on the axis.
 fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
+    let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
+    let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());
+    let place = |name: &str| match number(name).filter(|_| are_numbers) {
+        Some(number) => X::Number(number),
+        None => X::Label(name.to_owned()),
+    };
     let mut charts = Vec::new();
     for (metric, title, unit) in
         CHARTED.into_iter().chain([("hpb_hit_ratio", "Reads with a good HPB entry", "% of reads")])
     {
         let mut chart = Chart::new(metric, format!("{title} by {axis}"), ChartKind::Lines).axes(axis, unit);
         for &case in cases {
-            let points: Vec<(String, f64)> = experiment
+            let points: Vec<(X, f64)> = experiment
                 .variants
                 .iter()
                 .filter_map(|v| {
                     let row = doc.rows.iter().find(|r| r.case == case && r.variant == v.name && r.metric == metric)?;
-                    Some((v.name.clone(), row.simulated))
+                    Some((place(&v.name), row.simulated))
                 })
                 .collect();
             if !points.is_empty() {
