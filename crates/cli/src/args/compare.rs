@@ -17,7 +17,7 @@ pub struct Compare {
     /// WORKLOAD is a block trace, whatever its name
     #[arg(long)]
     pub trace: bool,
-    /// A variant: its name, and keys of the device or of an experiment's variant (hpb=off|dcm|hcm, order, max_map_mib,
+    /// A variant: its name, and keys of the device or of an experiment's variant (hpb=off|dcm|hcm, order, max_map=512K,
     /// ...); may be repeated
     #[arg(long, value_name = "NAME:KEY=VALUE,...")]
     pub variant: Vec<String>,
