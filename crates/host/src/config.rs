@@ -60,19 +60,24 @@ pub struct HpbOptions {
     pub params: HpbParams,
 }
 
+impl HpbOptions {
+    /// Linux's way, without its holes and without bounds of memory.
+    pub const DEFAULT: HpbOptions = HpbOptions {
+        order: ListOrder::Activation,
+        strict_linux: false,
+        dirty_bitmap: true,
+        max_map_bytes: None,
+        memory_bytes: None,
+        policy: None,
+        mode: None,
+        long_reads: LongReads::First,
+        params: HpbParams::LINUX,
+    };
+}
+
 impl Default for HpbOptions {
     fn default() -> Self {
-        HpbOptions {
-            order: ListOrder::Activation,
-            strict_linux: false,
-            dirty_bitmap: true,
-            max_map_bytes: None,
-            memory_bytes: None,
-            policy: None,
-            mode: None,
-            long_reads: LongReads::First,
-            params: HpbParams::LINUX,
-        }
+        HpbOptions::DEFAULT
     }
 }
 
