@@ -272,6 +272,7 @@ fn device(entries: EntryConfig) -> DeviceConfig {
             verification: Verification::On,
             entries,
             v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
+            prototype: None,
         }),
         entry_key: [0x5EED, 0xC0FFEE],
         ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },

@@ -18,6 +18,7 @@ const OWN: HpbOptions = HpbOptions {
     policy: None,
     mode: None,
     long_reads: LongReads::First,
+    prototype: None,
     params: HpbParams::LINUX,
 };
 const LINUX: HpbOptions = HpbOptions { strict_linux: true, ..OWN };

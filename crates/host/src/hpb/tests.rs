@@ -97,6 +97,7 @@ const STRICT: HpbOptions = HpbOptions {
     policy: None,
     mode: None,
     long_reads: LongReads::First,
+    prototype: None,
     params: HpbParams::LINUX,
 };
 

@@ -110,6 +110,9 @@ impl DevicePreset {
     /// # Errors
     /// When the device does not offer that mode, or no HPB at all.
     pub fn configured_for(&self, hpb: Option<&HpbOptions>, origin: &str) -> Result<DevicePreset> {
+        if let Some(update) = hpb.and_then(|options| options.prototype) {
+            return self.as_prototype(update, origin);
+        }
         let Some(mode) = hpb.and_then(|options| options.mode) else { return Ok(self.clone()) };
         let wanted = Override::new("hpb.control", mode.name(), origin)?;
         match self.device.hpb {

@@ -21,6 +21,7 @@ mod hpb2;
 mod launches;
 mod map_memory;
 mod overrides;
+mod prototype;
 mod section;
 #[cfg(test)]
 mod tests;
