@@ -131,9 +131,15 @@ pub enum Hpb {
     Dcm,
     /// In host control mode: the host counts reads and decides itself
     Hcm,
+    /// As the prototype of 2017 did: the host loads what responses name as changed
+    PrototypeHost,
+    /// The same, and responses bring changed entries
+    PrototypeDevice,
+    /// The prototype in both ways, side by side
+    Prototype,
     /// Never, and in device control mode, side by side
     Both,
-    /// Never, and in each mode, side by side
+    /// Never, and in each mode of the standard, side by side
     All,
 }
 
@@ -182,7 +188,7 @@ pub struct Iozone {
 pub enum FioFormat {
     /// Tables
     Normal,
-    /// fio's own JSON, for its plotting tools; needs --hpb off, dcm or hcm
+    /// fio's own JSON, for its plotting tools; needs --hpb with one variant: off, dcm, hcm, prototype-host, ...
     Json,
     /// The same with latency bins
     #[value(name = "json+")]

@@ -158,6 +158,10 @@ fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
     if args.hpb == Some(Hpb::Off) {
         return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
     }
+    if matches!(args.hpb, Some(Hpb::Prototype | Hpb::PrototypeHost | Hpb::PrototypeDevice)) {
+        // Its groups are the device's of each variant, and its host knows what one takes.
+        return Ok(Some(bytes));
+    }
     let Some(hpb) = &preset.device.hpb else { return Ok(Some(bytes)) };
     // bRegionSize is the power of two in sectors of 512 bytes.
     let region = (1u64 << hpb.region_size) * SECTOR_BYTES / u64::from(BLOCK_BYTES) * ENTRY_BYTES;
