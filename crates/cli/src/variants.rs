@@ -163,7 +163,7 @@ fn sizes(arguments: &[String]) -> Result<Vec<Choice>> {
 
 /// Variants of the prototype: their names, and words for the key `hpb`.
 const PROTOTYPE: [(&str, &str); 2] =
-    [("HPB prototype, host", "prototype-host"), ("HPB prototype, device", "prototype-device")];
+    [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
 
 fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
     let given = if given.is_empty() { &[Hpb::Both] } else { given };
@@ -265,7 +265,7 @@ mod tests {
         );
         assert_eq!(of(&[], &["hpb=dcm,off,hcm"], &[], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
         assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB on", "HPB hcm"]);
-        let prototype = ["HPB prototype, host", "HPB prototype, device"];
+        let prototype = ["HPB prototype (host)", "HPB prototype (device)"];
         assert_eq!(of(&[], &[], &[], &[Hpb::Prototype]), prototype);
         assert_eq!(of(&[], &[], &[], &[Hpb::Off, Hpb::PrototypeDevice]), ["HPB off", prototype[1]]);
         let both = of(&["a:hpb=off", "b:x.y=1,hpb=dcm", "c:"], &["k=1,[2, 3]"], &[], &[]);
