@@ -29,6 +29,16 @@ enum State {
     Dirty,
 }
 
+/// What is held of the blocks of a read.
+enum Found {
+    /// They lie in a row from this address on.
+    At(u32),
+    /// Entries, but of blocks in several places or groups: to load them again would not help.
+    Scattered,
+    /// Some have no entry that may be used.
+    Nothing,
+}
+
 /// See the module.
 pub struct GroupLu {
     blocks: u32,
@@ -100,15 +110,19 @@ impl GroupLu {
             return None;
         }
         let group = block >> self.shift;
-        match self.address_of(group, block, blocks) {
-            Some(address) => {
+        match self.find(group, block, blocks) {
+            Found::At(address) => {
                 self.counters.hit_cnt += 1;
                 if self.recency {
                     self.list.touch(group);
                 }
                 Some(GroupHint { entry: GroupEntry::of(address), seen: self.seen })
             }
-            None => {
+            Found::Scattered => {
+                self.counters.miss_cnt += 1;
+                None
+            }
+            Found::Nothing => {
                 self.counters.miss_cnt += 1;
                 self.note_miss(group);
                 None
@@ -116,15 +130,20 @@ impl GroupLu {
         }
     }
 
-    fn address_of(&self, group: u32, block: u32, blocks: u32) -> Option<u32> {
-        let last = block.checked_add(blocks - 1)?;
-        if self.states[group as usize] != State::Held || last >> self.shift != group {
-            return None;
-        }
-        let first = self.place_of(block)?;
-        let entries = &self.entries[first..first + blocks as usize];
+    fn find(&self, group: u32, block: u32, blocks: u32) -> Found {
+        let Some(first) = self.place_of(block).filter(|_| self.states[group as usize] == State::Held) else {
+            return Found::Nothing;
+        };
+        let to_group_end = (1 << self.shift) - (block & ((1 << self.shift) - 1));
+        let entries = &self.entries[first..first + blocks.min(to_group_end) as usize];
         let in_a_row = entries.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
-        (entries[0] != 0 && in_a_row).then_some(entries[0])
+        if entries.contains(&0) {
+            Found::Nothing
+        } else if in_a_row && blocks <= to_group_end {
+            Found::At(entries[0])
+        } else {
+            Found::Scattered
+        }
     }
 
     /// Where the entry of `block` is, if its group has memory.
