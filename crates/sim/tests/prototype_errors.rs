@@ -168,3 +168,35 @@ fn descriptors_say_nothing_of_hpb() {
     assert_eq!(b.query(opcode::WRITE_ATTRIBUTE, attribute::GROUP_ENTRIES, 0, 1).0, result::NOT_WRITABLE);
     assert_eq!(b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0).0, result::INVALID_IDN);
 }
+
+/// A long read takes several flash operations. What is given out while it lasts may mean that its hint is an old one, and what
+/// changes, that its address is: the rest then goes by the map.
+#[test]
+fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
+    let write = Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: 0 };
+    for (other, all_by_hint) in [(None, true), (Some((load(3, GROUP * 4), GROUP * 4)), false), (Some((write, 4096)), false)] {
+        let mut b = Bare::new(&config(GroupUpdate::Host));
+        b.device.precondition(0, 0, BLOCKS, Layout::Sequential, 7, |_, _| {}).expect("room");
+        let first = entries(&mut b, 0)[0];
+        let command = |cdb, expected_bytes| RequestBody::Command(Command { expected_bytes, cdb });
+        let long = command(hinted(0, GROUP, first), GROUP * 4096);
+        b.device.submit(b.now, &Request { lun: 0, tag: 1, body: long }, &[]);
+        if let Some((cdb, bytes)) = other {
+            b.device.submit(b.now, &Request { lun: 0, tag: 2, body: command(cdb, bytes) }, &[]);
+        }
+        let mut read = 0;
+        while b.device.next_deadline() != readpath_kit::Ns::NEVER {
+            b.now = b.device.next_deadline();
+            b.device.advance(b.now);
+            while let Some(op) = b.device.poll_media() {
+                read += u32::from(matches!(op, MediaOp::ReadFlash { tag: 1, .. } | MediaOp::ReadBuffer { tag: 1, .. }));
+            }
+            while let Some(reply) = b.device.poll_reply(b.now) {
+                assert_eq!(response(&reply).status, Status::Good);
+            }
+        }
+        let hits = b.device.stats().hpb_hits;
+        assert_eq!((read, hits == u64::from(GROUP)), (GROUP, all_by_hint), "{other:?}: {hits} hits");
+        assert_eq!(b.device.stats().hpb_foreign, 0);
+    }
+}
