@@ -3,7 +3,8 @@
 //! Caching Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ (16),
 //! and dirty groups in responses. Knows nothing of what a group holds or who asks.
 
-use crate::typed::{HpbEntry, SubRegion};
+use crate::typed::{HpbEntry, Residual, Response, Status, SubRegion};
+use crate::upiu::{INFO_HPB_ALERT, UpiuError};
 
 /// Device information (byte 9 of a RESPONSE): bytes 12 to 15 are the number of a dirty group. The paper gives the place of
 /// the number, not of the bit.
@@ -149,16 +150,31 @@ pub(crate) fn put_notice(notice: &GroupNotice, has_room: bool, b: &mut [u8; 32],
     PAIR_BYTES
 }
 
-/// The inverse of [`put_notice`]; `None` if the data segment does not fit what byte 9 says.
-pub(crate) fn parse_notice(b: &[u8; 32], segment: &[u8]) -> Option<Option<GroupNotice>> {
-    let word = |bytes: &[u8]| bytes.first_chunk().map(|word| u32::from_be_bytes(*word));
-    let dirty = if b[9] & INFO_DIRTY != 0 { word(&b[12..16]) } else { None };
-    let pair = match (b[9] & INFO_PAIR != 0, segment.len()) {
-        (false, 0) => None,
-        (true, PAIR_BYTES) => Some(GroupPair { lba: word(segment)?, entry: GroupEntry::of(word(&segment[4..])?) }),
-        _ => return None,
+/// The inverse of [`put_notice`], for what else the response says: a notice stands only where nothing else does.
+pub(crate) fn parse_notice(
+    b: &[u8; 32],
+    segment: &[u8],
+    response: &Response,
+) -> Result<Option<GroupNotice>, UpiuError> {
+    let alone = response.status == Status::Good && b[9] & INFO_HPB_ALERT == 0;
+    let is_dirty = b[9] & INFO_DIRTY != 0;
+    if !alone || (is_dirty && response.residual != Residual::None) {
+        let expected =
+            "without bits 2 and 3, which go with GOOD and no notification; bit 2 also with no residual count";
+        return Err(UpiuError::Field { offset: 9, found: b[9].into(), expected });
+    }
+    let pair = match (b[9] & INFO_PAIR != 0, segment) {
+        (false, []) => None,
+        (true, &[a, b, c, d, e, f, g, h]) => {
+            Some(GroupPair { lba: u32::from_be_bytes([a, b, c, d]), entry: GroupEntry([e, f, g, h]) })
+        }
+        _ => {
+            let expected = "8 (logical block and entry) with bit 3 of byte 9, 0 without";
+            return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected });
+        }
     };
-    Some(GroupNotice::new(dirty, pair, b[8]))
+    let dirty = is_dirty.then(|| u32::from_be_bytes([b[12], b[13], b[14], b[15]]));
+    Ok(GroupNotice::new(dirty, pair, b[8]))
 }
 
 /// A group's number as HPB READ BUFFER names it: 32 bits where JESD220-3 has region and sub-region.

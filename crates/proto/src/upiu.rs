@@ -7,7 +7,7 @@
 
 use crate::cdb;
 pub use crate::cdb::{Direction, direction};
-use crate::groups::{self, GroupNotice};
+use crate::groups;
 use crate::query::function;
 use crate::scsi::{FIXED_SENSE_BYTES, fixed_sense, parse_fixed_sense};
 use crate::typed::*;
@@ -370,7 +370,7 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
     let mut response = Response { status, residual, event_alert: b[9] & INFO_EVENT_ALERT != 0, ..Response::GOOD };
     let segment = get_segment(bytes, b)?;
     if b[9] & (groups::INFO_DIRTY | groups::INFO_PAIR) != 0 {
-        response.groups = groups_of(b, segment, &response)?;
+        response.groups = groups::parse_notice(b, segment, &response)?;
         return Ok(response);
     }
     if segment.is_empty() {
@@ -386,22 +386,6 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
         response.hpb = parse_notification(fields).filter(crate::hpb::is_acceptable);
     }
     Ok(response)
-}
-
-/// What a response of the prototype tells, which it may only where nothing else stands in its place.
-fn groups_of(b: &[u8; UPIU_BYTES], segment: &[u8], response: &Response) -> Result<Option<GroupNotice>, UpiuError> {
-    let alone = response.status == Status::Good && b[9] & INFO_HPB_ALERT == 0;
-    let dirty = b[9] & groups::INFO_DIRTY != 0;
-    if !alone || (dirty && response.residual != Residual::None) {
-        let expected =
-            "without bits 2 and 3, which go with GOOD and no notification; bit 2 also with no residual count";
-        return Err(UpiuError::Field { offset: 9, found: b[9].into(), expected });
-    }
-    let Some(notice) = groups::parse_notice(b, segment) else {
-        let expected = "8 (logical block and entry), or 0 without bit 3 of byte 9";
-        return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected });
-    };
-    Ok(notice)
 }
 
 /// Sense data of a CHECK CONDITION from its data segment.

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::HPB;
+use common::{DELAYS, HPB};
 use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, PrototypeConfig, Verification};
 use readpath_flash::Lean;
-use readpath_host::{BlockOp, BlockRequest, HpbCounters, HpbOptions};
+use readpath_host::{BlockOp, BlockRequest, HpbCounters, HpbOptions, ListOrder};
 use readpath_kit::{Ns, Prng};
 use readpath_sim::Runner;
 use readpath_stack::{Encoded, Stack, Tags, Typed, Wire};
@@ -150,7 +150,7 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     let max_map_bytes = (rng.below(2) == 0).then(|| (1 + rng.below(6)) * group_bytes);
     let host = common::host(Some(HpbOptions { max_map_bytes, ..options() }));
     let (mut s, now) = common::start::<Lean, Tags, W>(&config, host, |s| {
-        let layout = if seed % 2 == 0 { Layout::Random } else { Layout::Sequential };
+        let layout = if seed.is_multiple_of(2) { Layout::Random } else { Layout::Sequential };
         s.precondition(0, 0, BLOCKS, layout, seed).expect("room");
     });
     let mut runner = Runner::new(0, now);
@@ -245,5 +245,50 @@ fn resets_and_power_cuts_leave_no_old_entry_and_hits_recover() {
         }
         assert!(s.wire_error().is_none());
         assert!(s.device.stats().hpb_hits > 500);
+    }
+}
+
+fn start(config: &DeviceConfig, options: HpbOptions) -> Result<Stack<Lean, Tags, (), Typed>, String> {
+    let host = common::host(Some(options));
+    let mut s = Stack::new(config, host, DELAYS, Tags::default(), (), Typed).expect("a possible device");
+    s.precondition(0, 0, BLOCKS, Layout::Random, 3).expect("room");
+    s.start(Ns::ZERO).map_err(|e| e.to_string())?;
+    Ok(s)
+}
+
+#[test]
+fn host_and_device_have_to_agree() {
+    let refused = |config: &DeviceConfig, options| start(config, options).map(drop).expect_err("they do not");
+    let message = refused(&common::device(BLOCKS), options());
+    assert!(message.contains("none of the prototype of HPB (it has no attribute C1h)"), "{message}");
+    let prototype = device(GroupUpdate::Host);
+    let message = refused(&prototype, HpbOptions { max_map_bytes: Some(u64::from(GROUP) * 4 - 1), ..options() });
+    assert!(message.contains("hpb_params of logical unit 0: ") && message.contains("1023"), "{message}");
+    let message = refused(&prototype, HpbOptions { memory_bytes: Some(1000), ..options() });
+    assert!(message.contains("1000"), "{message}");
+    // A host of JESD220-3 finds no HPB, and reads.
+    let mut s = start(&prototype, HpbOptions::default()).expect("a device without HPB");
+    let mut now = Ns::from_secs(1);
+    assert_eq!(hits(&mut s, &mut now, 0..20), 0);
+    assert!(s.host.counters(0).is_none() && s.device.stats().hpb_reads == 0);
+}
+
+/// Memory for two groups of eight: the oldest goes, or the one that was read least recently.
+#[test]
+fn memory_for_few_groups_keeps_the_newest() {
+    for (order, kept) in [(ListOrder::Activation, [1, 2]), (ListOrder::Recency, [0, 2])] {
+        let bytes = u64::from(GROUP) * 4 * 2;
+        let mut s = start(&device(GroupUpdate::Host), HpbOptions { max_map_bytes: Some(bytes), order, ..options() })
+            .expect("they agree");
+        let mut now = Ns::from_secs(1);
+        for group in [0, 1, 0, 2] {
+            hits(&mut s, &mut now, [group * GROUP, group * GROUP + 1, group * GROUP + 2].into_iter());
+        }
+        let c = counters(&s);
+        assert_eq!((c.map_req_cnt, c.evict_cnt), (3, 1));
+        let memory = s.host.memory(0).expect("groups");
+        assert_eq!((memory.map_bytes, memory.peak_bytes), (bytes, bytes));
+        let held = (0..8).filter(|group| hits(&mut s, &mut now, std::iter::once(group * GROUP + 9)) == 1);
+        assert_eq!(held.collect::<Vec<u32>>(), kept, "{order:?}");
     }
 }

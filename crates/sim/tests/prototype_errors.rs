@@ -174,7 +174,9 @@ fn descriptors_say_nothing_of_hpb() {
 #[test]
 fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
     let write = Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: 0 };
-    for (other, all_by_hint) in [(None, true), (Some((load(3, GROUP * 4), GROUP * 4)), false), (Some((write, 4096)), false)] {
+    for (other, all_by_hint) in
+        [(None, true), (Some((load(3, GROUP * 4), GROUP * 4)), false), (Some((write, 4096)), false)]
+    {
         let mut b = Bare::new(&config(GroupUpdate::Host));
         b.device.precondition(0, 0, BLOCKS, Layout::Sequential, 7, |_, _| {}).expect("room");
         let first = entries(&mut b, 0)[0];

@@ -196,7 +196,7 @@ impl Groups {
         }
         for _ in 0..LOOKS.min(self.changes.len()) {
             self.hand = if self.hand < self.changes.len() { self.hand } else { 0 };
-            let Some(change) = self.changes.get_mut(self.hand) else { return None };
+            let change = self.changes.get_mut(self.hand)?;
             let lpn = change.lpn;
             if change.sent.is_some() || !pages.contains(&lpn) {
                 self.hand += 1;

@@ -92,7 +92,7 @@ impl GroupLu {
         };
         let least = lu.table_bytes() + map_bytes;
         if let Some(bytes) = options.memory_bytes {
-            let room = bytes.checked_sub(lu.table_bytes()).unwrap_or(0) / map_bytes;
+            let room = bytes.saturating_sub(lu.table_bytes()) / map_bytes;
             lu.maps = maps.min(room.min(u64::from(u32::MAX)) as u32);
         }
         if lu.maps == 0 {

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::groups::{GroupEntry, GroupPair};
+use crate::groups::{GroupEntry, GroupNotice, GroupPair};
 use crate::query::{attribute, descriptor, flag, opcode};
 use crate::testing::{any_notification, any_reply, any_request};
 
