@@ -7,7 +7,7 @@ use super::error::ConfigFileError;
 use super::overrides::Override;
 use super::section::Section;
 use readpath_device::{GroupUpdate, PrototypeConfig};
-use readpath_host::{HpbOptions, LongReads};
+use readpath_host::HpbOptions;
 use serde::{Deserialize, Serialize};
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
@@ -68,12 +68,15 @@ pub(super) fn read_key(s: &Section, keys: &[&str], options: &mut HpbOptions) -> 
         return Ok(());
     }
     options.prototype = Some(s.word(KEY, &GroupUpdate::ALL)?);
-    match keys.iter().find(|key| **key != KEY && !ALSO.contains(key) && s.has(key)) {
+    // Experiments say these two also where they are as usual.
+    let usual = |key: &str| match key {
+        "strict_linux" => !options.strict_linux,
+        "dirty_bitmap" => options.dirty_bitmap,
+        key => ALSO.contains(&key),
+    };
+    match keys.iter().find(|key| **key != KEY && s.has(key) && !usual(key)) {
         Some(key) => Err(s.error(key, "belongs to HPB of JESD220-3; the prototype does not have it")),
-        None => {
-            debug_assert!(options.mode.is_none() && options.long_reads == LongReads::First);
-            Ok(())
-        }
+        None => Ok(()),
     }
 }
 
