@@ -131,16 +131,16 @@ pub enum Hpb {
     Dcm,
     /// In host control mode: the host counts reads and decides itself
     Hcm,
+    /// Never, and in device control mode, side by side
+    Both,
+    /// Never, and in each mode of the standard, side by side
+    All,
     /// As the prototype of 2017 did: the host loads what responses name as changed
     PrototypeHost,
     /// The same, and responses bring changed entries
     PrototypeDevice,
     /// The prototype in both ways, side by side
     Prototype,
-    /// Never, and in device control mode, side by side
-    Both,
-    /// Never, and in each mode of the standard, side by side
-    All,
 }
 
 /// State of the device before the first request.
