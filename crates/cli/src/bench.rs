@@ -7,7 +7,7 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::{Document, Origin};
 use readpath_sim::bench::{
-    BENCHES, BenchCase, FLAT, LOOKUPS, PARSES, STARTS, STEADY, lookups, parse, run, start, steady,
+    BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, STARTS, STEADY, images, lookups, parse, run, start, steady,
 };
 use std::io::{self, Write};
 
@@ -19,7 +19,8 @@ const MOST_TRACE_BYTES: u64 = 64 << 20;
 fn names() -> Vec<&'static str> {
     let runs = BENCHES.iter().map(|b| b.name).chain(STEADY.iter().map(|s| s.bench.name));
     let parses = runs.chain(PARSES.iter().map(|p| p.name));
-    parses.chain(LOOKUPS.iter().map(|l| l.name)).chain(STARTS.iter().map(|s| s.name)).collect()
+    let lookups = parses.chain(LOOKUPS.iter().map(|l| l.name));
+    lookups.chain(IMAGES.iter().map(|i| i.name)).chain(STARTS.iter().map(|s| s.name)).collect()
 }
 
 /// What `--help` says below the options.
@@ -30,6 +31,7 @@ pub fn list() -> String {
     text.extend(STEADY.iter().map(|s| line(s.bench.name, s.bench.what)));
     text.extend(PARSES.iter().map(|p| line(p.name, p.what)));
     text.extend(LOOKUPS.iter().map(|l| line(l.name, l.what)));
+    text.extend(IMAGES.iter().map(|i| line(i.name, i.what)));
     text.extend(STARTS.iter().map(|s| line(s.name, s.what)));
     text.push_str("\nWith --flat:\n");
     text.extend(FLAT.iter().map(|b| line(b.name, b.what)));
@@ -124,6 +126,15 @@ pub fn main(args: &Bench) -> Result<()> {
         if !args.json {
             let (m, what) = (rate / 1e6, case.what);
             writeln!(out, "{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({hit_ratio:.1} % hits)", case.name)?;
+        }
+    }
+    for case in IMAGES.iter().filter(|i| is_wanted(i.name)) {
+        let (found, seconds) = images(case, repeat, thread_cpu_seconds);
+        let ns = seconds * 1e9 / found as f64;
+        doc.row(case.name, "", "cpu_time", "s", seconds, Origin::Measured)?;
+        doc.row(case.name, "", "cpu_time_per_item", "ns", ns, Origin::Measured)?;
+        if !args.json {
+            writeln!(out, "{:<16} {seconds:>7.3} s  {ns:>6.0} ns   {}", case.name, case.what)?;
         }
     }
     for case in starts {

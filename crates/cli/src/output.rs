@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
 
-use crate::files::{NewFolder, begin_whole, check_writable, write_whole};
+use crate::files::{NewFolder, begin_whole, check_not_input, check_writable, write_whole};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readpath_report::{TableSpec, html, terminal};
@@ -134,6 +134,15 @@ impl Folder {
         check_writable(&json)?;
         check_writable(&page)?;
         Ok(Folder { json, page, _made: made })
+    }
+
+    /// Refuses to replace one of `inputs` by either file.
+    pub fn apart_from<'a>(self, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<Self> {
+        for input in inputs {
+            check_not_input(&self.json, input)?;
+            check_not_input(&self.page, input)?;
+        }
+        Ok(self)
     }
 
     /// Writes both.

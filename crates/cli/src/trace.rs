@@ -17,7 +17,7 @@ use readpath_workload::trace::{
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Requests read at a time.
@@ -98,9 +98,9 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     list
 }
 
-fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
+fn info(path: &PathBuf, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
     let mut reader = open(path, &options(input)?)?;
-    let files = folder.map(Folder::create).transpose()?;
+    let files = folder.map(|out| Folder::create(out)?.apart_from([path])).transpose()?;
     let name = path.display().to_string();
     let mut analysis = Analysis::new(&Analysis::MAP_SPANS, Analysis::LIMIT_BYTES).map_err(usage)?;
     let mut batch = vec![Request::NONE; BATCH];

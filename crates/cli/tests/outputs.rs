@@ -56,3 +56,26 @@ fn the_input_is_not_written_to() {
     room.bad(&["report", "result.json", "--html", "result.json"], &["this is the input"]);
     assert_eq!(room.read("result.json"), "{}");
 }
+
+/// A folder's two files may be inputs under other names.
+#[test]
+fn no_input_is_replaced_by_a_document() {
+    const STREAM: &str = "r,1,32768,188,0,idx\n";
+    let room = room();
+    fs::create_dir(room.path("in")).expect("a folder");
+    room.write("in/result.json", STREAM);
+    room.write("limits", "1,0\n");
+    room.write("stream.csv", STREAM);
+    symlink("../limits", room.path("in/report.html")).expect("a link");
+    room.bad(&["ubi", "replay", "in/result.json", "--out", "in"], &["in/result.json: this is the input"]);
+    let pressed = ["ubi", "replay", "stream.csv", "--pressure", "limits", "--out", "in"];
+    room.bad(&pressed, &["in/report.html: this is the input"]);
+    assert_eq!((room.read("in/result.json"), room.read("limits")), (STREAM.into(), "1,0\n".into()));
+    fs::create_dir(room.path("traces")).expect("a folder");
+    fs::hard_link(room.path("plain.csv"), room.path("traces/report.html")).expect("a link");
+    let says = ["traces/report.html: this is the input"];
+    room.bad(&["replay", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["replay", "stream.csv", "--precondition", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["trace", "info", "plain.csv", "--out", "traces"], &says);
+    assert_eq!(room.read("plain.csv"), TRACE);
+}

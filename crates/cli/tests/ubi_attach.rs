@@ -77,16 +77,7 @@ fn mistakes() {
 /// An image with one volume that begins with `data`.
 fn made(room: &Room, geometry: Geometry, data: &[u8]) {
     let head = ImageHead { geometry, vid_offset: None, image_seq: 1, erase_counter: 0 };
-    let volume = ImageVolume {
-        id: 0,
-        name: "v\u{1b}[2J",
-        is_static: false,
-        bytes: None,
-        alignment: 1,
-        autoresize: false,
-        skip_crc: false,
-        data,
-    };
+    let volume = ImageVolume::dynamic(0, "v\u{1b}[2J", data);
     let mut out = Vec::new();
     write_image(&head, &[volume], &mut out).expect("an image");
     fs::write(room.path("made"), out).expect("a file");

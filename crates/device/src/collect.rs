@@ -485,9 +485,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn collect_read_done(&mut self, now: Ns, id: OpId) {
         self.ops.free(id);
         self.collector.reads -= 1;
-        self.collect(now);
-        self.write_back(now);
-        self.program_meta(now);
+        self.collect_after_read(now);
     }
 
     /// A page of data that moves is in the buffer.
@@ -500,10 +498,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.collector.ready.push_back(slot);
             slot = self.collector.moving[usize::from(slot)].next;
         }
+        self.collect_after_read(now);
+    }
+
+    fn collect_after_read(&mut self, now: Ns) {
         self.collect(now);
         // It may wait for room in the table of changes, or for the journal.
         self.write_back(now);
         self.program_meta(now);
+        if self.is_stuck() {
+            self.pump(now);
+        }
     }
 
     /// Programs moved data, whole units at a time, or what there is if no more comes.

@@ -125,7 +125,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) lately: Vec<u32>,
     /// When to see whether the host is idle.
     pub(crate) background: Ns,
-    /// The earliest of that and of what `exchange` waits for.
+    /// The earliest of that, of what `exchange` waits for and of what the engine has done.
     pub(crate) rare: Ns,
     /// When the newest command arrived or will arrive, and since when the host was known to be idle then.
     pub(crate) last_command: Ns,
@@ -170,6 +170,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
+    /// Nobody has to see a read before the firmware does.
+    pub(crate) reads_begin_at_once: bool,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -265,6 +267,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             array_writes: 0,
             erasing: None,
             engine: Engine::new(&entries),
+            reads_begin_at_once: !entries.engine_checks(),
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
@@ -394,7 +397,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn next_event(&self) -> Ns {
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        arrival.min(firmware).min(self.nand.next_deadline()).min(self.rare).min(self.engine.next())
+        arrival.min(firmware).min(self.nand.next_deadline()).min(self.rare)
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -422,7 +425,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let flash = self.nand.next_deadline();
         let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
         let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-        let at = flash.min(firmware).min(arrival).min(self.rare).min(self.engine.next());
+        let at = flash.min(firmware).min(arrival).min(self.rare);
         if at > now || at == Ns::NEVER {
             return false;
         }
@@ -437,15 +440,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// An event of the firmware, of the engine, an arrival or, if it is neither, something that seldom happens.
+    /// An event of the firmware, an arrival or, if it is neither, something that seldom happens. What the engine has done
+    /// comes before an arrival.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns, is_firmware: bool, is_arrival: bool) {
         if is_firmware {
             let (_, work) = self.firmware.pop_front().expect("seen by the caller");
             self.firmware_done(at, work);
-        } else if self.engine.next() == at {
-            self.engine_done(at);
-        } else if is_arrival {
+        } else if is_arrival && self.engine.next() != at {
             let (_, tag, life) = self.arrivals.pop_front().expect("seen by the caller");
             if self.is_alive(tag, life) {
                 self.arrive(at, tag);

@@ -99,6 +99,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let life = self.slots[usize::from(tag)].life;
         self.engine.line.push_back((end, next, tag, life));
         self.engine.next = self.engine.next.min(end);
+        self.find_rare();
     }
 
     /// The engine is done with the first of its line.
@@ -110,7 +111,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         match next {
             // Whatever changed meanwhile: what the entries are worth is decided now.
-            Next::Read => self.read_checked(now, tag),
+            Next::Read => {
+                self.slots[usize::from(tag)].checked = true;
+                self.read(now, tag);
+            }
             Next::HandOut => self.hand_out(now, tag),
         }
     }

@@ -52,7 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         (slot.kind, slot.lba, slot.blocks, slot.flags) = (Kind::Read, u64::from(lba), blocks, flags);
         let beyond = u64::from(lba) + u64::from(blocks) > u64::from(self.config.lus[lun].blocks);
         if beyond || blocks == 0 {
-            self.read_checked(now, tag);
+            self.read(now, tag);
             return true;
         }
         self.stats.hpb_reads += 1;
@@ -71,11 +71,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.read_as_hinted(now, tag);
             }
             // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
-            Verdict::Good(_) => self.read_checked(now, tag),
+            Verdict::Good(_) => self.read(now, tag),
             bad => {
                 self.stats.count_entry(bad);
                 self.occupy_firmware(now, self.hpb_read_extra);
-                self.read_checked(now, tag);
+                self.read(now, tag);
             }
         }
         true

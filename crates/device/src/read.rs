@@ -54,7 +54,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.entry = entry;
         }
         if let Some(at) = self.link_down(now, tag, self.config.link.request) {
-            if self.target.is_ready(lun) && !(entry.is_some() && self.engine.checks()) {
+            if self.target.is_ready(lun) && self.reads_begin_at_once {
                 self.read_command(at, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
             } else {
                 self.arrive(at, tag);
@@ -62,27 +62,33 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// READ or HPB READ arrives. An entry that is not good is ignored: the data is the same either way.
+    /// READ or HPB READ arrives, or whoever checks its entries before the firmware does has done so. An entry that is not
+    /// good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
-        if slot.kind == Kind::HpbRead {
-            if slot.read_id != 0 {
-                self.find_pre_request(tag);
-            }
-            if self.engine.checks() {
-                return self.check_on_engine(now, tag);
-            }
+        let Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.slots[usize::from(tag)];
+        let entry = (kind == Kind::HpbRead).then_some(entry);
+        if entry.is_some() && (read_id != 0 || self.engine.checks()) && !self.prepare_hpb_read(now, tag) {
+            return;
         }
-        self.read_checked(now, tag);
+        self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
     }
 
-    /// The same when whoever checks entries before the firmware does has done so.
-    #[inline(always)]
-    pub(crate) fn read_checked(&mut self, now: Ns, tag: u8) {
-        let Slot { lun, lba, blocks, expected_bytes, entry, kind, .. } = self.slots[usize::from(tag)];
-        let entry = (kind == Kind::HpbRead).then_some(entry);
-        self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
+    /// Finds the entries of an HPB READ that came before it, and has them checked if that is not the firmware's work. False if
+    /// the command has to wait for that.
+    #[cold]
+    fn prepare_hpb_read(&mut self, now: Ns, tag: u8) -> bool {
+        let slot = &self.slots[usize::from(tag)];
+        if slot.checked {
+            return true;
+        }
+        if slot.read_id != 0 {
+            self.find_pre_request(tag);
+        }
+        if self.engine.checks() {
+            self.check_on_engine(now, tag);
+        }
+        !self.engine.checks()
     }
 
     #[inline(always)]
@@ -107,24 +113,36 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let life = slot.life;
         let lpn = slot.lpn;
-        let hinted = entry.and_then(|entry| self.judge(now, tag, lun, block, entry));
-        if (blocks == 1 || blocks <= self.noted_blocks) && self.target.hpb_in_use {
+        // No closure: the compiler would make it a function of its own, with all its arguments on the stack.
+        let hinted = match entry {
+            Some(entry) => self.judge(now, tag, lun, block, entry),
+            None => None,
+        };
+        if blocks <= self.noted_blocks && self.target.hpb_in_use {
             self.note_read(now, lun, block, blocks, hinted.is_some());
         }
-        let slot = &mut self.slots[usize::from(tag)];
+        if entry.is_none() {
+            return self.issue_reads(now, tag, Ns::ZERO);
+        }
         if blocks == 1
             && let Some(ppn) = hinted
             && self.ops.has_room()
         {
             // What `issue_reads` comes to.
-            slot.issued = 1;
+            self.slots[usize::from(tag)].issued = 1;
             self.stats.hpb_hits += 1;
             return self.begin_flash_read(now, tag, life, 0, lpn, ppn, 1, self.hpb_read_extra);
         }
-        slot.hinted = hinted.is_some() || slot.listed;
+        self.issue_hpb_reads(now, tag, hinted.is_some());
+    }
+
+    /// [`UfsDevice::issue_reads`] for an HPB READ, whose entry for the first block is good or not.
+    #[inline(never)]
+    fn issue_hpb_reads(&mut self, now: Ns, tag: u8, is_good: bool) {
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.hinted = is_good || slot.listed;
         slot.counted = 1;
-        let extra = if entry.is_some() { self.time_to_check(tag) } else { Ns::ZERO };
-        self.issue_reads(now, tag, extra);
+        self.issue_reads(now, tag, self.time_to_check(tag));
     }
 
     #[inline(always)]

@@ -48,6 +48,8 @@ pub struct Slot {
     pub read_id: u8,
     /// `data_out` has an entry for each block of an HPB READ; those of a pre-request have been kept.
     pub listed: bool,
+    /// The engine has checked the entries of an HPB READ.
+    pub checked: bool,
     /// The request as it came, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
@@ -90,6 +92,7 @@ impl Slot {
             entry: HpbEntry::ZERO,
             read_id: 0,
             listed: false,
+            checked: false,
             body: RequestBody::NopOut,
             lpn: 0,
             blocks: 0,
@@ -114,6 +117,7 @@ impl Slot {
         self.hinted = false;
         self.read_id = 0;
         self.listed = false;
+        self.checked = false;
         self.fua = false;
     }
 

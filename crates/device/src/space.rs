@@ -43,10 +43,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.superblocks.erased().saturating_sub(kept)
     }
 
-    /// Spare superblocks that there must be for the host to open one. What moves must always find one, and one with bad
-    /// blocks may not hold all of another's data.
+    /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs fail, one
+    /// more is needed before the first does: it closes the superblock to which data is being moved. And one with bad blocks may
+    /// not hold all of another's data.
     pub(crate) fn spare_for_host(&self) -> u32 {
-        2 + u32::from(self.superblocks.has_bad_blocks())
+        let fails = self.superblocks.has_bad_blocks() || self.config.ftl.faults.program_failures_ppm > 0;
+        2 + u32::from(fails)
     }
 
     /// Space is short with fewer spare superblocks than this.

@@ -171,11 +171,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         stall
     }
 
+    /// Whether writes wait for space and nothing is under way that could give some.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let going_on = self.array_writes > 0 || self.collector.is_reading() || self.meta.is_busy();
+        self.waits_for == Some(Stall::Space) && !going_on
+    }
+
     /// If what waits is space and nothing is going on that could give some, whoever waits is told, once: so many blocks
     /// have gone bad that what is left does not hold the logical capacity.
     pub(crate) fn refuse_writes_if_hopeless(&mut self, now: Ns) {
-        let going_on = self.array_writes > 0 || self.collector.is_reading() || self.meta.is_busy();
-        if self.waits_for != Some(Stall::Space) || going_on {
+        if !self.is_stuck() {
             return;
         }
         let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();

@@ -64,20 +64,25 @@ pub struct HpbOptions {
     pub params: HpbParams,
 }
 
+impl HpbOptions {
+    /// Linux's way, without its holes and without bounds of memory.
+    pub const DEFAULT: HpbOptions = HpbOptions {
+        order: ListOrder::Activation,
+        strict_linux: false,
+        dirty_bitmap: true,
+        max_map_bytes: None,
+        memory_bytes: None,
+        policy: None,
+        mode: None,
+        long_reads: LongReads::First,
+        prototype: None,
+        params: HpbParams::LINUX,
+    };
+}
+
 impl Default for HpbOptions {
     fn default() -> Self {
-        HpbOptions {
-            order: ListOrder::Activation,
-            strict_linux: false,
-            dirty_bitmap: true,
-            max_map_bytes: None,
-            memory_bytes: None,
-            policy: None,
-            mode: None,
-            long_reads: LongReads::First,
-            prototype: None,
-            params: HpbParams::LINUX,
-        }
+        HpbOptions::DEFAULT
     }
 }
 

@@ -199,8 +199,10 @@ pub struct Driver {
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
     long_reads: Option<Box<LongReads>>,
-    /// Entries last sent under each tag, for a host that sends them again as Linux does.
-    sent: Option<Box<[HpbEntry; MAX_SLOTS]>>,
+    /// Entries last sent under each tag, as words, for a host that sends them again as Linux does.
+    sent: Option<Box<[u64; MAX_SLOTS]>>,
+    /// `managed` or `sent` is there.
+    keeps_account: bool,
     data_out: Vec<Vec<u8>>,
 }
 
@@ -230,7 +232,10 @@ impl Driver {
             long_reads: (config.hpb)
                 .filter(|hpb| hpb.long_reads != LongReadsOption::First)
                 .map(|_| Box::new(LongReads::new())),
-            sent: config.hpb.filter(|hpb| hpb.strict_linux).map(|_| Box::new([HpbEntry::ZERO; MAX_SLOTS])),
+            sent: config.hpb.filter(|hpb| hpb.strict_linux).map(|_| Box::new([0; MAX_SLOTS])),
+            keeps_account: config
+                .hpb
+                .is_some_and(|hpb| hpb.policy.is_some() || hpb.strict_linux || hpb.prototype.is_some()),
             data_out: vec![Vec::new(); usize::from(slots)],
         }
     }
@@ -261,10 +266,19 @@ impl Driver {
             let error = Some(Sense::LBA_OUT_OF_RANGE);
             return self.done.push_back(BlockDone { cookie: request.cookie, tag: 0, error });
         }
-        let most = u32::from(self.config.max_transfer_blocks);
-        if request.blocks <= most || matches!(request.op, BlockOp::Discard | BlockOp::Flush) {
+        if request.blocks <= u32::from(self.config.max_transfer_blocks) {
             return self.send_or_wait(*request, NO_JOIN);
         }
+        self.submit_large(request);
+    }
+
+    /// A request that may be longer than a command.
+    #[inline(never)]
+    fn submit_large(&mut self, request: &BlockRequest) {
+        if matches!(request.op, BlockOp::Discard | BlockOp::Flush) {
+            return self.send_or_wait(*request, NO_JOIN);
+        }
+        let most = u32::from(self.config.max_transfer_blocks);
         let join = self.new_join(request.cookie, request.blocks.div_ceil(most));
         self.waiting.push_back((*request, join));
         self.send_waiting();
@@ -532,7 +546,21 @@ impl Driver {
     fn entry_for(&mut self, now: Ns, tag: u8) -> Option<HpbEntry> {
         let state = &mut self.tags[usize::from(tag)];
         let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|u| u.hpb.as_mut());
-        let mut entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(now, state.block, state.blocks));
+        let entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(now, state.block, state.blocks));
+        if self.keeps_account {
+            // As words: bytes would cross memory, which every read would pay for.
+            let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
+            return self.account_for(now, tag, word).map(|word| HpbEntry(word.to_ne_bytes()));
+        }
+        state.hpb = entry.is_some();
+        entry
+    }
+
+    /// What a host that sends entries again, or tells a policy how long commands take, has to do with each read; returns the
+    /// entry to send.
+    #[inline(never)]
+    fn account_for(&mut self, now: Ns, tag: u8, mut entry: Option<u64>) -> Option<u64> {
+        let state = &mut self.tags[usize::from(tag)];
         if let Some(sent) = &mut self.sent {
             match entry {
                 Some(entry) => sent[usize::from(tag)] = entry,

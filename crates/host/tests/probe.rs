@@ -9,18 +9,7 @@ use readpath_host::{BlockOp, Control, HpbOptions, HpbParam, HpbParams, LongReads
 use readpath_proto::hpb;
 use readpath_proto::typed::Cdb;
 
-const OWN: HpbOptions = HpbOptions {
-    order: readpath_host::ListOrder::Activation,
-    strict_linux: false,
-    dirty_bitmap: true,
-    max_map_bytes: None,
-    memory_bytes: None,
-    policy: None,
-    mode: None,
-    long_reads: LongReads::First,
-    prototype: None,
-    params: HpbParams::LINUX,
-};
+const OWN: HpbOptions = HpbOptions::DEFAULT;
 const LINUX: HpbOptions = HpbOptions { strict_linux: true, ..OWN };
 
 const BEFORE: &[&str] = &["geometry", "device"];

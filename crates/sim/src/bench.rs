@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Benches of the simulator itself: fixed runs, timed by a clock that the caller brings. They check nothing.
 
+mod images;
 mod parse;
 mod steady;
 mod ubi;
@@ -15,6 +16,7 @@ use readpath_stack::config::{DevicePreset, device, presets};
 use readpath_stack::{AnyWire, NoData, Stack, Typed};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
+pub use images::{IMAGES, ImageCase, images};
 pub use parse::{PARSES, ParseCase, parse};
 pub use steady::{STEADY, SteadyCase, SteadyOutput, steady};
 pub use ubi::{LOOKUPS, LookupCase, lookups};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! WriteBooster: what a host is told of it, how it switches it on, which data goes where and how fast, and how the buffer
-//! is emptied. `vopr.rs` and `power.rs` have it among their random devices.
+//! is emptied. `vopr` and `power.rs` have it among their random devices.
 
 mod common;
 

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{DELAYS, device, job, one, run, start};
+use common::{DELAYS, device, job, latency, one, run, start};
 use readpath_device::{DeviceConfig, FirmwareTiming, Layout, LinkTiming};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -15,20 +15,6 @@ use readpath_stack::{NoData, Stack, Tags, Typed};
 use readpath_workload::{IoKind, Stream};
 
 const BLOCKS: u32 = 8 * 1024;
-
-/// Time from submission to end of one request on an idle stack.
-fn latency<S: DieSched>(stack: &mut Stack<S, Tags, (), Typed>, now: &mut Ns, op: BlockOp, block: u32, n: u32) -> u64 {
-    common::settle(stack, now);
-    let since = *now;
-    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
-    loop {
-        *now = stack.next_deadline();
-        stack.advance(*now);
-        if stack.poll_done().is_some() {
-            return (*now - since).0;
-        }
-    }
-}
 
 /// What every command pays outside the flash and the firmware.
 fn around(c: &DeviceConfig) -> u64 {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{DELAYS, device, one, settle, start};
+use common::{DELAYS, device, latency, one, settle, start};
 use readpath_device::{DeviceConfig, HostMap, Layout, LineCheck, MapMemory, Protocol, Without};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest};
@@ -40,19 +40,6 @@ fn with(memory: Option<MapMemory>) -> DeviceConfig {
 }
 
 type Tried<S> = Stack<S, Tags, (), Typed>;
-
-fn latency<S: DieSched>(stack: &mut Tried<S>, now: &mut Ns, op: BlockOp, block: u32, n: u32) -> u64 {
-    settle(stack, now);
-    let since = *now;
-    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
-    loop {
-        *now = stack.next_deadline();
-        stack.advance(*now);
-        if stack.poll_done().is_some() {
-            return (*now - since).0;
-        }
-    }
-}
 
 fn filled<S: DieSched>(config: &DeviceConfig) -> (Tried<S>, Ns) {
     start::<S, Tags, Typed>(config, common::host(None), |s| {

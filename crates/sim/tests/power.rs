@@ -9,8 +9,8 @@
 
 mod common;
 
-use common::DELAYS;
-use readpath_device::{DeviceConfig, DeviceStats, FtlConfig, HpbConfig, Layout, Recovery, VictimPolicy, Without};
+use common::{DELAYS, assert_bounded};
+use readpath_device::{DeviceConfig, DeviceStats, FtlConfig, HpbConfig, Layout, VictimPolicy, Without};
 use readpath_flash::{DieSched, Geometry, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
@@ -124,12 +124,7 @@ impl Load {
             assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
             return false;
         }
-        *now = stack.next_deadline();
-        stack.advance(*now);
-        while let Some(done) = stack.poll_done() {
-            assert_eq!(done.error, None);
-            self.outstanding -= 1;
-        }
+        self.outstanding -= common::next_event(stack, now);
         true
     }
 }
@@ -148,7 +143,7 @@ fn stack_with_host<S: DieSched>(config: &DeviceConfig, host: HostConfig) -> (Pow
 }
 
 /// Cuts the power, brings it back, and has the host find the device again.
-fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32) {
+fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32, what: &str) {
     let mut on = *now + Ns::from_ms(5);
     let mut recovery = stack.power_cycle(*now, on);
     for _ in 0..again {
@@ -156,21 +151,8 @@ fn cycle<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, again: u32) {
         on = *now + Ns::from_ms(10);
         recovery = stack.power_cycle(*now + Ns::from_ms(6), on);
     }
-    assert_bounded(stack.device.config(), &recovery, on);
+    assert_bounded(stack.device.config(), &recovery, on, what);
     *now = stack.start(recovery.ready_at).expect("the host finds the device again");
-}
-
-/// No recovery reads more, or takes longer, than follows from the configuration.
-fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns) {
-    let most = config.longest_recovery();
-    assert!(
-        recovery.checkpoint_reads <= most.checkpoint_reads
-            && recovery.units_read <= most.units_read
-            && recovery.reads() <= most.reads()
-            && recovery.changes <= most.changes
-            && recovery.ready_at - on <= most.ready_at,
-        "{recovery:?} is more than {most:?}"
-    );
 }
 
 /// Reads everything; returns how many blocks were not what they may be.
@@ -183,13 +165,8 @@ fn read_all<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns) -> u64 {
         left += 1;
     }
     while left > 0 {
-        *now = stack.next_deadline();
-        assert_ne!(*now, Ns::NEVER, "every read ends");
-        stack.advance(*now);
-        while let Some(done) = stack.poll_done() {
-            assert_eq!(done.error, None);
-            left -= 1;
-        }
+        assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");
+        left -= common::next_event(stack, now);
     }
     stack.payload.wrong
 }
@@ -221,7 +198,7 @@ fn cut_everywhere(config: &DeviceConfig, stop_at_first: bool) -> (u32, u32) {
             );
             return (bad, event);
         }
-        cycle(&mut stack, &mut now, event % 3);
+        cycle(&mut stack, &mut now, event % 3, &format!("event {event}"));
         bad += u32::from(read_all(&mut stack, &mut now) > 0 || stack.device.audit().is_err());
         if bad > 0 && stop_at_first {
             return (bad, event);
@@ -285,7 +262,7 @@ fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) {
             panic!("{what}, before: {e}");
         }
         let again = rng.below(3) as u32;
-        cycle(&mut stack, &mut now, again);
+        cycle(&mut stack, &mut now, again, &what);
         if rng.below(3) == 0 {
             // Now and then while the first checkpoint after the recovery is being written.
             for _ in 0..rng.below(60) {
@@ -295,7 +272,7 @@ fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) {
                 now = stack.next_deadline();
                 stack.advance(now);
             }
-            cycle(&mut stack, &mut now, 0);
+            cycle(&mut stack, &mut now, 0, &what);
         }
         check(&mut stack, &mut now, &what);
         assert_eq!(stack.device.superblock_counts().iter().sum::<u32>(), counts);
@@ -344,12 +321,12 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
             assert!(load.step(&mut stack, &mut now), "{what}");
         }
         if rng.below(3) == 0 {
-            cycle(&mut stack, &mut now, rng.below(2) as u32);
+            cycle(&mut stack, &mut now, rng.below(2) as u32, &what);
             load = Load { reads, ..Load::new(seed << 16 | u64::from(cut), u32::MAX) };
         } else {
             let on = now + Ns::from_ms(5);
             let recovery = stack.device_power_cycle(now, on);
-            assert_bounded(&config, &recovery, on);
+            assert_bounded(&config, &recovery, on, &what);
             now = on;
         }
         if let Err(e) = stack.device.audit() {
@@ -367,13 +344,13 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
 #[test]
 fn cuts_under_hosts_with_entries() {
     let (mut hits, mut refused, mut resets) = (0, 0, 0);
-    for seed in 2_000..2_060 {
+    for seed in 2_000..2_090 {
         let s = many_cuts_with_hpb::<Lean>(seed, 60);
         hits += s.hpb_hits;
         refused += s.hpb_inactive + s.hpb_forged;
         resets += s.resets_announced;
     }
-    assert!(hits > 10_000 && refused > 500 && resets > 2_000, "{hits} hits, {refused} refused, {resets} resets");
+    assert!(hits > 10_000 && refused > 1_000 && resets > 2_000, "{hits} hits, {refused} refused, {resets} resets");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::DELAYS;
-use readpath_device::{DeviceConfig, Layout, Recovery};
+use common::{DELAYS, assert_bounded};
+use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::{Geometry, Lean};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
@@ -72,12 +72,7 @@ impl Load {
             assert_eq!((self.outstanding, self.left), (0, 0), "every request ends: {:?}", stack.device.stats());
             return false;
         }
-        *now = stack.next_deadline();
-        stack.advance(*now);
-        while let Some(done) = stack.poll_done() {
-            assert_eq!(done.error, None);
-            self.outstanding -= 1;
-        }
+        self.outstanding -= common::next_event(stack, now);
         true
     }
 }
@@ -96,18 +91,6 @@ fn read_all(stack: &mut Trimmed, now: &mut Ns) {
         common::one(stack, now, BlockOp::Read, block, (blocks - block).min(50));
     }
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
-}
-
-/// No recovery reads more, or takes longer, than follows from the configuration.
-fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns, what: &str) {
-    let most = config.longest_recovery();
-    assert!(
-        recovery.checkpoint_reads <= most.checkpoint_reads
-            && recovery.reads() <= most.reads()
-            && recovery.changes <= most.changes
-            && recovery.ready_at - on <= most.ready_at,
-        "{what}: {recovery:?} is more than {most:?}"
-    );
 }
 
 #[test]

@@ -31,6 +31,13 @@ pub struct ImageVolume<'a> {
     pub data: &'a [u8],
 }
 
+impl<'a> ImageVolume<'a> {
+    /// A dynamic volume as large as its contents, without alignment or flags.
+    pub const fn dynamic(id: u32, name: &'a str, data: &'a [u8]) -> Self {
+        ImageVolume { id, name, is_static: false, bytes: None, alignment: 1, autoresize: false, skip_crc: false, data }
+    }
+}
+
 /// What is common to all blocks of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImageHead {

@@ -23,15 +23,11 @@ impl Maker {
     fn new() -> Self {
         let layout = Layout::new(&GEOMETRY, None).expect("a layout");
         let (a, b) = (vec![0xA0; 4 * layout.leb_bytes as usize], vec![0xB0; 20_000]);
-        let volume = |id, name, is_static, bytes, data| {
-            let (alignment, autoresize, skip_crc) = (1, false, false);
-            ImageVolume { id, name, is_static, bytes, alignment, autoresize, skip_crc, data }
-        };
         let head = ImageHead { geometry: GEOMETRY, vid_offset: None, image_seq: 9, erase_counter: 10 };
         let mut bytes = Vec::new();
         let volumes = [
-            volume(0, "data", false, Some(10 * u64::from(layout.leb_bytes)), &a[..]),
-            volume(2, "fixed", true, None, &b[..]),
+            ImageVolume { bytes: Some(10 * u64::from(layout.leb_bytes)), ..ImageVolume::dynamic(0, "data", &a) },
+            ImageVolume { is_static: true, ..ImageVolume::dynamic(2, "fixed", &b) },
         ];
         let pebs = write_image(&head, &volumes, &mut bytes).expect("an image");
         assert_eq!(pebs, 8);
@@ -391,16 +387,7 @@ fn devices_without_ubi() {
 fn a_vid_header_at_an_odd_place() {
     let head = ImageHead { geometry: GEOMETRY, vid_offset: Some(1988), image_seq: 9, erase_counter: 10 };
     let mut bytes = Vec::new();
-    let volume = ImageVolume {
-        id: 0,
-        name: "odd",
-        is_static: false,
-        bytes: Some(60_000),
-        alignment: 1,
-        autoresize: false,
-        skip_crc: false,
-        data: &[0xC3; 20_000],
-    };
+    let volume = ImageVolume { bytes: Some(60_000), ..ImageVolume::dynamic(0, "odd", &[0xC3; 20_000]) };
     write_image(&head, &[volume], &mut bytes).expect("an image");
     let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 8), 3).expect("a device");
     nand.load(&bytes).expect("it fits");

@@ -230,16 +230,7 @@ fn sizes_are_guessed() {
     let image = |geometry: Geometry, vid_offset| {
         let head = ImageHead { geometry, vid_offset, image_seq: 1, erase_counter: 0 };
         let data = vec![0x77; 3 * geometry.peb_bytes as usize];
-        let volume = ImageVolume {
-            id: 0,
-            name: "v",
-            is_static: false,
-            bytes: None,
-            alignment: 1,
-            autoresize: false,
-            skip_crc: false,
-            data: &data,
-        };
+        let volume = ImageVolume::dynamic(0, "v", &data);
         let mut out = Vec::new();
         write_image(&head, &[volume], &mut out).expect("an image");
         out

@@ -3,8 +3,9 @@
 //! a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
 
 use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Geometry, Limits, Outcome, Pressure, Setup, Stream, load, run};
+use readpath_ubi::stream::{Geometry, Limits, Op, Outcome, Pressure, Record, Setup, Stream, load, run};
 use readpath_ubi::variant::Variant;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,70 @@ fn large_streams_count_as_elsewhere() {
             let seconds = replay(&s, 16384, cache, 61).totals.cost.seconds();
             assert!((seconds - known).abs() < 0.06, "{name} {cache}: {seconds}");
         }
+    }
+}
+
+/// Misses of an LRU of 61 lines that is told which pages nobody reads again: such a page goes first.
+fn misses_of_a_told_lru(stream: &Stream, page_bytes: u32) -> usize {
+    type Place = (u32, u32);
+    let pages_of = |r: &Record| match r.op {
+        Op::Erase => 0..=u32::MAX,
+        _ => r.offset / page_bytes..=(r.offset + r.bytes.saturating_sub(1)) / page_bytes,
+    };
+    // A read that a cache is asked for, of one page; or the end of what pages hold.
+    let asked = |r: &Record| {
+        let pages = pages_of(r);
+        (r.op == Op::Read && pages.start() == pages.end() && r.bytes < page_bytes).then(|| (r.peb, *pages.start()))
+    };
+    let ends =
+        |r: &Record, at: &Place| matches!(r.op, Op::Write | Op::Erase) && at.0 == r.peb && pages_of(r).contains(&at.1);
+    // Backwards: whether the page is read once more before it ends.
+    let mut awaited: HashSet<Place> = HashSet::new();
+    let mut again: Vec<bool> = stream
+        .records
+        .iter()
+        .rev()
+        .map(|r| match asked(r) {
+            Some(place) => !awaited.insert(place),
+            None => {
+                if !matches!(r.op, Op::Read | Op::Other) {
+                    awaited.retain(|at| !ends(r, at));
+                }
+                false
+            }
+        })
+        .collect();
+    again.reverse();
+    // The least recently read first, with whether it is read again.
+    let mut lines: Vec<(Place, bool)> = Vec::new();
+    let mut misses = 0;
+    for (r, again) in stream.records.iter().zip(again) {
+        let Some(place) = asked(r) else {
+            lines.retain(|line| !ends(r, &line.0));
+            continue;
+        };
+        match lines.iter().position(|line| line.0 == place) {
+            Some(at) => drop(lines.remove(at)),
+            None => {
+                misses += 1;
+                if lines.len() == 61 {
+                    lines.remove(lines.iter().position(|line| !line.1).unwrap_or(0));
+                }
+            }
+        }
+        lines.push((place, again));
+    }
+    misses
+}
+
+/// What a cache could know that looks into the nodes it holds: most of what the optimum knows.
+#[test]
+fn pages_that_nobody_reads_again_are_most_of_what_the_optimum_knows() {
+    let Some(folder) = traces() else { return };
+    for (name, told, lru, opt) in [("m1_find", 5133, 6063, 4817), ("m1_boot", 2077, 2534, 1775)] {
+        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        assert_eq!(misses_of_a_told_lru(&s, 16384), told, "{name}");
+        assert!(2 * (lru - told) > lru - opt, "{name}: more than half of the distance");
     }
 }
 

@@ -34,14 +34,8 @@ fn contents(leb_bytes: usize) -> [Vec<u8>; 5] {
 
 fn volumes<'a>(data: &'a [Vec<u8>; 5], leb_bytes: u64, page: u32) -> Vec<ImageVolume<'a>> {
     let volume = |id, name, data: &'a Vec<u8>| ImageVolume {
-        id,
-        name,
-        is_static: false,
         bytes: Some(4 * leb_bytes),
-        alignment: 1,
-        autoresize: false,
-        skip_crc: false,
-        data,
+        ..ImageVolume::dynamic(id, name, data)
     };
     vec![
         volume(0, "first", &data[0]),
@@ -192,16 +186,7 @@ fn a_file_system_of_mkfs_ubifs_is_what_the_volume_holds() {
         };
         assert!(run.status.success(), "mkfs.ubifs: {}", String::from_utf8_lossy(&run.stderr));
         let data = fs::read(&file).expect("a file system");
-        let volume = ImageVolume {
-            id: 0,
-            name: "rootfs",
-            is_static: false,
-            bytes: Some(30 * u64::from(leb_bytes)),
-            alignment: 1,
-            autoresize: false,
-            skip_crc: false,
-            data: &data,
-        };
+        let volume = ImageVolume { bytes: Some(30 * u64::from(leb_bytes)), ..ImageVolume::dynamic(0, "rootfs", &data) };
         let Some(image) = theirs(folder.path(), &head, std::slice::from_ref(&volume)) else { return };
         let mut ours = Vec::new();
         write_image(&head, &[volume], &mut ours).expect("an image");

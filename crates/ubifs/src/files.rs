@@ -2,7 +2,8 @@
 //! Directories, files, links and attributes of a mounted volume.
 
 use crate::compress::{BLOCK_BYTES, Compression};
-use crate::error::{DamageKind, Result, UbifsError};
+use crate::error::{Damage, DamageKind, Result, UbifsError};
+use crate::flash::{Flash, NodeRef};
 use crate::key::{Key, KeyType, LOW_MASK};
 use crate::lebs::Lebs;
 use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32};
@@ -45,26 +46,38 @@ impl<L: Lebs> Ubifs<L> {
         entries.into_iter().map(value).collect()
     }
 
-    /// The same, where a part may be damaged: what comes before the error is in `entries`.
-    pub fn read_dir_into(&mut self, dir: u32, entries: &mut Vec<Entry>) -> Result<()> {
-        self.entries_into(Key::dentry(dir, 0), entries)
+    /// The same, where a part may be damaged: what can still be reached. `damaged` is told what cannot.
+    ///
+    /// # Errors
+    /// What is not damage ends the walk.
+    pub fn read_dir_around(&mut self, dir: u32, mut damaged: impl FnMut(Damage)) -> Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut end = Ok(());
+        self.tnc.walk_entries(&mut self.flash, Key::dentry(dir, 0), |flash, found| {
+            let error = match found {
+                Ok((entry, at)) => {
+                    let order = check_order(flash, entries.last(), entry, at);
+                    entries.push(entry.clone());
+                    order.err()
+                }
+                Err(e) => Some(e),
+            };
+            match error {
+                None => {}
+                Some(UbifsError::Damage(damage)) => damaged(damage),
+                Some(other) => end = Err(other),
+            }
+        });
+        end.map(|()| entries)
     }
 
     pub(crate) fn entries(&mut self, first: Key) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
-        self.entries_into(first, &mut entries)?;
-        Ok(entries)
-    }
-
-    fn entries_into(&mut self, first: Key, entries: &mut Vec<Entry>) -> Result<()> {
         let mut next = self.tnc.next_entry(&mut self.flash, first, None)?;
         while let Some(spot) = next {
             let entry = self.tnc.entry(&mut self.flash, spot)?.clone();
             let at = self.tnc.branch(spot).at;
-            if entries.last().is_some_and(|last| (last.key, &last.name) >= (entry.key, &entry.name)) {
-                let detail = "entries of one hash are not in the order of their names";
-                return Err(self.flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
-            }
+            check_order(&self.flash, entries.last(), &entry, at)?;
             let (key, name) = (entry.key, entry.name.clone());
             entries.push(entry);
             next = match self.mode {
@@ -73,7 +86,7 @@ impl<L: Lebs> Ubifs<L> {
                 _ => self.tnc.next_entry(&mut self.flash, key, Some(&name))?,
             };
         }
-        Ok(())
+        Ok(entries)
     }
 
     /// Reads block `block` of a file. None is a hole; otherwise all 4096 bytes, zeros behind what is stored.
@@ -167,6 +180,15 @@ impl<L: Lebs> Ubifs<L> {
         }
         Ok(at)
     }
+}
+
+/// Whether an entry, which is at `at`, comes behind the one before it.
+fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry, at: NodeRef) -> Result<()> {
+    if before.is_some_and(|before| (before.key, &before.name) >= (entry.key, &entry.name)) {
+        let detail = "entries of one hash are not in the order of their names";
+        return Err(flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
+    }
+    Ok(())
 }
 
 /// Whether a file can be read as far as its inode goes.

@@ -17,6 +17,7 @@ mod lpt;
 mod master;
 mod node;
 mod orphans;
+pub mod sample;
 mod scan;
 mod session;
 mod superblock;

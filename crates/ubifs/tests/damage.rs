@@ -4,118 +4,9 @@
 
 mod common;
 
-use common::{SLC, SLC_DATA_OFFSET, dump, volume};
-use readpath_ubifs::{
-    CheckReport, Damage, DamageKind, Key, KeyType, LebError, Lebs, MountMode, NodeType, ReadKind, Ubifs, check, crc16,
-    crc32, scan_leb,
-};
-
-const LEB_BYTES: usize = 129_024;
-const PEB_BYTES: usize = 128 << 10;
-
-/// A node: block, byte, bytes.
-type At = (u32, u32, u32);
-
-/// A dump that is about to suffer.
-struct Patient {
-    image: Vec<u8>,
-    /// PEB of each LEB.
-    pebs: Vec<Option<u32>>,
-}
-
-fn le16(b: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([b[at], b[at + 1]])
-}
-
-fn le32(b: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
-}
-
-impl Patient {
-    fn new(name: &str) -> Patient {
-        let image = dump(name);
-        let volume = volume(image.clone(), SLC);
-        let pebs = (0..volume.leb_count()).map(|lnum| volume.peb(lnum)).collect();
-        Patient { image, pebs }
-    }
-
-    fn bytes(&mut self, (lnum, offset, len): At) -> &mut [u8] {
-        let peb = self.pebs[lnum as usize].expect("a mapped block");
-        let at = peb as usize * PEB_BYTES + SLC_DATA_OFFSET as usize + offset as usize;
-        &mut self.image[at..at + len as usize]
-    }
-
-    /// Nodes of a type in the whole volume.
-    fn nodes(&mut self, kind: NodeType) -> Vec<At> {
-        let mut found = Vec::new();
-        for lnum in 0..self.pebs.len() as u32 {
-            if self.pebs[lnum as usize].is_none() {
-                continue;
-            }
-            let bytes = self.bytes((lnum, 0, LEB_BYTES as u32));
-            if let Ok(leb) = scan_leb(bytes, 0, 2048, 8) {
-                let nodes = leb.nodes.iter().filter(|n| n.header.kind == kind);
-                found.extend(nodes.map(|n| (lnum, n.offset, n.header.len)));
-            }
-        }
-        found
-    }
-
-    /// The first node of a type that fits.
-    fn node(&mut self, kind: NodeType, fits: impl Fn(&[u8]) -> bool) -> At {
-        let nodes = self.nodes(kind);
-        let found = nodes.into_iter().find(|&at| fits(self.bytes(at)));
-        found.expect("such a node")
-    }
-
-    /// Changes a node and gives it a checksum that fits.
-    fn change(&mut self, at: At, change: impl FnOnce(&mut [u8])) {
-        let node = self.bytes(at);
-        change(node);
-        let crc = crc32(&node[8..]);
-        node[4..8].copy_from_slice(&crc.to_le_bytes());
-    }
-
-    /// The branch of the lowest level that leads to a node: index node, byte of the branch in it.
-    fn branch_to(&mut self, (lnum, offset, _): At) -> (At, usize) {
-        for at in self.nodes(NodeType::Index) {
-            let node = self.bytes(at);
-            for i in 0..usize::from(le16(node, 24)) {
-                let b = 28 + 20 * i;
-                if le16(node, 26) == 0 && (le32(node, b), le32(node, b + 4)) == (lnum, offset) {
-                    return (at, b);
-                }
-            }
-        }
-        panic!("no branch leads to LEB {lnum} offset {offset}");
-    }
-
-    fn report(&self) -> CheckReport {
-        check(volume(self.image.clone(), SLC), 1000).expect("a volume that is supported")
-    }
-
-    /// Checks, and expects one kind of damage at one place.
-    fn expect(&self, kind: DamageKind, (lnum, offset, _): At) -> Damage {
-        let report = self.report();
-        let found = report.findings.iter().find(|d| d.kind == kind && (d.place.lnum, d.place.offset) == (lnum, offset));
-        let found =
-            found.unwrap_or_else(|| panic!("no {} at LEB {lnum} offset {offset}: {:#?}", kind.name(), report.findings));
-        assert_eq!(found.place.peb, self.pebs[lnum as usize]);
-        found.clone()
-    }
-
-    /// The same, and nothing else.
-    fn expect_only(&self, kind: DamageKind, at: At) -> String {
-        let found = self.expect(kind, at);
-        let report = self.report();
-        assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
-        found.to_string()
-    }
-}
-
-fn key(node: &[u8]) -> Key {
-    Key { ino: le32(node, 24), rest: le32(node, 28) }
-}
+use common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32};
+use common::{SLC, Volume, Watched, dump, volume};
+use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Ubifs, check, crc16, crc32};
 
 fn is_plain_file(node: &[u8]) -> bool {
     le32(node, 104) & 0o170_000 == 0o100_000 && le32(node, 92) == 1
@@ -438,38 +329,15 @@ fn the_orphan_area_is_checked_where_it_is_read() {
     assert_eq!(text, "a reference node in the orphan area");
 }
 
-/// Blocks of which one cannot be read.
-struct Broken<L> {
-    inner: L,
-    lnum: u32,
-}
-
-impl<L: Lebs> Lebs for Broken<L> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
-    }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
-    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
-        if lnum == self.lnum {
-            return Err(LebError { message: "the cable is loose".to_owned(), uncorrectable: false });
-        }
-        self.inner.read(lnum, offset, buf, what)
-    }
-}
-
 #[test]
 fn what_cannot_be_read_is_named() {
     let mut patient = Patient::new("fx");
     let at = patient.node(NodeType::Data, |_| true);
-    let broken = Broken { inner: volume(patient.image, SLC), lnum: at.0 };
+    let before = |_: &Volume, lnum, _| {
+        let loose = LebError { message: "the cable is loose".to_owned(), uncorrectable: false };
+        if lnum == at.0 { Err(loose) } else { Ok(()) }
+    };
+    let broken = Watched { inner: volume(patient.image, SLC), before };
     let report = check(broken, 100).expect("a volume that is supported");
     assert!(report.findings.iter().all(|d| d.kind == DamageKind::Unreadable), "{:#?}", report.findings);
     assert!(report.findings.iter().any(|d| d.place.offset == at.1 && d.detail == "the cable is loose"));

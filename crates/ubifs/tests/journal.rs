@@ -3,81 +3,33 @@
 
 mod common;
 
-use common::{SLC, SLC_DATA_OFFSET, dump, volume};
-use readpath_ubifs::{Key, LebError, Lebs, MountMode, NameHash, NodeType, ReadKind, Session, Ubifs, check, crc32};
+use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
+use readpath_ubifs::sample::{self, NewInode, padded};
+use readpath_ubifs::{Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
 
-/// A node with a checksum, and padding bytes up to a multiple of 8.
-fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
-    let mut node = 0x0610_1831u32.to_le_bytes().to_vec();
-    node.resize(8, 0);
-    node.extend(sqnum.to_le_bytes());
-    node.extend((24 + body.len() as u32).to_le_bytes());
-    node.extend([kind as u8, 0, 0, 0]);
-    node.extend(body);
-    let crc = crc32(&node[8..]);
-    node[4..8].copy_from_slice(&crc.to_le_bytes());
+/// Padding bytes up to a multiple of 8.
+fn aligned(mut node: Vec<u8>) -> Vec<u8> {
     node.resize(node.len().next_multiple_of(8), 0xCE);
     node
 }
 
-/// 16 bytes of key and whatever follows.
-fn keyed(key: Key, rest: &[u8]) -> Vec<u8> {
-    let mut body = key.ino.to_le_bytes().to_vec();
-    body.extend(key.rest.to_le_bytes());
-    body.resize(16, 0);
-    body.extend(rest);
-    body
+fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
+    aligned(sample::node(kind, sqnum, body))
 }
 
-struct NewInode<'a> {
-    ino: u32,
-    size: u64,
-    nlink: u32,
-    mode: u32,
-    flags: u32,
-    /// Number of attributes and bytes of their names.
-    xattrs: (u32, u32),
-    data: &'a [u8],
+fn data_node(sqnum: u64, key: Key, rest: &[u8]) -> Vec<u8> {
+    aligned(sample::keyed(NodeType::Data, sqnum, key, rest))
 }
 
 fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
-    let mut rest = vec![0; 120];
-    let mut put = |at: usize, bytes: &[u8]| rest[at - 40..at - 40 + bytes.len()].copy_from_slice(bytes);
-    put(48, &new.size.to_le_bytes());
-    put(92, &new.nlink.to_le_bytes());
-    put(104, &new.mode.to_le_bytes());
-    put(108, &new.flags.to_le_bytes());
-    put(112, &(new.data.len() as u32).to_le_bytes());
-    put(116, &new.xattrs.0.to_le_bytes());
-    put(128, &new.xattrs.1.to_le_bytes());
-    rest.extend(new.data);
-    node(NodeType::Inode, sqnum, &keyed(Key::inode(new.ino), &rest))
+    aligned(sample::inode(sqnum, new))
 }
 
 fn entry(sqnum: u64, key: Key, target: u64, name: &[u8]) -> Vec<u8> {
-    let mut rest = target.to_le_bytes().to_vec();
-    rest.extend([0, 0]);
-    rest.extend((name.len() as u16).to_le_bytes());
-    rest.extend([0; 4]);
-    rest.extend(name);
-    rest.push(0);
-    let kind = if key.kind() == Some(readpath_ubifs::KeyType::Dentry) { NodeType::Dentry } else { NodeType::Xattr };
-    node(kind, sqnum, &keyed(key, &rest))
-}
-
-fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
-    let left = bytes.len().next_multiple_of(PAGE) - bytes.len();
-    if left >= 28 {
-        let end = bytes.len() + left;
-        bytes.extend(&node(NodeType::Padding, 0, &(left as u32 - 28).to_le_bytes())[..28]);
-        bytes.resize(end, 0);
-    } else {
-        bytes.resize(bytes.len() + left, 0xCE);
-    }
-    bytes
+    aligned(sample::entry(sqnum, key, target, 0, name))
 }
 
 /// The dump made by mkfs with one more logical block, whose nodes the log names as the base head's.
@@ -95,7 +47,7 @@ fn with_journal(nodes: &[Vec<u8>]) -> Vec<u8> {
     block[512 + 12..512 + 16].copy_from_slice(&lnum.to_be_bytes());
     let crc = crc32(&block[512..512 + 60]);
     block[512 + 60..576].copy_from_slice(&crc.to_be_bytes());
-    let nodes = padded(nodes.concat());
+    let nodes = padded(nodes.concat(), PAGE as u32);
     block[PAGE..PAGE + nodes.len()].copy_from_slice(&nodes);
     image.extend(block);
     assert_eq!(image.len(), (peb + 1) * PEB_BYTES);
@@ -104,7 +56,7 @@ fn with_journal(nodes: &[Vec<u8>]) -> Vec<u8> {
         reference.extend(word.to_le_bytes());
     }
     reference.resize(40, 0);
-    let reference = padded(node(NodeType::Reference, 1 << 20, &reference));
+    let reference = padded(node(NodeType::Reference, 1 << 20, &reference), PAGE as u32);
     image[log + PAGE..log + 2 * PAGE].copy_from_slice(&reference);
     image
 }
@@ -138,7 +90,7 @@ fn changes() -> Vec<Vec<u8>> {
         // Both names take 72 bytes, so the size of the root directory stays.
         entry(next(), Key::dentry(1, hash(b"journaled_file")), 5000, b"journaled_file"),
         inode(next(), &new),
-        node(NodeType::Data, next(), &keyed(Key::data(5000, 0), &data)),
+        data_node(next(), Key::data(5000, 0), &data),
         entry(next(), Key::xattr(5000, hash(b"user.test")), 5001, b"user.test"),
         inode(next(), &value),
         entry(next(), Key::dentry(1, hash(b"f009_uxiqrh.txt")), 0, b"f009_uxiqrh.txt"),
@@ -200,8 +152,7 @@ fn a_journal_that_contradicts_itself_is_named() {
         let mut nodes = changes();
         change(&mut nodes[at]);
         let len = u32::from_le_bytes(nodes[at][16..20].try_into().expect("4 bytes")) as usize;
-        let crc = crc32(&nodes[at][8..len]);
-        nodes[at][4..8].copy_from_slice(&crc.to_le_bytes());
+        sample::seal(&mut nodes[at][..len]);
         let offset: usize = nodes[..at].iter().map(Vec::len).sum();
         let error = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::Inspect).expect_err("a bad journal");
         let damage = error.damage().unwrap_or_else(|| panic!("{error}"));
@@ -211,41 +162,22 @@ fn a_journal_that_contradicts_itself_is_named() {
     }
 }
 
-/// Blocks that count what is read where nothing is mapped.
-struct Counting<L> {
-    inner: L,
-    unmapped_bytes: usize,
-}
-
-impl<L: Lebs> Lebs for Counting<L> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
-    }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
-    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
-        self.unmapped_bytes += if self.is_mapped(lnum) { 0 } else { buf.len() };
-        self.inner.read(lnum, offset, buf, what)
-    }
-}
-
 #[test]
 fn a_journal_block_that_is_not_mapped_is_empty_without_a_look_at_it() {
     let mut image = with_journal(&changes());
     let last = image.len() - PEB_BYTES;
     image[last + 512..].fill(0xFF);
-    let mut lebs = Counting { inner: volume(image.clone(), SLC), unmapped_bytes: 0 };
+    let mut unmapped_bytes = 0;
+    let before = |lebs: &Volume, lnum, bytes| {
+        unmapped_bytes += if lebs.is_mapped(lnum) { 0 } else { bytes };
+        Ok(())
+    };
+    let lebs = Watched { inner: volume(image.clone(), SLC), before };
     assert!(!lebs.is_mapped(60));
-    let fs = Ubifs::mount(&mut lebs, MountMode::ReadWrite).expect("a volume");
+    let fs = Ubifs::mount(lebs, MountMode::ReadWrite).expect("a volume");
     assert_eq!((fs.buds().len(), fs.buds()[0].end, fs.report().journal_nodes), (1, 0, 0));
-    assert_eq!(lebs.unmapped_bytes, 0);
+    drop(fs);
+    assert_eq!(unmapped_bytes, 0);
     let report = check(volume(image, SLC), 10).expect("a volume that is supported");
     assert!(report.is_clean(), "{:#?}", report.findings);
 }
@@ -287,8 +219,8 @@ fn holes_are_passed_over() {
     let nodes = [
         entry(1 << 21, Key::dentry(1, NameHash::R5.of(name)), 5000, name),
         inode((1 << 21) + 1, &new),
-        node(NodeType::Data, (1 << 21) + 2, &keyed(Key::data(5000, 7), &data)),
-        node(NodeType::Data, (1 << 21) + 3, &keyed(Key::data(5000, 1 << 23), &data)),
+        data_node((1 << 21) + 2, Key::data(5000, 7), &data),
+        data_node((1 << 21) + 3, Key::data(5000, 1 << 23), &data),
     ];
     let mut fs = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::Inspect).expect("a volume");
     let file = fs.resolve(name, false).expect("a file");

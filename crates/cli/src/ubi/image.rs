@@ -66,10 +66,8 @@ pub fn find(args: &UbiFind) -> Result<()> {
             if inode.file_type() == Some(FileType::Directory) {
                 // Else a damaged volume could be walked for ever.
                 if visited.insert(inode.ino) {
-                    let mut entries = Vec::new();
-                    if let Err(e) = fs.read_dir_into(inode.ino, &mut entries) {
-                        problem(&path, &damage(image, e)?);
-                    }
+                    let damaged = |damage| problem(&path, &damage);
+                    let mut entries = fs.read_dir_around(inode.ino, damaged).map_err(|e| wrong(image, e))?;
                     entries.sort_by(|a, b| a.name.cmp(&b.name));
                     levels.push((entries.into_iter(), path.len()));
                 } else {

@@ -56,7 +56,8 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         }
     };
     let names = names(&args.files)?;
-    let folder = args.out.as_deref().map(Folder::create).transpose()?;
+    let inputs = args.files.iter().chain(&args.pressure);
+    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let cases: Vec<CacheCase> =
         args.files.iter().zip(&names).map(|(path, name)| streams::load(path, name, &input)).collect::<Result<_>>()?;
     if let Some(i) = cases.iter().position(|case| case.stream.summary.reads == 0) {

@@ -3,23 +3,21 @@
 
 use super::open::{volume, wrong};
 use crate::args::{UbiStream, UbiWork};
-use crate::files::{check_writable, read_text, write_whole};
+use crate::files::{check_not_input, check_writable, read_text, write_whole};
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_ubi::mtd::write_stream;
 use readpath_ubifs::{MountMode, ReadKind, Session, Ubifs};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// `readpath ubi stream`.
 pub fn main(args: &UbiStream) -> Result<()> {
     let image = &args.input.image;
     let path = args.path.as_os_str().as_bytes();
-    not_the_same(&args.out, image)?;
+    check_not_input(&args.out, image)?;
     if args.work == UbiWork::Read {
-        not_the_same(&args.out, &args.path)?;
+        check_not_input(&args.out, &args.path)?;
     }
     check_writable(&args.out)?;
     let list = match args.work {
@@ -57,15 +55,4 @@ pub fn main(args: &UbiStream) -> Result<()> {
     write_whole(&args.out, &text)?;
     writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
     Ok(())
-}
-
-/// Refuses to replace a file that is read, by whatever name.
-fn not_the_same(out: &Path, input: &Path) -> Result<()> {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    match (identity(out), identity(input)) {
-        (Some(a), Some(b)) if a == b => {
-            Err(usage(anyhow!("--out {}: is the file that is read, {}", out.display(), input.display())))
-        }
-        _ => Ok(()),
-    }
 }

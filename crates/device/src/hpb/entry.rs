@@ -31,6 +31,8 @@ pub struct EntryCodec {
     tag_mask: u32,
     /// Entries say how many blocks lie in a row.
     runs: bool,
+    /// Bits of an address in an entry.
+    address_mask: u32,
 }
 
 /// Rounds of the Feistel network. Six withstand any use of it with far fewer than 2^32 blocks under one tweak (Patarin,
@@ -51,7 +53,7 @@ impl EntryCodec {
         bytes[..8].copy_from_slice(&key[0].to_le_bytes());
         bytes[8..].copy_from_slice(&key[1].to_le_bytes());
         let cipher = Aes128Enc::new(&Array(bytes));
-        EntryCodec { cipher, protection: Protection::Mac, tag_mask: u32::MAX, runs: false }
+        EntryCodec { cipher, protection: Protection::Mac, tag_mask: u32::MAX, runs: false, address_mask: u32::MAX }
     }
 
     /// The same for entries of another kind.
@@ -62,7 +64,7 @@ impl EntryCodec {
 
     /// The same for entries that say how many blocks lie in a row. All addresses are below 2^`ADDRESS_BITS`.
     pub fn with_runs(self) -> Self {
-        EntryCodec { runs: true, ..self }
+        EntryCodec { runs: true, address_mask: (1 << ADDRESS_BITS) - 1, ..self }
     }
 
     /// The same with another key.
@@ -79,7 +81,7 @@ impl EntryCodec {
     /// The address in what [`EntryCodec::open`] has found.
     #[inline(always)]
     pub fn address_in(&self, place: u32) -> Ppn {
-        Ppn(if self.runs { place & ((1 << ADDRESS_BITS) - 1) } else { place })
+        Ppn(place & self.address_mask)
     }
 
     /// How many blocks lay in a row from the address in `entry` when it was made, at least; as [`EntryCodec::address`].
@@ -166,9 +168,16 @@ impl EntryCodec {
     /// protects it. One comparison of one word: its time does not tell how much of a guess was right.
     #[inline(always)]
     pub fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
-        if self.protection != Protection::Mac {
-            return self.open_other(lpn, entry, generation);
+        if self.protection == Protection::Mac {
+            self.open_tagged(lpn, entry, generation)
+        } else {
+            self.open_other(lpn, entry, generation)
         }
+    }
+
+    /// [`EntryCodec::open`] for a codec of [`Protection::Mac`].
+    #[inline(always)]
+    pub fn open_tagged(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
         let word = u64::from_be_bytes(entry.0);
         let place = (word >> 32) as u32;
         let mut block = message(lpn, place, generation);

@@ -23,6 +23,7 @@ pub use read_buffers::ReadBuffers;
 pub use recommend::Recommendations;
 
 use crate::config::{HpbConfig, LuConfig, Verification};
+use crate::entry_config::Protection;
 use fixedbitset::FixedBitSet;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
@@ -74,6 +75,8 @@ pub struct HpbUnit {
     misses: Vec<u8>,
     reads_until_decay: u32,
     hand: u32,
+    /// Entries are verified, by their tags.
+    tagged: bool,
 }
 
 /// What is known of a sub-region that the host may hold.
@@ -123,6 +126,7 @@ impl HpbUnit {
             misses: vec![0; (regions * per_region) as usize],
             reads_until_decay: 0,
             hand: 0,
+            tagged: config.verification == Verification::On && config.entries.protection == Protection::Mac,
         };
         unit.reset();
         unit
@@ -173,31 +177,49 @@ impl HpbUnit {
     /// Judges the entry that came with an HPB READ of `block`.
     #[inline(always)]
     pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
+        if self.tagged {
+            self.verify_as::<true>(codec, block, entry, array_slices)
+        } else {
+            self.verify_untagged(codec, block, entry, array_slices)
+        }
+    }
+
+    #[inline(never)]
+    fn verify_untagged(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
         if self.config.verification == Verification::Off {
             let ppn = codec.address(entry);
             return if entry != HpbEntry::ZERO && ppn.0 < array_slices { Verdict::Good(ppn) } else { Verdict::Zero };
         }
+        self.verify_as::<false>(codec, block, entry, array_slices)
+    }
+
+    #[inline(always)]
+    fn verify_as<const TAGGED: bool>(
+        &self,
+        codec: &EntryCodec,
+        block: u32,
+        entry: HpbEntry,
+        array_slices: u32,
+    ) -> Verdict {
         if entry == HpbEntry::ZERO {
             return Verdict::Zero;
         }
         let Some(index) = self.hand_out_of(block) else { return Verdict::Inactive };
-        let handed = &self.handed[index];
+        let HandOut { generation, previous, .. } = self.handed[index];
+        if generation == 0 {
+            return Verdict::Inactive;
+        }
         let lpn = self.base + block;
-        if handed.generation == 0 {
-            Verdict::Inactive
-        } else if let Some(place) = codec.open(lpn, entry, handed.generation) {
-            let ppn = codec.address_in(place);
-            if ppn.0 >= array_slices {
-                Verdict::Forged
-            } else if self.changed.contains(self.chunk(index, block)) {
-                Verdict::Stale
-            } else {
-                Verdict::Good(ppn)
-            }
-        } else if handed.previous != 0 && codec.open(lpn, entry, handed.previous).is_some() {
+        let opened =
+            if TAGGED { codec.open_tagged(lpn, entry, generation) } else { codec.open(lpn, entry, generation) };
+        let Some(place) = opened else { return unopened(codec, lpn, entry, previous) };
+        let ppn = codec.address_in(place);
+        if ppn.0 >= array_slices {
+            Verdict::Forged
+        } else if self.changed.contains(self.chunk(index, block)) {
             Verdict::Stale
         } else {
-            Verdict::Forged
+            Verdict::Good(ppn)
         }
     }
 
@@ -413,6 +435,12 @@ impl HpbUnit {
         self.reads.iter_mut().for_each(|r| *r /= 2);
         self.reads_until_decay = self.decay_period();
     }
+}
+
+/// What an entry is worth that does not open under the newest hand-out; `previous` is the one before.
+#[cold]
+fn unopened(codec: &EntryCodec, lpn: u32, entry: HpbEntry, previous: u32) -> Verdict {
+    if previous != 0 && codec.open(lpn, entry, previous).is_some() { Verdict::Stale } else { Verdict::Forged }
 }
 
 /// A sub-region to be activated, and the region that has to make room for it.

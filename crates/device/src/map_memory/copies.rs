@@ -59,13 +59,17 @@ impl Copies {
                 key: config.entry_key[0] ^ config.entry_key[1].rotate_left(32),
             }
         };
+        Copies::empty(frames, pages, config.host_map().filter(|_| looks_at_contents).map(contents))
+    }
+
+    fn empty(frames: u32, pages: u32, contents: Option<Contents>) -> Self {
         Copies {
             frame_of_page: vec![NONE; pages as usize],
             page_of_frame: vec![NONE; frames as usize],
             copy_of_frame: vec![0; frames as usize],
             lru: IndexLru::new(frames as usize),
             free: (0..frames).rev().collect(),
-            contents: config.host_map().filter(|_| looks_at_contents).map(contents),
+            contents,
         }
     }
 
@@ -216,20 +220,14 @@ mod tests {
     use readpath_flash::Ppn;
 
     fn copies(frames: u32, pages: u32, tags: bool) -> Copies {
-        Copies {
-            frame_of_page: vec![NONE; pages as usize],
-            page_of_frame: vec![NONE; frames as usize],
-            copy_of_frame: vec![0; frames as usize],
-            lru: IndexLru::new(frames as usize),
-            free: (0..frames).rev().collect(),
-            contents: Some(Contents {
-                entries: vec![Entry::UNMAPPED; (frames * 16) as usize],
-                tags: vec![0; if tags { (frames * 4) as usize } else { 0 }],
-                page_entries: 16,
-                line_entries: 4,
-                key: 7,
-            }),
-        }
+        let contents = Contents {
+            entries: vec![Entry::UNMAPPED; (frames * 16) as usize],
+            tags: vec![0; if tags { (frames * 4) as usize } else { 0 }],
+            page_entries: 16,
+            line_entries: 4,
+            key: 7,
+        };
+        Copies::empty(frames, pages, Some(contents))
     }
 
     #[test]

@@ -34,12 +34,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
-        self.rare = self.background.min(self.exchange.next_deadline());
+        self.rare = self.background.min(self.exchange.next_deadline()).min(self.engine.next());
     }
 
     /// Something that seldom happens is due.
     #[inline(never)]
     pub(crate) fn rare_due(&mut self, now: Ns) {
+        if self.engine.next() == now {
+            self.engine_done(now);
+            return self.find_rare();
+        }
         match self.exchange.take(now) {
             Some(Next::Request(coming)) => self.request_comes(now, coming),
             Some(Next::Ready(ask)) => self.answer_comes(now, ask),

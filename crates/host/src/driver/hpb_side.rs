@@ -177,9 +177,9 @@ impl Driver {
         self.map_work |= self.hpb(lun).is_some_and(HpbLu::is_kicked);
     }
 
-    /// The read of `tag` is being sent, with the `entry` that HPB has for it, if any: the prototype has its own.
+    /// The read of `tag` is being sent, with the `entry` that HPB has for it as a word, if any: the prototype has its own.
     #[inline(never)]
-    pub(super) fn managed_entry(&mut self, now: Ns, tag: u8, entry: Option<HpbEntry>) -> Option<HpbEntry> {
+    pub(super) fn managed_entry(&mut self, now: Ns, tag: u8, entry: Option<u64>) -> Option<u64> {
         let TagState { lun, block, blocks, plain, .. } = self.tags[usize::from(tag)];
         let Some(groups) = self.groups_of(lun) else {
             self.note_sent(now, tag);
@@ -189,7 +189,7 @@ impl Driver {
         let kicked = groups.is_kicked();
         self.map_work |= kicked;
         self.tags[usize::from(tag)].hpb = hint.is_some();
-        hint.map(GroupHint::to_entry)
+        hint.map(|hint| u64::from_ne_bytes(hint.to_entry().0))
     }
 
     /// The command for the read of `tag`, which has an `entry`.

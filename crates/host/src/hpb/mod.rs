@@ -31,7 +31,7 @@ pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
 pub use prototype::GroupLu;
 pub use worker::{HpbRequest, Port};
 
-use crate::config::HpbOptions;
+use crate::config::{HpbOptions, ListOrder};
 use hcm::Hcm;
 use lists::WorkLists;
 use managed::Manager;
@@ -113,6 +113,8 @@ pub struct HpbLu {
     read_id: u8,
     pre_requests_in_flight: u32,
     state: LuState,
+    /// The unit is in use and nobody has to be asked, or told, about a read of one block.
+    is_direct: bool,
     /// Host control mode, if the unit is in it.
     hcm: Option<Box<Hcm>>,
     /// A policy of this host's own, which takes the place of Linux's host control mode.
@@ -168,6 +170,7 @@ impl HpbLu {
             read_id: 0,
             pre_requests_in_flight: 0,
             state: LuState::Init,
+            is_direct: false,
             hcm: (host_control && managed.is_none()).then(hcm),
             manager,
             regions: vec![RegionState::Inactive; regions as usize],
@@ -226,7 +229,7 @@ impl HpbLu {
         if self.state != LuState::Init {
             return;
         }
-        self.state = LuState::Present;
+        self.enter(LuState::Present);
         self.kicked |= self.manager.is_some();
         // Linux starts its worker if the last pinned region is another than the first.
         if !self.options.strict_linux || self.pinned.len() != 1 {
@@ -234,9 +237,15 @@ impl HpbLu {
         }
     }
 
+    fn enter(&mut self, state: LuState) {
+        self.state = state;
+        let asks = self.manager.is_some() || self.hcm.is_some() || self.options.order == ListOrder::Recency;
+        self.is_direct = state == LuState::Present && !asks && self.max_blocks > 0;
+    }
+
     /// The device never finished its HPB reset: everything is given back.
     pub fn destroy(&mut self) {
-        self.state = LuState::Failed;
+        self.enter(LuState::Failed);
         self.cancel();
         self.work.clear();
         while self.list.pop_front().is_some() {}
@@ -248,7 +257,7 @@ impl HpbLu {
     /// The host is about to sleep: PRESENT becomes SUSPEND. Maps and what waits to be loaded or dropped are kept.
     pub fn suspend(&mut self) {
         if self.state == LuState::Present {
-            self.state = LuState::Suspend;
+            self.enter(LuState::Suspend);
             self.cancel();
         }
     }
@@ -256,7 +265,7 @@ impl HpbLu {
     /// The host is awake again: SUSPEND becomes PRESENT.
     pub fn resume(&mut self, now: Ns) {
         if self.state == LuState::Suspend {
-            self.state = LuState::Present;
+            self.enter(LuState::Present);
             self.kicked |= self.manager.is_some();
             self.kick();
             if let Some(hcm) = &mut self.hcm {
@@ -270,7 +279,7 @@ impl HpbLu {
     pub fn reset(&mut self) {
         let present = self.state == LuState::Present;
         if present {
-            self.state = LuState::Reset;
+            self.enter(LuState::Reset);
             self.cancel();
             self.forget_work();
         }
@@ -301,7 +310,7 @@ impl HpbLu {
         if self.state != LuState::Reset {
             return;
         }
-        self.state = LuState::Present;
+        self.enter(LuState::Present);
         self.kicked |= self.manager.is_some();
         // On Linux nobody looks at timers any more before the next suspend and resume.
         if let Some(hcm) = self.hcm.as_mut().filter(|_| !self.options.strict_linux) {

@@ -11,14 +11,9 @@ impl HpbLu {
     /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
     #[inline(always)]
     pub fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
-        if self.manager.is_some() && self.asks_policy(block, blocks) {
+        let asks = !self.is_direct || blocks != 1;
+        if asks && !self.may_have_entry(now, block, blocks) {
             return None;
-        }
-        if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
-            return None;
-        }
-        if self.hcm.is_some() {
-            self.note_read(now, block, blocks);
         }
         let map = self.valid_map[self.geometry.index_of_lba(block) as usize];
         let slot = self.slot_of(block);
@@ -32,10 +27,25 @@ impl HpbLu {
             return None;
         }
         self.counters.hit_cnt += 1;
-        if self.options.order == ListOrder::Recency {
+        if asks && self.options.order == ListOrder::Recency {
             self.touch(block);
         }
         Some(self.store.entry(map, slot))
+    }
+
+    /// Asks and tells those who have a say in this read. It does not return the entry itself: that would cross memory.
+    #[inline(never)]
+    fn may_have_entry(&mut self, now: Ns, block: u32, blocks: u32) -> bool {
+        if self.manager.is_some() && self.asks_policy(block, blocks) {
+            return false;
+        }
+        if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
+            return false;
+        }
+        if self.hcm.is_some() {
+            self.note_read(now, block, blocks);
+        }
+        true
     }
 
     #[inline(never)]

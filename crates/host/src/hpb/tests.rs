@@ -3,7 +3,7 @@
 //! what travels.
 
 use super::*;
-use crate::config::{ListOrder, LongReads};
+use crate::config::ListOrder;
 use readpath_proto::typed::{HpbEntry, HpbNotification};
 
 /// 8 regions of two sub-regions of 16 entries.
@@ -88,18 +88,7 @@ fn load(lu: &mut HpbLu, region: u16, index: u16, seed: u8) {
     lu.loaded(request.at, Some(&bytes(seed)));
 }
 
-const STRICT: HpbOptions = HpbOptions {
-    order: ListOrder::Activation,
-    strict_linux: true,
-    dirty_bitmap: true,
-    max_map_bytes: None,
-    memory_bytes: None,
-    policy: None,
-    mode: None,
-    long_reads: LongReads::First,
-    prototype: None,
-    params: HpbParams::LINUX,
-};
+const STRICT: HpbOptions = HpbOptions { strict_linux: true, ..HpbOptions::DEFAULT };
 
 #[test]
 fn a_loaded_entry_is_sent_verbatim_until_its_block_is_written() {

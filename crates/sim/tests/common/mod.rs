@@ -5,7 +5,7 @@
 
 use readpath_device::{
     Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming,
-    LuConfig, Probe, UfsDevice, Verification, WriteBoosterConfig,
+    LuConfig, Probe, Recovery, UfsDevice, Verification, WriteBoosterConfig,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -179,12 +179,52 @@ pub fn one<S: DieSched, X: Payload, P: Probe, W: Wire>(
     assert!(stack.poll_done().is_none(), "it ends once");
 }
 
+/// Time in ns from submission to end of one request on an idle stack.
+pub fn latency<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+    op: BlockOp,
+    block: u32,
+    blocks: u32,
+) -> u64 {
+    settle(stack, now);
+    let since = *now;
+    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
+    while next_event(stack, now) == 0 {}
+    (*now - since).0
+}
+
 /// Lets everything happen that is under way.
 pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
     while stack.next_deadline() != Ns::NEVER {
         *now = stack.next_deadline();
         stack.advance(*now);
     }
+}
+
+/// Goes on to the next event; how many requests ended there, none of them with an error.
+pub fn next_event<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) -> u32 {
+    *now = stack.next_deadline();
+    stack.advance(*now);
+    let mut ended = 0;
+    while let Some(done) = stack.poll_done() {
+        assert_eq!(done.error, None);
+        ended += 1;
+    }
+    ended
+}
+
+/// No recovery, with the power back at `on`, reads more or takes longer than follows from the configuration.
+pub fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns, what: &str) {
+    let most = config.longest_recovery();
+    assert!(
+        recovery.checkpoint_reads <= most.checkpoint_reads
+            && recovery.units_read <= most.units_read
+            && recovery.reads() <= most.reads()
+            && recovery.changes <= most.changes
+            && recovery.ready_at - on <= most.ready_at,
+        "{what}: {recovery:?} is more than {most:?}"
+    );
 }
 
 /// A job that keeps `iodepth` requests of `stream` outstanding until `ios` have been sent.

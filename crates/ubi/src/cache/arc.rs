@@ -4,29 +4,26 @@
 
 use super::frames::Frames;
 use super::ghosts::Ghosts;
+use super::seen::Seen;
 use super::{Answer, Page, Policy, Touch};
-use readpath_kit::IndexLru;
 
 /// The paper's T1, T2, B1, B2 and p.
 #[derive(Clone, Debug)]
 pub struct Arc {
     frames: Frames,
-    once: IndexLru,
-    again: IndexLru,
+    seen: Seen,
     once_gone: Ghosts,
     again_gone: Ghosts,
-    /// Lines that `once` should have.
+    /// Lines that should be among those seen once.
     target: u32,
 }
 
 impl Arc {
     /// `lines` lines, and as many ghosts in all.
     pub fn new(lines: u32) -> Arc {
-        let list = || IndexLru::new(lines as usize);
         Arc {
             frames: Frames::new(lines),
-            once: list(),
-            again: list(),
+            seen: Seen::new(lines),
             once_gone: Ghosts::new(lines),
             again_gone: Ghosts::new(lines),
             target: 0,
@@ -34,19 +31,15 @@ impl Arc {
     }
 
     fn drop_line(&mut self, line: u32) {
-        if self.once.contains(line) {
-            self.once.remove(line)
-        } else {
-            self.again.remove(line)
-        }
+        self.seen.remove(line);
         self.frames.remove(line);
     }
 
     /// Empties a line of the list that has more than its share, and remembers its page. In a tie `from_again` decides.
     fn replace(&mut self, from_again: bool) {
-        let n = self.once.len();
-        let once = n > 0 && (n > self.target || (from_again && n == self.target)) || self.again.is_empty();
-        let line = if once { self.once.front() } else { self.again.front() };
+        let n = self.seen.once.len();
+        let once = n > 0 && (n > self.target || (from_again && n == self.target)) || self.seen.again.is_empty();
+        let line = self.seen.oldest(once);
         let Some(line) = line else { return };
         if let Some(page) = self.frames.page(line) {
             if once { self.once_gone.push(page) } else { self.again_gone.push(page) }
@@ -59,11 +52,11 @@ impl Policy for Arc {
     #[inline]
     fn touch(&mut self, touch: &Touch) -> Answer {
         if let Some(line) = self.frames.find(touch.page) {
-            if self.once.contains(line) {
-                self.once.remove(line);
-                self.again.push_back(line);
+            if self.seen.once.contains(line) {
+                self.seen.once.remove(line);
+                self.seen.again.push_back(line);
             } else {
-                self.again.touch(line);
+                self.seen.again.touch(line);
             }
             return Answer::Hit(line);
         }
@@ -88,13 +81,13 @@ impl Policy for Arc {
             if self.frames.is_full() {
                 self.replace(false);
             }
-        } else if self.once.len() + b1 >= limit {
-            if self.once.len() < limit {
+        } else if self.seen.once.len() + b1 >= limit {
+            if self.seen.once.len() < limit {
                 self.once_gone.pop();
                 if self.frames.is_full() {
                     self.replace(false);
                 }
-            } else if let Some(line) = self.once.front() {
+            } else if let Some(line) = self.seen.once.front() {
                 self.drop_line(line);
             }
         } else if self.frames.is_full() {
@@ -104,11 +97,7 @@ impl Policy for Arc {
             self.replace(false);
         }
         let line = self.frames.insert(touch.page);
-        if known {
-            self.again.push_back(line)
-        } else {
-            self.once.push_back(line)
-        }
+        self.seen.push(line, known);
         Answer::Fill(line)
     }
 
@@ -145,6 +134,6 @@ impl Policy for Arc {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        self.frames.bytes() + self.once.bytes() + self.again.bytes() + self.once_gone.bytes() + self.again_gone.bytes()
+        self.frames.bytes() + self.seen.bytes() + self.once_gone.bytes() + self.again_gone.bytes()
     }
 }

@@ -49,8 +49,7 @@ impl Index {
 
     #[inline]
     fn home(&self, page: u64) -> usize {
-        // Multiplicative hashing: the golden ratio of 2^64 spreads neighbouring pages over the table.
-        (page.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+        (Page(page).hash() >> self.shift) as usize
     }
 
     /// The line of a page.

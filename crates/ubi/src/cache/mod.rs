@@ -29,6 +29,7 @@ mod nand_page;
 mod opt;
 mod reader;
 mod second_touch;
+mod seen;
 mod set_assoc;
 mod store;
 mod two_q;
@@ -68,6 +69,17 @@ impl Page {
     #[inline]
     pub fn number(self) -> u32 {
         self.0 as u32
+    }
+
+    /// Where a table looks for it first: the high bits spread neighbouring erase blocks as evenly as neighbouring pages.
+    ///
+    /// Two factors, as one over both numbers together would leave erase blocks just its low half, which is near 2^31. They
+    /// are 2^64 over the real root of x^3 = x + 1, and over its square: multiples of neither crowd, alone or together.
+    #[inline]
+    fn hash(self) -> u64 {
+        const PEB: u64 = 0xC13F_A9A9_02A6_328F;
+        const NUMBER: u64 = 0x91E1_0DA5_C79E_7B1D;
+        u64::from(self.peb()).wrapping_mul(PEB).wrapping_add(u64::from(self.number()).wrapping_mul(NUMBER))
     }
 }
 

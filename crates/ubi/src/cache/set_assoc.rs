@@ -32,9 +32,8 @@ impl SetAssoc {
 
     #[inline]
     fn set_of(&self, page: Page) -> std::ops::Range<usize> {
-        // Multiplicative hashing; the high half of the product times the number of sets is a set without a division.
-        let mixed = page.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let set = (mixed * u64::from(self.sets)) >> 32;
+        // The high half of the hash times the number of sets is a set without a division.
+        let set = ((page.hash() >> 32) * u64::from(self.sets)) >> 32;
         let from = set as usize * self.ways as usize;
         from..from + self.ways as usize
     }
@@ -95,5 +94,34 @@ impl Policy for SetAssoc {
 
     fn metadata_bytes(&self) -> u64 {
         (self.lines.len() * size_of::<(u64, u64)>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages that each set of a cache of `lines` lines would get.
+    fn shares(lines: u32, pages: impl Iterator<Item = Page>) -> Vec<u32> {
+        let cache = SetAssoc::new(lines);
+        let mut shares = vec![0; cache.sets as usize];
+        pages.for_each(|page| shares[cache.set_of(page).start / WAYS as usize] += 1);
+        shares
+    }
+
+    #[test]
+    fn each_set_gets_a_fair_share_of_neighbours() {
+        for lines in [61, 64, 256, 1000] {
+            let sets = lines / WAYS;
+            for (peb, number) in [(0, 0), (2, 1), (17, 200), (1000, 127), (65_000, 3)] {
+                let blocks = shares(lines, (0..8 * sets).map(|i| Page::new(peb + i, number)));
+                let pages = shares(lines, (0..8 * sets).map(|i| Page::new(peb, number + i)));
+                let both = shares(lines, (0..8 * sets).map(|i| Page::new(peb + i / 4, number + i % 4)));
+                for shares in [blocks, pages, both] {
+                    let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+                    assert!(*least >= 4 && *most <= 12, "{lines} lines, from {peb}:{number}: {shares:?}");
+                }
+            }
+        }
     }
 }

@@ -4,18 +4,15 @@
 
 use super::frames::Frames;
 use super::ghosts::Ghosts;
+use super::seen::Seen;
 use super::{Answer, Page, Policy, Touch};
-use readpath_kit::IndexLru;
 
 /// Two queues of lines and one of ghosts.
 #[derive(Clone, Debug)]
 pub struct TwoQ {
     frames: Frames,
-    /// Pages seen once, in order of arrival.
-    once: IndexLru,
-    /// Pages seen again, in order of recency.
-    again: IndexLru,
-    /// Pages that have left `once`.
+    seen: Seen,
+    /// Pages that have left the list of those seen once.
     gone: Ghosts,
 }
 
@@ -32,23 +29,18 @@ fn ghosts(lines: u32) -> u32 {
 impl TwoQ {
     /// `lines` lines.
     pub fn new(lines: u32) -> TwoQ {
-        let list = || IndexLru::new(lines as usize);
-        TwoQ { frames: Frames::new(lines), once: list(), again: list(), gone: Ghosts::new(ghosts(lines)) }
+        TwoQ { frames: Frames::new(lines), seen: Seen::new(lines), gone: Ghosts::new(ghosts(lines)) }
     }
 
     fn drop_line(&mut self, line: u32) {
-        if self.once.contains(line) {
-            self.once.remove(line)
-        } else {
-            self.again.remove(line)
-        }
+        self.seen.remove(line);
         self.frames.remove(line);
     }
 
     /// Empties a line.
     fn evict(&mut self) {
-        let first = self.once.len() > once_lines(self.frames.limit()) || self.again.is_empty();
-        let line = if first { self.once.front() } else { self.again.front() };
+        let first = self.seen.once.len() > once_lines(self.frames.limit()) || self.seen.again.is_empty();
+        let line = self.seen.oldest(first);
         let Some(line) = line else { return };
         if first && let Some(page) = self.frames.page(line) {
             self.gone.push(page);
@@ -61,8 +53,8 @@ impl Policy for TwoQ {
     #[inline]
     fn touch(&mut self, touch: &Touch) -> Answer {
         if let Some(line) = self.frames.find(touch.page) {
-            if self.again.contains(line) {
-                self.again.touch(line);
+            if self.seen.again.contains(line) {
+                self.seen.again.touch(line);
             }
             return Answer::Hit(line);
         }
@@ -74,11 +66,7 @@ impl Policy for TwoQ {
             self.evict();
         }
         let line = self.frames.insert(touch.page);
-        if known {
-            self.again.push_back(line)
-        } else {
-            self.once.push_back(line)
-        }
+        self.seen.push(line, known);
         Answer::Fill(line)
     }
 
@@ -111,6 +99,6 @@ impl Policy for TwoQ {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        self.frames.bytes() + self.once.bytes() + self.again.bytes() + self.gone.bytes()
+        self.frames.bytes() + self.seen.bytes() + self.gone.bytes()
     }
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::key::NameHash;
 use crate::lebs::LebError;
-use crate::node::crc32;
+use crate::sample;
 use crate::superblock::Superblock;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -68,13 +68,13 @@ impl Index {
         };
         let end = sb.main_first() as usize * LEB_BYTES;
         let mut flash = Flash::new(Memory(vec![0xFF; LEB_BYTES * LEBS as usize]), sb);
-        let inode = write(&mut flash, &mut { end }, 0, &[0; 136]);
+        let inode = write(&mut flash, &mut { end }, NodeType::Inode, &[0; 136]);
         let mut end = end + 160;
         let mut body = vec![1, 0, 0, 0];
         for word in [inode.lnum, inode.offset, inode.len, 1, 0] {
             body.extend(word.to_le_bytes());
         }
-        let root = write(&mut flash, &mut end, 9, &body);
+        let root = write(&mut flash, &mut end, NodeType::Index, &body);
         let tnc = Tnc::new(&flash, root);
         Index { flash, tnc, end }
     }
@@ -107,19 +107,13 @@ impl Index {
     }
 }
 
-fn write(flash: &mut Flash<Memory>, end: &mut usize, kind: u8, body: &[u8]) -> NodeRef {
-    let len = 24 + body.len();
+fn write(flash: &mut Flash<Memory>, end: &mut usize, kind: NodeType, body: &[u8]) -> NodeRef {
+    let node = sample::node(kind, 0, body);
+    let len = node.len();
     if *end % LEB_BYTES + len > LEB_BYTES {
         *end = end.next_multiple_of(LEB_BYTES);
     }
-    let node = &mut flash.lebs.0[*end..*end + len];
-    node.fill(0);
-    node[..4].copy_from_slice(&crate::node::NODE_MAGIC.to_le_bytes());
-    node[16..20].copy_from_slice(&(len as u32).to_le_bytes());
-    node[20] = kind;
-    node[24..].copy_from_slice(body);
-    let crc = crc32(&node[8..]);
-    node[4..8].copy_from_slice(&crc.to_le_bytes());
+    flash.lebs.0[*end..*end + len].copy_from_slice(&node);
     let at = NodeRef { lnum: (*end / LEB_BYTES) as u32, offset: (*end % LEB_BYTES) as u32, len: len as u32 };
     *end = (*end + len).next_multiple_of(8);
     at
@@ -189,7 +183,7 @@ proptest! {
                     body[26] = name.len() as u8;
                     body.extend(&name);
                     body.push(0);
-                    let at = write(flash, end, 2, &body);
+                    let at = write(flash, end, NodeType::Dentry, &body);
                     tnc.add_name(flash, key, at, &name).expect("an addition");
                     model.insert((key, name), at);
                 }
@@ -248,7 +242,7 @@ fn an_index_that_leads_to_the_same_nodes_again_and_again_ends() {
         for word in [below.lnum, below.offset, below.len, key.ino, key.rest].repeat(8) {
             body.extend(word.to_le_bytes());
         }
-        below = write(&mut index.flash, &mut index.end, 9, &body);
+        below = write(&mut index.flash, &mut index.end, NodeType::Index, &body);
     }
     let mut tnc = Tnc::new(&index.flash, below);
     let (mut bytes, mut leaves, mut damage) = (0, 0, Vec::new());

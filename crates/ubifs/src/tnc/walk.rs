@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A walk over the whole index that goes on behind damage and keeps in memory only the way to where it is.
+//! Walks that go on behind damage: over the whole index, keeping in memory only the way to where it is, and over the
+//! entries of one inode.
 
 use super::{NONE, Spot, Tnc};
-use crate::error::{DamageKind, UbifsError};
+use crate::error::{DamageKind, Result, UbifsError};
 use crate::flash::{Flash, NodeRef};
-use crate::key::Key;
+use crate::key::{Key, LOW_MASK};
 use crate::lebs::Lebs;
+use crate::node::Entry;
 
 /// The shortest leaf: a data node of one byte, or an entry with a name of one.
 const LEAST_LEAF_BYTES: u64 = 56;
@@ -70,6 +72,54 @@ impl Tnc {
                     at.slot += 1;
                 }
             }
+        }
+    }
+
+    /// Shows the entries from `first` on that are of its inode and type, with their places, in the order of keys. An entry
+    /// that cannot be read is shown as its damage, and so is a part of the index that may lead to more of them.
+    pub fn walk_entries<L: Lebs>(
+        &mut self,
+        flash: &mut Flash<L>,
+        first: Key,
+        mut visit: impl FnMut(&mut Flash<L>, Result<(&Entry, NodeRef)>),
+    ) {
+        let last = Key { rest: first.rest | LOW_MASK, ..first };
+        let mut znode = match self.load_root(flash) {
+            Ok(root) => root,
+            Err(e) => return visit(flash, Err(e)),
+        };
+        // The last branch not behind the first key may lead to it.
+        let mut slot = self.search(znode, first).1.max(0) as usize;
+        loop {
+            let z = &self.znodes[znode as usize];
+            let Some(branch) = z.branches.get(slot) else {
+                (znode, slot) = (z.parent, z.slot as usize + 1);
+                if znode == NONE {
+                    return;
+                }
+                continue;
+            };
+            let (key, at) = (branch.key, branch.at);
+            if key > last {
+                return;
+            }
+            if z.level > 0 {
+                match self.load_child(flash, znode, slot) {
+                    Ok(child) => (znode, slot) = (child, self.search(child, first).1.max(0) as usize),
+                    Err(e) => {
+                        visit(flash, Err(e));
+                        slot += 1;
+                    }
+                }
+                continue;
+            }
+            if key >= first {
+                match self.entry(flash, Spot { znode, slot: slot as i32 }) {
+                    Ok(entry) => visit(flash, Ok((entry, at))),
+                    Err(e) => visit(flash, Err(e)),
+                }
+            }
+            slot += 1;
         }
     }
 

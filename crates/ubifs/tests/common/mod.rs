@@ -3,9 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod patient;
+
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::{NoCache, Ubi, device::Options};
-use readpath_ubifs::{FileType, Inode, Lebs, MountMode, Recorder, UbiVolume, Ubifs};
+use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;
@@ -48,6 +50,34 @@ pub fn volume(image: Vec<u8>, geometry: Geometry) -> Volume {
 /// The volume of a dump.
 pub fn dump_volume(name: &str) -> Volume {
     volume(dump(name), SLC)
+}
+
+/// Blocks whose reads a test looks at before they are made: `before` is told block and bytes, and may refuse them.
+pub struct Watched<L, F> {
+    pub inner: L,
+    pub before: F,
+}
+
+impl<L: Lebs, F: FnMut(&L, u32, usize) -> Result<(), LebError>> Lebs for Watched<L, F> {
+    fn leb_bytes(&self) -> u32 {
+        self.inner.leb_bytes()
+    }
+    fn leb_count(&self) -> u32 {
+        self.inner.leb_count()
+    }
+    fn min_io_bytes(&self) -> u32 {
+        self.inner.min_io_bytes()
+    }
+    fn is_mapped(&self, lnum: u32) -> bool {
+        self.inner.is_mapped(lnum)
+    }
+    fn peb(&self, lnum: u32) -> Option<u32> {
+        self.inner.peb(lnum)
+    }
+    fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
+        (self.before)(&self.inner, lnum, buf.len())?;
+        self.inner.read(lnum, offset, buf, what)
+    }
 }
 
 /// A dump, mounted; every read is recorded.

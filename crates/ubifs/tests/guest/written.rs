@@ -81,16 +81,7 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
     let lebs = geometry.pebs * 3 / 4;
     let rootfs = make_ubifs(&geometry, &layout, lebs, folder);
     let contents = noise(prng, 3 * layout.leb_bytes as usize + 1234);
-    let volume = |id, name, data| ImageVolume {
-        id,
-        name,
-        is_static: false,
-        bytes: None,
-        alignment: 1,
-        autoresize: false,
-        skip_crc: false,
-        data,
-    };
+    let volume = ImageVolume::dynamic;
     let scratch_lebs = 6;
     let volumes = [
         ImageVolume { bytes: Some(u64::from(lebs) * u64::from(layout.leb_bytes)), ..volume(0, "rootfs", &rootfs) },

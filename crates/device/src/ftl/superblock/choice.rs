@@ -102,6 +102,12 @@ impl Superblocks {
         (self.units - sb.bad_dies * self.units / self.dies).saturating_sub(self.table_units) * self.slices_per_unit
     }
 
+    /// How much of a superblock is in use, in no particular unit. Among superblocks of which some have bad blocks, the number of
+    /// references would not do: the smallest ones have the fewest even if they hold no garbage at all.
+    fn share_in_use(&self, sb: &Superblock) -> u64 {
+        if self.any_bad { (u64::from(sb.refs) << 32) / u64::from(self.capacity(sb).max(1)) } else { u64::from(sb.refs) }
+    }
+
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
     pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
         self.victim_beside(policy, now, &[])
@@ -130,7 +136,7 @@ impl Superblocks {
         }
         let candidates = movable().filter(|(_, sb)| sb.refs < capacity(sb));
         match policy {
-            VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (sb.refs, i)).map(|(i, _)| i),
+            VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (self.share_in_use(sb), i)).map(|(i, _)| i),
             VictimPolicy::CostBenefit => candidates
                 .max_by_key(|&(i, sb)| {
                     let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);

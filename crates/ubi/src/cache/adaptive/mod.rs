@@ -13,7 +13,7 @@ mod cursors;
 mod reuse;
 
 use super::index::Index;
-use super::{Answer, Lru, Page, Policy, Touch};
+use super::{Answer, Page, Policy, Touch};
 use crate::cost::CostModel;
 use readpath_kit::IndexLru;
 use reuse::{Known, Reuse, UNWATCHED};
@@ -59,8 +59,9 @@ pub struct Adaptive {
     now: u32,
     reuse: Reuse,
     random: u64,
-    /// LRU's tags, and by how many misses we are behind it lately, in 1024ths.
-    shadow: Lru,
+    /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All are
+    /// followed or remembered: until a page is forgotten, more others than there are lines have been touched.
+    shadow: IndexLru,
     behind: i64,
     /// What fills would have saved lately, in ns.
     gain_ns: i64,
@@ -96,7 +97,7 @@ impl Adaptive {
             now: 0,
             reuse: Reuse::new(lines, costs.page_bytes),
             random: 0x9E37_79B9_7F4A_7C15,
-            shadow: Lru::new(lines),
+            shadow: IndexLru::new(nodes as usize),
             behind: 0,
             gain_ns: 0,
             credit_ns: 0,
@@ -134,8 +135,7 @@ impl Adaptive {
 
     /// Notes whether LRU would have had the page, and whether we follow it.
     #[inline]
-    fn compare(&mut self, touch: &Touch, followed: bool) {
-        let missed = matches!(self.shadow.touch(touch), Answer::Fill(_));
+    fn compare(&mut self, missed: bool, followed: bool) {
         if missed == followed {
             // One of the two missed. What is long past counts less and less; a lead of a few misses is all that is kept.
             let slack = i64::from(self.limit / 8 + 2) << 10;
@@ -144,6 +144,15 @@ impl Adaptive {
         } else if missed {
             self.behind -= self.behind >> 10;
         }
+    }
+
+    /// A touch of a page that LRU does not have.
+    #[inline]
+    fn shadow_fill(&mut self, node: u32) {
+        if self.shadow.len() >= self.limit {
+            self.shadow.pop_front();
+        }
+        self.shadow.push_back(node);
     }
 
     fn as_lru(&self) -> bool {
@@ -201,6 +210,10 @@ impl Adaptive {
             }
             _ => self.unfollow(node),
         };
+        // Only erased pages, and those for which there is no budget any more.
+        if self.shadow.contains(node) {
+            self.shadow.remove(node);
+        }
         self.index.remove(node);
         self.free_nodes.push(node);
         line
@@ -263,6 +276,11 @@ impl Adaptive {
                 node
             }
         };
+        if self.shadow.contains(node) {
+            self.shadow.touch(node);
+        } else {
+            self.shadow_fill(node);
+        }
         self.order.push_back(node);
         self.nodes[node as usize].spot = self.followed.len() as u32;
         self.followed.push(node);
@@ -280,8 +298,14 @@ impl Policy for Adaptive {
         }
         self.watch_one(touch.page);
         let followed = node.filter(|&node| self.nodes[node as usize].spot != NO_LINE);
-        self.compare(touch, followed.is_some());
+        let shadowed = node.is_some_and(|node| self.shadow.contains(node));
+        self.compare(!shadowed, followed.is_some());
         let Some(at) = followed else { return self.miss(touch, node) };
+        if shadowed {
+            self.shadow.touch(at);
+        } else {
+            self.shadow_fill(at);
+        }
         let part_ns = i64::from(touch.part_ns);
         self.order.touch(at);
         self.gained(part_ns);
@@ -299,14 +323,15 @@ impl Policy for Adaptive {
     }
 
     fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
-        self.shadow.invalidate(first, pages);
         let nodes = self.index.in_range(first, pages);
         nodes.into_iter().filter_map(|node| self.forget(node)).count() as u32
     }
 
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
         self.limit = lines.min(self.most);
-        self.shadow.resize(self.limit, &mut |_| {});
+        while self.shadow.len() > self.limit {
+            self.shadow.pop_front();
+        }
         while self.followed.len() > self.limit as usize && self.evict(Page(0)) {}
         self.trim_gone();
         self.free_lines.iter().for_each(|&line| freed(line));
@@ -328,7 +353,7 @@ impl Policy for Adaptive {
             + (nodes + lines) as u64
             + self.order.bytes()
             + self.gone.bytes()
-            + self.shadow.metadata_bytes()
+            + self.shadow.bytes()
             + self.reuse.bytes()
     }
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A dump whose nodes can be found and changed.
+
+use super::{SLC, SLC_DATA_OFFSET, dump, volume};
+use readpath_ubifs::sample::seal;
+use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, scan_leb};
+
+pub const LEB_BYTES: usize = 129_024;
+pub const PEB_BYTES: usize = 128 << 10;
+
+/// A node: block, byte, bytes.
+pub type At = (u32, u32, u32);
+
+/// A dump that is about to suffer.
+pub struct Patient {
+    pub image: Vec<u8>,
+    /// PEB of each LEB.
+    pub pebs: Vec<Option<u32>>,
+}
+
+pub fn le16(b: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([b[at], b[at + 1]])
+}
+
+pub fn le32(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+impl Patient {
+    pub fn new(name: &str) -> Patient {
+        let image = dump(name);
+        let volume = volume(image.clone(), SLC);
+        let pebs = (0..volume.leb_count()).map(|lnum| volume.peb(lnum)).collect();
+        Patient { image, pebs }
+    }
+
+    pub fn bytes(&mut self, (lnum, offset, len): At) -> &mut [u8] {
+        let peb = self.pebs[lnum as usize].expect("a mapped block");
+        let at = peb as usize * PEB_BYTES + SLC_DATA_OFFSET as usize + offset as usize;
+        &mut self.image[at..at + len as usize]
+    }
+
+    /// Nodes of a type in the whole volume.
+    pub fn nodes(&mut self, kind: NodeType) -> Vec<At> {
+        let mut found = Vec::new();
+        for lnum in 0..self.pebs.len() as u32 {
+            if self.pebs[lnum as usize].is_none() {
+                continue;
+            }
+            let bytes = self.bytes((lnum, 0, LEB_BYTES as u32));
+            if let Ok(leb) = scan_leb(bytes, 0, 2048, 8) {
+                let nodes = leb.nodes.iter().filter(|n| n.header.kind == kind);
+                found.extend(nodes.map(|n| (lnum, n.offset, n.header.len)));
+            }
+        }
+        found
+    }
+
+    /// The first node of a type that fits.
+    pub fn node(&mut self, kind: NodeType, fits: impl Fn(&[u8]) -> bool) -> At {
+        let nodes = self.nodes(kind);
+        let found = nodes.into_iter().find(|&at| fits(self.bytes(at)));
+        found.expect("such a node")
+    }
+
+    /// Changes a node and gives it a checksum that fits.
+    pub fn change(&mut self, at: At, change: impl FnOnce(&mut [u8])) {
+        let node = self.bytes(at);
+        change(node);
+        seal(node);
+    }
+
+    /// The branch of the lowest level that leads to a node: index node, byte of the branch in it.
+    pub fn branch_to(&mut self, (lnum, offset, _): At) -> (At, usize) {
+        for at in self.nodes(NodeType::Index) {
+            let node = self.bytes(at);
+            for i in 0..usize::from(le16(node, 24)) {
+                let b = 28 + 20 * i;
+                if le16(node, 26) == 0 && (le32(node, b), le32(node, b + 4)) == (lnum, offset) {
+                    return (at, b);
+                }
+            }
+        }
+        panic!("no branch leads to LEB {lnum} offset {offset}");
+    }
+
+    pub fn report(&self) -> CheckReport {
+        check(volume(self.image.clone(), SLC), 1000).expect("a volume that is supported")
+    }
+
+    /// Checks, and expects one kind of damage at one place.
+    pub fn expect(&self, kind: DamageKind, (lnum, offset, _): At) -> Damage {
+        let report = self.report();
+        let found = report.findings.iter().find(|d| d.kind == kind && (d.place.lnum, d.place.offset) == (lnum, offset));
+        let found =
+            found.unwrap_or_else(|| panic!("no {} at LEB {lnum} offset {offset}: {:#?}", kind.name(), report.findings));
+        assert_eq!(found.place.peb, self.pebs[lnum as usize]);
+        found.clone()
+    }
+
+    /// The same, and nothing else.
+    pub fn expect_only(&self, kind: DamageKind, at: At) -> String {
+        let found = self.expect(kind, at);
+        let report = self.report();
+        assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+        found.to_string()
+    }
+}
+
+pub fn key(node: &[u8]) -> Key {
+    Key { ino: le32(node, 24), rest: le32(node, 28) }
+}
