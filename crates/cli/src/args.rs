@@ -204,6 +204,10 @@ pub struct Fio {
     pub target: Target,
     #[command(flatten)]
     pub common: Common,
+    /// What happens in the middle of the run: a file with a time in ms, a comma and suspend, resume, hardware-reset or
+    /// power-cycle (,TIME without power) in each line
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value = "normal")]
     pub output_format: FioFormat,
@@ -251,7 +255,8 @@ pub struct TraceInput {
     /// Columns of a table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
     #[arg(long, value_name = "DESCRIPTION")]
     pub columns: Option<String>,
-    /// Leave out rows that cannot be read, and count them, instead of refusing the trace
+    /// Leave out rows that cannot be read, or that do not lie on the device of a replay, and count them, instead of refusing
+    /// the trace
     #[arg(long)]
     pub lenient: bool,
     /// Take only requests to this device, named as in the trace
@@ -361,6 +366,10 @@ pub struct Replay {
     /// this host's own
     #[arg(long, value_name = "FILE", requires = "host_memory")]
     pub pressure: Option<PathBuf>,
+    /// What happens in the middle of the trace: a file with a time in ms, a comma and suspend, resume, hardware-reset,
+    /// power-cycle (,TIME without power) or pressure,BYTES in each line
+    #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
+    pub events: Option<PathBuf>,
     /// How blocks that are read before they are written lie in flash at the start
     #[arg(long, value_enum, default_value = "sequential")]
     pub preload: Preload,

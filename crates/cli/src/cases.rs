@@ -6,9 +6,10 @@ use crate::args::{ReplayMode, TraceHow};
 use crate::{trace, usage};
 use anyhow::{Result, anyhow};
 use readpath_kit::Ns;
+use readpath_results::Input;
 use readpath_sim::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_stack::config::experiment::Layout;
-use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
+use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reason, Speed};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,12 +61,23 @@ pub fn time(text: &str) -> Result<Ns, String> {
 }
 
 /// A trace in memory and what there is to know of it.
-fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<(Arc<Loaded>, Vec<String>)> {
+struct Read {
+    trace: Arc<Loaded>,
+    notes: Vec<String>,
+    input: Input,
+}
+
+/// Reads a trace for a device.
+fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<Read> {
     let name = path.display().to_string();
-    let reader = trace::open(path, options)?;
+    let (reader, file) = trace::open(path, &Options { within: prepare.within(), ..options.clone() })?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load(&mut replay, MAX_IOS).map_err(|e| {
-        let hint = if e.message.contains("beyond the device") { " (--device, or --fold to fold them)" } else { "" };
+        let hint = if e.reason == Reason::Beyond {
+            " (--device; --fold to fold them, --lenient to leave them out)"
+        } else {
+            ""
+        };
         usage(anyhow!("{e}{hint}"))
     })?;
     if loaded.ios.is_empty() {
@@ -75,7 +87,8 @@ fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<(Arc<Loaded>
     // What makes it another trace comes first.
     notes.sort_by_key(|n| !n.contains("FOLDED"));
     notes.extend(trace::notes(&name, &replay.into_inner()));
-    Ok((Arc::new(loaded), notes))
+    let input = file.input(&name).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
+    Ok(Read { trace: Arc::new(loaded), notes, input })
 }
 
 /// Names of cases for tables, which are narrow: the folder is told only where the name alone is not enough.
@@ -99,16 +112,17 @@ pub fn cases(how: &TraceHow, files: &[PathBuf], names: &[String], blocks: u32) -
     let before = how.precondition.iter().map(|p| load(p, &options, prepare)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
-        let (trace, notes) = load(path, &options, prepare)?;
-        let phases = before.iter().map(|(trace, _)| trace.clone()).collect();
-        let mut case = ReplayCase::new(name, phases, trace, blocks);
+        let read = load(path, &options, prepare)?;
+        let phases = before.iter().map(|read| read.trace.clone()).collect();
+        let mut case = ReplayCase::new(name, phases, read.trace, blocks);
+        case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();
         let most = case.span();
         if mode == Mode::Timed && most > LONGEST {
             let message = "cut pauses with --max-idle, or make it faster with --speed";
             return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
         }
-        case.notes = notes;
-        case.notes.extend(before.iter().flat_map(|(_, notes)| notes.clone()));
+        case.notes = read.notes;
+        case.notes.extend(before.iter().flat_map(|read| read.notes.clone()));
         if case.preload_blocks() > 0 {
             case.notes.push(format!(
                 "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: they \

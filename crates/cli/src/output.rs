@@ -28,6 +28,14 @@ pub fn process() -> Process {
     Process { cpu_seconds, peak_rss_bytes: kib * 1024 }
 }
 
+/// Bytes of memory that a new program can have without swapping (MemAvailable of proc(5)), where that is known.
+pub fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .map(|kib| kib * 1024)
+}
+
 /// Columns of the terminal, if standard output is one.
 pub fn terminal_width() -> Option<u16> {
     let stdout = io::stdout();
@@ -77,10 +85,18 @@ const MAP_COLUMNS: [(&str, &str); 17] = [
     ("erases", "erases"),
 ];
 
+/// Columns more of a run with events.
+const EVENT_COLUMNS: [(&str, &str); 3] =
+    [("hpb_hit_ratio", "HPB hits"), ("recovery", "recovery"), ("host_memory_held", "memory held")];
+
 /// Prints the table of an experiment's document, at most `width` characters wide if there is a limit.
 pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
     let compares_maps = doc.rows.iter().any(|r| r.metric == "device_dram");
-    print_columns(doc, if compares_maps { &MAP_COLUMNS } else { &COLUMNS }, width, out)
+    let mut columns = if compares_maps { MAP_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
+    if doc.rows.iter().any(|r| r.metric == "span") {
+        columns.extend(EVENT_COLUMNS);
+    }
+    print_columns(doc, &columns, width, out)
 }
 
 /// The same with other columns: metrics and their headings, where the document has them.
@@ -137,10 +153,13 @@ impl Folder {
     }
 
     /// Refuses to replace one of `inputs` by either file.
-    pub fn apart_from<'a>(self, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<Self> {
+    pub fn apart_from<'a>(
+        self,
+        inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
+    ) -> Result<Self> {
         for input in inputs {
-            check_not_input(&self.json, input)?;
-            check_not_input(&self.page, input)?;
+            check_not_input(&self.json, input.as_ref())?;
+            check_not_input(&self.page, input.as_ref())?;
         }
         Ok(self)
     }

@@ -13,21 +13,22 @@ use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 use readpath_results::Document;
 use readpath_sim::RunError;
-use readpath_sim::experiment::{expected_ios, plan};
+use readpath_sim::experiment::{Plan, expected_ios, plan};
 use readpath_sim::power_cuts::{self, PowerCuts, PowerError, PowerTexts, document};
 use readpath_sim::{ExecuteError, power_cuts::PowerRun};
+use readpath_stack::Tags;
 use readpath_stack::config::Override;
 use std::io::Write;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 9] = [
     ("power_cuts", "cuts"),
-    ("recovery_time_mean", "recovery"),
-    ("recovery_time_max", "longest"),
-    ("recovery_time_bound", "at most"),
-    ("recovery_reads_max", "pages read"),
+    ("recovery_time_mean", "recovery, mean"),
+    ("recovery_time_max", "recovery, longest"),
+    ("recovery_time_bound", "recovery, at most"),
+    ("recovery_reads_max", "pages read, most"),
     ("torn_units", "torn units"),
-    ("requests_in_flight_mean", "in flight"),
+    ("requests_in_flight_mean", "in flight, mean"),
     ("blocks_checked", "blocks checked"),
     ("blocks_wrong", "blocks wrong"),
 ];
@@ -50,6 +51,7 @@ pub fn main(args: &Power) -> Result<()> {
     let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
     let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;
     plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(mark)?;
+    check_memory(&plans, args.basics.threads)?;
     let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
@@ -74,6 +76,24 @@ pub fn main(args: &Power) -> Result<()> {
         0 => Ok(()),
         wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
     }
+}
+
+/// Refuses runs whose tags this machine has no memory for, before it begins to swap.
+fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
+    let Some(available) = output::available_memory() else { return Ok(()) };
+    let each = plans.iter().map(|p| Tags::most_bytes(&p.setup.preset.device)).max().unwrap_or(0);
+    let threads = threads.map_or_else(rayon::current_num_threads, |n| n as usize);
+    let together = threads.min(plans.len()).max(1) as u64;
+    if each * together <= available {
+        return Ok(());
+    }
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let (needed, runs) = (gib(each * together), if together == 1 { "a run" } else { "runs side by side" });
+    Err(usage(anyhow!(
+        "every block of the device is checked, which takes {needed:.1} GiB for {runs}; this machine has {:.1} GiB free. Take \
+         --threads 1 or --hpb off, or a smaller device (--set lu[0].blocks=N)",
+        gib(available)
+    )))
 }
 
 fn mark(error: PowerError) -> anyhow::Error {

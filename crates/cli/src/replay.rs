@@ -2,26 +2,21 @@
 //! `readpath replay`: makes the variants that were asked for, has them run on traces and shows the document.
 
 use crate::args::{Hpb, Preload, Replay};
+use crate::events::{read_events, read_limits};
 use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::pressure;
 use crate::simulate::{classify, complete};
-use crate::variants::{Typed, size};
+use crate::variants::Typed;
 use crate::{cases, runs, usage};
 use anyhow::{Result, anyhow};
-use readpath_kit::BLOCK_BYTES;
 use readpath_results::Document;
 use readpath_sim::LUN;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, Override};
-use readpath_workload::trace::SECTOR_BYTES;
+use readpath_stack::config::{self, DevicePreset, EventKind, Override, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Bytes of a map entry on the host.
-const ENTRY_BYTES: u64 = 8;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 17] = [
@@ -117,7 +112,9 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.common.basics.set)?;
     let max_map_bytes = host_map(args, &preset)?;
     let memory_bytes = host_memory(args)?;
-    let limits = args.pressure.as_deref().map(pressure::read).transpose()?.unwrap_or_default();
+    let limits = args.pressure.as_deref().map(read_limits).transpose()?.unwrap_or_default();
+    let events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
+    let pressed = events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
     let hpb: Vec<Hpb> = args.hpb.into_iter().collect();
     let typed = Typed { named: &[], varied: &[], policy: &args.policy, map_cache: &args.map_cache, hpb: &hpb };
     let mut list = Vec::new();
@@ -131,7 +128,12 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
             let message = "has a host that does not change its memory in use; choose policies of this host's own";
             return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
         }
+        if pressed && variant.host.hpb.is_some_and(|hpb| hpb.policy.is_none()) {
+            let message = "follows Linux, which never gives memory back; pressure needs policies of this host's own";
+            return Err(usage(anyhow!("--events: the host of variant '{}' {message}", variant.name)));
+        }
         variant.limits.clone_from(&limits);
+        variant.events.clone_from(&events);
         list.push(variant);
     }
     Ok(list)
@@ -163,11 +165,10 @@ fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
         // Its groups are the device's of each variant, and its host knows what one takes.
         return Ok(Some(bytes));
     }
-    let Some(hpb) = &preset.device.hpb else { return Ok(Some(bytes)) };
-    // bRegionSize is the power of two in sectors of 512 bytes.
-    let region = (1u64 << hpb.region_size) * SECTOR_BYTES / u64::from(BLOCK_BYTES) * ENTRY_BYTES;
-    if bytes < region {
-        return Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")));
+    match preset.region_map_bytes() {
+        Some(region) if bytes < region => {
+            Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")))
+        }
+        _ => Ok(Some(bytes)),
     }
-    Ok(Some(bytes))
 }

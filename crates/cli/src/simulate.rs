@@ -2,6 +2,7 @@
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
 use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
+use crate::events::read_events;
 use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
 use crate::live::Live;
 use crate::output::Folder;
@@ -99,6 +100,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     let target = &args.target;
     let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(target.hpb)?);
     experiment.seed = target.seed;
+    experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     let format = args.output_format;
     if format == FioFormat::Normal {
         return run_and_show(&experiment, &args.common, args.common.basics.out.clone(), args.output.as_deref())
@@ -144,8 +146,8 @@ pub fn report(args: &Report) -> Result<()> {
 /// The experiment that a fio job file on a device amounts to, with seed 1.
 pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
     let case = job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
-    let job = job.to_string_lossy().into_owned();
-    let title = format!("fio {job}");
+    let title = format!("fio {}", job.display());
+    let job = job.to_owned();
     of_user("fio_job", title, device, fill, variants, Workload::Fio(FioSource::File { case, job }))
 }
 

@@ -3,7 +3,7 @@
 //! it was read becomes notes here, for replays too.
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
-use crate::files::{PartFile, check_not_input};
+use crate::files::{Digested, PartFile, check_not_input};
 use crate::output::{self, Folder};
 use crate::simulate::stop_on_signal;
 use crate::{Interrupted, usage};
@@ -17,7 +17,7 @@ use readpath_workload::trace::{
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Requests read at a time.
@@ -53,15 +53,16 @@ pub fn options(input: &TraceInput) -> Result<Options> {
     Ok(Options { format, columns, lenient: input.lenient, devices, ..Options::default() })
 }
 
-/// Opens a trace.
-pub fn open(path: &Path, options: &Options) -> Result<Reader> {
+/// Opens a trace; the file itself comes with its reader.
+pub fn open(path: &Path, options: &Options) -> Result<(Reader, Digested)> {
     let name = path.display().to_string();
     let unreadable = |e: io::Error| usage(anyhow!("{name}: cannot be read: {e}"));
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.is_dir() {
         return Err(usage(anyhow!("{name}: is a folder, not a trace")));
     }
-    Reader::new(&name, Box::new(file), options).map_err(usage)
+    let file = Digested::new(file);
+    Ok((Reader::new(&name, Box::new(file.clone()), options).map_err(usage)?, file))
 }
 
 /// What there is to know of a trace that has been read to its end. The first says what it is.
@@ -93,18 +94,25 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {
-        list.push(format!("{name}: the last line has no end; the trace may be cut off"));
+        list.push(format!(
+            "{name}: the last line has no end; if the trace was cut off there, its last number may be short"
+        ));
     }
     list
 }
 
-fn info(path: &PathBuf, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
-    let mut reader = open(path, &options(input)?)?;
+fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
+    let (mut reader, file) = open(path, &options(input)?)?;
     let files = folder.map(|out| Folder::create(out)?.apart_from([path])).transpose()?;
     let name = path.display().to_string();
     let mut analysis = Analysis::new(&Analysis::MAP_SPANS, Analysis::LIMIT_BYTES).map_err(usage)?;
     let mut batch = vec![Request::NONE; BATCH];
+    let shared = Shared::default();
+    stop_on_signal(&shared)?;
     loop {
+        if shared.stop.load(Ordering::Relaxed) {
+            return Err(anyhow::Error::new(Interrupted));
+        }
         let n = reader.fill(&mut batch).map_err(usage)?;
         for request in &batch[..n] {
             analysis.add(request).map_err(|e| usage(TraceError { file: name.clone(), ..e }))?;
@@ -116,6 +124,7 @@ fn info(path: &PathBuf, input: &TraceInput, json: bool, folder: Option<&Path>) -
     let info = analysis.finish();
     let notes = notes(&name, &reader);
     let mut doc = document(&name, &info, &notes)?;
+    doc.inputs.push(file.input(&name)?);
     doc.process = output::process();
     if let Some(files) = files {
         files.write(&doc)?;
@@ -252,7 +261,7 @@ enum Out<W: Write> {
 
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
     check_not_input(into, from)?;
-    let mut reader = open(from, &options(input)?)?;
+    let (mut reader, _) = open(from, &options(input)?)?;
     let part = PartFile::create(into)?;
     let shared = Shared::default();
     stop_on_signal(&shared)?;

@@ -5,8 +5,8 @@
 use crate::args::Hpb;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_stack::config::GivenKey;
 use readpath_stack::config::experiment::Variant;
+use readpath_stack::config::{GivenKey, size};
 
 /// More would be a mistake, and fill the memory before anybody saw it.
 const MOST: usize = 1000;
@@ -216,20 +216,6 @@ fn split(text: &str) -> Vec<&str> {
         parts.push(text[start..].trim());
     }
     parts
-}
-
-/// A size such as `1440K`, in bytes.
-pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size such as 262144, 256K or 1M (1K = 1024 bytes)");
-    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match &text[at..] {
-        "" => 1,
-        "k" | "K" | "KiB" => 1 << 10,
-        "m" | "M" | "MiB" => 1 << 20,
-        "g" | "G" | "GiB" => 1 << 30,
-        _ => return Err(wrong()),
-    };
-    text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
 /// A size in words, exact.

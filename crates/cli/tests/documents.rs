@@ -206,6 +206,31 @@ fn the_same_document_however_it_is_made() {
     }
 }
 
+/// Files that were read are told by digest, job files by text too; the version is that of the program.
+#[test]
+fn a_document_says_what_it_was_made_of() {
+    let room = Room::new();
+    let job = "[mixed]\nrw=randrw\nbs=4k\nsize=1m\n";
+    room.write("job.fio", &format!("include more.fio\n{job}"));
+    room.write("more.fio", "[global]\nioengine=libaio\n");
+    // What `sha256sum` prints of these bytes.
+    room.write("abc.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
+    let (sum, bytes) = ("bb117dfaf9292f56d90bde060492492bbe5b96477622d07c48320b3f351dd70e", 67);
+    let (_, document) = made(&room, &["fio", "job.fio", "--json", "--hpb", "off"]);
+    assert_eq!(document["program"], concat!("readpath ", env!("CARGO_PKG_VERSION")));
+    let files: Vec<&str> =
+        document["inputs"].as_array().expect("inputs").iter().map(|i| i["file"].as_str().expect("a name")).collect();
+    assert_eq!(files, ["job.fio", "more.fio"]);
+    assert_eq!(document["inputs"][0]["text"], format!("include more.fio\n{job}"));
+    for command in [&["replay", "abc.csv"][..], &["compare", "abc.csv"], &["trace", "info", "abc.csv"]] {
+        let (_, document) = made(&room, &[command, &["--json"]].concat());
+        let expected = serde_json::json!([{ "file": "abc.csv", "bytes": bytes, "sha256": sum }]);
+        assert_eq!(document["inputs"], expected, "{command:?}");
+    }
+    let (_, document) = made(&room, &["power", "job.fio", "--json", "--hpb", "off", "--cuts", "1"]);
+    assert_eq!(document["inputs"][1]["file"], "more.fio");
+}
+
 /// FNV-1a, 64 bits: enough to see that a chart has changed.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))

@@ -48,6 +48,34 @@ fn memory_is_limited_and_the_limit_changes() {
 }
 
 #[test]
+fn events_in_the_middle_of_a_trace() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("events.csv", "0,suspend\n50,pressure,300K\n60,resume\n70,power-cycle,30ms # late\n9000000,resume\n");
+    let doc = document(&room, &["--policy", "lru", "--events", "events.csv"]);
+    let in_span = |name: &str, metric: &str| {
+        let rows = doc["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|r| r["case"] == format!("t.csv: {name}") && r["metric"] == metric);
+        row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{name}: no {metric}"))
+    };
+    assert_eq!(in_span("after event 1 (suspend at 0 ms)", "hit_cnt"), 0.0);
+    assert!(in_span("after event 4 (power-cycle of 30.000 ms at 70 ms)", "recovery") > 0.0);
+    assert!(in_span("after event 3 (resume at 60 ms)", "map_req_cnt") > 0.0);
+    assert!(in_span("after event 2 (pressure 307200 bytes at 50 ms)", "host_memory_held") <= 307_200.0);
+    assert_eq!(value(&doc, "lru", "requests"), 120.0);
+    assert_eq!(doc["configuration"]["host_by_variant"]["lru"]["events"][3]["off_ms"], 30.0);
+    let notes = doc["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|n| n == "t.csv, lru: event 5 did not come: the run was over before"), "{notes:?}");
+    let bad =
+        |hpb: &str, says: &str| room.bad(&["replay", "t.csv", "--policy", hpb, "--events", "events.csv"], &[says]);
+    bad("linux-dcm", "--events: the host of variant 'linux-dcm' follows Linux");
+    room.write("events.csv", "1,pressure,1K\n");
+    bad("lru", "event 1 (pressure 1024 bytes at 1 ms): ");
+    room.write("events.csv", "1,resume\n2,sleep\n");
+    bad("lru", "events.csv: line 2: \"sleep\" is no event");
+}
+
+#[test]
 fn mistakes() {
     let room = Room::new();
     room.write("t.csv", &areas());

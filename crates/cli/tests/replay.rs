@@ -280,8 +280,14 @@ fn folding_is_said_loudly() {
     let room = Room::new();
     room.write("far.csv", &table(&[(0, "R", 16 << 20, 4096), (10, "R", 1, 4096)]));
     let message =
-        room.bad(&["replay", "far.csv", "--out", "x"], &["far.csv: request 1: ", "68719480832 bytes", "--fold"]);
+        room.bad(&["replay", "far.csv", "--out", "x"], &["far.csv:2: ", "68719480832 bytes", "--fold", "--lenient"]);
     assert!(message.contains("beyond the device of 68719476736 bytes"), "{message}");
+    let kept = document(&room, &["far.csv", "--lenient"]);
+    let note = "far.csv: 1 rows were SKIPPED (beyond the device); the first at line 2: it ends at byte";
+    let notes = kept["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.starts_with(note))), "{notes:?}");
+    let requests = kept["rows"].as_array().expect("rows").iter().find(|r| r["metric"] == "requests");
+    assert_eq!(requests.expect("a row")["simulated"], 1.0);
     let shown = room.good(&["replay", "far.csv", "--fold"]);
     assert!(shown.starts_with("Replay of far.csv (addresses FOLDED)\n"), "{shown}");
     let doc = document(&room, &["far.csv", "--fold"]);

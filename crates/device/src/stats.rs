@@ -170,6 +170,11 @@ counters! {
 }
 
 impl DeviceStats {
+    /// Blocks read whose place in flash had to be found, wherever it was.
+    pub fn translated_reads(&self) -> u64 {
+        self.map_hits + self.recent_hits + self.host_map_hits + self.map_misses + self.hpb_hits
+    }
+
     /// Counts an entry that was not good.
     pub(crate) fn count_entry(&mut self, verdict: Verdict) {
         let counter = match verdict {

@@ -87,12 +87,16 @@ pub fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
     (grouped(value * (1.0 + f64::EPSILON), shown), half)
 }
 
-/// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`.
+/// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`; counters of Linux keep their names (`hit_cnt`).
 pub fn label(metric: &str) -> String {
     const CAPITALS: [&str; 20] = [
         "cdf", "cpu", "dcm", "dram", "ftl", "gc", "hcm", "hmb", "hpb", "io", "l2p", "lpn", "nand", "nbd", "ppn", "qd",
         "sram", "ubi", "ufs", "waf",
     ];
+    // Linux's names of its counters are known as they are.
+    if metric.ends_with("_cnt") {
+        return metric.to_owned();
+    }
     let mut out = String::new();
     let mut before = "";
     for word in metric.split('_').filter(|word| !word.is_empty()) {
@@ -192,6 +196,7 @@ mod tests {
         assert_eq!(label("latency_p99"), "Latency p99");
         assert_eq!(label("read_latency_p99_9"), "Read latency p99.9");
         assert_eq!(label("depth_4_16"), "Depth 4 16");
+        assert_eq!(label("hit_cnt"), "hit_cnt");
         assert_eq!(label("__"), "__");
         assert_eq!(label(""), "");
     }

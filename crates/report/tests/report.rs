@@ -368,6 +368,29 @@ fn odd_charts_are_drawn() {
 }
 
 #[test]
+fn labels_of_an_axis_do_not_crowd() {
+    let events = (1..=5).map(|i| (f64::from(i), 1.0));
+    let mut chart = Chart::new("cuts", "Cuts", ChartKind::Lines).axes("cut", "ms");
+    chart.series("a", SeriesStyle::Plain, events).unwrap();
+    let svg = drawn(&chart);
+    assert!(svg.contains(">4<") && !svg.contains(">4.5<") && !svg.contains(">4.0<"), "nothing is between two events");
+    // Slanted labels: along the axis they are a line's height apart, over the sine of their slope.
+    for count in [20, 30, 40, 80] {
+        let mut chart = Chart::new("bars", "Bars", ChartKind::Bars).axes("cache", "s");
+        chart.series("a", SeriesStyle::Plain, (0..count).map(|i| (format!("cache {i} of many lines"), 1.0))).unwrap();
+        let svg = drawn(&chart);
+        let places: Vec<f64> = svg
+            .split("translate(")
+            .skip(1)
+            .filter(|rest| rest.contains("rotate(-40)"))
+            .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(places.len() > 5, "{count}: {svg}");
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 20.0), "{count}: {places:?}");
+    }
+}
+
+#[test]
 fn charts_must_be_aggregated_and_in_range() {
     let mut chart = Chart::new("big", "t", ChartKind::Step);
     chart.series("s", SeriesStyle::Plain, (0..=svg::MAX_POINTS).map(|i| (i as f64, 0.0))).unwrap();

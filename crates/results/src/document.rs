@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, finite};
-use crate::{Chart, Origin, Row};
+use crate::{Chart, Input, Origin, Row};
 
 /// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
 pub const SCHEMA: &str = "readpath-results/1";
@@ -45,6 +45,12 @@ pub struct Document {
     pub notes: Vec<String>,
     /// Where published values come from.
     pub citations: Vec<String>,
+    /// The program that made it, and its version.
+    #[serde(default)]
+    pub program: String,
+    /// Files that were read, each once: job files and traces.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
     /// What the run cost on the machine that ran it.
     pub process: Process,
 }
@@ -64,6 +70,8 @@ impl Document {
             configuration: serde_json::Value::Object(serde_json::Map::new()),
             notes: Vec::new(),
             citations: Vec::new(),
+            program: concat!("readpath ", env!("CARGO_PKG_VERSION")).to_owned(),
+            inputs: Vec::new(),
             process: Process::default(),
         }
     }
@@ -85,6 +93,15 @@ impl Document {
         let at = self.rows.len();
         self.rows.push(Row::new(case, variant, metric, unit, simulated, origin)?);
         Ok(&mut self.rows[at])
+    }
+
+    /// Names files that were read, those that have not been named yet.
+    pub fn read_from<'a>(&mut self, inputs: impl IntoIterator<Item = &'a Input>) {
+        for input in inputs {
+            if !self.inputs.contains(input) {
+                self.inputs.push(input.clone());
+            }
+        }
     }
 
     /// Checks what the types do not: the schema, finite numbers, errors that follow from their values, unique rows

@@ -19,11 +19,13 @@
 mod chart;
 mod document;
 mod error;
+mod input;
 mod row;
 mod spread;
 
 pub use chart::{Chart, ChartKind, Point, Series, SeriesStyle, X};
 pub use document::{Document, Process, SCHEMA};
 pub use error::Error;
+pub use input::{Input, InputDigest};
 pub use row::{Origin, Row};
 pub use spread::{Difference, Finding, Interval, Sample};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result document against its checked-in sample, and everything that it must refuse.
 
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, Process, Row, SCHEMA, SeriesStyle, X};
+use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, Process, Row, SCHEMA, SeriesStyle, X};
 
 const GOLDEN: &str = include_str!("golden/sample.json");
 
@@ -80,6 +80,8 @@ fn sample() -> Result<Document, Error> {
         "workload": { "pattern": "randread", "block_bytes": 4096, "threads": 16, "ios": 262_144 },
     });
     doc.notes = vec!["GB is 10⁹ bytes, MiB is 2²⁰ bytes, as in the source.".to_owned()];
+    doc.program = "readpath 0.1.0".to_owned();
+    doc.inputs.push(Input::of_text("randread.fio", "[randread]\nrw=randread\n"));
     doc.citations =
         vec!["Commit message of the Host Performance Booster patches for Linux, linux-kernel list, 2020.".to_owned()];
     doc.process = Process { cpu_seconds: 1.75, peak_rss_bytes: 71_303_168 };
@@ -132,6 +134,8 @@ fn order_of_fields_is_fixed() {
         "configuration",
         "notes",
         "citations",
+        "program",
+        "inputs",
         "process",
     ]
     .iter()

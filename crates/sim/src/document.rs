@@ -3,13 +3,14 @@
 
 use crate::attack::verdict_metrics;
 use crate::claims;
+use crate::events;
 use crate::execute::PhaseOutput;
-use crate::experiment::CaseRun;
+use crate::experiment::{CaseRun, Plan};
 use crate::map_rows;
 use crate::measure::{GroupStats, KindStats};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_kit::Histogram;
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle, X};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
 use readpath_workload::IoKind;
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| format!("INCOMPLETE: {what}")));
     let says_where_the_map_is = map_rows::matter(runs);
     for run in runs {
+        doc.read_from(&run.plan.inputs);
         for note in &run.plan.workload.notes {
             if !doc.notes.contains(note) {
                 doc.notes.push(note.clone());
@@ -41,6 +43,8 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
         for phase in &run.output.phases {
             rows(&mut doc, experiment, run, phase, says_where_the_map_is)?;
         }
+        let Plan { case, variant, setup, .. } = &run.plan;
+        events::rows(&mut doc, case, variant, &setup.events, &run.output.spans)?;
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
         doc.notes.push(WRITES.to_owned());
@@ -146,8 +150,7 @@ fn rows(
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
     let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
     let device = &phase.device;
-    let near = device.map_hits + device.recent_hits + device.host_map_hits;
-    let translated = near + device.map_misses + device.hpb_hits;
+    let translated = device.translated_reads();
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;
@@ -366,19 +369,26 @@ fn group_charts(
 }
 
 /// Charts over the variants, with a line for each case.
+/// Charts over the variants. If their names are all numbers, they stand at those on the axis.
 fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
+    let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
+    let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());
+    let place = |name: &str| match number(name).filter(|_| are_numbers) {
+        Some(number) => X::Number(number),
+        None => X::Label(name.to_owned()),
+    };
     let mut charts = Vec::new();
     for (metric, title, unit) in
         CHARTED.into_iter().chain([("hpb_hit_ratio", "Reads with a good HPB entry", "% of reads")])
     {
         let mut chart = Chart::new(metric, format!("{title} by {axis}"), ChartKind::Lines).axes(axis, unit);
         for &case in cases {
-            let points: Vec<(String, f64)> = experiment
+            let points: Vec<(X, f64)> = experiment
                 .variants
                 .iter()
                 .filter_map(|v| {
                     let row = doc.rows.iter().find(|r| r.case == case && r.variant == v.name && r.metric == metric)?;
-                    Some((v.name.clone(), row.simulated))
+                    Some((place(&v.name), row.simulated))
                 })
                 .collect();
             if !points.is_empty() {

@@ -2,6 +2,7 @@
 //! One run from a preset to its figures: builds the stack that a preset describes, fills the device, lets the host find
 //! it, runs the phases of a workload and takes what every layer counted. It knows nothing of files, tables or cases.
 
+use crate::events::{EventError, Schedule, Span};
 use crate::launches::play_cycle;
 use crate::measure::PhaseStats;
 use crate::run::{Observer, RunError, Runner};
@@ -10,7 +11,7 @@ use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError};
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Precondition, PreconditionRange};
-use readpath_stack::config::{DevicePreset, Scheduler};
+use readpath_stack::config::{DevicePreset, Event, Scheduler};
 use readpath_stack::{AnyWire, NoData, Stack, StackError, Typed};
 use readpath_workload::Workload;
 use readpath_workload::launch::Launches;
@@ -28,6 +29,9 @@ pub enum ExecuteError {
     /// A limit of host memory is not possible.
     #[error(transparent)]
     Memory(#[from] ParamError),
+    /// An event of the run is not possible.
+    #[error(transparent)]
+    Event(#[from] EventError),
     /// The workload reaches beyond the logical unit.
     #[error("the workload needs {needed} blocks of 4 KiB, but the logical unit of '{device}' has {available}")]
     TooLarge {
@@ -59,6 +63,8 @@ pub struct Setup {
     pub seed: u64,
     /// Every request and reply is encoded to a UPIU and parsed again, which makes no difference to results.
     pub encoded: bool,
+    /// What happens in the middle of the run, in order of time, counted from when the host has found the device.
+    pub events: Vec<Event>,
 }
 
 /// What one phase of a run showed.
@@ -109,6 +115,8 @@ pub struct RunOutput {
     pub probe_time: Ns,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Vec<(&'static str, u64)>,
+    /// What was counted before, between and after events; empty for a run without.
+    pub spans: Vec<Span>,
     /// Requests that ended, in all phases.
     pub ios: u64,
 }
@@ -181,12 +189,21 @@ fn in_stack<S: DieSched, P: Probe>(
             .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
     }
     let ready = stack.start(Ns::ZERO)?;
+    let mut events = Schedule::new(&setup.events, stack, ready)?;
     let (phases, cut_short) = match &workload.launches {
-        Some(launches) => (cycles(stack, ready, launches, observer)?, None),
-        None => phases(stack, ready, workload, observer)?,
+        Some(launches) => (cycles(stack, ready, launches, &mut events, observer)?, None),
+        None => phases(stack, ready, workload, &mut events, observer)?,
     };
     let ios = phases.iter().map(|p| p.stats.ios).sum();
-    Ok(RunOutput { phases, cut_short, probe_time: ready, sram: stack.device.sram(), ios })
+    let end = phases.last().map_or(ready, |p| p.stats.end);
+    Ok(RunOutput {
+        phases,
+        cut_short,
+        probe_time: ready,
+        sram: stack.device.sram(),
+        spans: events.end(stack, end),
+        ios,
+    })
 }
 
 /// What the layers had counted when a phase began.
@@ -216,6 +233,7 @@ fn phases<S: DieSched, P: Probe>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
     ready: Ns,
     workload: &mut Workload,
+    events: &mut Schedule,
     observer: &mut impl Observer,
 ) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
     let mut runner = Runner::new(LUN, ready);
@@ -223,7 +241,7 @@ fn phases<S: DieSched, P: Probe>(
     let planned = workload.phases.len();
     for (i, phase) in workload.phases.iter_mut().enumerate() {
         let before = Before::of(stack);
-        let stats = match runner.phase(stack, phase, observer) {
+        let stats = match runner.phase_with(stack, phase, events, observer) {
             Ok(stats) => stats,
             // What ended before stands. A run that has shown nothing has failed.
             Err(error @ RunError::Io { .. }) if i > 0 => {
@@ -247,13 +265,14 @@ fn cycles<S: DieSched, P: Probe>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
     ready: Ns,
     launches: &Launches,
+    events: &mut Schedule,
     observer: &mut impl Observer,
 ) -> Result<Vec<PhaseOutput>, ExecuteError> {
     let mut now = ready;
     let mut phases = Vec::with_capacity(launches.cycles());
     for cycle in 0..launches.cycles() {
         let before = Before::of(stack);
-        let stats = play_cycle(stack, LUN, &mut now, launches, cycle, observer)?;
+        let stats = play_cycle(stack, LUN, &mut now, launches, cycle, events, observer)?;
         phases.push(before.output(stats, stack));
     }
     if let Some(e) = stack.wire_error() {

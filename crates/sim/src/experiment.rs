@@ -9,11 +9,13 @@ use rayon::prelude::*;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
+use readpath_results::Input;
 use readpath_stack::config::experiment::{Experiment, Fio, Iozone, Workload as Source};
 use readpath_stack::config::{ConfigFileError, LaunchKeys, Override};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::launch::{LaunchError, LaunchSpec, Launches};
 use readpath_workload::{Workload, fio, iozone};
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -75,6 +77,8 @@ pub struct Plan {
     pub setup: Setup,
     /// What is run.
     pub workload: Workload,
+    /// Job files that it was read from.
+    pub inputs: Vec<Input>,
 }
 
 /// A run that was made.
@@ -104,15 +108,23 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
     let mut plans = Vec::new();
     for case in experiment.workload.runs() {
         for (variant, preset) in experiment.variants.iter().zip(&devices) {
-            let workload = workload(experiment, case, preset.device.lus[0].blocks, read)?;
+            let inputs = RefCell::new(Vec::new());
+            let kept = |path: &Path| {
+                let text = read(path)?;
+                inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
+                Ok(text)
+            };
+            let workload = workload(experiment, case, preset.device.lus[0].blocks, &kept)?;
+            let inputs = inputs.into_inner();
             let setup = Setup {
                 preset: preset.clone(),
                 host: variant.host(preset),
                 precondition: experiment.precondition,
                 seed: experiment.seed,
                 encoded: false,
+                events: experiment.events.clone(),
             };
-            plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload });
+            plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload, inputs });
         }
     }
     Ok(plans)

@@ -2,6 +2,7 @@
 //! Plays launches of apps: computes, asks for what comes next, waits for what cannot be read ahead, and so on. One app at a
 //! time.
 
+use crate::events::Schedule;
 use crate::measure::{JobStats, KindStats, PhaseStats};
 use crate::request::{Flights, LATEST, block_op, io_error};
 use crate::run::{Observer, RunError, watch};
@@ -21,6 +22,7 @@ pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
     now: &mut Ns,
     launches: &Launches,
     cycle: usize,
+    events: &mut Schedule,
     observer: &mut impl Observer,
 ) -> Result<PhaseStats, RunError> {
     let start = *now;
@@ -29,7 +31,7 @@ pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
     watch(stack, observer, 0, start)?;
     for app in 0..launches.apps() {
         let launch = launches.launch(cycle, app);
-        play(stack, lun, now, &launch, &mut kinds)?;
+        play(stack, lun, now, &launch, events, &mut kinds)?;
         ios += launch.requests.len() as u64;
         watch(stack, observer, ios, *now)?;
     }
@@ -77,6 +79,7 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
     lun: u8,
     now: &mut Ns,
     launch: &Launch,
+    events: &mut Schedule,
     kinds: &mut [KindStats; 4],
 ) -> Result<(), RunError> {
     let mut playing = Playing { flights: Flights::new(), waited_for: 0, kinds };
@@ -86,12 +89,13 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
         if until > LATEST {
             return Err(RunError::TooLong { limit: LATEST });
         }
-        while stack.next_deadline() <= until {
-            *now = stack.next_deadline();
-            stack.advance(*now);
+        while stack.next_deadline().min(events.next_at()) <= until {
+            step_once(stack, now, events)?;
             playing.take_done(stack, *now)?;
         }
-        // With the device idle, only timers of the host are left, which are not among its deadlines.
+        // With the device idle, only timers of the host are left, which are not among its deadlines. An event may have taken
+        // longer than the app computes.
+        let until = until.max(*now);
         *now = until;
         stack.advance(until);
         for &io in requests.by_ref().take(usize::from(step.requests)) {
@@ -102,12 +106,12 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
         }
         playing.take_done(stack, *now)?;
         while playing.waited_for > 0 {
-            step_once(stack, now)?;
+            step_once(stack, now, events)?;
             playing.take_done(stack, *now)?;
         }
     }
     while !playing.flights.is_empty() {
-        step_once(stack, now)?;
+        step_once(stack, now, events)?;
         playing.take_done(stack, *now)?;
     }
     Ok(())
@@ -117,8 +121,14 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
 fn step_once<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     now: &mut Ns,
+    events: &mut Schedule,
 ) -> Result<(), RunError> {
     let next = stack.next_deadline();
+    if events.next_at() <= next {
+        // One whose time came while nobody had requests happens now.
+        *now = events.happen(stack, events.next_at().max(*now));
+        return Ok(());
+    }
     if next == Ns::NEVER {
         return Err(RunError::Stuck(*now));
     }

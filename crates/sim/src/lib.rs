@@ -7,6 +7,7 @@ pub mod bench;
 mod claims;
 pub mod compare;
 pub mod document;
+mod events;
 mod execute;
 pub mod experiment;
 mod fio_json;
@@ -25,6 +26,7 @@ mod tap;
 pub mod trace_info;
 pub mod ubi;
 
+pub use events::{Counts, EventError, Span};
 pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
 pub use fio_json::fio_json;
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};

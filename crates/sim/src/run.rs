@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runner: jobs submit to a stack, time jumps from event to event.
 
+use crate::events::Schedule;
 use crate::measure::{JobStats, PhaseStats};
 use crate::rate::{Rates, Step};
 use crate::request::{Flights, LATEST, block_op, io_error};
@@ -121,6 +122,9 @@ struct InFlight {
     since: Ns,
 }
 
+/// Among timers, the place of an event of the run: no job has it.
+const EVENT: u32 = u32::MAX;
+
 /// Runs phases on a stack. Time goes on from one phase to the next.
 pub struct Runner {
     now: Ns,
@@ -149,11 +153,23 @@ impl Runner {
         phase: &mut Phase,
         observer: &mut impl Observer,
     ) -> Result<PhaseStats, RunError> {
+        self.phase_with(stack, phase, &mut Schedule::default(), observer)
+    }
+
+    /// The same with events in its middle. Those that come when nobody has requests any more are left for the next phase.
+    pub(crate) fn phase_with<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        phase: &mut Phase,
+        events: &mut Schedule,
+        observer: &mut impl Observer,
+    ) -> Result<PhaseStats, RunError> {
         let start = self.now;
         let mut jobs: Vec<Running> = phase.jobs.iter_mut().map(|job| Running::new(job, start)).collect();
         let mut ios = 0;
         let works_when_idle = stack.device.config().works_when_idle();
         self.timers.clear();
+        self.wait_for(events);
         watch(stack, observer, 0, start)?;
         for (i, job) in jobs.iter_mut().enumerate() {
             self.fill(stack, job, i as u32, start);
@@ -173,7 +189,10 @@ impl Runner {
                     watch(stack, observer, ios, self.now)?;
                 }
             }
-            let timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
+            let mut timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
+            if timer != Ns::NEVER && self.only_an_event_is_left() {
+                timer = Ns::NEVER;
+            }
             if works_when_idle && timer == Ns::NEVER && self.in_flight.is_empty() {
                 // What the device does from here on takes its time, and the next phase does not wait for it.
                 break;
@@ -187,9 +206,15 @@ impl Runner {
             }
             self.now = next;
             while let Some(&Reverse((at, i))) = self.timers.peek()
-                && at <= next
+                && at <= self.now
             {
                 self.timers.pop();
+                if i == EVENT {
+                    self.now = events.happen(stack, self.now);
+                    self.wait_for(events);
+                    continue;
+                }
+                let next = self.now;
                 jobs[i as usize].timer = false;
                 self.fill(stack, &mut jobs[i as usize], i, next);
             }
@@ -207,6 +232,19 @@ impl Runner {
         watch(stack, observer, ios, self.now)?;
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
+    }
+
+    #[cold]
+    fn wait_for(&mut self, events: &Schedule) {
+        if events.next_at() != Ns::NEVER {
+            self.timers.push(Reverse((events.next_at(), EVENT)));
+        }
+    }
+
+    /// Whether no job has anything in flight or waits for its time.
+    #[cold]
+    fn only_an_event_is_left(&self) -> bool {
+        self.in_flight.is_empty() && self.timers.iter().all(|&Reverse((_, i))| i == EVENT)
     }
 
     /// Lets the device end what it does by itself: nothing is submitted any more.

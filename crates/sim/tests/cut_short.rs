@@ -34,8 +34,8 @@ fn run(variant: &str, workload: Workload) -> Result<CaseRun, readpath_sim::exper
     let preset = preset();
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
     let host = preset.host;
-    let setup = Setup { preset, host, precondition, seed: 1, encoded: false };
-    let plan = Plan { case: "iozone".into(), variant: variant.into(), setup, workload };
+    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new() };
+    let plan = Plan { case: "iozone".into(), variant: variant.into(), setup, workload, inputs: Vec::new() };
     run_all(vec![plan], &Shared::default()).map(|mut runs| runs.remove(0))
 }
 

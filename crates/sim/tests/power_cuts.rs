@@ -29,7 +29,7 @@ fn cut(options: &str, cuts: u32, loses: Loses) -> Result<PowerRun, PowerError> {
     let mut host = preset.host;
     host.hpb = Some(default_hpb());
     let precondition = Precondition { layout: Layout::Random, range: PreconditionRange::Files };
-    let setup = Setup { preset, host, precondition, seed: 5, encoded: false };
+    let setup = Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new() };
     let plan = PowerCuts { cuts, loses, off: Ns::from_ms(10), seed: 7 };
     run(&setup, &mut workload(options), &plan, &Shared::default())
 }

@@ -5,7 +5,7 @@ use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
 use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, Recovery, UfsDevice};
 use readpath_flash::DieSched;
-use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ProbeError, ReadRequest};
+use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ParamError, ProbeError, ReadRequest};
 use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, Status};
 use thiserror::Error;
@@ -177,6 +177,16 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     pub fn resume(&mut self, now: Ns) {
         self.host.resume(now);
         self.exchange(now);
+    }
+
+    /// Limits the memory of a unit's HPB on the host.
+    ///
+    /// # Errors
+    /// As [`Driver::limit_memory`].
+    pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
+        let limited = self.host.limit_memory(now, lun, bytes);
+        self.exchange(now);
+        limited
     }
 
     #[inline(always)]

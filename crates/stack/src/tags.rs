@@ -7,7 +7,7 @@
 //! return any version since the newest that a flush (or FUA) had made durable; what it does return then stays.
 
 use crate::payload::Payload;
-use readpath_device::{MediaOp, WithMedia};
+use readpath_device::{DeviceConfig, MediaOp, WithMedia};
 use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::huge_vec;
@@ -95,6 +95,12 @@ pub struct Tags {
 }
 
 impl Tags {
+    /// Bytes that the tags of a device take at most, once all of its blocks have been written.
+    pub fn most_bytes(device: &DeviceConfig) -> u64 {
+        let each = (size_of::<Expectation>() + size_of::<Remnant>()) as u64;
+        device.logical_blocks() * each + u64::from(device.geometry.slices()) * size_of::<u64>() as u64
+    }
+
     fn write_begins(&mut self, lpn: u32, discard: bool) -> Content {
         let e = &mut self.expected[lpn as usize];
         e.sent += 1;

@@ -6,7 +6,7 @@ mod trace_common;
 use flate2::write::GzEncoder;
 use readpath_kit::Ns;
 use readpath_workload::IoKind::{Read, Write};
-use readpath_workload::trace::{Columns, Compression, Format, Options, Place, Reader, Reason, Request};
+use readpath_workload::trace::{Columns, Compression, Format, Options, Place, Reader, Reason, Request, TraceError};
 use std::io::{self, Write as _};
 use trace_common::{fault, lenient, open, read, read_with, request};
 
@@ -56,11 +56,14 @@ fn faults_name_line_field_and_what_would_be_right() {
         ("5,R,0,4294967296,,", "size: expected less than 4 GiB for a read or write"),
         ("5,Q,0,512,,", "op: expected a known operation, found \"Q\""),
         ("5,,0,512,,", "op: expected a known operation, found nothing"),
-        ("5,R,0", "expected a row with all of the given columns, found \"5,R,0\"; a row of"),
+        ("5,R,0", "expected a row with a field for every column that is used, found \"5,R,0\"; a row of"),
         ("5,R,0,512 ,,", "size: expected nothing more after the number"),
         ("5,R,0,5x,,", "size: expected nothing more after the number, found \"x\""),
         ("5,R,0,512,,y", "latency: expected a time"),
-        ("\u{0}\u{ff}\u{1b}[2J", "expected a row with all of the given columns, found \"\\x00\\xc3\\xbf\\x1b[2J\""),
+        (
+            "\u{0}\u{ff}\u{1b}[2J",
+            "expected a row with a field for every column that is used, found \"\\x00\\xc3\\xbf\\x1b[2J\"",
+        ),
         ("128166372003061629,src,1,Read,4096,512,59", "this is a row of format msr, not csv"),
         (
             "  8,0    3        7     0.000010000   697  D   W 223490 + 8 [k]",
@@ -101,6 +104,33 @@ fn after_a_fault_there_is_nothing_more() {
     assert!(reader.next().unwrap().is_err());
     assert!(reader.next().is_none());
     assert_eq!(reader.fill(&mut [Request::NONE; 4]), Ok(0));
+}
+
+/// A last line without an end is one that was cut off if fields are missing. Within the last field nobody can tell.
+#[test]
+fn a_last_line_that_is_too_short_was_cut_off() {
+    let whole = "128166372003061629,usr,0,Read,4096,24576,41286\n128166372003061639,usr,0,Read,8192,24576,41286";
+    let read = |text: &str, lenient| {
+        let options = Options { lenient, ..Options::default() };
+        let mut reader = Reader::new("t", Box::new(std::io::Cursor::new(text.to_owned())), &options)?;
+        let requests = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, TraceError>((requests.len(), reader.summary().clone()))
+    };
+    for cut in ["", "6", "86"] {
+        let (requests, summary) = read(whole.strip_suffix(cut).expect("a suffix"), false).expect("a trace");
+        assert_eq!((requests, summary.unterminated), (2, true));
+    }
+    // The response is missing, which rows may lack, and then a part of the size.
+    for cut in [",41286", "76,41286"] {
+        let text = whole.strip_suffix(cut).expect("a suffix");
+        let e = read(text, false).expect_err("it is cut off");
+        assert_eq!((e.reason, e.place), (Reason::Truncated, Place::Line(2)), "{e}");
+        assert!(e.message.contains("it has 6 fields and no end, where the first has 7"), "{e}");
+        let (requests, summary) = read(text, true).expect("one row is left out");
+        assert_eq!((requests, summary.skips.count(Reason::Truncated)), (1, 1));
+        // With its end it is a row like any other.
+        assert_eq!(read(&format!("{text}\n"), false).expect("a trace").0, 2);
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use super::open::{ambiguity, not_attached, sized};
 use crate::usage;
-use crate::variants::size;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use readpath_kit::Ns;
+use readpath_stack::config::size;
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::{Options, PebState, Volume};
 use readpath_ubi::guess::{Guess, Known};

@@ -2,11 +2,11 @@
 //! Read streams and cost presets from files, for all commands that replay.
 
 use crate::args::StreamInput;
-use crate::files::read_text;
+use crate::files::{Digested, read_text};
 use crate::usage;
-use crate::variants::size;
 use anyhow::{Context, Result, anyhow};
 use readpath_sim::ubi::CacheCase;
+use readpath_stack::config::size;
 use readpath_ubi::preset::{BUILTIN, CostPreset};
 use readpath_ubi::stream::{self, Geometry, Limits};
 use readpath_workload::trace::decompress;
@@ -62,7 +62,8 @@ pub fn load(path: &Path, name: &str, input: &Input) -> Result<CacheCase> {
     if file.metadata().map_err(unreadable)?.is_dir() {
         return Err(usage(anyhow!("{file_name}: is a folder, not a stream")));
     }
-    let (source, compression) = decompress(Box::new(file)).map_err(unreadable)?;
+    let file = Digested::new(file);
+    let (source, compression) = decompress(Box::new(file.clone())).map_err(unreadable)?;
     let mut reader = BufReader::with_capacity(1 << 16, source);
     let stream = stream::load(&file_name, &mut reader, input.geometry, input.lenient, Limits::default());
     let stream = stream.map_err(usage)?;
@@ -81,5 +82,6 @@ pub fn load(path: &Path, name: &str, input: &Input) -> Result<CacheCase> {
     if s.unterminated {
         notes.push(format!("{file_name}: the last line has no end; the recording may be cut off"));
     }
-    Ok(CacheCase { name: name.to_owned(), stream, notes })
+    let input = file.input(&file_name).map_err(unreadable)?;
+    Ok(CacheCase { name: name.to_owned(), stream, notes, input })
 }

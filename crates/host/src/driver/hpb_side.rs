@@ -142,15 +142,23 @@ impl Driver {
     /// # Errors
     /// No HPB, one that follows Linux, or too little memory.
     pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), ParamError> {
-        let least = self.hpb(lun).ok_or(ParamError::NoHpb { lun })?.least_memory()?;
+        let hpb = self.hpb(lun).ok_or(ParamError::NoHpb { lun })?;
+        limits.iter().try_for_each(|&(_, bytes)| hpb.check_limit(bytes))?;
         let Some(m) = &mut self.managed else { return Err(ParamError::CannotShrink) };
-        if let Some(&(_, bytes)) = limits.iter().find(|l| l.1 < least) {
-            return Err(ParamError::TooLittleMemory { bytes, least });
-        }
         m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
         // Those of several units are told one unit after the other.
         m.limits.make_contiguous().sort_by_key(|limit| limit.0);
         self.find_timer();
+        Ok(())
+    }
+
+    /// Limits the memory of a unit's HPB to `bytes` from now on. There may be requests to send afterwards.
+    ///
+    /// # Errors
+    /// As for [`Driver::schedule_limits`].
+    pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
+        self.hpb_of(lun).ok_or(ParamError::NoHpb { lun })?.limit_memory(bytes)?;
+        self.run_map_worker(now);
         Ok(())
     }
 

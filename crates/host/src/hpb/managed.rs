@@ -407,15 +407,21 @@ impl HpbLu {
         Ok(self.memory().table_bytes + pinned as u64 * self.store.bytes_per_map())
     }
 
+    /// Whether so many bytes are enough for [`HpbLu::limit_memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_limit(&self, bytes: u64) -> Result<(), ParamError> {
+        let least = self.least_memory()?;
+        if bytes < least { Err(ParamError::TooLittleMemory { bytes, least }) } else { Ok(()) }
+    }
+
     /// Sets the most bytes that may be used. What does not fit any more is dropped at once; requests on their way go on.
     ///
     /// # Errors
     /// The unit follows Linux, which cannot shrink; or the limit has no room for the tables (and pinned regions).
     pub fn limit_memory(&mut self, bytes: u64) -> Result<(), ParamError> {
-        let least = self.least_memory()?;
-        if bytes < least {
-            return Err(ParamError::TooLittleMemory { bytes, least });
-        }
+        self.check_limit(bytes)?;
         let maps = (bytes - self.memory().table_bytes) / self.store.bytes_per_map();
         let most = maps.min(u64::from(self.store.maps())) as u32;
         if let Some(m) = &mut self.manager {

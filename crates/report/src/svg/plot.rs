@@ -290,7 +290,8 @@ impl<'a> Plot<'a> {
                     }
                     return 24.0;
                 }
-                let every = (15.0 / slot).ceil().max(1.0) as usize;
+                // Slanted labels are as far apart as their slots, seen along the slope of 40 degrees.
+                let every = (SMALL * 1.2 / (0.64 * slot)).ceil().max(1.0) as usize;
                 let mut lowest: f64 = 0.0;
                 for (i, name) in names.iter().enumerate().step_by(every) {
                     // A label reaches down and to the left of its slot; it must not leave the paper.
@@ -418,6 +419,9 @@ fn axis_of_numbers<I: Iterator<Item = f64>>(xs: impl Fn() -> I, log: bool, size:
     }
     let count = if size == Size::Wide { 8 } else { 4 };
     let lo = if lo > 0.0 && lo < 0.15 * hi { 0.0 } else { lo };
+    // Nothing stands between whole numbers, such as those of events.
+    let whole = xs().all(|x| x.fract() == 0.0) && hi - lo >= 1.0;
+    let count = if whole { count.min((hi - lo) as usize) } else { count };
     Scale::linear(lo, hi, count, false)
 }
 

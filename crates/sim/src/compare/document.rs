@@ -67,6 +67,7 @@ pub fn document(
     doc.seed = seeds.first();
     doc.simulated_ios = trials.iter().map(|t| t.document.simulated_ios).sum();
     doc.configuration = configuration(trials, variants, base, seeds);
+    trials.iter().for_each(|t| doc.read_from(&t.document.inputs));
     for citation in trials.iter().flat_map(|t| &t.document.citations) {
         if !doc.citations.contains(citation) {
             doc.citations.push(citation.clone());

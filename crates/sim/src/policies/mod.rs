@@ -134,6 +134,7 @@ pub fn document(
             "cases": cases.iter().map(|c| c.name.clone()).collect::<Vec<_>>(),
         });
     }
+    doc.read_from(cases.iter().flat_map(|c| &c.inputs));
     for note in cases.iter().flat_map(|c| &c.notes) {
         if !doc.notes.contains(note) {
             doc.notes.push(note.clone());

@@ -32,6 +32,7 @@ pub fn document(texts: &PowerTexts, plans: &[Plan], cuts: &PowerCuts, runs: &[Po
         );
     for (plan, run) in plans.iter().zip(runs) {
         doc.simulated_ios += run.ios;
+        doc.read_from(&plan.inputs);
         rows(&mut doc, plan, run)?;
         let points = run.cuts.iter().enumerate().map(|(i, cut)| ((i + 1) as f64, ms(cut.took)));
         chart.series(&plan.variant, SeriesStyle::Plain, points)?;

@@ -4,6 +4,7 @@
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
 use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
+use crate::events;
 use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
@@ -39,6 +40,7 @@ pub fn document(
     doc.seed = options.seed;
     doc.configuration = configuration(texts, variants, options, runs);
     for case in cases {
+        doc.read_from(&case.inputs);
         for note in &case.notes {
             if !doc.notes.contains(note) {
                 doc.notes.push(note.clone());
@@ -53,6 +55,7 @@ pub fn document(
             let name = if last { case.name.clone() } else { format!("{}: {}", case.name, phase.output.stats.name) };
             rows(&mut doc, &name, variant, phase, run)?;
         }
+        events::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
     }
     if runs.iter().any(|r| r.phases.iter().any(|p| p.output.device.programs > 0)) {
         doc.notes.push(WRITES.to_owned());
@@ -93,7 +96,7 @@ fn rows(
         }
     }
     let device = &output.device;
-    let translated = device.map_hits + device.recent_hits + device.map_misses + device.hpb_hits;
+    let translated = device.translated_reads();
     if translated > 0 {
         let share = |n: u64| 100.0 * n as f64 / translated as f64;
         add("map_hit_ratio", "%", share(translated - device.map_misses))?;
@@ -146,6 +149,7 @@ fn configuration(
             "policy": v.host.hpb.and_then(|h| h.policy).map(ManagedPolicy::name),
             "max_map_bytes": v.host.hpb.and_then(|h| h.max_map_bytes),
             "memory_bytes": v.host.hpb.and_then(|h| h.memory_bytes),
+            "events": v.events,
             "memory_limits": v.limits.iter().map(|(at, bytes)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes })).collect::<Vec<_>>(),
         });
         if let Some(update) = v.host.hpb.and_then(|h| h.prototype) {

@@ -6,6 +6,7 @@ mod document;
 mod player;
 mod preload;
 
+use crate::events::{Schedule, Span};
 use crate::execute::{ExecuteError, LUN, PhaseOutput};
 use crate::experiment::{ExperimentError, Shared, watch};
 use crate::measure::PhaseStats;
@@ -17,8 +18,9 @@ use readpath_device::{Layout, NoSpace, Probe};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
+use readpath_results::Input;
 use readpath_stack::config::experiment::Variant;
-use readpath_stack::config::{ConfigFileError, DevicePreset, Scheduler};
+use readpath_stack::config::{ConfigFileError, DevicePreset, Event, Scheduler};
 use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
@@ -67,6 +69,8 @@ pub struct ReplayCase {
     preload: Vec<(u32, u32)>,
     /// What the reader of the results has to know of these files.
     pub notes: Vec<String>,
+    /// The files.
+    pub inputs: Vec<Input>,
 }
 
 impl ReplayCase {
@@ -74,7 +78,7 @@ impl ReplayCase {
     pub fn new(name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
         let phases: Vec<&Loaded> = before.iter().chain([&trace]).map(Arc::as_ref).collect();
         let preload = preload::of_phases(&phases, device_blocks);
-        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new() }
+        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new(), inputs: Vec::new() }
     }
 
     /// Blocks that are read before any phase writes them, as ranges in order.
@@ -117,6 +121,8 @@ pub struct ReplayVariant {
     /// Limits of host memory for HPB in bytes, with their times from the start of the trace on, in order. Only for
     /// policies of this host's own.
     pub limits: Vec<(Ns, u64)>,
+    /// What happens in the middle of the trace, in order of time, counted from its start.
+    pub events: Vec<Event>,
 }
 
 impl ReplayVariant {
@@ -126,7 +132,13 @@ impl ReplayVariant {
     /// Names the key in its `set` that is at fault.
     pub fn new(variant: &Variant, base: &DevicePreset) -> Result<Self, ConfigFileError> {
         let preset = variant.device(base)?;
-        Ok(ReplayVariant { name: variant.name.clone(), host: variant.host(&preset), preset, limits: Vec::new() })
+        Ok(ReplayVariant {
+            name: variant.name.clone(),
+            host: variant.host(&preset),
+            preset,
+            limits: Vec::new(),
+            events: Vec::new(),
+        })
     }
 }
 
@@ -150,6 +162,8 @@ pub struct ReplayRun {
     pub phases: Vec<ReplayPhase>,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Vec<(&'static str, u64)>,
+    /// What was counted before, between and after events of the trace; empty for a run without.
+    pub spans: Vec<Span>,
 }
 
 /// Makes all runs, case by case, on as many threads as the pool has; they come back in that order, and beside them why
@@ -200,13 +214,13 @@ pub fn run_one<P: Probe>(
         Scheduler::Exact => on::<Exact, P>(c, v, options, probe, watch),
     };
     let run = match run {
-        Ok((phases, sram)) => Ok(ReplayRun { case, variant, phases, sram }),
+        Ok((phases, sram, spans)) => Ok(ReplayRun { case, variant, phases, sram, spans }),
         Err(error) => Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error }),
     };
     (run, probe)
 }
 
-type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>);
+type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>, Vec<Span>);
 
 fn on<S: DieSched, P: Probe>(
     case: &ReplayCase,
@@ -244,14 +258,18 @@ fn in_stack<S: DieSched, P: Probe>(
     }
     let mut now = stack.start(Ns::ZERO)?;
     let mut phases = Vec::new();
+    let mut events = Schedule::default();
     for (name, trace) in case.phases() {
+        if phases.len() == case.before.len() {
+            events = Schedule::new(&variant.events, stack, now)?;
+        }
         if phases.len() == case.before.len() && !variant.limits.is_empty() {
             let limits: Vec<(Ns, u64)> =
                 variant.limits.iter().map(|&(at, bytes)| (Ns(now.0.saturating_add(at.0)), bytes)).collect();
             stack.host.schedule_limits(LUN, &limits)?;
         }
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
-        let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, observer)?;
+        let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, &mut events, observer)?;
         let ios = job.kinds.iter().map(|k| k.ios).sum();
         let stats = PhaseStats { name, start: now, end: job.end, jobs: vec![job], ios };
         now = stats.end;
@@ -264,5 +282,5 @@ fn in_stack<S: DieSched, P: Probe>(
         };
         phases.push(ReplayPhase { output, most_outstanding });
     }
-    Ok((phases, stack.device.sram()))
+    Ok((phases, stack.device.sram(), events.end(stack, now)))
 }

@@ -3,6 +3,7 @@
 //! was due to the end of its last piece.
 
 use super::Mode;
+use crate::events::Schedule;
 use crate::execute::LUN;
 use crate::measure::JobStats;
 use crate::request::{Flights, LATEST, block_op, io_error};
@@ -56,6 +57,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
     ios: &[TimedIo],
     mode: Mode,
     start: Ns,
+    events: &mut Schedule,
     observer: &mut impl Observer,
 ) -> Result<(JobStats, u32), RunError> {
     let mut player = Player { ios, next: 0, flights: Flights::new() };
@@ -105,7 +107,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
         if limit != Ns::NEVER && limit > LATEST {
             return Err(RunError::TooLong { limit: LATEST });
         }
-        let next = stack.advance_to_reply(limit);
+        let next = stack.advance_to_reply(limit.min(events.next_at()));
         if next == Ns::NEVER {
             break;
         }
@@ -113,6 +115,9 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
             return Err(RunError::TooLong { limit: LATEST });
         }
         now = next;
+        while events.next_at() <= now {
+            now = events.happen(stack, now);
+        }
     }
     // Of what did not survive its encoding nothing more is heard.
     if let Some(e) = stack.wire_error() {

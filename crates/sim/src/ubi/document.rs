@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
 
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, SeriesStyle};
 use readpath_ubi::cost::CostModel;
 use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream, run};
 use readpath_ubi::variant::Variant;
@@ -16,6 +16,8 @@ pub struct CacheCase {
     pub stream: Stream,
     /// What a reader must know of it.
     pub notes: Vec<String>,
+    /// The file.
+    pub input: Input,
 }
 
 /// What a document says that replays do not know.
@@ -63,6 +65,7 @@ pub fn document(
             sweep(&mut doc, i, &case.name, &outcomes)?;
         }
         doc.notes.extend(case.notes.iter().cloned());
+        doc.read_from([&case.input]);
     }
     Ok(doc)
 }

@@ -7,6 +7,7 @@ use super::builtin::{self, ReadFile};
 use super::claim::{Claim, claims};
 use super::device::{self, DevicePreset};
 use super::error::ConfigFileError;
+use super::events::{Event, events};
 use super::host_control;
 use super::launches::{self, LaunchKeys};
 use super::overrides::Override;
@@ -53,6 +54,9 @@ pub struct Experiment {
     /// What is compared, in order.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+    /// What happens in the middle of every run, in order of time.
+    #[serde(rename = "event", skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
     /// What has been published.
     pub published: Vec<Published>,
     /// What has been claimed.
@@ -138,7 +142,8 @@ pub enum Fio {
         /// What its rows are called.
         case: String,
         /// Path from where the experiment file is.
-        job: String,
+        #[serde(serialize_with = "as_text")]
+        job: PathBuf,
     },
     /// The text of a job file.
     Text {
@@ -235,6 +240,7 @@ impl Experiment {
             precondition,
             workload,
             variants: Vec::new(),
+            events: Vec::new(),
             published: Vec::new(),
             claims: Vec::new(),
             file: String::new(),
@@ -266,6 +272,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         "precondition",
         "workload",
         "variant",
+        "event",
         "published",
         "claim",
     ];
@@ -298,6 +305,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
         claims: claims(&root, &workload.cases(), &names)?,
         published: published(&root, &workload.cases(), &names)?,
         workload,
+        events: events(&root, &variants)?,
         variants,
         file: file_name.to_owned(),
     })
@@ -314,7 +322,7 @@ pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
 
 impl Experiment {
     /// A path as it is written in the file, seen from where the program runs.
-    pub fn resolve(&self, path: &str) -> PathBuf {
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         Path::new(&self.file).parent().unwrap_or(Path::new("")).join(path)
     }
 
@@ -432,7 +440,7 @@ fn workload(root: &Section) -> Result<Workload> {
         (_, _, true) if !s.has("text") => Err(s.error("cases", "fill places of text, which is missing")),
         (_, _, true) => fio_cases(&s).map(Workload::Fio),
         _ => match (s.has("job"), s.has("text")) {
-            (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")? })),
+            (true, false) => Ok(Workload::Fio(Fio::File { case: case()?, job: non_empty(&s, "job")?.into() })),
             (false, true) => Ok(Workload::Fio(Fio::Text { case: case()?, text: non_empty(&s, "text")? })),
             (true, true) => Err(s.error("job", "and text say the same; keep one of them")),
             (false, false) => {
@@ -501,12 +509,12 @@ fn fio_cases(s: &Section) -> Result<Fio> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 18] = joined(
-    &["order", "strict_linux", "dirty_bitmap", "max_map_mib", "long_reads", prototype::KEY],
+pub(super) const HPB_KEYS: [&str; 20] = joined(
+    &["order", "strict_linux", "dirty_bitmap", "max_map_mib", "max_map", "long_reads", prototype::KEY],
     &host_control::KEYS,
 );
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 21] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 23] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
@@ -552,15 +560,11 @@ pub(super) fn variant(s: &Section) -> Result<Variant> {
 
 fn hpb_options(s: &Section) -> Result<HpbOptions> {
     let default = HpbOptions::default();
-    let max_map_bytes = match s.has("max_map_mib") {
-        true => Some(s.integer::<u64>("max_map_mib", 1..=1 << 20)? << 20),
-        false => None,
-    };
     let mut options = HpbOptions {
         order: if s.has("order") { s.word("order", &ORDERS)? } else { default.order },
         strict_linux: s.flag_or("strict_linux", default.strict_linux)?,
         dirty_bitmap: s.flag_or("dirty_bitmap", default.dirty_bitmap)?,
-        max_map_bytes,
+        max_map_bytes: s.memory("max_map_mib", "max_map")?,
         long_reads: if s.has("long_reads") { s.word("long_reads", &LONG_READS)? } else { default.long_reads },
         ..default
     };
@@ -619,8 +623,23 @@ fn as_gib<S: Serializer>(bytes: &u64, s: S) -> std::result::Result<S::Ok, S::Err
     s.serialize_f64(*bytes as f64 / f64::from(1u32 << 30))
 }
 
+/// A path for readers; what is not UTF-8 in it is replaced.
+fn as_text<S: Serializer>(path: &Path, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_str(&path.display())
+}
+
 fn as_table<S: Serializer>(set: &[Override], s: S) -> std::result::Result<S::Ok, S::Error> {
     s.collect_map(set.iter().map(|o| (&o.key, o)))
+}
+
+/// A size that is written in MiB.
+pub(super) fn whole_mib(bytes: Option<u64>) -> Option<u64> {
+    bytes.filter(|b| b.is_multiple_of(1 << 20)).map(|b| b >> 20)
+}
+
+/// A size that is not.
+pub(super) fn odd_bytes(bytes: Option<u64>) -> Option<u64> {
+    bytes.filter(|b| !b.is_multiple_of(1 << 20))
 }
 
 /// The keys of a variant that say what the host does.
@@ -638,6 +657,8 @@ struct HpbOptionKeys {
     dirty_bitmap: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_map_mib: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_map: Option<u64>,
     /// Said only where it is not as usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     long_reads: Option<&'static str>,
@@ -652,7 +673,8 @@ fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Resul
         order: ORDERS.iter().find(|(_, o)| *o == h.order).map_or("", |(word, _)| word),
         strict_linux: h.strict_linux,
         dirty_bitmap: h.dirty_bitmap,
-        max_map_mib: h.max_map_bytes.map(|b| b >> 20),
+        max_map_mib: whole_mib(h.max_map_bytes),
+        max_map: odd_bytes(h.max_map_bytes),
         long_reads: (h.long_reads != LongReads::First).then(|| h.long_reads.name()),
         prototype: h.prototype.map(GroupUpdate::name),
         control: host_control::Keys::of(&h),

@@ -4,8 +4,10 @@
 
 use super::device::DevicePreset;
 use super::error::ConfigFileError;
+use super::experiment::{odd_bytes, whole_mib};
 use super::overrides::Override;
 use super::section::Section;
+use super::tree::At;
 use readpath_host::{Control, HpbOptions, HpbParam, HpbParams, ListOrder, ManagedPolicy, ParamLimits, PolicyChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,10 +15,11 @@ use std::collections::BTreeMap;
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// Keys of a variant that are read here: mode, policy and memory, and the parameters by their names in Linux's `hpb_params`.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "mode",
     "policy",
     "memory_mib",
+    "memory",
     "requeue_timeout_ms",
     "activation_thld",
     "normalization_factor",
@@ -30,6 +33,9 @@ pub(super) const KEYS: [&str; 12] = [
 
 pub(super) const MODES: [(&str, Control); 2] = [("device", Control::Device), ("host", Control::Host)];
 
+/// Parameters that a policy of this host's own heeds: the others are rules of Linux's.
+const MANAGED_PARAMS: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
+
 /// Reads the keys of a variant that are there. What depends on the device is checked when the host has found it.
 pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     if s.has("mode") {
@@ -38,11 +44,27 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     if s.has("policy") {
         read_policy(s, options)?;
     }
-    if s.has("memory_mib") {
-        options.memory_bytes = Some(s.integer::<u64>("memory_mib", 1..=1 << 20)? << 20);
+    options.memory_bytes = s.memory("memory_mib", "memory")?;
+    if options.memory_bytes.is_some() && options.max_map_bytes.is_some() {
+        let key = if s.has("memory") { "memory" } else { "memory_mib" };
+        let other = if s.has("max_map") { "max_map" } else { "max_map_mib" };
+        return Err(s.error(
+            key,
+            format!("bounds maps, dirty bitmaps and tables, and {other} the maps alone; keep one of them"),
+        ));
     }
     for param in HpbParam::ALL {
         if s.has(param.name()) {
+            if let Some(policy) = options.policy
+                && !MANAGED_PARAMS.contains(&param)
+            {
+                let (name, used) = (policy.name(), MANAGED_PARAMS.map(HpbParam::name).join(" and "));
+                let message = format!(
+                    "belongs to Linux's host control mode (policy = \"linux-hcm\"); {name:?} decides in its own way and takes \
+                     {used} only"
+                );
+                return Err(s.error(param.name(), message));
+            }
             *options.params.slot(param) = s.integer(param.name(), 0..=i32::MAX as u64)?;
         }
     }
@@ -87,6 +109,8 @@ pub(super) struct Keys {
     policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_mib: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<u64>,
     #[serde(flatten)]
     params: BTreeMap<&'static str, u32>,
 }
@@ -97,21 +121,38 @@ impl Keys {
         Keys {
             mode: options.mode.map(Control::name),
             policy: options.policy.map(ManagedPolicy::name),
-            memory_mib: options.memory_bytes.map(|b| b >> 20),
+            memory_mib: whole_mib(options.memory_bytes),
+            memory: odd_bytes(options.memory_bytes),
             params: changed.map(|p| (p.name(), options.params.get(p))).collect(),
         }
     }
 }
 
+/// Bytes of a map entry on the host.
+const ENTRY_BYTES: u64 = 8;
+
 impl DevicePreset {
+    /// Bytes of the map of an HPB region, if the device has HPB.
+    pub fn region_map_bytes(&self) -> Option<u64> {
+        // bRegionSize is the power of two in sectors of 512 bytes, eight to a block.
+        self.device.hpb.as_ref().map(|hpb| (1u64 << hpb.region_size) / 8 * ENTRY_BYTES)
+    }
+
     /// The device as its maker or its user would have configured it for a host with these options: bHPBControl as they want
     /// it. `origin` names whoever wants it, for errors.
     ///
     /// # Errors
-    /// When the device does not offer that mode, or no HPB at all.
+    /// When the device does not offer that mode, or no HPB at all, or the host may not hold even one region.
     pub fn configured_for(&self, hpb: Option<&HpbOptions>, origin: &str) -> Result<DevicePreset> {
         if let Some(update) = hpb.and_then(|options| options.prototype) {
+            // Its groups are not regions; its host knows what one takes.
             return self.as_prototype(update, origin);
+        }
+        if let (Some(region), Some(bytes)) = (self.region_map_bytes(), hpb.and_then(|options| options.max_map_bytes))
+            && bytes < region
+        {
+            let message = format!("{bytes} bytes do not hold the map of one region, which has {region}");
+            return Err(At { file: origin.into(), line: 0, column: 0 }.error("max_map", message));
         }
         let Some(mode) = hpb.and_then(|options| options.mode) else { return Ok(self.clone()) };
         let wanted = Override::new("hpb.control", mode.name(), origin)?;

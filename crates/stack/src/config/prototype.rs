@@ -59,7 +59,7 @@ impl PrototypeEcho {
 }
 
 /// Keys of a variant that mean something beside `prototype`.
-const ALSO: [&str; 3] = ["order", "max_map_mib", "memory_mib"];
+const ALSO: [&str; 5] = ["order", "max_map_mib", "max_map", "memory_mib", "memory"];
 
 /// Reads the key `prototype` of a variant, if it is there: it takes the place of the modes of JESD220-3 and all that belongs
 /// to them. `keys` are those of a variant's HPB.

@@ -4,6 +4,7 @@
 
 use super::decimal::{DecimalError, fixed};
 use super::error::{ConfigFileError, nearest};
+use super::size::size;
 use super::tree::{Node, Table, Value};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use std::ops::RangeInclusive;
@@ -164,6 +165,25 @@ impl<'a> Section<'a> {
             Err(DecimalError::NotPlain) => {
                 Err(self.error(key, format!("is {text}; write it in plain digits, such as 13.0")))
             }
+        }
+    }
+
+    /// A size in bytes: a number of them, or a text such as `512K`.
+    pub fn size(&self, key: &str) -> Result<u64> {
+        match &self.need(key, "a size")?.value {
+            Value::String(text) => size(text).map_err(|e| self.error(key, e)),
+            Value::Integer(_) => self.integer(key, 1..=1 << 40),
+            other => Err(self.wrong(key, other, "a size such as 262144 or \"256K\"")),
+        }
+    }
+
+    /// A size of memory under one of two names: in whole MiB, or as [`Section::size`].
+    pub fn memory(&self, in_mib: &str, in_bytes: &str) -> Result<Option<u64>> {
+        match (self.has(in_mib), self.has(in_bytes)) {
+            (true, true) => Err(self.error(in_bytes, format!("is what {in_mib} says too; keep one of them"))),
+            (true, false) => Ok(Some(self.integer::<u64>(in_mib, 1..=1 << 20)? << 20)),
+            (false, true) => self.size(in_bytes).map(Some),
+            (false, false) => Ok(None),
         }
     }
 

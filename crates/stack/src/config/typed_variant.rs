@@ -149,6 +149,22 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_said_in_whole_mib_or_with_a_suffix() {
+        let bytes = |keys: &[(&str, &str)]| of(keys).map(|v| v.hpb.map(|hpb| (hpb.max_map_bytes, hpb.memory_bytes)));
+        for (value, bytes_of) in [("524288", 512 << 10), ("512K", 512 << 10), ("3M", 3 << 20), ("1G", 1 << 30)] {
+            assert_eq!(bytes(&[("hpb", "dcm"), ("max_map", value)]), Ok(Some((Some(bytes_of), None))));
+            assert_eq!(bytes(&[("policy", "lru"), ("memory", value)]), Ok(Some((None, Some(bytes_of)))));
+        }
+        // What a policy of this host's own heeds of the parameters.
+        assert!(of(&[("policy", "lru"), ("inflight_map_req", "4"), ("requeue_timeout_ms", "1")]).is_ok());
+        assert!(of(&[("policy", "linux-hcm"), ("activation_thld", "9")]).is_ok());
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let small = of(&[("hpb", "dcm"), ("max_map", "16K")]).expect("a variant");
+        let message = small.device(&preset).expect_err("no region fits").to_string();
+        assert_eq!(message, "small: max_map: 16384 bytes do not hold the map of one region, which has 32768");
+    }
+
+    #[test]
     fn hcm_configures_host_and_device() {
         let v = of(&[("hpb", "hcm"), ("inflight_map_req", "4")]).expect("a variant");
         let hpb = v.hpb.expect("HPB");
@@ -236,6 +252,20 @@ mod tests {
             (&[("hpb", "dcm"), ("max_map_mib", "0")], "--vary: max_map_mib: is 0; expected a whole number from 1"),
             (&[("hpb", "dcm"), ("a.b", "1"), ("a.b", "1")], "--vary: a.b: is given twice"),
             (&[("hpb", "dcm"), ("a.b", "[1")], "--vary: a.b: \"[1\" is not a value"),
+            (&[("hpb", "dcm"), ("max_map", "12Q")], "--vary: max_map: \"12Q\" is not a size such as"),
+            (
+                &[("hpb", "dcm"), ("max_map", "1M"), ("max_map_mib", "1")],
+                "--vary: max_map: is what max_map_mib says too",
+            ),
+            (&[("policy", "lru"), ("max_map", "1M"), ("memory_mib", "1")], "--vary: memory_mib: bounds maps, dirty"),
+            (
+                &[("policy", "lru"), ("activation_thld", "9")],
+                "--vary: activation_thld: belongs to Linux's host control",
+            ),
+            (
+                &[("policy", "lru"), ("read_timeout_ms", "90")],
+                "--vary: read_timeout_ms: belongs to Linux's host control",
+            ),
             (&[("a.b", "1")], "small: hpb: is missing"),
         ] {
             let message = of(keys).expect_err("a mistake");

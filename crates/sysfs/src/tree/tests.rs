@@ -23,10 +23,10 @@ fn plan(name: &str, mode: Option<Control>) -> Plan {
     let preset = variant.device(&preset()).expect("a possible device");
     let host = variant.host(&preset);
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
-    let setup = Setup { preset, host, precondition, seed: 1, encoded: false };
+    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new() };
     // Long enough for any test to stop it.
     let workload = iozone::parse(&["-i2", "-t", "16", "-s", "3g"], 1).expect("an iozone line");
-    Plan { case: "48 GiB".into(), variant: name.into(), setup, workload }
+    Plan { case: "48 GiB".into(), variant: name.into(), setup, workload, inputs: Vec::new() }
 }
 
 /// Lets `see` look at the tree while the runs are in progress, then stops them. The tree comes back.

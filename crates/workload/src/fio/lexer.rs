@@ -78,6 +78,8 @@ impl Reader<'_> {
             return Err(from.error("the job file and what it includes are longer than 16 MiB"));
         }
         let file: Arc<str> = name.into();
+        // Editors of Windows put a byte order mark before the first line.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, text) in (1u32..).zip(text.lines()) {
             let at = At { file: file.clone(), line };
             if text.len() > MAX_LINE {

@@ -33,6 +33,8 @@ pub enum Reason {
     Address,
     /// A request to a second device.
     Device,
+    /// A request that does not lie on the device that is to replay it.
+    Beyond,
     /// A row further out of order than the reorder window reaches.
     Order,
     /// A line longer than the limit.
@@ -53,7 +55,7 @@ pub enum Reason {
 
 impl Reason {
     /// Kinds that a lenient reader counts and leaves out ([`Reason::Order`]: counts and corrects).
-    pub const LENIENT: [Reason; 10] = [
+    pub const LENIENT: [Reason; 11] = [
         Reason::Syntax,
         Reason::Number,
         Reason::Range,
@@ -61,6 +63,7 @@ impl Reason {
         Reason::Operation,
         Reason::Address,
         Reason::Device,
+        Reason::Beyond,
         Reason::Order,
         Reason::LongLine,
         Reason::Truncated,
@@ -76,6 +79,7 @@ impl Reason {
             Reason::Operation => "unknown or missing operation",
             Reason::Address => "address or size was not recorded",
             Reason::Device => "another device",
+            Reason::Beyond => "beyond the device",
             Reason::Order => "too far out of order",
             Reason::LongLine => "line too long",
             Reason::Truncated => "cut off or damaged",

@@ -39,7 +39,7 @@ pub use input::{Compression, decompress};
 pub use messages::Summary;
 pub use number::TimeUnit;
 pub use reader::Reader;
-pub use replay::{Fit, Loaded, Prepare, Replay, Speed, TimedIo};
+pub use replay::{Fit, Loaded, Prepare, Replay, Speed, TimedIo, Within};
 pub use write::{CsvWriter, FioWriter};
 
 /// Bytes of the sector in which Linux and most traces count.
@@ -181,7 +181,7 @@ impl Format {
             Format::FtraceBlock => {
                 "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
             }
-            Format::Csv => "a row with the given columns",
+            Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
         }
     }
 }
@@ -234,6 +234,8 @@ pub struct Options {
     pub max_line_bytes: usize,
     /// Most bytes after decompression.
     pub max_expanded_bytes: u64,
+    /// The device that requests have to lie on, if that is known: one that does not is a fault of its row.
+    pub within: Option<Within>,
 }
 
 impl Default for Options {
@@ -248,6 +250,7 @@ impl Default for Options {
             window: 4096,
             max_line_bytes: 64 << 10,
             max_expanded_bytes: 1 << 40,
+            within: None,
         }
     }
 }

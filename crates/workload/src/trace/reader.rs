@@ -4,11 +4,11 @@
 
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
-use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, csv, fio, ftrace};
+use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace};
 use super::input::{Compression, Input, Line, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::window::Window;
-use super::{Columns, Devices, Event, Format, Options, Request};
+use super::{Columns, Devices, Event, Format, Options, Request, Within};
 use std::io::Read;
 
 /// Requests taken from the input at a time.
@@ -34,10 +34,13 @@ pub struct Reader {
     input: Input,
     format: Format,
     lenient: bool,
+    within: Option<Within>,
     cx: Context,
     order: blktrace::Order,
     device_name: blktrace::DeviceName,
     window: Window,
+    /// What stands between the fields of a table, and how often it does in the first line.
+    separators: Option<(u8, usize)>,
     /// Nothing more comes into the window.
     ended: bool,
     failed: bool,
@@ -97,10 +100,12 @@ impl Reader {
             input,
             format,
             lenient: options.lenient,
+            within: options.within,
             cx,
             order,
             device_name: blktrace::DeviceName::default(),
             window: Window::new(options.window),
+            separators: None,
             ended: false,
             failed: false,
             base: None,
@@ -206,6 +211,12 @@ impl Reader {
             Format::Blktrace => false,
             _ => csv::is_header(first),
         };
+        let separator = match self.format {
+            Format::MsrCambridge | Format::Systor17 | Format::CloudPhysics | Format::Mobile => Some(b','),
+            Format::Csv => self.cx.columns.as_ref().and_then(Resolved::separator),
+            _ => None,
+        };
+        self.separators = separator.map(|s| (s, memchr::memchr_iter(s, first).count()));
         if header {
             self.summary.rows = 1;
             self.input.line();
@@ -240,6 +251,22 @@ impl Reader {
         result
     }
 
+    /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was recorded.
+    /// One that is cut within its last field cannot be told from a whole one.
+    #[cold]
+    fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
+        let Some((separator, expected)) = self.separators else { return Ok(false) };
+        let found = memchr::memchr_iter(separator, self.input.slice(from, to)).count();
+        if found >= expected {
+            return Ok(false);
+        }
+        let (found, expected) = (found + 1, expected + 1);
+        let message =
+            format!("the last line is cut off: it has {found} fields and no end, where the first has {expected}");
+        self.fault(Reason::Truncated, Place::Line(self.summary.rows), message)?;
+        Ok(true)
+    }
+
     /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
     #[inline(always)]
     fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
@@ -248,9 +275,12 @@ impl Reader {
             match self.input.line() {
                 Line::Text(from, to) => {
                     self.summary.rows += 1;
+                    if self.input.unterminated && self.is_cut(from, to)? {
+                        continue;
+                    }
                     match parse(self.input.slice(from, to), &mut self.cx) {
-                        Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
-                        Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => {
+                        Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
+                        Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
                             self.window.push_issued(raw, key);
                         }
                         Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
@@ -300,8 +330,8 @@ impl Reader {
             self.input.skip(whole);
             self.summary.rows += 1;
             match record.row(&mut self.cx, &mut self.device_name) {
-                Ok(Row::Request(raw)) if raw.time >= self.window.given() => self.window.push(raw),
-                Ok(Row::Issue(raw, key)) if raw.time >= self.window.given() => self.window.push_issued(raw, key),
+                Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
+                Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => self.window.push_issued(raw, key),
                 Ok(row) => self.unusual(row, place)?,
                 Err(e) => {
                     let message = if e.reason == Reason::Syntax || e.reason == Reason::Device {
@@ -342,6 +372,17 @@ impl Reader {
         self.fault(Reason::Truncated, place, message)
     }
 
+    /// A request that is neither too far out of order nor beyond the device.
+    #[inline(always)]
+    fn is_usual(&self, raw: &Raw) -> bool {
+        raw.time >= self.window.given() && self.fits(raw)
+    }
+
+    #[inline(always)]
+    fn fits(&self, raw: &Raw) -> bool {
+        self.within.is_none_or(|within| within.holds(raw.op.kind, raw.offset, raw.bytes))
+    }
+
     #[cold]
     fn unusual(&mut self, row: Row, place: Place) -> Result<(), TraceError> {
         let (raw, key): (Raw, Option<u64>) = match row {
@@ -369,6 +410,9 @@ impl Reader {
             Row::Request(raw) => (raw, None),
             Row::Issue(raw, key) => (raw, Some(key)),
         };
+        if let Some(within) = self.within.filter(|_| !self.fits(&raw)) {
+            return self.fault(Reason::Beyond, place, within.message(raw.op.kind, raw.offset, raw.bytes));
+        }
         let message = format!(
             "this row is {} earlier than one that is more than the reorder window before it; sort the trace, or make the \
              window larger",

@@ -2,10 +2,11 @@
 //! Tests of experiment files.
 
 use super::super::experiment::{Experiment, Fio, Iozone, Origin, PreconditionRange, Workload, load, parse};
-use super::super::{experiments, presets};
+use super::super::{Event, EventKind, experiments, presets};
 use super::{no_file, points_at, replaced};
 use readpath_device::Layout;
 use readpath_host::ListOrder;
+use readpath_kit::Ns;
 use std::path::Path;
 
 fn iozone() -> &'static str {
@@ -256,4 +257,51 @@ fn truncated_files_are_errors() {
         }
     }
     assert!(load("iozon", &no_file).unwrap_err().to_string().contains("did you mean iozone?"));
+}
+
+#[test]
+fn events_are_read_and_written() {
+    let with = |events: &str| format!("{VARIANTS}{events}");
+    let text = with(
+        "[[event]]\nat_ms = 0.5\nwhat = \"suspend\"\n[[event]]\nat_ms = 2\nwhat = \"power-cycle\"\noff_ms = 7\n\
+         [[event]]\nat_ms = 2\nwhat = \"hardware-reset\"\n[[event]]\nat_ms = 3\nwhat = \"power-cycle\"\n",
+    );
+    let e = good(&text);
+    let at = |us, kind| Event { at: Ns::from_us(us), kind };
+    let expected = [
+        at(500, EventKind::Suspend),
+        at(2000, EventKind::PowerCycle { off: Ns::from_ms(7) }),
+        at(2000, EventKind::HardwareReset),
+        at(3000, EventKind::PowerCycle { off: Ns::from_ms(100) }),
+    ];
+    assert_eq!(e.events, expected);
+    assert_eq!(good(&e.to_toml()).events, expected);
+    let managed = text.replace("order = \"recency\"\nstrict_linux = true\n", "policy = \"lru\"\n");
+    let pressed = good(&format!("{managed}[[event]]\nat_ms = 9\nwhat = \"pressure\"\nmemory_bytes = 4096\n"));
+    assert_eq!(pressed.events[4].kind, EventKind::Pressure { bytes: 4096 });
+    assert_eq!(good(&pressed.to_toml()).events, pressed.events);
+}
+
+#[test]
+fn mistakes_in_events_name_the_key() {
+    for (event, says) in [
+        ("at_ms = 1", "event[0].what: is missing"),
+        ("what = \"suspend\"", "event[0].at_ms: is missing"),
+        ("at_ms = -1\nwhat = \"suspend\"", "event[0].at_ms: is -1; it cannot be negative"),
+        ("at_ms = 1\nwhat = \"sleep\"", "event[0].what: is \"sleep\""),
+        ("at_ms = 1\nwhat = \"suspend\"\noff_ms = 1", "event[0].off_ms: has no meaning for what = \"suspend\""),
+        ("at_ms = 1\nwhat = \"power-cycle\"\nmemory_bytes = 1", "event[0].memory_bytes: has no meaning"),
+        (
+            "at_ms = 1\nwhat = \"pressure\"\nmemory_bytes = 1",
+            "event[0].what: is \"pressure\", but the host of variant \"large\" follows Linux",
+        ),
+        (
+            "at_ms = 2\nwhat = \"suspend\"\n[[event]]\nat_ms = 1\nwhat = \"resume\"",
+            "event[1].at_ms: is before that of the event above",
+        ),
+    ] {
+        let message =
+            parse(&format!("{VARIANTS}[[event]]\n{event}\n"), "test.toml").expect_err("a mistake").to_string();
+        assert!(message.starts_with("test.toml:") && message.contains(says), "{says}: {message}");
+    }
 }

@@ -65,6 +65,13 @@ pub(in super::super) struct Resolved {
     needed: usize,
 }
 
+impl Resolved {
+    /// What stands once between two fields, if it does.
+    pub(in super::super) fn separator(&self) -> Option<u8> {
+        (self.separator != b' ').then_some(self.separator)
+    }
+}
+
 impl Columns {
     /// Reads a description.
     ///
@@ -235,7 +242,7 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     let Some(columns) = &cx.columns else { return Err(RowError::syntax("a description of the columns")) };
     let mut fields = [(0, 0); MAX_COLUMNS];
     if cut(row, columns.separator, &mut fields) < columns.needed {
-        return Err(RowError::syntax("a row with all of the given columns"));
+        return Err(RowError::syntax("a row with a field for every column that is used"));
     }
     let field = |i: usize| &row[fields[i].0..fields[i].1];
     let whole = |c: &Cursor, to: usize, name| match c.at == to {

@@ -22,6 +22,47 @@ pub enum Fit {
     Fold,
 }
 
+/// A device that requests have to lie on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Within {
+    /// Its blocks of 4 KiB.
+    pub device_blocks: u32,
+    /// Sectors of 512 bytes added to every address, 0 to 7.
+    pub shift_sectors: u8,
+}
+
+impl Within {
+    /// Whether a request lies on the device.
+    #[inline]
+    pub(super) fn holds(self, kind: IoKind, offset: u64, bytes: u64) -> bool {
+        kind == IoKind::Flush
+            || self.end(kind, offset, bytes).is_some_and(|(_, block)| block <= u64::from(self.device_blocks))
+    }
+
+    /// Where a request ends: the byte, and the whole block of the device. Nothing beyond 2^64 bytes.
+    #[inline]
+    fn end(self, kind: IoKind, offset: u64, bytes: u64) -> Option<(u64, u64)> {
+        let shift = u64::from(self.shift_sectors) * SECTOR_BYTES;
+        let to = offset.checked_add(bytes)?.checked_add(shift)?;
+        let size = u64::from(BLOCK_BYTES);
+        // A trim reaches only the whole blocks that it contains; one without any reaches nothing.
+        let trimmed = if (to - bytes).div_ceil(size) < to / size { to / size } else { 0 };
+        Some((to, if kind == IoKind::Trim { trimmed } else { to.div_ceil(size) }))
+    }
+
+    /// What is wrong with a request that does not lie on the device.
+    pub(super) fn message(self, kind: IoKind, offset: u64, bytes: u64) -> String {
+        let Some((to, block)) = self.end(kind, offset, bytes) else { return "it ends beyond 2^64 bytes".into() };
+        let size = u64::from(BLOCK_BYTES);
+        format!(
+            "it ends at byte {to}, beyond the device of {} bytes; take a device of at least {} bytes, or have addresses \
+             folded",
+            u64::from(self.device_blocks) * size,
+            block * size
+        )
+    }
+}
+
 /// How a trace is prepared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prepare {
@@ -51,6 +92,12 @@ impl Prepare {
             speed: Speed::RECORDED,
             max_blocks: 128,
         }
+    }
+
+    /// The device that requests have to lie on; none if they are folded onto it.
+    pub fn within(&self) -> Option<Within> {
+        let Prepare { device_blocks, shift_sectors, .. } = *self;
+        (self.fit == Fit::Refuse).then_some(Within { device_blocks, shift_sectors })
     }
 
     /// Prepares `requests` (such as a [`super::Reader`]) one by one. `file` is named in errors.
@@ -187,15 +234,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
         }
         let device = u64::from(self.how.device_blocks);
         if rest.block + rest.blocks > device {
-            if self.how.fit == Fit::Refuse {
-                let message = format!(
-                    "it ends at byte {}, beyond the device of {} bytes; take a device of at least {} bytes, or have \
-                     addresses folded",
-                    to,
-                    device * size,
-                    (rest.block + rest.blocks) * size
-                );
-                return Err(self.error(Reason::Range, message));
+            if let Some(within) = self.how.within() {
+                return Err(self.error(Reason::Beyond, within.message(r.kind, r.offset, r.bytes)));
             }
             p.folded += 1;
             rest.flags |= TimedIo::FOLDED;

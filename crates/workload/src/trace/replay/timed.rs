@@ -32,7 +32,11 @@ impl Speed {
     /// # Errors
     /// Says what would be right.
     pub fn parse(text: &str) -> Result<Speed, String> {
-        let wrong = || format!("\"{text}\" is not a speed such as 2 or 0.5 (at most 6 decimals, up to 4294)");
+        let wrong = || {
+            format!(
+                "\"{text}\" is not a speed such as 2 or 0.5: at most 6 decimals, and at most 4294967295 without the point"
+            )
+        };
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
         if whole.is_empty() || !digits(whole) || !digits(decimals) || decimals.len() > 6 || text.ends_with('.') {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inputs as they come: names that are not UTF-8, byte order marks, and a program that is stopped while it reads.
+
+mod common;
+#[path = "common/running.rs"]
+mod running;
+
+use common::{Room, text};
+use running::Running;
+use rustix::process::{Signal, kill_process};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+const JOB: &str = "[reads]\nrw=randread\nsize=1m\n";
+
+#[test]
+fn names_of_job_files_need_not_be_utf_8() {
+    let room = Room::new();
+    let name = OsStr::from_bytes(b"b\xFF.fio");
+    fs::write(room.path("").join(name), JOB).expect("a file");
+    for (command, more) in [("fio", &[][..]), ("power", &["--cuts", "1"]), ("compare", &["--seeds", "1"])] {
+        let mut args: Vec<OsString> = vec![command.into(), name.into(), "--json".into(), "--hpb".into(), "off".into()];
+        args.extend(more.iter().map(Into::into));
+        let output = room.command(&[]).args(&args).output().expect("the program runs");
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(document["inputs"][0]["file"], "b\u{FFFD}.fio", "{command}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_job() {
+    let room = Room::new();
+    room.write("plain.fio", JOB);
+    room.write("mark.fio", &format!("\u{feff}include more.fio\n{JOB}"));
+    room.write("more.fio", "\u{feff}[global]\nbs=4k\n");
+    let rows = |file: &str| {
+        let document: serde_json::Value =
+            serde_json::from_str(&room.good(&["fio", file, "--json", "--hpb", "off"])).expect("a document");
+        let rows = document["rows"].as_array().expect("rows").clone();
+        rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("mark.fio"), rows("plain.fio"));
+}
+
+#[test]
+fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
+    let room = Room::new();
+    let pipe = room.path("trace");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let mut running = Running::start(&room, &["trace", "info", "trace", "--out", "made/here"]);
+    let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
+    let row = |i: u64| format!("{i},R,{},4096,,\n", i * 4096);
+    let rows = |from: u64| (from..from + 30_000).map(row).collect::<String>();
+    writer.write_all(b"time_ns,op,offset_bytes,size_bytes,process,latency_ns\n").expect("the header");
+    // More than a pipe holds, so that the program has begun to read.
+    writer.write_all(rows(0).as_bytes()).expect("rows");
+    running.until(|| room.path("made/here").exists().then_some(()));
+    let pid = rustix::process::Pid::from_raw(running.pid() as i32).expect("a process");
+    kill_process(pid, Signal::TERM).expect("a signal");
+    std::thread::sleep(Duration::from_millis(100));
+    // It looks between two batches of requests, and may have gone by then.
+    writer.write_all(rows(30_000).as_bytes()).ok();
+    drop(writer);
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(!room.path("made").exists(), "nothing is left behind");
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before, between
+//! and after them. Whoever submits requests asks for the time of the next one, and knows nothing of what it does.
+
+use crate::execute::LUN;
+use readpath_device::{DeviceStats, Probe};
+use readpath_flash::DieSched;
+use readpath_host::{HostMemory, HpbCounters, ParamError};
+use readpath_kit::Ns;
+use readpath_results::{Document, Error, Origin};
+use readpath_stack::config::{Event, EventKind};
+use readpath_stack::{Payload, Stack, Wire};
+use thiserror::Error;
+
+/// An event that this run cannot have.
+#[derive(Clone, Debug, Error)]
+#[error("event {number} ({event}): {error}")]
+pub struct EventError {
+    /// Its place, from 1.
+    pub number: usize,
+    /// The event.
+    pub event: Event,
+    /// Why.
+    pub error: ParamError,
+}
+
+/// What host and device have counted.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// The device.
+    pub device: DeviceStats,
+    /// HPB of the host, if it has one.
+    pub hpb: Option<HpbCounters>,
+    /// Host memory for HPB at the end.
+    pub memory: Option<HostMemory>,
+}
+
+impl Counts {
+    fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
+        let host = &stack.host;
+        Counts { device: *stack.device.stats(), hpb: host.counters(LUN).copied(), memory: host.memory(LUN) }
+    }
+
+    fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            device: self.device.since(&before.device),
+            hpb: self.hpb.map(|hpb| hpb.since(&before.hpb.unwrap_or_default())),
+            memory: self.memory,
+        }
+    }
+}
+
+/// The part of a run from one event to the next.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// The event that it begins with, and its place from 1; none for what is before all of them.
+    pub event: Option<(usize, Event)>,
+    /// Virtual time of its beginning.
+    pub from: Ns,
+    /// And of its end.
+    pub to: Ns,
+    /// What was counted.
+    pub counts: Counts,
+    /// From the return of the power until the device was ready, if the event took it away.
+    pub recovery: Option<Ns>,
+}
+
+/// The events of a run that are to come.
+#[derive(Default)]
+pub(crate) struct Schedule<'a> {
+    events: &'a [Event],
+    start: Ns,
+    next: usize,
+    /// What had been counted when the newest span began.
+    before: Counts,
+    spans: Vec<Span>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Events, in order of time, for a run that begins at `start`.
+    ///
+    /// # Errors
+    /// A limit of memory that its host cannot keep. One without HPB keeps each.
+    pub fn new<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        events: &'a [Event],
+        stack: &Stack<S, X, P, W>,
+        start: Ns,
+    ) -> Result<Self, EventError> {
+        if let Some(hpb) = stack.host.hpb(LUN) {
+            for (i, &event) in events.iter().enumerate() {
+                let EventKind::Pressure { bytes } = event.kind else { continue };
+                hpb.check_limit(bytes).map_err(|error| EventError { number: i + 1, event, error })?;
+            }
+        }
+        let mut schedule = Schedule { events, start, before: Counts::of(stack), ..Schedule::default() };
+        if !events.is_empty() {
+            schedule.begin(None, start, None);
+        }
+        Ok(schedule)
+    }
+
+    /// When the next event is due; [`Ns::NEVER`] if there is none.
+    #[inline]
+    pub fn next_at(&self) -> Ns {
+        self.events.get(self.next).map_or(Ns::NEVER, |event| self.start + event.at)
+    }
+
+    /// Lets the next event happen at `now`, which is not before its time. Returns the time when it is over.
+    #[cold]
+    pub fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) -> Ns {
+        let Some(&event) = self.events.get(self.next) else { return now };
+        stack.advance(now);
+        self.close(&Counts::of(stack), now);
+        let (mut after, mut recovery) = (now, None);
+        match event.kind {
+            EventKind::Suspend => stack.suspend(),
+            EventKind::Resume => stack.resume(now),
+            EventKind::HardwareReset => stack.reset(now),
+            EventKind::PowerCycle { off } => {
+                after = now + off;
+                recovery = Some(stack.device_power_cycle(now, after).ready_at.saturating_sub(after));
+            }
+            EventKind::Pressure { bytes } => {
+                // Checked at the beginning; what tables take does not change. A host without HPB has nothing to limit.
+                let limited = stack.limit_memory(now, LUN, bytes);
+                debug_assert!(matches!(limited, Ok(()) | Err(ParamError::NoHpb { .. })));
+            }
+        }
+        // Timers of the host that were due while the power was away.
+        stack.advance(after);
+        self.next += 1;
+        self.begin(Some((self.next, event)), now, recovery);
+        after
+    }
+
+    /// The spans of a run that ends at `now`.
+    pub fn end<S: DieSched, X: Payload, P: Probe, W: Wire>(mut self, stack: &Stack<S, X, P, W>, now: Ns) -> Vec<Span> {
+        self.close(&Counts::of(stack), now);
+        self.spans
+    }
+
+    fn begin(&mut self, event: Option<(usize, Event)>, from: Ns, recovery: Option<Ns>) {
+        self.spans.push(Span { event, from, to: from, counts: Counts::default(), recovery });
+    }
+
+    /// Ends the newest span, if there is one.
+    fn close(&mut self, counts: &Counts, now: Ns) {
+        if let Some(span) = self.spans.last_mut() {
+            (span.to, span.counts) = (now.max(span.from), counts.since(&self.before));
+            self.before = *counts;
+        }
+    }
+}
+
+/// Rows of a run's spans, and a note of events that did not come.
+pub(crate) fn rows(
+    doc: &mut Document,
+    case: &str,
+    variant: &str,
+    events: &[Event],
+    spans: &[Span],
+) -> Result<(), Error> {
+    for span in spans {
+        let name = match &span.event {
+            None => format!("{case}: before event 1"),
+            Some((number, event)) => format!("{case}: after event {number} ({event})"),
+        };
+        for (metric, unit, value) in figures(span) {
+            doc.row(&name, variant, metric, unit, value, Origin::Predicted)?;
+        }
+    }
+    let came = spans.len().saturating_sub(1);
+    if came < events.len() {
+        let (first, last) = (came + 1, events.len());
+        let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
+        doc.notes.push(format!("{case}, {variant}: {which} did not come: the run was over before"));
+    }
+    Ok(())
+}
+
+fn figures(span: &Span) -> Vec<(&'static str, &'static str, f64)> {
+    let Counts { device, hpb, memory } = &span.counts;
+    let ms = |time: Ns| time.0 as f64 / 1e6;
+    let mut list = vec![("span", "ms", ms(span.to - span.from))];
+    list.extend(span.recovery.map(|time| ("recovery", "ms", ms(time))));
+    let reads = device.translated_reads();
+    list.push(("blocks_read", "", reads as f64));
+    if reads > 0 {
+        let share = |n: u64| 100.0 * n as f64 / reads as f64;
+        list.push(("map_hit_ratio", "%", share(reads - device.map_misses)));
+        list.push(("hpb_hit_ratio", "%", share(device.hpb_hits)));
+    }
+    list.push(("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64));
+    list.push(("hpb_read_buffers", "", device.read_buffers as f64));
+    if let Some(hpb) = hpb {
+        list.extend(hpb.by_name().map(|(name, count)| (name, "", count as f64)));
+        list.push(("shrink_cnt", "", hpb.shrink_cnt as f64));
+    }
+    list.push(("host_memory_held", "bytes", memory.map_or(0, |m| m.map_bytes + m.bitmap_bytes + m.table_bytes) as f64));
+    list
+}
