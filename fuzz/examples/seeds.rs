@@ -2,6 +2,7 @@
 //! Writes the seeds that are bytes, not text, into `seeds/`: one well-formed input of each kind.
 
 use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, HealthDescriptor, UnitDescriptor, encode_string};
+use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_at};
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
     Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, QueryResponse, Reply, ReplyBody, Request, RequestBody,
@@ -17,6 +18,8 @@ use readpath_workload::trace::{Format, bench};
 use std::io::Write;
 use std::path::Path;
 use std::{fs, io};
+
+const HINT: GroupHint = GroupHint { entry: GroupEntry([0, 0, 1, 7]), seen: 3 };
 
 fn cdbs() -> Vec<(&'static str, u32, Cdb)> {
     let at = SubRegion { region: 1, index: 2 };
@@ -40,6 +43,7 @@ fn cdbs() -> Vec<(&'static str, u32, Cdb)> {
         ("hpb-inactivate", 0, Cdb::HpbInactivate { region: 3 }),
         ("hpb-pre-request", 8, Cdb::HpbPreRequest { lba: 64, read_id: 1, list_bytes: 8 }),
         ("hpb-inactivate-all", 0, Cdb::HpbInactivateAll),
+        ("hinted-read", 8192, Cdb::HintedRead { lba: 99, blocks: 2, hint: HINT, flags: 0 }),
     ]
 }
 
@@ -94,6 +98,21 @@ fn main() -> io::Result<()> {
     all.extend_from_slice(&[6, 7]);
     write("device_requests", "all", &all)?;
 
+    // A group is loaded, a block of it is read and written, and read again.
+    let load = Cdb::HpbReadBuffer { buffer_id: 1, at: group_at(1), alloc: 256 };
+    let write_one = Cdb::Write { form: Form::Ten, lba: 99, blocks: 1, flags: 8 };
+    let hinted = Cdb::HintedRead { lba: 99, blocks: 2, hint: HINT, flags: 0 };
+    let mut groups = Vec::new();
+    for (expected_bytes, cdb) in [(256, load), (8192, hinted), (4096, write_one), (8192, hinted)] {
+        let body = RequestBody::Command(Command { expected_bytes, cdb });
+        encode_request(&Request { lun: 0, tag: 7, body }, &[], &mut bytes);
+        groups.push(0);
+        groups.extend_from_slice(&bytes);
+        groups.extend_from_slice(&[0, 6]);
+    }
+    write("prototype_requests", "groups", &groups)?;
+    write("prototype_requests", "device", &[&groups[..], &[5, 0, 9]].concat())?;
+
     let notification = HpbNotification {
         operation: HpbNotification::REGION_UPDATE,
         lun: 0,
@@ -102,6 +121,7 @@ fn main() -> io::Result<()> {
         active: [SubRegion { region: 1, index: 2 }, SubRegion { region: 4, index: 0 }],
         inactive: [2, 0],
     };
+    let groups = GroupNotice::new(Some(0), Some(GroupPair { lba: 9, entry: HINT.entry }), 3);
     let query = QueryResponse { result: 0, opcode: 3, idn: 1, index: 0, selector: 0, length: 0, value: 31 };
     for (name, body) in [
         ("nop-in", ReplyBody::NopIn),
@@ -109,6 +129,7 @@ fn main() -> io::Result<()> {
         ("check", ReplyBody::Response(Response::check(Sense::LBA_OUT_OF_RANGE, 4096))),
         ("under", ReplyBody::Response(Response { residual: Residual::Under(8), ..Response::GOOD })),
         ("notification", ReplyBody::Response(Response { hpb: Some(notification), ..Response::GOOD })),
+        ("groups", ReplyBody::Response(Response { groups, ..Response::GOOD })),
         ("query-response", ReplyBody::Query(query)),
         ("task-response", ReplyBody::Task(TaskResponse { service_response: 8 })),
         ("reject", ReplyBody::Reject),
@@ -122,6 +143,12 @@ fn main() -> io::Result<()> {
         input.resize(9 + 52, 0);
         input.extend_from_slice(&[0, 7, 0, 0, 9]);
         write("host_replies", name, &input)?;
+        if name == "groups" {
+            // Two reads load the group, a reply brings an entry meanwhile, another after it.
+            let read = [0, 0, 0, 0, 9, 0, 1];
+            let twice = [&[1][..], &read, &[9, 0, 0], &read, &[9, 0, 0], &[6], &bytes, &read, &[6], &bytes, &[3, 0, 7]];
+            write("prototype_replies", name, &twice.concat())?;
+        }
     }
     // Loads, a write during a load, a reset, and a probe that is answered at random.
     write(

@@ -11,7 +11,7 @@ mod ubi;
 mod ubifs;
 mod wire;
 
-pub use machines::{device_requests, host_replies};
+pub use machines::{device_requests, host_replies, prototype_replies, prototype_requests};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
 pub use ubi::{ubi_attach, ubi_volume_table};
@@ -33,6 +33,8 @@ pub const TARGETS: &[Target] = &[
     ("result_json", result_json),
     ("host_replies", host_replies),
     ("device_requests", device_requests),
+    ("prototype_replies", prototype_replies),
+    ("prototype_requests", prototype_requests),
     ("measurements_csv", measurements_csv),
     ("trace", trace),
     ("trace_columns", trace_columns),

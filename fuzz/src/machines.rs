@@ -3,13 +3,14 @@
 
 use crate::Bytes;
 use readpath_device::{
-    CheckOn, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, Hpb2Config, HpbConfig,
-    Layout, LinkTiming, LuConfig, NoMedia, Protection, UfsDevice, Verification,
+    CheckOn, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, GroupUpdate,
+    Hpb2Config, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, Protection, PrototypeConfig, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads};
 use readpath_kit::Ns;
 use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
+use readpath_proto::groups::{GroupEntry, GroupNotice, GroupPair};
 use readpath_proto::query::{attribute, descriptor, flag, opcode};
 use readpath_proto::typed::{
     HpbNotification, QueryResponse, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status,
@@ -22,6 +23,15 @@ const BLOCKS: u32 = 4096;
 
 /// Replies that no device would give, in any order, to a host driver that has found a device (or is about to).
 pub fn host_replies(data: &[u8]) {
+    replies(data, None);
+}
+
+/// The same to a driver of the prototype.
+pub fn prototype_replies(data: &[u8]) {
+    replies(data, Some(GroupUpdate::Device));
+}
+
+fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
     let mut input = Bytes(data);
     let options = input.u8();
     // The last byte chooses as well, so that what is before it reads as ever.
@@ -34,6 +44,7 @@ pub fn host_replies(data: &[u8]) {
         strict_linux: options & 2 != 0,
         dirty_bitmap: options & 4 == 0,
         max_map_bytes: (options & 8 != 0).then_some(4 * 512),
+        prototype,
         ..HpbOptions::default()
     };
     let slots = [32, 2, 3, 64][usize::from(options >> 4 & 3)];
@@ -168,6 +179,7 @@ fn probe_answer(request: &Request, host_control: bool, single: u8) -> (ReplyBody
             }
             (opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD) => (good(u32::from(single) * 2), Vec::new()),
             (opcode::READ_ATTRIBUTE, attribute::EHS_HPB_ENTRIES) => (good(255), Vec::new()),
+            (opcode::READ_ATTRIBUTE, attribute::GROUP_ENTRIES) => (good(128), Vec::new()),
             (opcode::READ_FLAG, flag::HPB_EN) => (good(1), Vec::new()),
             _ => (good(0), Vec::new()),
         },
@@ -184,6 +196,15 @@ fn notification(input: &mut Bytes) -> HpbNotification {
     let (active_count, inactive_count) = if counts & 128 == 0 { (counts & 3, counts >> 2 & 3) } else { (counts, 3) };
     let operation = if operation & 128 == 0 { 1 + u8::from(operation & 15 == 15) } else { operation };
     HpbNotification { operation, lun: lun & 3, active_count, inactive_count, active, inactive }
+}
+
+fn groups(input: &mut Bytes) -> Option<GroupNotice> {
+    let [has, update] = input.array();
+    let dirty = (has & 1 != 0).then(|| u32::from(input.u8()));
+    // Most of them within the unit.
+    let lba = if has & 4 == 0 { u32::from(input.u16()) & (BLOCKS - 1) } else { input.u32() };
+    let pair = (has & 2 != 0).then(|| GroupPair { lba, entry: GroupEntry::of(input.u32()) });
+    GroupNotice::new(dirty, pair, update)
 }
 
 fn any_reply(input: &mut Bytes) -> ReplyBody {
@@ -212,6 +233,7 @@ fn any_reply(input: &mut Bytes) -> ReplyBody {
                 sense: (has & 1 != 0).then_some(Sense { key, asc, ascq }),
                 residual: if has & 2 != 0 { Residual::Under(input.u32()) } else { Residual::None },
                 hpb: (has & 4 != 0).then(|| notification(input)),
+                groups: if has & 16 != 0 { groups(input) } else { None },
                 event_alert: has & 8 != 0,
             })
         }
@@ -272,6 +294,7 @@ fn device(entries: EntryConfig) -> DeviceConfig {
             verification: Verification::On,
             entries,
             v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
+            prototype: None,
         }),
         entry_key: [0x5EED, 0xC0FFEE],
         ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },
@@ -298,10 +321,24 @@ fn entries(data: &[u8]) -> EntryConfig {
 
 /// Requests as UPIUs, with any data, at any time, between resets; every command ends and nothing is left behind.
 pub fn device_requests(data: &[u8]) {
+    requests(data, &device(entries(data)));
+}
+
+/// The same to a device of the prototype, whose way of updating and list the last byte of the input chooses.
+pub fn prototype_requests(data: &[u8]) {
+    let choice = data.last().copied().unwrap_or(0);
+    let update = if choice & 1 == 0 { GroupUpdate::Host } else { GroupUpdate::Device };
+    let prototype = PrototypeConfig { update, group_entries: 64, listed_changes: 1 + u16::from(choice >> 1) };
+    let mut config = device(EntryConfig::DEFAULT);
+    config.lus[0].pinned_regions = 0;
+    config.hpb = config.hpb.map(|hpb| HpbConfig { v2: None, prototype: Some(prototype), ..hpb });
+    requests(data, &config);
+}
+
+fn requests(data: &[u8], config: &DeviceConfig) {
     let mut input = Bytes(data);
     let mut device: UfsDevice<Lean, NoMedia, ()> =
-        UfsDevice::new(&device(entries(data)), Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ())
-            .expect("a device");
+        UfsDevice::new(config, Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ()).expect("a device");
     device.precondition(0, 0, 1500, Layout::Random, 7, |_, _| {}).expect("there is room");
     let mut now = Ns::ZERO;
     // Tags in use; and whether a task management request may have ended commands without a reply.

@@ -133,8 +133,14 @@ pub enum Hpb {
     Hcm,
     /// Never, and in device control mode, side by side
     Both,
-    /// Never, and in each mode, side by side
+    /// Never, and in each mode of the standard, side by side
     All,
+    /// As the prototype of 2017 did: the host loads what responses name as changed
+    PrototypeHost,
+    /// The same, and responses bring changed entries
+    PrototypeDevice,
+    /// The prototype in both ways, side by side
+    Prototype,
 }
 
 /// State of the device before the first request.
@@ -182,7 +188,7 @@ pub struct Iozone {
 pub enum FioFormat {
     /// Tables
     Normal,
-    /// fio's own JSON, for its plotting tools; needs --hpb off, dcm or hcm
+    /// fio's own JSON, for its plotting tools; needs --hpb with one variant: off, dcm, hcm, prototype-host, ...
     Json,
     /// The same with latency bins
     #[value(name = "json+")]

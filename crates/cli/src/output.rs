@@ -153,7 +153,10 @@ impl Folder {
     }
 
     /// Refuses to replace one of `inputs` by either file.
-    pub fn apart_from<'a>(self, inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>) -> Result<Self> {
+    pub fn apart_from<'a>(
+        self,
+        inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
+    ) -> Result<Self> {
         for input in inputs {
             check_not_input(&self.json, input.as_ref())?;
             check_not_input(&self.page, input.as_ref())?;

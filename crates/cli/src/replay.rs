@@ -161,6 +161,10 @@ fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
     if args.hpb == Some(Hpb::Off) {
         return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
     }
+    if matches!(args.hpb, Some(Hpb::Prototype | Hpb::PrototypeHost | Hpb::PrototypeDevice)) {
+        // Its groups are the device's of each variant, and its host knows what one takes.
+        return Ok(Some(bytes));
+    }
     match preset.region_map_bytes() {
         Some(region) if bytes < region => {
             Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")))

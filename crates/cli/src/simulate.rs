@@ -111,7 +111,9 @@ pub fn fio(args: &Fio) -> Result<()> {
     }
     let plans = plans(&experiment, &args.common)?;
     if plans.len() != 1 {
-        return Err(usage(anyhow!("fio's JSON holds one run: choose --hpb off, dcm or hcm")));
+        return Err(usage(anyhow!(
+            "fio's JSON holds one run: choose --hpb off, dcm or hcm, prototype-host or prototype-device"
+        )));
     }
     let folder = args.common.basics.out.as_deref().map(Folder::create).transpose()?;
     args.output.as_deref().map(check_writable).transpose()?;

@@ -161,6 +161,10 @@ fn sizes(arguments: &[String]) -> Result<Vec<Choice>> {
     Ok(list)
 }
 
+/// Variants of the prototype: their names, and words for the key `hpb`.
+const PROTOTYPE: [(&str, &str); 2] =
+    [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
+
 fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
     let given = if given.is_empty() { &[Hpb::Both] } else { given };
     let mut list: Vec<Choice> = Vec::new();
@@ -169,6 +173,9 @@ fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
             Hpb::Off => &[("HPB off", "off")],
             Hpb::Dcm => &[("HPB on", "dcm")],
             Hpb::Hcm => &[("HPB hcm", "hcm")],
+            Hpb::PrototypeHost => &[PROTOTYPE[0]],
+            Hpb::PrototypeDevice => &[PROTOTYPE[1]],
+            Hpb::Prototype => &PROTOTYPE,
             Hpb::Both => &[("HPB off", "off"), ("HPB on", "dcm")],
             Hpb::All => &[("HPB off", "off"), ("HPB on", "dcm"), ("HPB hcm", "hcm")],
         };
@@ -244,6 +251,9 @@ mod tests {
         );
         assert_eq!(of(&[], &["hpb=dcm,off,hcm"], &[], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
         assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB on", "HPB hcm"]);
+        let prototype = ["HPB prototype (host)", "HPB prototype (device)"];
+        assert_eq!(of(&[], &[], &[], &[Hpb::Prototype]), prototype);
+        assert_eq!(of(&[], &[], &[], &[Hpb::Off, Hpb::PrototypeDevice]), ["HPB off", prototype[1]]);
         let both = of(&["a:hpb=off", "b:x.y=1,hpb=dcm", "c:"], &["k=1,[2, 3]"], &[], &[]);
         assert_eq!(
             both,

@@ -49,3 +49,35 @@ fn a_ramp_without_anything_behind_it_leaves_no_result() {
     room.bad(&["fio", "job.fio", "--out", "out", "--output", "table.txt"], &says);
     room.bad(&["fio", "job.fio", "--hpb", "off", "--output-format", "json", "--output", "fio.json"], &says);
 }
+
+/// Both ways of updating the prototype's host, with their own counters; what belongs to the standard is refused.
+#[test]
+fn the_prototype_of_hpb_in_both_ways() {
+    let room = Room::new();
+    room.write("job.fio", "[a]\nrw=randrw\nrwmixread=90\nsize=64m\nnumber_ios=4000\ndirect=1\n");
+    let json = room.good(&["fio", "job.fio", "--hpb", "prototype", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).expect("a document");
+    let value = |variant: &str, metric: &str| {
+        let rows = document["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+        row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant} has no {metric}"))
+    };
+    for (variant, update) in [("HPB prototype (host)", "host"), ("HPB prototype (device)", "device")] {
+        let keys = &document["configuration"]["device_by_variant"][variant]["hpb"]["prototype"];
+        assert_eq!(keys["update"], update, "{}", document["configuration"]);
+        assert!(value(variant, "hit_cnt") > 100.0 && value(variant, "map_req_cnt") >= 4.0);
+        assert_eq!((value(variant, "hpb_foreign"), value(variant, "hpb_forged")), (0.0, 0.0));
+    }
+    assert!(value("HPB prototype (host)", "dirty_groups_named") > 100.0);
+    assert_eq!(value("HPB prototype (host)", "entries_piggybacked"), 0.0);
+    let brought = value("HPB prototype (device)", "entries_piggybacked");
+    assert!(brought > 100.0 && brought == value("HPB prototype (device)", "pair_cnt"), "{brought}");
+    room.bad(
+        &["compare", "job.fio", "--variant", "a:hpb=prototype-host,strict_linux=true"],
+        &["strict_linux: belongs to HPB of JESD220-3"],
+    );
+    room.bad(
+        &["fio", "job.fio", "--hpb", "prototype-host", "--set", "hpb.entries.protection=encrypted"],
+        &["hpb.entries.protection: is \"encrypted\", but entries of the prototype are plain addresses"],
+    );
+}

@@ -89,8 +89,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 },
             ),
             ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
-            ("HPB tables", self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum()),
-            ("recommendations", Recommendations::CAPACITY as u64 * 4),
+            (
+                "HPB tables",
+                self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+                    + self.groups.as_ref().map_or(0, |groups| groups.sram_bytes()),
+            ),
+            // The prototype recommends nothing.
+            ("recommendations", if self.groups.is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 }),
             (
                 "HPB read buffers",
                 self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers)) * self.config.read_buffer_bytes(),

@@ -8,10 +8,10 @@ use crate::ftl::{ANCHORS, Changes};
 use crate::ftl_config::FtlConfig;
 use crate::hpb2_config::Hpb2Config;
 use crate::map_memory::MapMemory;
+use crate::prototype_config::PrototypeConfig;
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::hpb::Control;
-use readpath_proto::typed::HpbEntry;
 
 /// Array and channel times of the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +107,9 @@ pub struct HpbConfig {
     pub entries: EntryConfig,
     /// What HPB 2.0 adds; `None` for HPB 1.0.
     pub v2: Option<Hpb2Config>,
+    /// Not HPB of JESD220-3, but its prototype. Of the fields before this one only `read_buffers` and `verification` then mean
+    /// anything.
+    pub prototype: Option<PrototypeConfig>,
 }
 
 /// A logical unit.
@@ -253,10 +256,11 @@ impl DeviceConfig {
         (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }
 
-    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes.
+    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (or a group,
+    /// and 4 bytes).
     pub fn read_buffer_bytes(&self) -> u64 {
         let Some(hpb) = &self.hpb else { return 0 };
-        let entries = 1u32 << (hpb.sub_region_size - 3);
+        let entries = hpb.prototype.map_or(1 << (hpb.sub_region_size - 3), |prototype| prototype.group_entries);
         // Both are powers of two, so sub-regions and map pages fit each other unless a unit begins within one of them.
         let piece = entries.min(self.map_page_entries());
         let mut base = 0u64;
@@ -266,7 +270,7 @@ impl DeviceConfig {
             base += u64::from(lu.blocks);
         }
         let pages = entries.div_ceil(self.map_page_entries()) + u32::from(!fits);
-        u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * HpbEntry::BYTES as u64
+        u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * self.entry_bytes() as u64
     }
 
     /// Checks that the device can exist; the first thing found wrong is returned.
@@ -540,6 +544,9 @@ impl DeviceConfig {
             return bad("hpb.read_buffers", format!("is {}; it must be 1 to 64", hpb.read_buffers));
         }
         hpb.entries.validate(hpb)?;
+        if let Some(prototype) = &hpb.prototype {
+            self.check_prototype(hpb, prototype)?;
+        }
         if let Some(v2) = &hpb.v2 {
             self.check_hpb2(v2)?;
         }

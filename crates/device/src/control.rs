@@ -14,10 +14,13 @@ use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
+use readpath_proto::groups::group_of;
 use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
 use readpath_proto::typed::{
     Cdb, Command, Form, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
 };
+
+use std::ops::Range;
 
 /// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
 const HPB_ENTRIES: u8 = 1;
@@ -155,6 +158,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Cdb::Unmap { .. } => self.unmap(now, tag, blocks),
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
+            Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.has_groups(lun) => {
+                self.load_group(now, tag, lun, buffer_id, at, alloc);
+            }
+            // One that arrived while a unit attention was pending, which a command before it has taken.
+            Cdb::HintedRead { .. } if self.has_groups(lun) => self.arrive(now, tag),
+            Cdb::HintedRead { .. } => self.check(now, tag, Sense::INVALID_FIELD),
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
             Cdb::HpbPreRequest { .. } if hpb => self.answer_pre_request(now, tag),
@@ -181,7 +190,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_data(now, tag);
     }
 
-    fn send_data(&mut self, now: Ns, tag: u8) {
+    pub(crate) fn send_data(&mut self, now: Ns, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
         let (have, expected) = (slot.data_in.len() as u32, slot.expected_bytes);
         let residual = match have.cmp(&expected) {
@@ -293,6 +302,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some(blocks) = unit.blocks_of(at).filter(|_| buffer_id == HPB_ENTRIES) else {
             return self.check(now, tag, Sense::INVALID_FIELD);
         };
+        self.load_entries(now, tag, lun, blocks, alloc);
+    }
+
+    /// Brings in the map pages of these blocks of a unit.
+    pub(crate) fn load_entries(&mut self, now: Ns, tag: u8, lun: u8, blocks: Range<u32>, alloc: u32) {
         self.stats.read_buffers += 1;
         if alloc == 0 {
             return self.answer(now, tag, 0, |_| {});
@@ -394,8 +408,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
             unreachable!("only HPB READ BUFFER loads map pages so")
         };
-        let unit = self.hpb[usize::from(slot.lun)].as_ref().expect("an HPB unit");
-        unit.blocks_of(at).map_or(0, |b| b.len()).min(alloc as usize / HpbEntry::BYTES)
+        let blocks = match (&self.hpb[usize::from(slot.lun)], &self.groups) {
+            (Some(unit), _) => unit.blocks_of(at),
+            (None, Some(groups)) => groups.blocks_of(slot.lun, group_of(at)),
+            (None, None) => None,
+        };
+        blocks.map_or(0, |b| b.len()).min(alloc as usize / self.config.entry_bytes())
     }
 
     /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: what
@@ -414,6 +432,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The entries of a sub-region as of now, under a new generation.
     pub(crate) fn hand_out(&mut self, now: Ns, tag: u8) {
+        if self.groups.is_some() {
+            return self.hand_out_group(now, tag);
+        }
         let slot = &self.slots[usize::from(tag)];
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
@@ -479,6 +500,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Forgets everything about what the host holds.
     pub(crate) fn reset_hpb(&mut self) {
         self.hpb.iter_mut().flatten().for_each(|unit| unit.reset());
+        self.groups.iter_mut().for_each(|groups| groups.reset());
         self.pre_requests.clear();
         self.recommendations.clear();
     }

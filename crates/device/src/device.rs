@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::entry_config::EntryConfig;
 use crate::faults::Faults;
 use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
-use crate::hpb::{EntryCodec, HpbUnit, PreRequests, ReadBuffers, Recommendations};
+use crate::hpb::{EntryCodec, Groups, HpbUnit, PreRequests, ReadBuffers, Recommendations};
 use crate::hpb2_config::MOST_ENTRIES;
 use crate::journal::{Journal, Mark};
 use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
@@ -145,6 +145,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) generations_durable: u64,
     pub(crate) generations_mark: Mark,
     pub(crate) hpb: Vec<Option<HpbUnit>>,
+    /// Of the prototype, which has them in the place of HPB units.
+    pub(crate) groups: Option<Box<Groups>>,
     pub(crate) recommendations: Recommendations,
     pub(crate) read_buffers: ReadBuffers,
     pub(crate) pre_requests: PreRequests,
@@ -187,9 +189,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
         let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
-            let hpb = config.hpb.as_ref().filter(|_| lu.hpb)?;
+            let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
         };
+        let groups = config
+            .prototype()
+            .map(|prototype| Box::new(Groups::new(prototype, config.lus.iter().map(|lu| (lu.blocks, lu.hpb)))));
+        let recommendations = Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8);
         let v2 = config.hpb.and_then(|hpb| hpb.v2);
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         let codec = EntryCodec::new(config.entry_key).protecting(&entries);
@@ -269,7 +275,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             generations_durable: FIRST_GENERATIONS,
             generations_mark: 0,
             hpb: config.lus.iter().enumerate().map(unit).collect(),
-            recommendations: Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8),
+            recommendations: if groups.is_some() { recommendations.never_empty() } else { recommendations },
+            groups,
             read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
             pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
             hpb_enabled: v2.is_none_or(|v2| v2.enabled),
@@ -517,6 +524,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.stats.recommended_inactive += u64::from(n.inactive_count);
                 self.stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
             }
+            if self.groups.is_some() {
+                self.tell_of_groups(now, tag, response);
+            }
         }
         body
     }
@@ -623,6 +633,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let has_hpb = self.hpb.get(usize::from(slot.lun)).is_some_and(Option::is_some);
         if slot.kind == Kind::Other && has_hpb && self.target.is_ready(slot.lun) {
             self.pre_request(tag);
+        } else if self.has_groups(slot.lun) && self.target.is_ready(slot.lun) && self.hinted_read(now, tag) {
+            return;
         }
         self.work(now, self.config.firmware.control, Work::Control { tag, life });
     }

@@ -53,7 +53,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::MoveRead | Job::TableRead => {
+            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
                 (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
             }
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
@@ -98,6 +98,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::MoveRead => self.move_read_done(now, done.op),
             Job::WriteBackLoad => self.write_back_loaded(now, done.op),
             Job::OwnerRead => self.owner_known(now, done.op),
+            Job::HintedRead => self.hinted_read_done(now, done),
             Job::Program
             | Job::MoveProgram
             | Job::TableProgram
@@ -137,7 +138,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::MoveRead | Job::TableRead => {
+                    Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
                         (read, Ns(t.transfer_block.0 * u64::from(op.count)))
                     }
                     Job::SpareRead | Job::OwnerRead => (read, self.config.spare_transfer()),

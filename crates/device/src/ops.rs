@@ -43,6 +43,8 @@ pub enum Job {
     AnchorProgram,
     /// Spare area read to find out for which block an HPB entry was made. `index` and `frame` are the entry's halves.
     OwnerRead,
+    /// Blocks of a read from where a hint of the prototype says that they are.
+    HintedRead,
 }
 
 impl Job {

@@ -162,6 +162,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                         Some(v2) if v2.entries_in_ehs => Ok(u32::from(MOST_ENTRIES)),
                         _ => Err(result::INVALID_IDN),
                     },
+                    attribute::GROUP_ENTRIES => match &self.groups {
+                        Some(groups) => Ok(groups.group_entries()),
+                        None => Err(result::INVALID_IDN),
+                    },
                     idn => Ok(self.target.query.attributes[usize::from(idn)]),
                 }
             }
@@ -177,7 +181,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn known_flag(&self, idn: u8) -> Result<(), u8> {
-        let hpb = self.config.hpb.is_some();
+        let hpb = self.config.standard_hpb().is_some();
         let write_booster = self.config.write_booster.is_some();
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
@@ -275,7 +279,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn device_descriptor(&self) -> DeviceDescriptor {
         let mut d = DeviceDescriptor { number_lu: self.config.lus.len() as u8, ..DeviceDescriptor::default() };
         d.queue_depth = self.config.queue_depth as u8;
-        if let Some(config) = &self.config.hpb {
+        if let Some(config) = self.config.standard_hpb() {
             d.hpb_control = config.control.byte();
             d.ufs_features |= hpb::FEATURE_HPB;
             d.extended_features |= u32::from(hpb::FEATURE_HPB);
@@ -293,7 +297,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn geometry_descriptor(&self) -> GeometryDescriptor {
         let bytes = u64::from(self.config.geometry.slices()) * u64::from(BLOCK_BYTES);
         let mut d = GeometryDescriptor { total_raw_capacity: bytes / SECTOR_BYTES, ..GeometryDescriptor::default() };
-        if let Some(hpb) = &self.config.hpb {
+        if let Some(hpb) = self.config.standard_hpb() {
             d.hpb_region_size = hpb.region_size;
             d.hpb_sub_region_size = hpb.sub_region_size;
             d.hpb_number_lu = self.config.lus.iter().filter(|lu| lu.hpb).count() as u8;
@@ -324,6 +328,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         if lu.hpb {
             d.lu_enable = hpb::LU_ENABLED_HPB;
+        }
+        if lu.hpb && self.groups.is_none() {
             d.hpb_max_active_regions = lu.max_active_regions;
             d.hpb_pinned_start = lu.pinned_start;
             d.hpb_pinned_count = lu.pinned_regions;

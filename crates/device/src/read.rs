@@ -31,14 +31,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// nearly every request is. The same by fewer instructions. An HPB READ has at most 255 blocks.
     #[inline(always)]
     pub fn submit_read(&mut self, now: Ns, lun: u8, tag: u8, block: u32, blocks: u32, entry: Option<HpbEntry>) {
-        debug_assert!(entry.is_none() || blocks <= 255, "HPB READ has one byte for its {blocks} blocks");
         let lba = u64::from(block);
         let expected_bytes = blocks.wrapping_mul(BLOCK_BYTES);
         let is_plain = self.slots.get(usize::from(tag)).is_some_and(|s| !s.active)
             && self.hpb.get(usize::from(lun)).is_some_and(|unit| unit.is_some() || entry.is_none());
         if P::ACTIVE || !is_plain {
             let cdb = match entry {
-                Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
+                Some(entry) => self.read_with(lun, block, blocks, entry),
                 None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
             };
             let body = RequestBody::Command(Command { expected_bytes, cdb });
@@ -235,7 +234,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
     #[allow(clippy::too_many_arguments)]
-    fn issue_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
+    pub(crate) fn issue_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
         // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a run
         // of buffered blocks may go on into the next map page: whatever else is served ends with the page that was looked at.
         let entry = self.map.entry(lpn);
@@ -436,7 +435,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Counts a read of the superblock of `ppn`, if reads are counted; returns whether it is in SLC mode.
     #[inline(never)]
-    fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> bool {
+    pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> bool {
         let limit = self.config.ftl.read_disturb_limit;
         if limit > 0 && self.superblocks.note_read(ppn, limit) {
             self.collector.disturbed(self.superblocks.of(ppn));
@@ -499,7 +498,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
 /// What the host expects against what a read has for it (JESD220 §10.7.2).
 #[cold]
-fn residual(slot: &Slot) -> Residual {
+pub(crate) fn residual(slot: &Slot) -> Residual {
     let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;
     match slot.expected_bytes.checked_sub(have) {
         Some(0) => Residual::None,

@@ -130,7 +130,7 @@ counters! {
     unmapped_reads,
     /// Writes refused because no erased superblock was left and none could be had.
     no_space,
-    /// HPB READ commands.
+    /// HPB READ commands, or READ (16) with a hint to the prototype.
     hpb_reads,
     /// Blocks read at an address from an HPB entry that was found authentic and fresh.
     hpb_hits,
@@ -144,7 +144,8 @@ counters! {
     hpb_stale,
     /// Entries that this device did not make for this block.
     hpb_forged,
-    /// Entries that it made for another block, and that were told from forged ones.
+    /// Entries that it made for another block, and that were told from forged ones; of the prototype, blocks that were not
+    /// where a hint said.
     hpb_foreign,
     /// Spare areas read to tell them.
     owner_reads,
@@ -162,6 +163,10 @@ counters! {
     recommended_inactive,
     /// HPB resets announced (operation 02h).
     resets_announced,
+    /// Responses of the prototype that named a dirty group.
+    dirty_groups_named,
+    /// Changed entries that responses of the prototype brought.
+    entries_piggybacked,
 }
 
 impl DeviceStats {

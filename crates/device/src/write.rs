@@ -120,6 +120,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn block_changed(&mut self, lun: usize, lpn: u32) {
         if let Some(unit) = &mut self.hpb[lun] {
             unit.block_changed(lpn - self.bases[lun]);
+        } else if let Some(groups) = &mut self.groups {
+            groups.changed(lpn);
         }
     }
 

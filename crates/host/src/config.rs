@@ -3,6 +3,7 @@
 
 use crate::hpb::HpbParams;
 use crate::policy::ManagedPolicy;
+use readpath_proto::groups::GroupUpdate;
 use readpath_proto::hpb::Control;
 
 /// Order in which active regions are kept and evicted.
@@ -56,6 +57,9 @@ pub struct HpbOptions {
     pub mode: Option<Control>,
     /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
     pub long_reads: LongReads,
+    /// The prototype of HPB in the place of that of JESD220-3; the device has to be one. Who begins an update is the device's
+    /// business: this is for whoever configures it.
+    pub prototype: Option<GroupUpdate>,
     /// Parameters of host control mode.
     pub params: HpbParams,
 }
@@ -71,6 +75,7 @@ impl HpbOptions {
         policy: None,
         mode: None,
         long_reads: LongReads::First,
+        prototype: None,
         params: HpbParams::LINUX,
     };
 }

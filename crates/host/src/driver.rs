@@ -7,10 +7,11 @@ mod long_reads;
 
 use crate::booster;
 use crate::config::{HostConfig, LongReads as LongReadsOption};
-use crate::hpb::HpbLu;
-use crate::probe::{Probe, ProbeError};
+use crate::hpb::{GroupLu, HpbLu};
+use crate::probe::{FoundUnit, Probe, ProbeError};
 use long_reads::LongReads;
 use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
+use readpath_proto::groups::group_of;
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Form, HpbEntry, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status, SubRegion,
@@ -165,6 +166,8 @@ struct Join {
 struct Unit {
     blocks: u32,
     hpb: Option<HpbLu>,
+    /// Of the prototype, in the place of `hpb`.
+    groups: Option<Box<GroupLu>>,
 }
 
 /// The host driver of one UFS device.
@@ -188,7 +191,7 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
-    /// Policies of this host's own are told how long commands take.
+    /// Policies of this host's own are told how long commands take, and the prototype sees commands here.
     managed: Option<Box<hpb_side::Managed>>,
     /// Whether reads wait for their pre-requests.
     reads_wait: bool,
@@ -223,14 +226,16 @@ impl Driver {
             out: FrontQueue::with_capacity(usize::from(slots)),
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
-            managed: config.hpb.and_then(|hpb| hpb.policy).map(|_| Box::default()),
+            managed: (config.hpb).filter(|hpb| hpb.policy.is_some() || hpb.prototype.is_some()).map(|_| Box::default()),
             reads_wait: false,
             timer: Ns::NEVER,
             long_reads: (config.hpb)
                 .filter(|hpb| hpb.long_reads != LongReadsOption::First)
                 .map(|_| Box::new(LongReads::new())),
             sent: config.hpb.filter(|hpb| hpb.strict_linux).map(|_| Box::new([0; MAX_SLOTS])),
-            keeps_account: config.hpb.is_some_and(|hpb| hpb.policy.is_some() || hpb.strict_linux),
+            keeps_account: config
+                .hpb
+                .is_some_and(|hpb| hpb.policy.is_some() || hpb.strict_linux || hpb.prototype.is_some()),
             data_out: vec![Vec::new(); usize::from(slots)],
         }
     }
@@ -413,6 +418,9 @@ impl Driver {
                 if let Some(lu) = self.hpb_of(lun) {
                     lu.loaded(at, good.then_some(data_in));
                     self.map_work = true;
+                } else if let Some(groups) = self.groups_of(lun) {
+                    groups.loaded(group_of(at), good.then_some(data_in));
+                    self.map_work = true;
                 }
             }
             // What has become of it does not matter: the region is dropped.
@@ -468,6 +476,7 @@ impl Driver {
             return self.start(now);
         }
         self.each_hpb(HpbLu::reset);
+        self.units.iter_mut().flatten().filter_map(|u| u.groups.as_mut()).for_each(|groups| groups.reset());
         let mut again = Vec::new();
         for tag in 0..self.tags.len() as u8 {
             let state = self.tags[usize::from(tag)];
@@ -562,7 +571,7 @@ impl Driver {
         }
         state.hpb = entry.is_some();
         if self.managed.is_some() {
-            self.note_sent(now, tag);
+            return self.managed_entry(now, tag, entry);
         }
         entry
     }
@@ -575,7 +584,7 @@ impl Driver {
         if state.op == BlockOp::Read {
             let bytes = blocks * BLOCK_BYTES;
             let cdb = match self.entry_for(now, tag) {
-                Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
+                Some(entry) => self.read_with(tag, entry),
                 None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
             };
             return Command { expected_bytes: bytes, cdb };
@@ -689,12 +698,12 @@ impl Driver {
                 // Linux `ufshcd_lu_init`: units share the device's queue, whose length bQueueDepth is (0: not stated).
                 let depth = Some(probe.device_depth()).filter(|&depth| depth > 0);
                 self.free_tags.retain(|&tag| depth.is_none_or(|depth| tag < depth));
-                for (lun, blocks, hpb) in probe.units {
+                for FoundUnit { lun, blocks, hpb, groups } in probe.units {
                     let lun = usize::from(lun);
                     if self.units.len() <= lun {
                         self.units.resize_with(lun + 1, || None);
                     }
-                    self.units[lun] = Some(Unit { blocks, hpb });
+                    self.units[lun] = Some(Unit { blocks, hpb, groups });
                 }
                 self.run_map_worker(now);
                 self.find_timer();

@@ -25,5 +25,6 @@ pub use hpb::{
 };
 pub use policy::{ManagedPolicy, PolicyChoice};
 pub use probe::ProbeError;
+pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use readpath_proto::typed::Sense as SenseData;

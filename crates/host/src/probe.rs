@@ -5,7 +5,7 @@
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};
-use crate::hpb::{HpbLu, ParamError, UnitSetup};
+use crate::hpb::{GroupLu, HpbLu, ParamError, UnitSetup};
 use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::hpb::{self, Control, HpbGeometry, HpbGeometryError};
@@ -49,6 +49,20 @@ pub enum ProbeError {
         /// What the device would have to be.
         needed: &'static str,
     },
+    /// The host was told to use the prototype of HPB, and the device is none.
+    #[error("the device is none of the prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
+    Prototype,
+    /// A group of the prototype has a size that none can have.
+    #[error(
+        "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a power of \
+         two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
+    )]
+    Groups {
+        /// What the attribute says.
+        entries: u32,
+        /// Blocks of the unit.
+        blocks: u64,
+    },
     /// A parameter of host control mode does not fit the unit.
     #[error("hpb_params of logical unit {lun}: {error}")]
     Param {
@@ -69,6 +83,7 @@ enum Step {
     MaxSingleCommand,
     HpbEnabled,
     EntriesInEhs,
+    GroupEntries,
     BoosterLifeTime,
     SetBooster(u8),
     ResetHpb,
@@ -81,6 +96,15 @@ enum Step {
 /// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is given up
 /// (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
 const POLLS: u32 = 10;
+
+/// A unit that was found.
+pub struct FoundUnit {
+    pub lun: u8,
+    pub blocks: u32,
+    pub hpb: Option<HpbLu>,
+    /// Of the prototype.
+    pub groups: Option<Box<GroupLu>>,
+}
 
 /// A probe under way.
 pub struct Probe {
@@ -97,10 +121,12 @@ pub struct Probe {
     single_blocks: u8,
     max_blocks: u8,
     luns: Vec<u8>,
+    /// Entries of a group of the prototype, if it is to be used.
+    group_entries: Option<u32>,
     /// WriteBooster is on.
     pub booster: bool,
-    /// Units found: LUN, blocks, HPB.
-    pub units: Vec<(u8, u32, Option<HpbLu>)>,
+    /// Units found.
+    pub units: Vec<FoundUnit>,
 }
 
 impl Probe {
@@ -118,6 +144,7 @@ impl Probe {
             single_blocks: 1,
             max_blocks: 1,
             luns: Vec::new(),
+            group_entries: None,
             units: Vec::new(),
         }
     }
@@ -139,6 +166,7 @@ impl Probe {
             Step::MaxSingleCommand => query(opcode::READ_ATTRIBUTE, attribute::MAX_HPB_SINGLE_CMD, 0, 0),
             Step::HpbEnabled => query(opcode::READ_FLAG, flag::HPB_EN, 0, 0),
             Step::EntriesInEhs => query(opcode::READ_ATTRIBUTE, attribute::EHS_HPB_ENTRIES, 0, 0),
+            Step::GroupEntries => query(opcode::READ_ATTRIBUTE, attribute::GROUP_ENTRIES, 0, 0),
             Step::BoosterLifeTime => query(opcode::READ_ATTRIBUTE, attribute::WB_LIFE_TIME_EST, 0, 0),
             Step::SetBooster(i) => return booster::request(i),
             Step::ResetHpb => query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0),
@@ -195,6 +223,13 @@ impl Probe {
                 self.max_blocks = q.value.min(u32::from(u8::MAX)) as u8;
                 self.after_hpb()
             }
+            (Step::GroupEntries, ReplyBody::Query(q)) => {
+                if q.result != result::SUCCESS {
+                    return Err(ProbeError::Prototype);
+                }
+                self.group_entries = Some(q.value);
+                self.after_hpb()
+            }
             // As Linux: without an answer, no WriteBooster.
             (Step::BoosterLifeTime, ReplyBody::Query(q)) => {
                 self.booster = q.result == result::SUCCESS && booster::is_alive(q.value);
@@ -228,15 +263,15 @@ impl Probe {
             (Step::PollHpbReset, ReplyBody::Query(q)) => {
                 if q.result == result::SUCCESS && q.value & 1 == 0 {
                     let ready = self.counted_luns().to_vec();
-                    let units = self.units.iter_mut().filter(|(lun, ..)| ready.contains(lun));
-                    units.for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::present));
+                    let units = self.units.iter_mut().filter(|unit| ready.contains(&unit.lun));
+                    units.for_each(|unit| unit.hpb.iter_mut().for_each(HpbLu::present));
                     Step::Done
                 } else if q.result == result::SUCCESS && self.polls + 1 < POLLS {
                     self.polls += 1;
                     Step::PollHpbReset
                 } else {
                     // Linux destroys the HPB units and goes on without.
-                    self.units.iter_mut().for_each(|(_, _, hpb)| hpb.iter_mut().for_each(HpbLu::destroy));
+                    self.units.iter_mut().for_each(|unit| unit.hpb.iter_mut().for_each(HpbLu::destroy));
                     Step::Done
                 }
             }
@@ -247,6 +282,7 @@ impl Probe {
                     Step::Geometry => "READ DESCRIPTOR geometry",
                     Step::Device => "READ DESCRIPTOR device",
                     Step::EntriesInEhs => "HPB entries in an extra header segment",
+                    Step::GroupEntries => "groups of the prototype of HPB",
                     Step::BoosterLifeTime => "bWriteBoosterBufferLifeTimeEst",
                     Step::SetBooster(_) => "WriteBooster flags",
                     Step::ReportLuns => "REPORT LUNS",
@@ -277,6 +313,9 @@ impl Probe {
             && g.hpb_max_active_regions != 0;
         let offered = d.spec_version >= 0x0310 && d.ufs_features & hpb::FEATURE_HPB != 0;
         self.polls = 0;
+        if self.options.is_some_and(|options| options.prototype.is_some()) {
+            return Ok(Step::GroupEntries);
+        }
         let Some(options) = self.options.filter(|_| described && offered) else { return Ok(self.after_hpb()) };
         let configured = Control::from_byte(d.hpb_control);
         if let Some(wanted) = options.mode.filter(|&wanted| wanted != configured) {
@@ -317,7 +356,7 @@ impl Probe {
     fn next_unit(&self, i: u8) -> Step {
         if usize::from(i) < self.luns.len() {
             Step::Unit(i)
-        } else if self.units.iter().any(|(lun, _, hpb)| hpb.is_some() && self.counted_luns().contains(lun)) {
+        } else if self.units.iter().any(|unit| unit.hpb.is_some() && self.counted_luns().contains(&unit.lun)) {
             Step::PollHpbReset
         } else {
             Step::Done
@@ -361,7 +400,18 @@ impl Probe {
             }
             None => None,
         };
-        self.units.push((lun, blocks, lu));
+        let groups = match (self.options, self.group_entries) {
+            (Some(options), Some(entries)) if unit.lu_enable == hpb::LU_ENABLED_HPB => {
+                let is_size = entries.is_power_of_two() && (64..=65_536).contains(&entries);
+                if !is_size || blocks >= 1 << 31 || blocks.div_ceil(entries) > 1 << 22 {
+                    return Err(ProbeError::Groups { entries, blocks: unit.logical_block_count });
+                }
+                let groups = GroupLu::new(blocks, entries, &options);
+                Some(Box::new(groups.map_err(|error| ProbeError::Param { lun, error })?))
+            }
+            _ => None,
+        };
+        self.units.push(FoundUnit { lun, blocks, hpb: lu, groups });
         Ok(())
     }
 }

@@ -2,10 +2,12 @@
 //! Command descriptor blocks: [`Cdb`] to the 16 bytes of a COMMAND UPIU and back.
 //!
 //! Knows the layouts of SPC-4 (INQUIRY, MODE SENSE, REPORT LUNS, REQUEST SENSE, TEST UNIT READY), SBC-3 (READ, WRITE,
-//! UNMAP and the other block commands) and JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER). Does not know
+//! UNMAP and the other block commands), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the prototype of
+//! HPB (HotStorage 2017: READ (16) with an entry; byte 14 is of this program's own). Does not know
 //! whether a logical unit supports a command or whether an address exists. CDBs shorter than 16 bytes are padded with
 //! zeros.
 
+use crate::groups::{GroupEntry, GroupHint};
 use crate::typed::{Cdb, Form, HpbEntry, SubRegion};
 
 /// Operation codes, CDB byte 0 (SPC-4 and SBC-3 command tables; F8h-FAh: JESD220-3, Linux `ufshpb.h`).
@@ -69,6 +71,8 @@ pub const WRITE_BUFFER_INACTIVATE_ALL: u8 = 0x03;
 
 /// Service action of READ CAPACITY (16) in CDB byte 1 bits 4:0 (SBC-3).
 const SA_READ_CAPACITY_16: u8 = 0x10;
+/// Bit 0 of CDB byte 1 of READ (16), obsolete in SBC-3: bytes 2-5 are an HPB entry, 6-9 the LBA (HotStorage 2017).
+pub const FLAG_HINT: u8 = 0x01;
 /// IMMED in byte 1 of SYNCHRONIZE CACHE (SBC-3).
 const SYNC_IMMED: u8 = 0x02;
 
@@ -95,6 +99,7 @@ pub fn direction(cdb: &Cdb) -> Direction {
         | Cdb::ReportLuns { .. }
         | Cdb::Read { .. }
         | Cdb::HpbRead { .. }
+        | Cdb::HintedRead { .. }
         | Cdb::HpbReadBuffer { .. } => Direction::In,
         Cdb::Write { .. } | Cdb::Unmap { .. } | Cdb::HpbPreRequest { .. } => Direction::Out,
         // BYTCHK 01b and 11b compare with data that the host sends.
@@ -206,6 +211,7 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
         Cdb::Read { form: Form::Six, lba, blocks, flags } => put_six(&mut b, opcode::READ_6, lba, blocks, flags),
         Cdb::Read { form: Form::Ten, lba, blocks, flags } => put_ten(&mut b, opcode::READ_10, flags, lba, blocks),
         Cdb::Read { form: Form::Sixteen, lba, blocks, flags } => {
+            debug_assert!(flags & FLAG_HINT == 0, "READ (16) with the HPB flag carries an entry");
             put_sixteen(&mut b, opcode::READ_16, flags, lba, blocks)
         }
         Cdb::Write { form: Form::Six, lba, blocks, flags } => put_six(&mut b, opcode::WRITE_6, lba, blocks, flags),
@@ -239,6 +245,14 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
             b[6..14].copy_from_slice(&entry.0);
             b[14] = blocks;
             b[15] = read_id;
+        }
+        Cdb::HintedRead { lba, blocks, hint, flags } => {
+            b[0] = opcode::READ_16;
+            b[1] = flags | FLAG_HINT;
+            b[2..6].copy_from_slice(&hint.entry.0);
+            b[6..10].copy_from_slice(&lba.to_be_bytes());
+            b[10..14].copy_from_slice(&blocks.to_be_bytes());
+            b[14] = hint.seen;
         }
         Cdb::HpbReadBuffer { buffer_id, at, alloc } => {
             debug_assert!(alloc < 1 << 24, "HPB READ BUFFER carries 24 bits of allocation length, not {alloc}");
@@ -295,6 +309,12 @@ pub fn parse(b: &[u8; 16]) -> Cdb {
         opcode::READ_10 => {
             Cdb::Read { form: Form::Ten, lba: be32(b, 2).into(), blocks: be16(b, 7).into(), flags: b[1] }
         }
+        opcode::READ_16 if b[1] & FLAG_HINT != 0 => Cdb::HintedRead {
+            lba: be32(b, 6),
+            blocks: be32(b, 10),
+            hint: GroupHint { entry: GroupEntry(be32(b, 2).to_be_bytes()), seen: b[14] },
+            flags: b[1] & !FLAG_HINT,
+        },
         opcode::READ_16 => Cdb::Read { form: Form::Sixteen, lba: be64(b, 2), blocks: be32(b, 10), flags: b[1] },
         opcode::WRITE_6 => Cdb::Write { form: Form::Six, lba: lba_six(b), blocks: blocks_six(b), flags: 0 },
         opcode::WRITE_10 => {

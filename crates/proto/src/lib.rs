@@ -8,6 +8,7 @@
 pub mod booster;
 pub mod cdb;
 pub mod desc;
+pub mod groups;
 pub mod hpb;
 pub mod query;
 pub mod scsi;

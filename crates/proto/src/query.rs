@@ -158,12 +158,15 @@ pub mod attribute {
     /// Not in JESD220: HPB entries that one HPB READ may carry in its extra header segment, 0 if none
     /// ([`crate::upiu::EHS_HPB_ENTRIES`]). From the range that JESD220 leaves to vendors.
     pub const EHS_HPB_ENTRIES: u8 = 0xC0;
+    /// Not in JESD220: entries of a group of the prototype of HPB ([`crate::groups`]); from the same range. The paper does not
+    /// say how its host knows.
+    pub const GROUP_ENTRIES: u8 = 0xC1;
 
     /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), `None` if the IDN is not named
     /// here.
     pub const fn bytes(idn: u8) -> Option<u8> {
         Some(match idn {
-            DYN_CAP_NEEDED | SECONDS_PASSED | CORR_PRG_BLK_NUM | PSA_DATA_SIZE | WB_CURRENT_SIZE => 4,
+            DYN_CAP_NEEDED | SECONDS_PASSED | CORR_PRG_BLK_NUM | PSA_DATA_SIZE | WB_CURRENT_SIZE | GROUP_ENTRIES => 4,
             EXCEPTION_EVENT_CONTROL | EXCEPTION_EVENT_STATUS | CONTEXT_CONF => 2,
             BOOT_LUN_EN..=MAX_DATA_OUT_SIZE
             | REF_CLK_FREQ..=MAX_NUM_OF_RTT
@@ -244,7 +247,7 @@ mod tests {
     fn attribute_sizes() {
         let with = |n| (0..=255u8).filter(|i| attribute::bytes(*i) == Some(n)).collect::<Vec<_>>();
         assert_eq!(with(2), [0x0D, 0x0E, 0x10]);
-        assert_eq!(with(4), [0x09, 0x0F, 0x11, 0x16, 0x1F]);
+        assert_eq!(with(4), [0x09, 0x0F, 0x11, 0x16, 0x1F, 0xC1]);
         assert_eq!(with(1).len(), 32 - 8 - 2 + 1);
         assert_eq!(attribute::bytes(0x12), None);
         assert_eq!(attribute::bytes(0x13), None);

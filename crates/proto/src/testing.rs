@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use crate::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair};
 use crate::typed::*;
 use crate::{cdb, hpb};
 
@@ -23,7 +24,17 @@ pub fn any_cdb() -> impl Strategy<Value = Cdb> {
         Just(Cdb::ReadCapacity10),
         any::<u32>().prop_map(|alloc| Cdb::ReadCapacity16 { alloc }),
         any::<(u8, u32)>().prop_map(|(select, alloc)| Cdb::ReportLuns { select, alloc }),
-        any_transfer().prop_map(|(form, lba, blocks, flags)| Cdb::Read { form, lba, blocks, flags }),
+        // READ (16) with bit 0 is another command, which follows.
+        any_transfer().prop_map(|(form, lba, blocks, flags)| {
+            let flags = if form == Form::Sixteen { flags & !cdb::FLAG_HINT } else { flags };
+            Cdb::Read { form, lba, blocks, flags }
+        }),
+        any::<(u32, u32, [u8; 4], u8, u8)>().prop_map(|(lba, blocks, entry, seen, flags)| Cdb::HintedRead {
+            lba,
+            blocks,
+            hint: GroupHint { entry: GroupEntry(entry), seen },
+            flags: flags & !cdb::FLAG_HINT,
+        }),
         any_transfer().prop_map(|(form, lba, blocks, flags)| Cdb::Write { form, lba, blocks, flags }),
         any::<(u32, u16, u8)>().prop_map(|(lba, blocks, flags)| Cdb::Verify10 { lba, blocks, flags }),
         (form.clone(), any::<(u64, u32)>()).prop_map(|(form, (lba, blocks))| match form {
@@ -99,6 +110,12 @@ pub fn any_notification() -> impl Strategy<Value = HpbNotification> {
         .prop_filter("not accepted", hpb::is_acceptable)
 }
 
+fn any_groups() -> impl Strategy<Value = Option<GroupNotice>> {
+    let pair = any::<(u32, [u8; 4])>().prop_map(|(lba, entry)| GroupPair { lba, entry: GroupEntry(entry) });
+    (any::<Option<u32>>(), proptest::option::of(pair), any::<u8>())
+        .prop_map(|(dirty, pair, update)| GroupNotice::new(dirty, pair, update))
+}
+
 fn any_response() -> impl Strategy<Value = Response> {
     let status = prop_oneof![
         Just(Status::Good),
@@ -115,12 +132,16 @@ fn any_response() -> impl Strategy<Value = Response> {
         any::<u32>().prop_map(Residual::Under),
         any::<u32>().prop_map(Residual::Over)
     ];
-    (status, sense, residual, proptest::option::of(any_notification()), any::<bool>()).prop_map(
-        |(status, sense, residual, hpb, event_alert)| Response {
+    (status, sense, residual, proptest::option::of(any_notification()), any_groups(), any::<bool>()).prop_map(
+        |(status, sense, residual, hpb, groups, event_alert)| Response {
             status,
             sense: sense.filter(|_| status == Status::CheckCondition),
             residual,
             hpb: hpb.filter(|_| status == Status::Good),
+            // One of both, and a dirty group only where there is no residual count.
+            groups: groups
+                .filter(|_| status == Status::Good && hpb.is_none())
+                .filter(|n| residual == Residual::None || n.dirty().is_none()),
             event_alert,
         },
     )

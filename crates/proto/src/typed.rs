@@ -4,6 +4,8 @@
 //! Everything a UPIU can carry is representable here, also what is out of range, because the receiver has to answer it.
 //! Bulk data (descriptors, parameter lists, HPB entries) travels beside these values as byte slices.
 
+use crate::groups::{GroupHint, GroupNotice};
+
 /// The opaque 8 bytes that stand for one 4 KiB logical block in an HPB map (JESD220-3). A host stores and returns them
 /// as they came and never interprets them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -127,7 +129,7 @@ pub enum Cdb {
         lba: u64,
         /// Logical blocks to read.
         blocks: u32,
-        /// CDB byte 1 (RDPROTECT, DPO, FUA); zero for READ (6).
+        /// CDB byte 1 (RDPROTECT, DPO, FUA); zero for READ (6). Bit 0 of READ (16) is clear.
         flags: u8,
     },
     /// WRITE (6), (10) or (16).
@@ -187,6 +189,17 @@ pub enum Cdb {
         flags: u8,
         /// HPB READ ID (HPB 2.0); 0 = no pre-request.
         read_id: u8,
+    },
+    /// READ (16) with the HPB flag of the prototype (HotStorage 2017) in CDB byte 1 bit 0: bytes 2-5 are an entry.
+    HintedRead {
+        /// First logical block.
+        lba: u32,
+        /// Logical blocks to read.
+        blocks: u32,
+        /// Where they are said to be.
+        hint: GroupHint,
+        /// CDB byte 1 as in READ (16), without bit 0.
+        flags: u8,
     },
     /// HPB READ BUFFER (F9h).
     HpbReadBuffer {
@@ -370,19 +383,35 @@ pub struct Response {
     pub residual: Residual,
     /// HPB notification; only with [`Status::Good`].
     pub hpb: Option<HpbNotification>,
+    /// What the prototype tells of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the place of a
+    /// residual count.
+    pub groups: Option<GroupNotice>,
     /// Event alert: device information bit 0.
     pub event_alert: bool,
 }
 
 impl Response {
     /// GOOD, everything moved, nothing to tell.
-    pub const GOOD: Response =
-        Response { status: Status::Good, sense: None, residual: Residual::None, hpb: None, event_alert: false };
+    pub const GOOD: Response = Response {
+        status: Status::Good,
+        sense: None,
+        residual: Residual::None,
+        hpb: None,
+        groups: None,
+        event_alert: false,
+    };
 
     /// CHECK CONDITION with `sense`, no data moved of `expected_bytes`.
     pub const fn check(sense: Sense, expected_bytes: u32) -> Response {
         let residual = if expected_bytes == 0 { Residual::None } else { Residual::Under(expected_bytes) };
-        Response { status: Status::CheckCondition, sense: Some(sense), residual, hpb: None, event_alert: false }
+        Response {
+            status: Status::CheckCondition,
+            sense: Some(sense),
+            residual,
+            hpb: None,
+            groups: None,
+            event_alert: false,
+        }
     }
 }
 

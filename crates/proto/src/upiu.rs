@@ -7,6 +7,7 @@
 
 use crate::cdb;
 pub use crate::cdb::{Direction, direction};
+use crate::groups;
 use crate::query::function;
 use crate::scsi::{FIXED_SENSE_BYTES, fixed_sense, parse_fixed_sense};
 use crate::typed::*;
@@ -271,6 +272,13 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
                     fixed = notification_bytes(notification);
                     segment = put_segment(&mut b, &fixed);
                 }
+                (Status::Good, _, None) => {
+                    if let Some(notice) = &response.groups {
+                        let length =
+                            groups::put_notice(notice, response.residual == Residual::None, &mut b, &mut fixed);
+                        segment = put_segment(&mut b, &fixed[..length]);
+                    }
+                }
                 _ => {}
             }
             debug_assert!(data.is_empty(), "a response carries no data segment from outside");
@@ -304,13 +312,18 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
 ///
 /// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert set,
 /// data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of 2018),
-/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there.
+/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there. What the prototype tells
+/// of groups is recognised by its bits of byte 9.
 ///
 /// # Errors
 /// [`UpiuError`] if the bytes are too few, are no reply, carry an extra header segment, report a target failure or an
-/// unknown SCSI status, set both residual flags, or hold sense data that is not in the fixed format.
+/// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or tell of groups where
+/// that cannot be.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
-    let b = head(bytes)?;
+    // The prototype has a number of its own where UFS 4.0 counts extra header segments.
+    let has_pair =
+        bytes.first() == Some(&transaction::RESPONSE) && bytes.get(9).is_some_and(|b| b & groups::INFO_PAIR != 0);
+    let b = if has_pair { fields(bytes)? } else { head(bytes)? };
     let mut segment: &[u8] = &[];
     let body = match b[0] {
         transaction::NOP_IN => ReplyBody::NopIn,
@@ -354,8 +367,12 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
             return Err(UpiuError::Field { offset: 1, found: b[1].into(), expected });
         }
     };
-    let mut response = Response { status, sense: None, residual, hpb: None, event_alert: b[9] & INFO_EVENT_ALERT != 0 };
+    let mut response = Response { status, residual, event_alert: b[9] & INFO_EVENT_ALERT != 0, ..Response::GOOD };
     let segment = get_segment(bytes, b)?;
+    if b[9] & (groups::INFO_DIRTY | groups::INFO_PAIR) != 0 {
+        response.groups = groups::parse_notice(b, segment, &response)?;
+        return Ok(response);
+    }
     if segment.is_empty() {
         return Ok(response);
     }

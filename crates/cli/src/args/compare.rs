@@ -17,8 +17,8 @@ pub struct Compare {
     /// WORKLOAD is a block trace, whatever its name
     #[arg(long)]
     pub trace: bool,
-    /// A variant: its name, and keys of the device or of an experiment's variant (hpb=off|dcm|hcm, order, max_map=512K,
-    /// ...); may be repeated
+    /// A variant: its name, and keys of the device or of an experiment's variant (hpb=off|dcm|hcm|
+    /// prototype-host|prototype-device, order, max_map=512K, ...); may be repeated
     #[arg(long, value_name = "NAME:KEY=VALUE,...")]
     pub variant: Vec<String>,
     /// Values of a key to compare, each with everything else that is compared; may be repeated

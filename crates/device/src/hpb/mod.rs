@@ -9,6 +9,7 @@
 //! good entry its speed, never its correctness.
 
 mod entry;
+mod groups;
 mod pre_requests;
 mod read_buffers;
 mod recommend;
@@ -16,6 +17,7 @@ mod recommend;
 mod tests;
 
 pub use entry::{ADDRESS_BITS, EntryCodec};
+pub use groups::{Forgotten, Groups};
 pub use pre_requests::PreRequests;
 pub use read_buffers::ReadBuffers;
 pub use recommend::Recommendations;

@@ -24,11 +24,18 @@ impl Recommendations {
     pub const CAPACITY: usize = 128;
     /// How often an HPB reset is announced, should the host not react.
     const RESET_REPEATS: u8 = 4;
+    /// In `reset_pending`: there is always something to tell, by somebody else.
+    const ALWAYS: u8 = 0x80;
 
     /// An empty line. A reset concerns all units; its announcement names `reset_lun`, which has to be one with HPB, or
     /// Linux does not hear it.
     pub fn new(reset_lun: u8) -> Self {
         Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
+    }
+
+    /// The same where every response may have something to tell, which is not known here.
+    pub fn never_empty(self) -> Self {
+        Recommendations { reset_pending: self.reset_pending | Self::ALWAYS, ..self }
     }
 
     /// Adds a recommendation for `lun`; false when the line is full and nothing was added.
@@ -46,18 +53,18 @@ impl Recommendations {
     /// The host has to be told that everything was lost.
     pub fn announce_reset(&mut self) {
         self.line.clear();
-        self.reset_pending = Self::RESET_REPEATS;
+        self.reset_pending = self.reset_pending & Self::ALWAYS | Self::RESET_REPEATS;
     }
 
     /// The host has reacted: it loads entries again or has asked for the reset itself.
     pub fn reset_seen(&mut self) {
-        self.reset_pending = 0;
+        self.reset_pending &= Self::ALWAYS;
     }
 
     /// Drops everything that waits.
     pub fn clear(&mut self) {
         self.line.clear();
-        self.reset_pending = 0;
+        self.reset_pending &= Self::ALWAYS;
     }
 
     /// Whether a response could carry something.
@@ -68,7 +75,7 @@ impl Recommendations {
 
     /// What the next GOOD response carries.
     pub fn take(&mut self) -> Option<HpbNotification> {
-        if self.reset_pending > 0 {
+        if self.reset_pending & !Self::ALWAYS > 0 {
             self.reset_pending -= 1;
             let (operation, lun) = (HpbNotification::RESET, self.reset_lun);
             return Some(HpbNotification { operation, lun, ..HpbNotification::default() });

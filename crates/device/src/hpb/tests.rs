@@ -19,6 +19,7 @@ fn config() -> HpbConfig {
         verification: Verification::On,
         entries: EntryConfig::DEFAULT,
         v2: None,
+        prototype: None,
     }
 }
 

@@ -3,10 +3,11 @@
 //! asked about it.
 
 use super::{BlockOp, Driver, MAX_SLOTS, TagState, Use};
-use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port, TimedWhat};
+use crate::hpb::{GroupLu, HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port, TimedWhat};
 use readpath_kit::{FrontQueue, Ns};
+use readpath_proto::groups::GroupHint;
 use readpath_proto::hpb::is_acceptable;
-use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
+use readpath_proto::typed::{Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
 use std::collections::VecDeque;
 
 /// What policies of this host's own need of the driver.
@@ -96,17 +97,29 @@ impl Driver {
 
     /// HPB counters of a unit.
     pub fn counters(&self, lun: u8) -> Option<&HpbCounters> {
+        if let Some(groups) = self.groups(lun) {
+            return Some(groups.counters());
+        }
         self.hpb(lun).filter(|hpb| hpb.state() != LuState::Failed).map(HpbLu::counters)
     }
 
     /// HPB memory of a unit.
     pub fn memory(&self, lun: u8) -> Option<HostMemory> {
-        self.hpb(lun).map(HpbLu::memory)
+        self.groups(lun).map(|groups| groups.memory()).or_else(|| self.hpb(lun).map(HpbLu::memory))
     }
 
     /// HPB of a unit, for those who look at its states.
     pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
         self.unit(lun)?.hpb.as_ref()
+    }
+
+    /// The prototype's groups of a unit.
+    pub(super) fn groups(&self, lun: u8) -> Option<&GroupLu> {
+        self.unit(lun)?.groups.as_deref()
+    }
+
+    pub(super) fn groups_of(&mut self, lun: u8) -> Option<&mut GroupLu> {
+        self.units.get_mut(usize::from(lun))?.as_mut()?.groups.as_deref_mut()
     }
 
     pub(super) fn hpb_of(&mut self, lun: u8) -> Option<&mut HpbLu> {
@@ -172,9 +185,38 @@ impl Driver {
         self.map_work |= self.hpb(lun).is_some_and(HpbLu::is_kicked);
     }
 
+    /// The read of `tag` is being sent, with the `entry` that HPB has for it as a word, if any: the prototype has its own.
+    #[inline(never)]
+    pub(super) fn managed_entry(&mut self, now: Ns, tag: u8, entry: Option<u64>) -> Option<u64> {
+        let TagState { lun, block, blocks, plain, .. } = self.tags[usize::from(tag)];
+        let Some(groups) = self.groups_of(lun) else {
+            self.note_sent(now, tag);
+            return entry;
+        };
+        let hint = if plain { None } else { groups.hint_for(block, blocks) };
+        let kicked = groups.is_kicked();
+        self.map_work |= kicked;
+        self.tags[usize::from(tag)].hpb = hint.is_some();
+        hint.map(|hint| u64::from_ne_bytes(hint.to_entry().0))
+    }
+
+    /// The command for the read of `tag`, which has an `entry`.
+    pub(super) fn read_with(&self, tag: u8, entry: HpbEntry) -> Cdb {
+        let TagState { lun, block, blocks, .. } = self.tags[usize::from(tag)];
+        if self.groups(lun).is_some() {
+            return Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(entry), flags: 0 };
+        }
+        Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 }
+    }
+
     /// A reply has come: how long reads of one block and loads took.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
+        if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
+            && let Some(groups) = self.groups_of(reply.lun)
+        {
+            groups.notified(notice);
+        }
         let Some(m) = &self.managed else { return };
         let Some(&TagState { used, op, lun, hpb, retries, block, blocks, at, .. }) =
             self.tags.get(usize::from(reply.tag))
@@ -219,9 +261,15 @@ impl Driver {
         self.map_work = false;
         let Driver { units, tags, free_tags, out, .. } = self;
         for (lun, unit) in units.iter_mut().enumerate() {
-            let Some(hpb) = unit.as_mut().and_then(|u| u.hpb.as_mut()) else { continue };
-            hpb.run_worker(now, &mut Tags { lun: lun as u8, tags, free: free_tags, out });
-            self.map_work |= hpb.is_kicked();
+            let Some(unit) = unit.as_mut() else { continue };
+            let mut port = Tags { lun: lun as u8, tags, free: free_tags, out };
+            if let Some(hpb) = &mut unit.hpb {
+                hpb.run_worker(now, &mut port);
+                self.map_work |= hpb.is_kicked();
+            } else if let Some(groups) = &mut unit.groups {
+                groups.run_worker(&mut port);
+                self.map_work |= groups.is_kicked();
+            }
         }
         if self.sent.is_some() {
             // A worker may have begun to wait.

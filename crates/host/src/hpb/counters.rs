@@ -33,10 +33,13 @@ pub struct HpbCounters {
     pub plain_cnt: u64,
     /// Maps dropped because the limit of memory was lowered.
     pub shrink_cnt: u64,
+    /// Changed entries that responses of the prototype brought.
+    pub pair_cnt: u64,
 }
 
 impl HpbCounters {
-    /// The counters that Linux has, by their names in `hpb_stats`, and that of pre-requests if there were any.
+    /// The counters that Linux has, by their names in `hpb_stats`, and those of pre-requests and of entries that responses
+    /// brought if there were any.
     pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let pre_requests = (self.pre_req_cnt > 0).then_some(("pre_req_cnt", self.pre_req_cnt));
         let shown = [
@@ -48,7 +51,8 @@ impl HpbCounters {
             ("map_req_cnt", self.map_req_cnt),
             ("umap_req_cnt", self.umap_req_cnt),
         ];
-        shown.into_iter().chain(pre_requests)
+        let pairs = (self.pair_cnt > 0).then_some(("pair_cnt", self.pair_cnt));
+        shown.into_iter().chain(pre_requests).chain(pairs)
     }
 
     /// What the policies of this host's own count beside.
@@ -78,6 +82,7 @@ impl HpbCounters {
             refuse_cnt: self.refuse_cnt - earlier.refuse_cnt,
             plain_cnt: self.plain_cnt - earlier.plain_cnt,
             shrink_cnt: self.shrink_cnt - earlier.shrink_cnt,
+            pair_cnt: self.pair_cnt - earlier.pair_cnt,
         }
     }
 }

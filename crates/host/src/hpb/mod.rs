@@ -18,6 +18,7 @@ mod managed_tests;
 mod map;
 mod notify;
 mod params;
+mod prototype;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use counters::{HostMemory, HpbCounters};
 pub use long_reads::Carries;
 pub(crate) use managed::TimedWhat;
 pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
+pub use prototype::GroupLu;
 pub use worker::{HpbRequest, Port};
 
 use crate::config::{HpbOptions, ListOrder};

@@ -140,6 +140,19 @@ fn named_opcodes_are_those_that_parse() {
     }
 }
 
+#[test]
+fn a_read_with_the_flag_carries_an_entry() {
+    let hint = GroupHint { entry: GroupEntry([0xA1, 0xA2, 0xA3, 0xA4]), seen: 0x5C };
+    let cdb = Cdb::HintedRead { lba: 0x0102_0304, blocks: 0x0A0B_0C0D, hint, flags: FLAG_FUA };
+    both_ways(cdb, &[0x88, 0x09, 0xA1, 0xA2, 0xA3, 0xA4, 1, 2, 3, 4, 0x0A, 0x0B, 0x0C, 0x0D, 0x5C]);
+    assert_eq!(direction(&cdb), Direction::In);
+    // Without it, the same bytes are a READ (16) of a block far away.
+    let mut bytes = encode(&cdb);
+    bytes[1] = 0;
+    let read = Cdb::Read { form: Form::Sixteen, lba: 0xA1A2_A3A4_0102_0304, blocks: 0x0A0B_0C0D, flags: 0 };
+    assert_eq!(parse(&bytes), read);
+}
+
 proptest! {
     #[test]
     fn round_trip(cdb in any_cdb()) {

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::groups::{GroupEntry, GroupNotice, GroupPair};
 use crate::query::{attribute, descriptor, flag, opcode};
 use crate::testing::{any_notification, any_reply, any_request};
 
@@ -294,6 +295,42 @@ fn refused_at<T: std::fmt::Debug>(result: Result<T, UpiuError>, at: usize) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// The table of HotStorage 2017: device information in bytes 8 and 9, the group in 12 to 15, block and entry behind.
+#[test]
+fn groups_are_told_as_the_prototype_did() {
+    let pair = GroupPair { lba: 0x0102_0304, entry: GroupEntry::of(0xA1A2_A3A4) };
+    let told = |dirty, pair| {
+        let groups = GroupNotice::new(dirty, pair, 0x5C);
+        response(2, 5, Response { groups, ..Response::GOOD })
+    };
+    let wire = |info: &[u8; 4], group: &[u8; 4], segment: &[u8]| {
+        let head: &[&[u8]] = &[&[0x21, 0, 2, 5], &[0; 4], info, group, &[0; 16], segment];
+        bytes(head, 32 + segment.len())
+    };
+    let segment = [1, 2, 3, 4, 0xA1, 0xA2, 0xA3, 0xA4];
+    reply_both_ways(told(Some(0x0203), None), &[], &wire(&[0, 4, 0, 0], &[0, 0, 2, 3], &[]));
+    reply_both_ways(told(None, Some(pair)), &[], &wire(&[0x5C, 8, 0, 8], &[0; 4], &segment));
+    let both = wire(&[0x5C, 12, 0, 8], &[0, 0, 0, 0], &segment);
+    reply_both_ways(told(Some(0), Some(pair)), &[], &both);
+    let under =
+        Response { groups: GroupNotice::new(None, Some(pair), 1), residual: Residual::Under(7), ..Response::GOOD };
+    reply_both_ways(response(2, 5, under), &[], &{
+        let mut wire = wire(&[1, 8, 0, 8], &[0, 0, 0, 7], &segment);
+        wire[1] = FLAG_UNDERFLOW;
+        wire
+    });
+    // Where something else has to stand, or nothing that fits, it is no response.
+    for (at, value, wrong) in [(7, 2, 9), (9, 14, 9), (1, 0x20, 9), (11, 7, 10), (11, 0, 10), (9, 4, 8)] {
+        let mut wire = both.clone();
+        wire[at] = value;
+        refused_at(parse_reply(&wire), wrong);
+    }
+    let mut plain = wire(&[0, 4, 0, 4], &[0; 4], &segment[..4]);
+    refused_at(parse_reply(&plain), 10);
+    plain.truncate(34);
+    assert_eq!(parse_reply(&plain), Err(UpiuError::Short { have: 34, need: 36 }));
 }
 
 #[test]

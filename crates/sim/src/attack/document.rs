@@ -107,11 +107,14 @@ fn verdicts(device: &DeviceStats) -> [(&'static str, u64); 5] {
     ]
 }
 
-/// The same as rows of a run, for a device whose file says how entries are protected.
+/// The same as rows of a run, for a device whose file says how entries are protected, and for one of the prototype, with what
+/// its responses told.
 pub(crate) fn verdict_metrics(
     device: &DeviceStats,
     preset: &DevicePreset,
 ) -> impl Iterator<Item = (&'static str, u64)> {
-    let says = preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);
-    verdicts(device).into_iter().filter(move |_| says)
+    let is_prototype = preset.device.prototype().is_some();
+    let says = is_prototype || preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);
+    let told = [("dirty_groups_named", device.dirty_groups_named), ("entries_piggybacked", device.entries_piggybacked)];
+    verdicts(device).into_iter().filter(move |_| says).chain(told.into_iter().filter(move |_| is_prototype))
 }

@@ -63,6 +63,7 @@ pub fn device(times: &DeviceConfig, entries: EntryConfig, key: [u64; 2]) -> Resu
             verification: Verification::On,
             entries,
             v2: None,
+            prototype: None,
         }),
         entry_key: key,
         ..times.clone()

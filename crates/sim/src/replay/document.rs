@@ -143,7 +143,7 @@ fn configuration(
     let mut sram = Map::new();
     for (i, v) in variants.iter().enumerate() {
         devices.insert(v.name.clone(), serde_json::to_value(v.preset.echo()).unwrap_or(Value::Null));
-        let host = json!({
+        let mut host = json!({
             "hpb": v.host.hpb.is_some(),
             "mode": v.host.hpb.and_then(|h| h.mode).map(Control::name),
             "policy": v.host.hpb.and_then(|h| h.policy).map(ManagedPolicy::name),
@@ -152,6 +152,9 @@ fn configuration(
             "events": v.events,
             "memory_limits": v.limits.iter().map(|(at, bytes)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes })).collect::<Vec<_>>(),
         });
+        if let Some(update) = v.host.hpb.and_then(|h| h.prototype) {
+            host["prototype"] = json!(update.name());
+        }
         hosts.insert(v.name.clone(), host);
         if let Some(run) = runs.iter().find(|r| r.variant == i) {
             let tables: Map<String, Value> = run.sram.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();

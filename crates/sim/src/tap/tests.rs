@@ -8,6 +8,7 @@ use readpath_device::{
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_proto::groups::{GroupEntry, GroupHint};
 use readpath_proto::typed::{
     Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, QueryResponse, Residual, Sense, Status, SubRegion,
     TaskRequest, TaskResponse,
@@ -69,6 +70,7 @@ fn device() -> DeviceConfig {
             verification: Verification::On,
             entries: EntryConfig::DEFAULT,
             v2: None,
+            prototype: None,
         }),
         entry_key: [1, 2],
     }
@@ -308,6 +310,7 @@ fn times_are_exact_and_every_kind_of_request_is_valid_json() {
         Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false },
         Cdb::Unmap { list_bytes: 24 },
         Cdb::HpbRead { lba: 1, blocks: 2, entry: HpbEntry([0xAB; 8]), flags: 0, read_id: 3 },
+        Cdb::HintedRead { lba: 1, blocks: 2, hint: GroupHint { entry: GroupEntry([0xAB; 4]), seen: 3 }, flags: 0 },
         Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 4096 },
         Cdb::HpbInactivate { region: 7 },
         Cdb::HpbPreRequest { lba: 1, read_id: 3, list_bytes: 8 },

@@ -77,6 +77,7 @@ impl Display for Name<'_> {
             Cdb::Verify10 { .. } => "VERIFY (10)",
             Cdb::Unmap { .. } => "UNMAP",
             Cdb::HpbRead { .. } => "HPB READ",
+            Cdb::HintedRead { .. } => "READ (16) with HPB entry",
             Cdb::HpbReadBuffer { .. } => "HPB READ BUFFER",
             Cdb::HpbInactivate { .. } => "HPB WRITE BUFFER inactivate region",
             Cdb::HpbPreRequest { .. } => "HPB WRITE BUFFER pre-request",
@@ -156,6 +157,10 @@ impl Display for Details<'_> {
                 range(f, lba.into(), blocks.into())?;
                 write!(f, r#""entry":"{}","#, Hex(&entry.0))?;
                 if read_id != 0 { write!(f, r#""read_id":{read_id},"#) } else { Ok(()) }
+            }
+            Cdb::HintedRead { lba, blocks, hint, .. } => {
+                range(f, lba.into(), blocks)?;
+                write!(f, r#""entry":"{}","update_seen":{},"#, Hex(&hint.entry.0), hint.seen)
             }
             Cdb::Verify10 { lba, blocks, .. } => range(f, lba.into(), blocks.into()),
             Cdb::PreFetch { lba, blocks, .. } | Cdb::SynchronizeCache { lba, blocks, .. } => range(f, lba, blocks),

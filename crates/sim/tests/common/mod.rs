@@ -35,6 +35,7 @@ pub const HPB: HpbConfig = HpbConfig {
     verification: Verification::On,
     entries: EntryConfig::DEFAULT,
     v2: None,
+    prototype: None,
 };
 
 /// One unit of `blocks` blocks with HPB, all of it allowed to be active.

@@ -17,9 +17,9 @@ mod trouble;
 
 use met::Met;
 use options::{Options, one_of};
-use readpath_device::{EntryConfig, FaultConfig, Layout, Verification};
+use readpath_device::{EntryConfig, FaultConfig, GroupUpdate, Layout, PrototypeConfig, Verification};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
 use readpath_kit::Prng;
 use readpath_proto::typed::Sense;
 use readpath_stack::{Tags, Typed};
@@ -139,4 +139,34 @@ fn wear_out(collect_idle_below: u32) {
     assert!(stack.device.bad_blocks() > 20, "{}", stack.device.bad_blocks());
     stack.device.audit().expect("what is left is in order");
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
+}
+
+/// The prototype of HPB, which verifies nothing, with a host that keeps to its rules, on a wire that changes nothing: dirty
+/// bits and the list of changes alone keep every read right, whenever there is a reset, a power cut or a block that goes bad.
+#[test]
+fn the_prototype_with_an_honest_host() {
+    let mut met = Met::default();
+    for seed in 7_000..7_060 {
+        let mut o = Options::draw(seed, 40_000);
+        o.trouble = Trouble::default();
+        let rng = &mut Prng::stream(seed, "prototype", 0);
+        let update = one_of(rng, &[GroupUpdate::Host, GroupUpdate::Device]);
+        let group_entries = one_of(rng, &[64, 256, 1024]);
+        let prototype = PrototypeConfig { update, group_entries, listed_changes: one_of(rng, &[1, 16, 200, 2_000]) };
+        o.config.map_memory = None;
+        o.config.lus.iter_mut().for_each(|lu| lu.pinned_regions = 0);
+        let hpb = o.config.hpb.as_mut().expect("it has HPB");
+        (hpb.v2, hpb.entries, hpb.prototype) = (None, EntryConfig::DEFAULT, Some(prototype));
+        o.host.hpb = Some(HpbOptions {
+            prototype: Some(update),
+            order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
+            max_map_bytes: one_of(rng, &[None, None, Some(u64::from(group_entries) * 4 * 3)]),
+            ..HpbOptions::default()
+        });
+        let foreign = met.foreign;
+        try_out::<Lean>(&o, &mut met);
+        assert_eq!(met.foreign, foreign, "seed {seed}: a host that keeps to the rules is never told by a spare area");
+    }
+    assert!(met.hits > 50_000 && met.stale > 50 && met.resets > 500 && met.cuts > 50, "{met:?}");
+    assert!(met.collected > 1_000 && met.evicted > 50 && met.long_first > 1_000, "{met:?}");
 }

@@ -292,7 +292,7 @@ fn link(root: &Section) -> Result<LinkTiming> {
     Ok(LinkTiming { request: s.us("request_us")?, response: s.us("response_us")?, block: s.us("transfer_4k_us")? })
 }
 
-const HPB_KEYS: [&str; 15] = [
+const HPB_KEYS: [&str; 16] = [
     "control_modes",
     "control",
     "region_mib",
@@ -308,6 +308,7 @@ const HPB_KEYS: [&str; 15] = [
     "entry_key",
     "entries",
     "v2",
+    "prototype",
 ];
 
 fn hpb(s: &Section) -> Result<HpbConfig> {
@@ -337,6 +338,7 @@ fn hpb(s: &Section) -> Result<HpbConfig> {
         verification: if s.flag("verify")? { Verification::On } else { Verification::Off },
         entries: super::entries::read(s)?,
         v2: super::hpb2::read(s)?,
+        prototype: super::prototype::read(s)?,
     })
 }
 
@@ -481,6 +483,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("hpb.verification", "hpb.verify", ""),
     ("hpb.entries.make", "hpb.entries.make_us", ""),
     ("hpb.entries.check", "hpb.entries.check_us", ""),
+    ("hpb.prototype.group_entries", "hpb.prototype.group_kib", " (counted in blocks of 4 KiB)"),
     ("hpb.v2.single_blocks", "hpb.v2.single_kib", " (counted in blocks of 4 KiB)"),
     ("entry_key", "hpb.entry_key", ""),
 ];

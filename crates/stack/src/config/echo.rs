@@ -8,6 +8,7 @@ use super::entries::EntriesEcho;
 use super::ftl::{FaultsEcho, FtlEcho};
 use super::hpb2::Hpb2Echo;
 use super::map_memory::MapMemoryEcho;
+use super::prototype::PrototypeEcho;
 use readpath_device::Verification;
 use readpath_kit::Ns;
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,8 @@ struct HpbEcho {
     entries: Option<EntriesEcho>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     v2: Option<Hpb2Echo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prototype: Option<PrototypeEcho>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -250,6 +253,7 @@ impl DeviceEcho {
                 entry_key: format!("{:016x}{:016x}", d.entry_key[0], d.entry_key[1]),
                 entries: EntriesEcho::of(&h.entries),
                 v2: h.v2.as_ref().map(Hpb2Echo::of),
+                prototype: h.prototype.as_ref().map(PrototypeEcho::of),
             }),
             lu: d
                 .lus

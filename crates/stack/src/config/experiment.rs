@@ -11,10 +11,11 @@ use super::events::{Event, events};
 use super::host_control;
 use super::launches::{self, LaunchKeys};
 use super::overrides::Override;
+use super::prototype;
 use super::section::Section;
 use super::tree::parse_document;
 pub use readpath_device::Layout;
-use readpath_host::{HostConfig, HpbOptions, ListOrder, LongReads};
+use readpath_host::{GroupUpdate, HostConfig, HpbOptions, ListOrder, LongReads};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -508,10 +509,12 @@ fn fio_cases(s: &Section) -> Result<Fio> {
 }
 
 /// Keys of a variant that belong to `hpb = true`.
-pub(super) const HPB_KEYS: [&str; 19] =
-    joined(&["order", "strict_linux", "dirty_bitmap", "max_map_mib", "max_map", "long_reads"], &host_control::KEYS);
+pub(super) const HPB_KEYS: [&str; 20] = joined(
+    &["order", "strict_linux", "dirty_bitmap", "max_map_mib", "max_map", "long_reads", prototype::KEY],
+    &host_control::KEYS,
+);
 /// All keys of a variant.
-pub(super) const VARIANT_KEYS: [&str; 22] = joined(&["name", "hpb", "set"], &HPB_KEYS);
+pub(super) const VARIANT_KEYS: [&str; 23] = joined(&["name", "hpb", "set"], &HPB_KEYS);
 
 /// Two lists of keys as one, which has to be as long as both.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
@@ -566,6 +569,7 @@ fn hpb_options(s: &Section) -> Result<HpbOptions> {
         ..default
     };
     host_control::read(s, &mut options)?;
+    prototype::read_key(s, &HPB_KEYS, &mut options)?;
     Ok(options)
 }
 
@@ -658,6 +662,8 @@ struct HpbOptionKeys {
     /// Said only where it is not as usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     long_reads: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prototype: Option<&'static str>,
     #[serde(flatten)]
     control: host_control::Keys,
 }
@@ -670,6 +676,7 @@ fn hpb_keys<S: Serializer>(hpb: &Option<HpbOptions>, s: S) -> std::result::Resul
         max_map_mib: whole_mib(h.max_map_bytes),
         max_map: odd_bytes(h.max_map_bytes),
         long_reads: (h.long_reads != LongReads::First).then(|| h.long_reads.name()),
+        prototype: h.prototype.map(GroupUpdate::name),
         control: host_control::Keys::of(&h),
     });
     HpbKeys { hpb: hpb.is_some(), options }.serialize(s)

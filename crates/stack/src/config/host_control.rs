@@ -144,6 +144,10 @@ impl DevicePreset {
     /// # Errors
     /// When the device does not offer that mode, or no HPB at all, or the host may not hold even one region.
     pub fn configured_for(&self, hpb: Option<&HpbOptions>, origin: &str) -> Result<DevicePreset> {
+        if let Some(update) = hpb.and_then(|options| options.prototype) {
+            // Its groups are not regions; its host knows what one takes.
+            return self.as_prototype(update, origin);
+        }
         if let (Some(region), Some(bytes)) = (self.region_map_bytes(), hpb.and_then(|options| options.max_map_bytes))
             && bytes < region
         {

@@ -22,6 +22,7 @@ mod hpb2;
 mod launches;
 mod map_memory;
 mod overrides;
+mod prototype;
 mod section;
 mod size;
 #[cfg(test)]

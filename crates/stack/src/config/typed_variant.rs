@@ -7,12 +7,12 @@ use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{At, Entry, Node, Table, Value, parse_value};
-use readpath_host::Control;
+use readpath_host::{Control, GroupUpdate};
 
 /// A key of a variant with its value, as somebody typed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
-    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`), another key of a variant that says what the host does, or a dotted key of the device.
+    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says `prototype`), another key of a variant that says what the host does, or a dotted key of the device.
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
@@ -34,9 +34,12 @@ impl GivenKey {
         let error = |e| self.at().error(&self.key, format!("{:?} is not a value: {e}", self.text));
         match (self.key.as_str(), self.text.trim()) {
             ("hpb", "off") => Ok(Value::Boolean(false)),
-            ("hpb", "dcm" | "hcm") => Ok(Value::Boolean(true)),
+            ("hpb", word) if mode_of(word).is_some() || update_of(word).is_some() => Ok(Value::Boolean(true)),
             ("hpb", other) => {
-                Err(self.at().error("hpb", format!("is {other:?}; expected \"off\", \"dcm\" or \"hcm\"")))
+                let message = format!(
+                    "is {other:?}; expected \"off\", \"dcm\" or \"hcm\", \"prototype-host\" or \"prototype-device\""
+                );
+                Err(self.at().error("hpb", message))
             }
             (_, text) => parse_value(text, &self.at()).map_err(error),
         }
@@ -50,6 +53,12 @@ fn mode_of(word: &str) -> Option<Control> {
         "hcm" => Some(Control::Host),
         _ => None,
     }
+}
+
+/// Who begins updates of the prototype that a word for `hpb` names.
+fn update_of(word: &str) -> Option<GroupUpdate> {
+    let name = word.strip_prefix("prototype-")?;
+    GroupUpdate::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, update)| update)
 }
 
 impl Variant {
@@ -78,10 +87,20 @@ impl Variant {
             if given.key == "mode" && keys.iter().any(|k| k.key == "hpb") {
                 return Err(given.at().error("mode", "is what hpb=dcm and hpb=hcm say; leave it out"));
             }
+            if given.key == "prototype" {
+                return Err(given
+                    .at()
+                    .error("prototype", "is what hpb=prototype-host and hpb=prototype-device say; leave it out"));
+            }
             if given.key == "hpb"
                 && let Some(mode) = mode_of(given.text.trim())
             {
                 put("mode", given.at(), Value::String(mode.name().to_owned()));
+            }
+            if given.key == "hpb"
+                && let Some(update) = update_of(given.text.trim())
+            {
+                put("prototype", given.at(), Value::String(update.name().to_owned()));
             }
             if given.key == "policy" && !keys.iter().any(|k| k.key == "hpb") {
                 put("hpb", given.at(), Value::Boolean(true));
@@ -171,9 +190,57 @@ mod tests {
     }
 
     #[test]
+    fn the_prototype_makes_the_device_one() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        for (word, update) in [("prototype-host", GroupUpdate::Host), ("prototype-device", GroupUpdate::Device)] {
+            let v = of(&[("hpb", word), ("order", "recency"), ("hpb.prototype.group_kib", "4096")]).expect("a variant");
+            assert_eq!(v.hpb.expect("HPB").prototype, Some(update));
+            let device = v.device(&preset).expect("it can be one");
+            let prototype = device.device.hpb.and_then(|hpb| hpb.prototype).expect("one of the prototype");
+            assert_eq!((prototype.update, prototype.group_entries), (update, 1024));
+            let echo: DevicePreset = super::super::device::parse(&device.echo().to_toml(), "echo").expect("the same");
+            assert_eq!(echo.device, device.device);
+        }
+        let mut without = preset.clone();
+        without.device.hpb = None;
+        let v = of(&[("hpb", "prototype-host")]).expect("a variant");
+        let message = without.configured_for(v.hpb.as_ref(), "small").expect_err("it has no HPB").to_string();
+        assert!(message.contains("hpb.prototype: the device 'ufs21-64g' has no HPB, so it cannot be"), "{message}");
+        for (key, value, says) in [
+            (
+                "hpb.prototype.group_kib",
+                "3000",
+                "hpb.prototype.group_kib: is 3000; it must be a power of two, such as 2048",
+            ),
+            ("hpb.prototype.group_kib", "128", "hpb.prototype.group_kib: is 128; expected a whole number from 256"),
+            ("hpb.prototype.update", "\"both\"", "hpb.prototype.update: is \"both\"; "),
+            ("hpb.prototype.flags", "1", "hpb.prototype.flags"),
+            ("hpb.v2.single_kib", "8", "hpb.v2: is there, but the prototype is older than HPB 2.0"),
+            ("hpb.entries.protection", "\"encrypted\"", "hpb.entries.protection: is \"encrypted\", but entries of the"),
+            ("lu[0].pinned_regions", "2", "lu[0].pinned_regions: is not 0, but the prototype pins nothing"),
+        ] {
+            let v = of(&[("hpb", "prototype-device"), (key, value)]).expect("keys of the device are looked at later");
+            let message = v.device(&preset).expect_err("a mistake").to_string();
+            assert!(message.contains(says), "{says}: {message}");
+        }
+    }
+
+    #[test]
     fn mistakes_name_the_argument_and_the_key() {
         for (keys, says) in [
-            (&[("hpb", "on")][..], "--vary: hpb: is \"on\"; expected \"off\", \"dcm\" or \"hcm\""),
+            (
+                &[("hpb", "on")][..],
+                "--vary: hpb: is \"on\"; expected \"off\", \"dcm\" or \"hcm\", \"prototype-host\" or",
+            ),
+            (&[("hpb", "prototype")], "--vary: hpb: is \"prototype\"; expected \"off\", "),
+            (&[("hpb", "prototype-host"), ("prototype", "host")], "--vary: prototype: is what hpb=prototype-host and"),
+            (&[("hpb", "dcm"), ("prototype", "host")], "--vary: prototype: is what hpb=prototype-host and"),
+            (
+                &[("hpb", "prototype-host"), ("strict_linux", "true")],
+                "--vary: strict_linux: belongs to HPB of JESD220-3; ",
+            ),
+            (&[("hpb", "prototype-device"), ("policy", "lru")], "--vary: policy: belongs to HPB of JESD220-3; "),
+            (&[("hpb", "prototype-device"), ("activation_thld", "9")], "--vary: activation_thld: belongs to HPB of "),
             (&[("hpb", "hcm"), ("mode", "host")], "--vary: mode: is what hpb=dcm and hpb=hcm say"),
             (&[("hpb", "hcm"), ("activation_thld", "0")], "--vary: activation_thld: is 0; it must be 1 to"),
             (

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out with HPB
+//! READ BUFFER, and what responses tell. What may be believed is decided in [`crate::hpb::Groups`].
+//!
+//! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is, and its
+//! spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an older copy of
+//! the same block has the same spare area, and only the dirty bits tell it.
+
+use crate::config::Verification;
+use crate::device::UfsDevice;
+use crate::ftl::{Entry, Mapping};
+use crate::hpb::{Forgotten, Verdict};
+use crate::media::{MediaMode, MediaOp};
+use crate::ops::{Job, NO_OP, Op};
+use crate::probe::Probe;
+use crate::read::{OPS_PER_REQUEST, residual};
+use crate::request::Kind;
+use readpath_flash::{DieSched, Done, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_of};
+use readpath_proto::typed::{
+    Cdb, Command, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
+};
+use std::ops::Range;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Whether a unit is one of the prototype.
+    pub(crate) fn has_groups(&self, lun: u8) -> bool {
+        self.groups.as_ref().is_some_and(|groups| groups.has(lun))
+    }
+
+    /// The command that a read with an `entry` is: HPB READ, or READ (16) with the HPB flag.
+    #[cold]
+    pub(crate) fn read_with(&self, lun: u8, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
+        if self.has_groups(lun) {
+            return Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(entry), flags: 0 };
+        }
+        debug_assert!(blocks <= 255, "HPB READ has one byte for its {blocks} blocks");
+        Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 }
+    }
+
+    /// READ (16) with a hint arrives at a unit that is ready; false if it is something else, or the unit has no groups.
+    pub(crate) fn hinted_read(&mut self, now: Ns, tag: u8) -> bool {
+        let slot = &mut self.slots[usize::from(tag)];
+        let RequestBody::Command(Command { cdb: Cdb::HintedRead { lba, blocks, hint, flags }, .. }) = slot.body else {
+            return false;
+        };
+        let Some(groups) = self.groups.as_mut().filter(|groups| groups.has(slot.lun)) else { return false };
+        groups.hint_came(hint);
+        let lun = usize::from(slot.lun);
+        // From here on it is a READ that may know where its blocks are.
+        (slot.kind, slot.lba, slot.blocks, slot.flags) = (Kind::Read, u64::from(lba), blocks, flags);
+        let beyond = u64::from(lba) + u64::from(blocks) > u64::from(self.config.lus[lun].blocks);
+        if beyond || blocks == 0 {
+            self.read(now, tag);
+            return true;
+        }
+        self.stats.hpb_reads += 1;
+        match self.judge_hint(lun as u8, lba..lba + blocks, hint) {
+            Verdict::Good(_) if self.ops.has_room() => {
+                let hand_outs = self.hand_outs();
+                let slot = &mut self.slots[usize::from(tag)];
+                slot.lpn = self.bases[lun] + lba;
+                (slot.issued, slot.left, slot.in_flight, slot.hinted) = (0, blocks, 0, false);
+                if u64::from(slot.expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
+                    let residual = residual(slot);
+                    slot.outcome = Some(ReplyBody::Response(Response { residual, ..Response::GOOD }));
+                }
+                slot.entry = hint.to_entry();
+                slot.counted = hand_outs;
+                self.read_as_hinted(now, tag);
+            }
+            // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
+            Verdict::Good(_) => self.read(now, tag),
+            bad => {
+                self.stats.count_entry(bad);
+                self.occupy_firmware(now, self.hpb_read_extra);
+                self.read(now, tag);
+            }
+        }
+        true
+    }
+
+    fn hand_outs(&self) -> u32 {
+        self.groups.as_ref().map_or(0, |groups| groups.hand_outs())
+    }
+
+    fn judge_hint(&self, lun: u8, blocks: Range<u32>, hint: GroupHint) -> Verdict {
+        let first = hint.entry.address();
+        let Some(groups) = &self.groups else { return Verdict::Inactive };
+        if hint.entry == GroupEntry::ZERO {
+            Verdict::Zero
+        } else if u64::from(first) + blocks.len() as u64 > u64::from(self.array_has()) {
+            Verdict::Forged
+        } else if self.believes_all() || groups.are_current(lun, blocks, hint.seen) {
+            Verdict::Good(Ppn(first))
+        } else {
+            Verdict::Stale
+        }
+    }
+
+    /// For tests of what the dirty bits are good for.
+    fn believes_all(&self) -> bool {
+        self.config.hpb.is_some_and(|hpb| hpb.verification == Verification::Off)
+    }
+
+    /// Begins to read where the hint of `tag` says, as much as its limit allows. Each block may turn out to need an operation
+    /// of its own, so it counts as one.
+    fn read_as_hinted(&mut self, now: Ns, tag: u8) {
+        let per_page = self.config.geometry.slices_per_page();
+        loop {
+            let slot = &self.slots[usize::from(tag)];
+            let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
+            let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
+            let count = (slot.blocks - index).min(per_page - ppn.0 % per_page);
+            if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.ops.has_room() {
+                return;
+            }
+            let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
+            let mut op = Op {
+                job: Job::HintedRead,
+                slc: false,
+                tag,
+                count: count as u16,
+                next: NO_OP,
+                life,
+                index,
+                lpn,
+                ppn,
+                frame: 0,
+            };
+            let id = self.ops.take(op);
+            let slot = &mut self.slots[usize::from(tag)];
+            slot.in_flight += count;
+            slot.issued += count;
+            self.stats.data_reads += 1;
+            if self.looks_at_superblocks {
+                op.slc = self.look_at_superblock(now, ppn);
+                self.ops.get_mut(id).slc = op.slc;
+            }
+            self.work_for_read(now, self.config.firmware.flash_op + extra, id, &op);
+        }
+    }
+
+    /// A page that a hint named is here.
+    pub(crate) fn hinted_read_done(&mut self, now: Ns, done: Done) {
+        let op = *self.ops.get(done.op);
+        self.ops.free(done.op);
+        if !self.is_alive(op.tag, op.life) {
+            return;
+        }
+        let count = u32::from(op.count);
+        self.slots[usize::from(op.tag)].in_flight -= count;
+        let names = |i: u32| self.spares.lpn(Ppn(op.ppn.0 + i)) == Some(op.lpn + i);
+        if !self.believes_all() && !(0..count).all(names) {
+            return self.read_in_spite_of_hint(now, &op);
+        }
+        for i in 0..count {
+            self.emit(MediaOp::ReadFlash { tag: op.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
+        }
+        self.stats.hpb_hits += u64::from(count);
+        let slot = &self.slots[usize::from(op.tag)];
+        if slot.blocks > 1 {
+            self.stats.hpb_long_hits += u64::from(count);
+        }
+        self.go_on_with_hint(now, op.tag);
+        self.blocks_ready(done.at, op.tag, op.count);
+    }
+
+    /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed since, that
+    /// its address is.
+    fn go_on_with_hint(&mut self, now: Ns, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        if slot.issued == slot.blocks {
+            return;
+        }
+        let (lun, first) = (slot.lun, slot.lba as u32 + slot.issued);
+        let hint = GroupHint::from_entry(slot.entry);
+        let rest = first..slot.lba as u32 + slot.blocks;
+        let is_good = slot.counted == self.hand_outs() && matches!(self.judge_hint(lun, rest, hint), Verdict::Good(_));
+        if hint.entry != GroupEntry::ZERO && (is_good || self.believes_all()) {
+            self.read_as_hinted(now, tag);
+        } else {
+            self.slots[usize::from(tag)].entry = HpbEntry::ZERO;
+        }
+        let slot = &self.slots[usize::from(tag)];
+        if slot.in_flight == 0 || slot.entry == HpbEntry::ZERO {
+            self.issue_reads(now, tag, Ns::ZERO);
+        }
+    }
+
+    /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the read.
+    fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
+        self.stats.hpb_foreign += u64::from(op.count);
+        self.slots[usize::from(op.tag)].entry = HpbEntry::ZERO;
+        let mut at = 0;
+        while at < op.count {
+            let left = u32::from(op.count - at);
+            let (index, lpn) = (op.index + u32::from(at), op.lpn + u32::from(at));
+            at += self.issue_run(now, op.tag, op.life, index, lpn, left, Ns::ZERO);
+        }
+        self.go_on_with_hint(now, op.tag);
+    }
+
+    /// HPB READ BUFFER of a group.
+    pub(crate) fn load_group(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
+        let blocks = self.groups.as_ref().and_then(|groups| groups.blocks_of(lun, group_of(at)));
+        match blocks.filter(|_| buffer_id == readpath_proto::cdb::READ_BUFFER_ENTRIES) {
+            Some(blocks) => self.load_entries(now, tag, lun, blocks, alloc),
+            None => self.check(now, tag, Sense::INVALID_FIELD),
+        }
+    }
+
+    /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any more.
+    pub(crate) fn hand_out_group(&mut self, now: Ns, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
+            unreachable!("only HPB READ BUFFER hands out")
+        };
+        let (lun, group) = (slot.lun, group_of(at));
+        let groups = self.groups.as_mut().expect("a device of the prototype");
+        let blocks = groups.blocks_of(lun, group).expect("checked on arrival");
+        let bytes = blocks.len() * GroupEntry::BYTES;
+        if alloc as usize >= bytes && slot.expected_bytes as usize >= bytes {
+            groups.handed_out(lun, group);
+        }
+        let base = self.bases[usize::from(lun)];
+        let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
+        slot.data_in.clear();
+        for block in blocks.take(whole_entries) {
+            let address = self.map.get(base + block).flash().map_or(0, |ppn| ppn.0);
+            slot.data_in.extend_from_slice(&GroupEntry::of(address).0);
+        }
+        self.send_data(now, tag);
+    }
+
+    /// What the response to `tag` tells of groups: that one it was about is dirty, and an entry that has changed.
+    pub(crate) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
+        let slot = &self.slots[usize::from(tag)];
+        let lun = slot.lun;
+        let Some(groups) = self.groups.as_mut().filter(|g| response.status == Status::Good && g.has(lun)) else {
+            return;
+        };
+        let about = match (slot.kind, &slot.body) {
+            (Kind::Read | Kind::Write, _) if slot.lba < u64::from(u32::MAX) => {
+                let first = slot.lba as u32;
+                Some(first..first.saturating_add(slot.blocks))
+            }
+            (_, RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, .. }, .. })) => {
+                groups.blocks_of(lun, group_of(*at))
+            }
+            _ => None,
+        };
+        let dirty = about.filter(|_| response.residual == Residual::None).and_then(|at| groups.first_dirty(lun, at));
+        let update = groups.next_update(lun, |lpn| changed_entry(self.map.entry(lpn)));
+        let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
+        response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
+        self.stats.dirty_groups_named += u64::from(dirty.is_some());
+        if pair.is_some() {
+            self.stats.entries_piggybacked += 1;
+            // Known only when the response has left, so who comes behind it waits, not the response.
+            self.link_up(now, tag, self.config.link.bytes(readpath_proto::groups::PAIR_BYTES));
+        }
+    }
+}
+
+/// A changed entry as the host is to hold it, if SRAM knows it: none while the block is only in the write buffer.
+fn changed_entry(entry: Entry) -> Result<Option<GroupEntry>, Forgotten> {
+    match entry.mapping() {
+        Mapping::Buffered(_) => Ok(None),
+        _ if !entry.is_recent() => Err(Forgotten),
+        Mapping::Flash(ppn) => Ok(Some(GroupEntry::of(ppn.0))),
+        Mapping::Unmapped => Ok(Some(GroupEntry::ZERO)),
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's side of the prototype of HPB (HotStorage 2017) for one logical unit: groups of entries of 4 bytes, which of them
+//! are held, and which to load next. The host decides by itself what it holds; the device only says what has changed.
+//!
+//! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules keep old entries from being
+//! believed: no hint is sent of a group that is being loaded, and what a response says meanwhile of one of its blocks makes that
+//! block's entry worthless, since nobody knows which of the two is newer.
+
+use super::{HostMemory, HpbCounters, HpbRequest, ParamError, Port};
+use crate::config::{HpbOptions, ListOrder};
+use readpath_kit::{IndexLru, huge_vec};
+use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at};
+
+/// Reads without an entry after which a group is loaded that is not held, and one that is but has become dirty or has no
+/// entry for them. The paper gives none; these are the numbers of the device `ufs21-64g` in device control mode.
+const LOAD_AFTER: u8 = 2;
+const LOAD_AGAIN_AFTER: u8 = 32;
+const NO_MAP: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing is held.
+    Absent,
+    /// A load is under way; nothing that is held may be used.
+    Loading,
+    /// Entries may be used.
+    Held,
+    /// Something is held, but the device has said that entries have changed.
+    Dirty,
+}
+
+/// What is held of the blocks of a read.
+enum Found {
+    /// They lie in a row from this address on.
+    At(u32),
+    /// Entries, but of blocks in several places or groups: to load them again would not help.
+    Scattered,
+    /// Some have no entry that may be used.
+    Nothing,
+}
+
+/// See the module.
+pub struct GroupLu {
+    blocks: u32,
+    shift: u32,
+    recency: bool,
+    states: Vec<State>,
+    /// Reads of each group without an entry since it was loaded, or has become dirty.
+    misses: Vec<u8>,
+    map_of: Vec<u32>,
+    entries: Vec<u32>,
+    free: Vec<u32>,
+    maps: u32,
+    peak_maps: u32,
+    /// Groups with memory that are not being loaded, the first to go first.
+    list: IndexLru,
+    /// Groups that wait to be loaded.
+    wanted: IndexLru,
+    /// Blocks of groups under way that responses spoke of.
+    doubtful: Vec<u32>,
+    /// Number of the newest update.
+    seen: u8,
+    counters: HpbCounters,
+}
+
+impl GroupLu {
+    /// A unit of `blocks` blocks whose groups have `group_entries` entries, a power of two.
+    ///
+    /// # Errors
+    /// Memory for less than one group.
+    pub fn new(blocks: u32, group_entries: u32, options: &HpbOptions) -> Result<Self, ParamError> {
+        let groups = blocks.div_ceil(group_entries);
+        let map_bytes = u64::from(group_entries) * GroupEntry::BYTES as u64;
+        let affordable = options.max_map_bytes.map_or(u64::from(groups), |bytes| bytes / map_bytes);
+        let maps = u64::from(groups).min(affordable) as u32;
+        let mut lu = GroupLu {
+            blocks,
+            shift: group_entries.trailing_zeros(),
+            recency: options.order == ListOrder::Recency,
+            states: vec![State::Absent; groups as usize],
+            misses: vec![0; groups as usize],
+            map_of: vec![NO_MAP; groups as usize],
+            entries: Vec::new(),
+            free: Vec::new(),
+            maps,
+            peak_maps: 0,
+            list: IndexLru::new(groups as usize),
+            wanted: IndexLru::new(groups as usize),
+            doubtful: Vec::new(),
+            seen: 0,
+            counters: HpbCounters::default(),
+        };
+        let least = lu.table_bytes() + map_bytes;
+        if let Some(bytes) = options.memory_bytes {
+            let room = bytes.saturating_sub(lu.table_bytes()) / map_bytes;
+            lu.maps = maps.min(room.min(u64::from(u32::MAX)) as u32);
+        }
+        if lu.maps == 0 {
+            let bytes = options.memory_bytes.or(options.max_map_bytes).unwrap_or(0);
+            return Err(ParamError::TooLittleMemory { bytes, least });
+        }
+        lu.entries = huge_vec(lu.maps as usize * group_entries as usize);
+        lu.free = (0..lu.maps).rev().collect();
+        Ok(lu)
+    }
+
+    /// The hint to send with a read of these blocks: they are held, in one group, and lie in a row.
+    pub fn hint_for(&mut self, block: u32, blocks: u32) -> Option<GroupHint> {
+        if blocks == 0 {
+            return None;
+        }
+        let group = block >> self.shift;
+        match self.find(group, block, blocks) {
+            Found::At(address) => {
+                self.counters.hit_cnt += 1;
+                if self.recency {
+                    self.list.touch(group);
+                }
+                Some(GroupHint { entry: GroupEntry::of(address), seen: self.seen })
+            }
+            Found::Scattered => {
+                self.counters.miss_cnt += 1;
+                None
+            }
+            Found::Nothing => {
+                self.counters.miss_cnt += 1;
+                self.note_miss(group);
+                None
+            }
+        }
+    }
+
+    fn find(&self, group: u32, block: u32, blocks: u32) -> Found {
+        let Some(first) = self.place_of(block).filter(|_| self.states[group as usize] == State::Held) else {
+            return Found::Nothing;
+        };
+        let to_group_end = (1 << self.shift) - (block & ((1 << self.shift) - 1));
+        let entries = &self.entries[first..first + blocks.min(to_group_end) as usize];
+        let in_a_row = entries.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        if entries.contains(&0) {
+            Found::Nothing
+        } else if in_a_row && blocks <= to_group_end {
+            Found::At(entries[0])
+        } else {
+            Found::Scattered
+        }
+    }
+
+    /// Where the entry of `block` is, if its group has memory.
+    fn place_of(&self, block: u32) -> Option<usize> {
+        let map = *self.map_of.get((block >> self.shift) as usize)?;
+        let slot = block & ((1 << self.shift) - 1);
+        (map != NO_MAP).then(|| ((map as usize) << self.shift) + slot as usize)
+    }
+
+    fn note_miss(&mut self, group: u32) {
+        let misses = &mut self.misses[group as usize];
+        *misses = misses.saturating_add(1);
+        let after = match self.states[group as usize] {
+            State::Absent => LOAD_AFTER,
+            State::Held | State::Dirty => LOAD_AGAIN_AFTER,
+            State::Loading => return,
+        };
+        if *misses >= after && !self.wanted.contains(group) {
+            self.wanted.push_back(group);
+        }
+    }
+
+    /// A GOOD response of this unit tells of groups. What the unit does not have is refused.
+    pub fn notified(&mut self, notice: &GroupNotice) {
+        let groups = self.states.len() as u64;
+        let wrong = notice.dirty().is_some_and(|group| u64::from(group) >= groups)
+            || notice.pair().is_some_and(|pair| pair.lba >= self.blocks);
+        if wrong {
+            self.counters.rejected_noti_cnt += 1;
+            return;
+        }
+        if let Some(group) = notice.dirty() {
+            self.counters.rcmd_noti_cnt += 1;
+            if self.states[group as usize] == State::Held {
+                self.states[group as usize] = State::Dirty;
+                self.misses[group as usize] = 0;
+            }
+        }
+        let Some(pair) = notice.pair() else { return };
+        self.seen = notice.update();
+        self.counters.pair_cnt += 1;
+        match (self.states[(pair.lba >> self.shift) as usize], self.place_of(pair.lba)) {
+            (State::Loading, _) => self.doubtful.push(pair.lba),
+            (_, Some(at)) => self.entries[at] = pair.entry.address(),
+            _ => {}
+        }
+    }
+
+    /// Whether groups wait to be loaded.
+    pub fn is_kicked(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Loads what is wanted, as tags allow.
+    pub fn run_worker(&mut self, port: &mut impl Port) {
+        while let Some(group) = self.wanted.front().filter(|_| port.has_tag()) {
+            if self.map_of[group as usize] == NO_MAP && !self.make_room() {
+                // All that is held is on its way; it is read again if it is needed.
+                self.wanted.pop_front();
+                continue;
+            }
+            if !port.send(HpbRequest::Load { at: group_at(group), bytes: self.map_bytes_of(group) }) {
+                return;
+            }
+            self.wanted.pop_front();
+            self.counters.map_req_cnt += 1;
+            if self.map_of[group as usize] == NO_MAP {
+                self.map_of[group as usize] = self.free.pop().expect("room was made");
+                self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
+            } else {
+                self.list.remove(group);
+            }
+            self.states[group as usize] = State::Loading;
+        }
+    }
+
+    /// False if there is no group whose memory can be had.
+    fn make_room(&mut self) -> bool {
+        if !self.free.is_empty() {
+            return true;
+        }
+        let Some(victim) = self.list.front() else { return false };
+        self.drop_group(victim);
+        self.counters.evict_cnt += 1;
+        true
+    }
+
+    fn drop_group(&mut self, group: u32) {
+        if self.list.contains(group) {
+            self.list.remove(group);
+        }
+        if self.wanted.contains(group) {
+            self.wanted.remove(group);
+        }
+        let map = std::mem::replace(&mut self.map_of[group as usize], NO_MAP);
+        if map != NO_MAP {
+            self.free.push(map);
+        }
+        self.states[group as usize] = State::Absent;
+        self.misses[group as usize] = 0;
+    }
+
+    /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is read.
+    pub fn loaded(&mut self, group: u32, bytes: Option<&[u8]>) {
+        if self.states.get(group as usize) != Some(&State::Loading) {
+            return;
+        }
+        let first = group << self.shift;
+        let Some(bytes) = bytes else {
+            self.counters.map_error_cnt += 1;
+            self.doubtful.retain(|block| block >> self.shift != group);
+            return self.drop_group(group);
+        };
+        let at = self.place_of(first).expect("what is loaded has memory");
+        let entries = &mut self.entries[at..at + (1 << self.shift)];
+        let (words, _) = bytes.as_chunks::<{ GroupEntry::BYTES }>();
+        entries.fill(0);
+        for (entry, word) in entries.iter_mut().zip(words) {
+            *entry = GroupEntry(*word).address();
+        }
+        for block in self.doubtful.extract_if(.., |block| *block >> self.shift == group) {
+            entries[(block - first) as usize] = 0;
+        }
+        self.states[group as usize] = State::Held;
+        self.misses[group as usize] = 0;
+        self.list.push_back(group);
+    }
+
+    /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was under way
+    /// is not answered.
+    pub fn reset(&mut self) {
+        for group in 0..self.states.len() as u32 {
+            self.drop_group(group);
+        }
+        self.doubtful.clear();
+        self.seen = 0;
+    }
+
+    fn map_bytes_of(&self, group: u32) -> u32 {
+        let first = u64::from(group) << self.shift;
+        let entries = (u64::from(self.blocks) - first).min(1 << self.shift) as u32;
+        entries * GroupEntry::BYTES as u32
+    }
+
+    /// Counters so far. A notification is a response that names a dirty group.
+    pub fn counters(&self) -> &HpbCounters {
+        &self.counters
+    }
+
+    /// Memory in use.
+    pub fn memory(&self) -> HostMemory {
+        let map_bytes = (GroupEntry::BYTES as u64) << self.shift;
+        let used = u64::from(self.maps - self.free.len() as u32);
+        HostMemory {
+            map_bytes: used * map_bytes,
+            bitmap_bytes: 0,
+            table_bytes: self.table_bytes(),
+            peak_bytes: u64::from(self.peak_maps) * map_bytes,
+        }
+    }
+
+    /// State, misses and place of each group, two lists, and the places that are free.
+    fn table_bytes(&self) -> u64 {
+        self.states.len() as u64 * 6 + self.list.bytes() + self.wanted.bytes() + u64::from(self.maps) * 4
+    }
+}
