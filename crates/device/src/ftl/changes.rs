@@ -154,7 +154,12 @@ impl Changes {
 
     /// Map pages with stretches that were trimmed, and how many; those on their way to flash left out.
     pub fn trims(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.trims.iter().zip(0..).filter(|&(&stretches, _)| stretches > 0).map(|(&stretches, page)| (page, stretches))
+        self.pages().map(|page| (page as u32, self.trims[page])).filter(|&(_, stretches)| stretches > 0)
+    }
+
+    /// Every map page that may have changes or trims which have not been taken: few of all.
+    fn pages(&self) -> impl Iterator<Item = usize> {
+        (&self.dirty | &self.busy).into_ones()
     }
 
     /// Takes the changes of `page` out, to be written back. They keep their places until they are in flash.
@@ -221,8 +226,8 @@ impl Changes {
 
     /// Tells every change that has not been taken.
     pub fn each(&self, mut each: impl FnMut(Change)) {
-        for &head in &self.head {
-            self.each_of(Taken(head), &mut each);
+        for page in self.pages() {
+            self.each_of(Taken(self.head[page]), &mut each);
         }
     }
 
