@@ -66,7 +66,7 @@ fn timed<T>(
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<(Ns, T)>, String> {
     let mut list: Vec<(Ns, T)> = Vec::new();
-    for (i, line) in text.lines().enumerate() {
+    for (i, line) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.is_empty() {
             continue;

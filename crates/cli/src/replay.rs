@@ -129,7 +129,7 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
             return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
         }
         if pressed && variant.host.hpb.is_some_and(|hpb| hpb.policy.is_none()) {
-            let message = "follows Linux, which never gives memory back; pressure needs policies of this host's own";
+            let message = "never gives memory back, as Linux never does; pressure needs policies of this host's own";
             return Err(usage(anyhow!("--events: the host of variant '{}' {message}", variant.name)));
         }
         variant.limits.clone_from(&limits);

@@ -101,6 +101,11 @@ pub fn fio(args: &Fio) -> Result<()> {
     let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(target.hpb)?);
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
+    if experiment.events.iter().any(|event| matches!(event.kind, config::EventKind::Pressure { .. })) {
+        let message =
+            "pressure needs a policy of this host's own, and fio's hosts have none; use an experiment file or replay";
+        return Err(usage(anyhow!("--events: {message}")));
+    }
     let format = args.output_format;
     if format == FioFormat::Normal {
         return run_and_show(&experiment, &args.common, args.common.basics.out.clone(), args.output.as_deref())
@@ -121,12 +126,13 @@ pub fn fio(args: &Fio) -> Result<()> {
     let runs = run(plans, &args.common, &live)?;
     let only = &runs[0];
     let text = fio_json(&only.plan.workload, &only.output.phase_stats(), format == FioFormat::JsonPlus);
+    let doc = finish(&experiment, &runs, &live)?;
     if let Some(folder) = folder {
-        folder.write(&finish(&experiment, &runs, &live)?)?;
+        folder.write(&doc)?;
     }
     output::emit(text.as_bytes(), args.output.as_deref())?;
     // fio's JSON has no place for them.
-    for note in only.plan.workload.notes.iter().chain(&live.notes()) {
+    for note in &doc.notes {
         writeln!(io::stderr(), "Note: {note}").ok();
     }
     live.finish()?;

@@ -112,7 +112,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let slot = &self.slots[usize::from(tag)];
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
-            let count = (slot.blocks - index).min(per_page - ppn.0 % per_page);
+            let count = (slot.blocks - index).min(per_page - ppn.0 % per_page).min(OPS_PER_REQUEST);
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.ops.has_room() {
                 return;
             }
@@ -152,7 +152,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let count = u32::from(op.count);
         self.slots[usize::from(op.tag)].in_flight -= count;
         let names = |i: u32| self.spares.lpn(Ppn(op.ppn.0 + i)) == Some(op.lpn + i);
-        if !self.believes_all() && !(0..count).all(names) {
+        let foreign = (0..count).filter(|&i| !names(i)).count();
+        if !self.believes_all() && foreign > 0 {
+            self.stats.hpb_foreign += foreign as u64;
             return self.read_in_spite_of_hint(now, &op);
         }
         for i in 0..count {
@@ -191,7 +193,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the read.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
-        self.stats.hpb_foreign += u64::from(op.count);
         self.slots[usize::from(op.tag)].entry = HpbEntry::ZERO;
         let mut at = 0;
         while at < op.count {

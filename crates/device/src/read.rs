@@ -36,12 +36,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let is_plain = self.slots.get(usize::from(tag)).is_some_and(|s| !s.active)
             && self.hpb.get(usize::from(lun)).is_some_and(|unit| unit.is_some() || entry.is_none());
         if P::ACTIVE || !is_plain {
-            let cdb = match entry {
-                Some(entry) => self.read_with(lun, block, blocks, entry),
-                None => Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 },
-            };
-            let body = RequestBody::Command(Command { expected_bytes, cdb });
-            return self.submit(now, &Request { lun, tag, body }, &[]);
+            // As a word: bytes would cross memory, which every read would pay for.
+            let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
+            return self.submit_as_command(now, lun, tag, block, blocks, word);
         }
         let slot = &mut self.slots[usize::from(tag)];
         slot.begin(lun);
@@ -60,6 +57,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.arrive(at, tag);
             }
         }
+    }
+
+    #[inline(never)]
+    fn submit_as_command(&mut self, now: Ns, lun: u8, tag: u8, block: u32, blocks: u32, entry: Option<u64>) {
+        let cdb = match entry {
+            Some(entry) => self.read_with(lun, block, blocks, HpbEntry(entry.to_ne_bytes())),
+            None => Cdb::Read { form: Form::Ten, lba: u64::from(block), blocks, flags: 0 },
+        };
+        let body = RequestBody::Command(Command { expected_bytes: blocks.wrapping_mul(BLOCK_BYTES), cdb });
+        self.submit(now, &Request { lun, tag, body }, &[]);
     }
 
     /// READ or HPB READ arrives, or whoever checks its entries before the firmware does has done so. An entry that is not

@@ -476,7 +476,7 @@ impl Driver {
             return self.start(now);
         }
         self.each_hpb(HpbLu::reset);
-        self.units.iter_mut().flatten().filter_map(|u| u.groups.as_mut()).for_each(|groups| groups.reset());
+        self.each_groups(GroupLu::reset);
         let mut again = Vec::new();
         for tag in 0..self.tags.len() as u8 {
             let state = self.tags[usize::from(tag)];

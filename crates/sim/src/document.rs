@@ -368,8 +368,7 @@ fn group_charts(
     Ok(charts)
 }
 
-/// Charts over the variants, with a line for each case.
-/// Charts over the variants. If their names are all numbers, they stand at those on the axis.
+/// Charts over the variants, with a line for each case. If their names are all numbers, they stand at those on the axis.
 fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
     let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
     let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());

@@ -195,7 +195,10 @@ fn in_stack<S: DieSched, P: Probe>(
         None => phases(stack, ready, workload, &mut events, observer)?,
     };
     let ios = phases.iter().map(|p| p.stats.ios).sum();
-    let end = phases.last().map_or(ready, |p| p.stats.end);
+    let end = match &cut_short {
+        Some(CutShort { error: RunError::Io { at, .. }, .. }) => *at,
+        _ => phases.last().map_or(ready, |p| p.stats.end),
+    };
     Ok(RunOutput {
         phases,
         cut_short,

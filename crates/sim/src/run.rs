@@ -189,10 +189,8 @@ impl Runner {
                     watch(stack, observer, ios, self.now)?;
                 }
             }
-            let mut timer = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
-            if timer != Ns::NEVER && self.only_an_event_is_left() {
-                timer = Ns::NEVER;
-            }
+            let due = self.timers.peek().map_or(Ns::NEVER, |&Reverse((at, _))| at);
+            let timer = if due != Ns::NEVER && self.only_an_event_is_left() { Ns::NEVER } else { due };
             if works_when_idle && timer == Ns::NEVER && self.in_flight.is_empty() {
                 // What the device does from here on takes its time, and the next phase does not wait for it.
                 break;
@@ -205,18 +203,8 @@ impl Runner {
                 return Err(RunError::TooLong { limit: LATEST });
             }
             self.now = next;
-            while let Some(&Reverse((at, i))) = self.timers.peek()
-                && at <= self.now
-            {
-                self.timers.pop();
-                if i == EVENT {
-                    self.now = events.happen(stack, self.now);
-                    self.wait_for(events);
-                    continue;
-                }
-                let next = self.now;
-                jobs[i as usize].timer = false;
-                self.fill(stack, &mut jobs[i as usize], i, next);
+            if due <= next {
+                self.timers_due(stack, &mut jobs, events);
             }
         }
         if let Some(e) = stack.wire_error() {
@@ -232,6 +220,29 @@ impl Runner {
         watch(stack, observer, ios, self.now)?;
         let stats = jobs.into_iter().map(|job| job.stats).collect();
         Ok(PhaseStats { name: phase.name.clone(), start, end: self.now, jobs: stats, ios })
+    }
+
+    /// Lets everything happen whose time has come: jobs go on, and events of the run.
+    #[inline(never)]
+    fn timers_due<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        jobs: &mut [Running],
+        events: &mut Schedule,
+    ) {
+        while let Some(&Reverse((at, i))) = self.timers.peek()
+            && at <= self.now
+        {
+            self.timers.pop();
+            if i == EVENT {
+                self.now = events.happen(stack, self.now);
+                self.wait_for(events);
+            } else {
+                let job = &mut jobs[i as usize];
+                job.timer = false;
+                self.fill(stack, job, i, self.now);
+            }
+        }
     }
 
     #[cold]

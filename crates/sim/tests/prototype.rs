@@ -134,6 +134,22 @@ fn long_reads_go_by_one_entry_where_blocks_lie_in_a_row() {
     }
 }
 
+/// A page of 32 blocks holds more than a command may have under way.
+#[test]
+fn a_page_of_many_blocks_is_read_in_parts() {
+    let mut config = device(GroupUpdate::Host);
+    config.geometry.page_bytes = 128 << 10;
+    config.write_buffer_blocks = config.write_buffer_blocks.max(2 * config.geometry.slices_per_unit());
+    config.ftl.move_buffer_blocks = config.ftl.move_buffer_blocks.max(2 * config.geometry.slices_per_unit());
+    config.ftl.map_changes = config.ftl.map_changes.max(16 * config.geometry.slices_per_unit());
+    config.ftl.checkpoint_after_units = 64;
+    let (mut s, mut now) = stack::<Typed>(&config, Layout::Sequential);
+    hits(&mut s, &mut now, [0, 1].into_iter());
+    let before = s.device.stats().hpb_hits;
+    common::one(&mut s, &mut now, BlockOp::Read, 0, 64);
+    assert_eq!((s.device.stats().hpb_hits - before, s.payload.wrong), (64, 0));
+}
+
 /// What a mixed run with everything in it left in counters and histograms.
 fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u64, u64) {
     let mut rng = Prng::stream(seed, "prototype", 0);

@@ -106,6 +106,17 @@ fn after_a_fault_there_is_nothing_more() {
     assert_eq!(reader.fill(&mut [Request::NONE; 4]), Ok(0));
 }
 
+/// Blank lines and comments have no fields that could be missing, and none that rows are measured by.
+#[test]
+fn remarks_are_not_cut_off() {
+    for text in ["1,R,0,4096,,\n# end", "1,R,0,4096,,\n   ", "# of, a, day, in, May, 2016, or, so\n1,R,0,4096,,"] {
+        let with_head = format!("{HEAD}{text}");
+        let mut reader = open(with_head, &Options::default()).unwrap();
+        assert!(reader.next().unwrap().is_ok(), "{text:?}");
+        assert!(reader.next().is_none(), "{text:?}");
+    }
+}
+
 /// A last line without an end is one that was cut off if fields are missing. Within the last field nobody can tell.
 #[test]
 fn a_last_line_that_is_too_short_was_cut_off() {

@@ -129,6 +129,9 @@ impl Groups {
         if self.first_dirty(lun, blocks.clone()).is_some() {
             return false;
         }
+        // Whatever a host says, it can have seen only what it was sent, and no less than it was known to have seen.
+        let is_possible = seen.wrapping_sub(self.seen) <= self.updates.wrapping_sub(self.seen);
+        let seen = if is_possible { seen } else { self.seen };
         let from = self.changes.partition_point(|c| c.lpn < unit.pages.start + blocks.start);
         let listed = self.changes[from..].iter().take_while(|c| c.lpn < unit.pages.start + blocks.end);
         listed.into_iter().all(|c| c.sent.is_some_and(|sent| is_seen(sent, seen)))
@@ -314,6 +317,21 @@ mod tests {
         assert!(!g.are_current(0, 7..8, 1));
         hint(&mut g, 2);
         assert!(g.are_current(0, 7..8, 2) && g.changes.is_empty());
+    }
+
+    /// Otherwise 129 updates of one unit would make a host of another that has heard of none look ahead of them.
+    #[test]
+    fn nobody_is_believed_to_have_seen_what_was_not_sent() {
+        let mut g = groups(GroupUpdate::Device, 4);
+        hand_out_all(&mut g);
+        for _ in 0..129 {
+            g.changed(110);
+            let (.., number) = update(&mut g, 2).expect("a change");
+            hint(&mut g, number);
+        }
+        g.changed(7);
+        assert_eq!(update(&mut g, 0), Some((7, 14, 130)));
+        assert!(!g.are_current(0, 7..8, 0) && !g.are_current(0, 7..8, 131) && g.are_current(0, 7..8, 130));
     }
 
     #[test]

@@ -76,12 +76,14 @@ impl Driver {
     /// nothing else to do then; here requests go on, without entries.
     pub fn suspend(&mut self) {
         self.each_hpb(HpbLu::suspend);
+        self.each_groups(|groups| groups.set_asleep(true));
         self.find_timer();
     }
 
     /// The host is awake again, and goes on with the maps that it had.
     pub fn resume(&mut self, now: Ns) {
         self.each_hpb(|hpb| hpb.resume(now));
+        self.each_groups(|groups| groups.set_asleep(false));
         self.run_map_worker(now);
         self.find_timer();
     }
@@ -128,6 +130,10 @@ impl Driver {
 
     pub(super) fn each_hpb(&mut self, what: impl FnMut(&mut HpbLu)) {
         self.units.iter_mut().flatten().filter_map(|u| u.hpb.as_mut()).for_each(what);
+    }
+
+    pub(super) fn each_groups(&mut self, mut what: impl FnMut(&mut GroupLu)) {
+        self.units.iter_mut().flatten().filter_map(|u| u.groups.as_mut()).for_each(|groups| what(groups));
     }
 
     pub(super) fn find_timer(&mut self) {
@@ -213,9 +219,9 @@ impl Driver {
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
-            && let Some(groups) = self.groups_of(reply.lun)
+            && let Some(update) = self.groups_of(reply.lun).and_then(|groups| groups.notified(notice))
         {
-            groups.notified(notice);
+            self.each_groups(|groups| groups.saw(update));
         }
         let Some(m) = &self.managed else { return };
         let Some(&TagState { used, op, lun, hpb, retries, block, blocks, at, .. }) =

@@ -29,6 +29,9 @@ enum State {
     Dirty,
 }
 
+/// In the place of an entry while its group is being loaded: a response spoke of the block, so what the load brings may be older.
+const DOUBTFUL: u32 = u32::MAX;
+
 /// What is held of the blocks of a read.
 enum Found {
     /// They lie in a row from this address on.
@@ -56,10 +59,10 @@ pub struct GroupLu {
     list: IndexLru,
     /// Groups that wait to be loaded.
     wanted: IndexLru,
-    /// Blocks of groups under way that responses spoke of.
-    doubtful: Vec<u32>,
-    /// Number of the newest update.
+    /// Number of the newest update of the device, whichever unit it was for.
     seen: u8,
+    /// The host sleeps, or is about to: nothing is sent, but what responses tell is heard.
+    asleep: bool,
     counters: HpbCounters,
 }
 
@@ -86,8 +89,8 @@ impl GroupLu {
             peak_maps: 0,
             list: IndexLru::new(groups as usize),
             wanted: IndexLru::new(groups as usize),
-            doubtful: Vec::new(),
             seen: 0,
+            asleep: false,
             counters: HpbCounters::default(),
         };
         let least = lu.table_bytes() + map_bytes;
@@ -106,7 +109,7 @@ impl GroupLu {
 
     /// The hint to send with a read of these blocks: they are held, in one group, and lie in a row.
     pub fn hint_for(&mut self, block: u32, blocks: u32) -> Option<GroupHint> {
-        if blocks == 0 {
+        if blocks == 0 || self.asleep {
             return None;
         }
         let group = block >> self.shift;
@@ -166,14 +169,16 @@ impl GroupLu {
         }
     }
 
-    /// A GOOD response of this unit tells of groups. What the unit does not have is refused.
-    pub fn notified(&mut self, notice: &GroupNotice) {
+    /// A GOOD response of this unit tells of groups. What the unit does not have is refused. Returns the number of the update
+    /// that it carries, if any: the device counts updates of all units together, so [`GroupLu::saw`] tells the others.
+    #[must_use]
+    pub fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
         let wrong = notice.dirty().is_some_and(|group| u64::from(group) >= groups)
             || notice.pair().is_some_and(|pair| pair.lba >= self.blocks);
         if wrong {
             self.counters.rejected_noti_cnt += 1;
-            return;
+            return None;
         }
         if let Some(group) = notice.dirty() {
             self.counters.rcmd_noti_cnt += 1;
@@ -182,24 +187,35 @@ impl GroupLu {
                 self.misses[group as usize] = 0;
             }
         }
-        let Some(pair) = notice.pair() else { return };
-        self.seen = notice.update();
+        let pair = notice.pair()?;
         self.counters.pair_cnt += 1;
-        match (self.states[(pair.lba >> self.shift) as usize], self.place_of(pair.lba)) {
-            (State::Loading, _) => self.doubtful.push(pair.lba),
-            (_, Some(at)) => self.entries[at] = pair.entry.address(),
-            _ => {}
+        if let Some(at) = self.place_of(pair.lba) {
+            let is_loading = self.states[(pair.lba >> self.shift) as usize] == State::Loading;
+            self.entries[at] = if is_loading { DOUBTFUL } else { pair.entry.address() };
         }
+        Some(notice.update())
     }
 
-    /// Whether groups wait to be loaded.
+    /// The host has seen the update of this number.
+    pub fn saw(&mut self, update: u8) {
+        self.seen = update;
+    }
+
+    /// The host is about to sleep, or awake again.
+    pub fn set_asleep(&mut self, asleep: bool) {
+        self.asleep = asleep;
+    }
+
+    /// Whether groups wait to be loaded, and may be.
     pub fn is_kicked(&self) -> bool {
-        !self.wanted.is_empty()
+        !self.asleep && !self.wanted.is_empty()
     }
 
     /// Loads what is wanted, as tags allow.
     pub fn run_worker(&mut self, port: &mut impl Port) {
-        while let Some(group) = self.wanted.front().filter(|_| port.has_tag()) {
+        while self.is_kicked()
+            && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
+        {
             if self.map_of[group as usize] == NO_MAP && !self.make_room() {
                 // All that is held is on its way; it is read again if it is needed.
                 self.wanted.pop_front();
@@ -217,6 +233,9 @@ impl GroupLu {
                 self.list.remove(group);
             }
             self.states[group as usize] = State::Loading;
+            // From here on the places say only which blocks responses spoke of.
+            let at = self.place_of(group << self.shift).expect("it has just been given memory");
+            self.entries[at..at + (1 << self.shift)].fill(0);
         }
     }
 
@@ -254,18 +273,14 @@ impl GroupLu {
         let first = group << self.shift;
         let Some(bytes) = bytes else {
             self.counters.map_error_cnt += 1;
-            self.doubtful.retain(|block| block >> self.shift != group);
             return self.drop_group(group);
         };
         let at = self.place_of(first).expect("what is loaded has memory");
         let entries = &mut self.entries[at..at + (1 << self.shift)];
         let (words, _) = bytes.as_chunks::<{ GroupEntry::BYTES }>();
-        entries.fill(0);
-        for (entry, word) in entries.iter_mut().zip(words) {
-            *entry = GroupEntry(*word).address();
-        }
-        for block in self.doubtful.extract_if(.., |block| *block >> self.shift == group) {
-            entries[(block - first) as usize] = 0;
+        for (i, entry) in entries.iter_mut().enumerate() {
+            let address = words.get(i).map_or(0, |word| GroupEntry(*word).address());
+            *entry = if *entry == DOUBTFUL { 0 } else { address };
         }
         self.states[group as usize] = State::Held;
         self.misses[group as usize] = 0;
@@ -278,7 +293,6 @@ impl GroupLu {
         for group in 0..self.states.len() as u32 {
             self.drop_group(group);
         }
-        self.doubtful.clear();
         self.seen = 0;
     }
 

@@ -160,7 +160,7 @@ fn can_shrink(s: &Section, variants: &[Variant]) -> Result<()> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
     if let Some((name, _)) = hosts().find(|(_, hpb)| hpb.policy.is_none()) {
         let message = format!(
-            "is \"pressure\", but the host of variant {name:?} follows Linux, which never gives memory back; give it a \
+            "is \"pressure\", but the host of variant {name:?} never gives memory back, as Linux never does; give it a \
              policy of this host's own"
         );
         return Err(s.error("what", message));

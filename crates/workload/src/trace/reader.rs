@@ -39,8 +39,8 @@ pub struct Reader {
     order: blktrace::Order,
     device_name: blktrace::DeviceName,
     window: Window,
-    /// What stands between the fields of a table, and how often it does in the first line.
-    separators: Option<(u8, usize)>,
+    /// What stands between the fields of a table, and how often it does in the first line that says something.
+    separators: Option<(u8, Option<usize>)>,
     /// Nothing more comes into the window.
     ended: bool,
     failed: bool,
@@ -216,7 +216,7 @@ impl Reader {
             Format::Csv => self.cx.columns.as_ref().and_then(Resolved::separator),
             _ => None,
         };
-        self.separators = separator.map(|s| (s, memchr::memchr_iter(s, first).count()));
+        self.separators = separator.map(|s| (s, separators_in(s, first)));
         if header {
             self.summary.rows = 1;
             self.input.line();
@@ -255,8 +255,8 @@ impl Reader {
     /// One that is cut within its last field cannot be told from a whole one.
     #[cold]
     fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
-        let Some((separator, expected)) = self.separators else { return Ok(false) };
-        let found = memchr::memchr_iter(separator, self.input.slice(from, to)).count();
+        let Some((separator, Some(expected))) = self.separators else { return Ok(false) };
+        let Some(found) = separators_in(separator, self.input.slice(from, to)) else { return Ok(false) };
         if found >= expected {
             return Ok(false);
         }
@@ -275,6 +275,9 @@ impl Reader {
             match self.input.line() {
                 Line::Text(from, to) => {
                     self.summary.rows += 1;
+                    if let Some((separator, expected @ None)) = &mut self.separators {
+                        *expected = separators_in(*separator, self.input.slice(from, to));
+                    }
                     if self.input.unterminated && self.is_cut(from, to)? {
                         continue;
                     }
@@ -286,7 +289,7 @@ impl Reader {
                         Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
                         Err(e) => {
                             let row = self.input.slice(from, to);
-                            if row.trim_ascii().is_empty() || row[0] == b'#' {
+                            if is_remark(row) {
                                 self.summary.other_rows += 1;
                             } else if !self.lenient || !self.summary.skips.again(e.reason) {
                                 let message = explain(&e, row, self.format);
@@ -457,4 +460,13 @@ impl Iterator for Reader {
             Err(e) => Some(Err(e)),
         }
     }
+}
+/// Whether a line of text has nothing to say: it is blank, or begins with `#`.
+fn is_remark(row: &[u8]) -> bool {
+    row.trim_ascii().is_empty() || row[0] == b'#'
+}
+
+/// How often `separator` stands in a line, unless it has nothing to say.
+fn separators_in(separator: u8, row: &[u8]) -> Option<usize> {
+    (!is_remark(row)).then(|| memchr::memchr_iter(separator, row).count())
 }
