@@ -68,7 +68,7 @@ fn events_in_the_middle_of_a_trace() {
     assert!(notes.iter().any(|n| n == "t.csv, lru: event 5 did not come: the run was over before"), "{notes:?}");
     let bad =
         |hpb: &str, says: &str| room.bad(&["replay", "t.csv", "--policy", hpb, "--events", "events.csv"], &[says]);
-    bad("linux-dcm", "--events: the host of variant 'linux-dcm' follows Linux");
+    bad("linux-dcm", "--events: the host of variant 'linux-dcm' never gives memory back");
     room.write("events.csv", "1,pressure,1K\n");
     bad("lru", "event 1 (pressure 1024 bytes at 1 ms): ");
     room.write("events.csv", "1,resume\n2,sleep\n");

@@ -293,7 +293,7 @@ fn mistakes_in_events_name_the_key() {
         ("at_ms = 1\nwhat = \"power-cycle\"\nmemory_bytes = 1", "event[0].memory_bytes: has no meaning"),
         (
             "at_ms = 1\nwhat = \"pressure\"\nmemory_bytes = 1",
-            "event[0].what: is \"pressure\", but the host of variant \"large\" follows Linux",
+            "event[0].what: is \"pressure\", but the host of variant \"large\" never gives memory back",
         ),
         (
             "at_ms = 2\nwhat = \"suspend\"\n[[event]]\nat_ms = 1\nwhat = \"resume\"",
