@@ -84,7 +84,7 @@ pub struct Op {
     pub lpn: u32,
     /// First slice.
     pub ppn: Ppn,
-    /// Frame of the map cache (a load).
+    /// Frame of the map cache (a load); a bit for each slice whose spare area names another block (a read by a hint).
     pub frame: u32,
 }
 

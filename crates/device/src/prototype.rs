@@ -117,6 +117,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return;
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
+            // What the spare areas will say: whatever else is done to these pages comes to the die behind this read.
+            let names = |i: u32| self.spares.lpn(Ppn(ppn.0 + i)) == Some(lpn + i);
+            let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
             let mut op = Op {
                 job: Job::HintedRead,
                 slc: false,
@@ -127,7 +130,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 index,
                 lpn,
                 ppn,
-                frame: 0,
+                frame: foreign,
             };
             let id = self.ops.take(op);
             let slot = &mut self.slots[usize::from(tag)];
@@ -151,10 +154,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let count = u32::from(op.count);
         self.slots[usize::from(op.tag)].in_flight -= count;
-        let names = |i: u32| self.spares.lpn(Ppn(op.ppn.0 + i)) == Some(op.lpn + i);
-        let foreign = (0..count).filter(|&i| !names(i)).count();
+        let foreign = op.frame.count_ones();
         if !self.believes_all() && foreign > 0 {
-            self.stats.hpb_foreign += foreign as u64;
+            self.stats.hpb_foreign += u64::from(foreign);
             return self.read_in_spite_of_hint(now, &op);
         }
         for i in 0..count {

@@ -47,7 +47,7 @@ pub struct Groups {
     /// Number of the newest update, modulo 256, and of the newest that the host is known to have seen.
     updates: u8,
     seen: u8,
-    /// Counts what was given out, for hints that are used over a while.
+    /// Counts what was given out and what was taken off the list, for hints that are used over a while.
     hand_outs: u32,
 }
 
@@ -141,7 +141,12 @@ impl Groups {
     pub fn hint_came(&mut self, hint: GroupHint) {
         if self.seen != hint.seen && is_seen(self.seen, hint.seen) && is_seen(hint.seen, self.updates) {
             self.seen = hint.seen;
+            let listed = self.changes.len();
             self.changes.retain(|c| c.sent.is_none_or(|sent| !is_seen(sent, hint.seen)));
+            if self.changes.len() < listed {
+                // A longer read that is under way with an older hint would not find them any more.
+                self.hand_outs = self.hand_outs.wrapping_add(1);
+            }
         }
     }
 
@@ -181,7 +186,7 @@ impl Groups {
         self.forget_group_of(first);
     }
 
-    /// How often anything was given out.
+    /// How often anything was given out, or taken off the list of changes.
     pub fn hand_outs(&self) -> u32 {
         self.hand_outs
     }

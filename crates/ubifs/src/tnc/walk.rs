@@ -48,10 +48,7 @@ impl Tnc {
             if z.level == 0 {
                 let (key, node) = (branch.key, branch.at);
                 if room == 0 {
-                    let most = self.mapped_bytes / LEAST_LEAF_BYTES;
-                    let detail =
-                        format!("more than {most} leaves, which is all that fit: some are used again and again");
-                    let error = flash.damage(DamageKind::BadIndex, node.lnum, node.offset, detail);
+                    let error = self.too_many_leaves(flash, node);
                     return visit(flash, Visit::Damage(error));
                 }
                 room -= 1;
@@ -76,7 +73,8 @@ impl Tnc {
     }
 
     /// Shows the entries from `first` on that are of its inode and type, with their places, in the order of keys. An entry
-    /// that cannot be read is shown as its damage, and so is a part of the index that may lead to more of them.
+    /// that cannot be read is shown as its damage, and so is a part of the index that may lead to more of them. It ends as
+    /// [`Tnc::walk`] does.
     pub fn walk_entries<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -88,6 +86,7 @@ impl Tnc {
             Ok(root) => root,
             Err(e) => return visit(flash, Err(e)),
         };
+        let mut room = self.mapped_bytes / LEAST_LEAF_BYTES;
         // The last branch not behind the first key may lead to it.
         let mut slot = self.search(znode, first).1.max(0) as usize;
         loop {
@@ -114,6 +113,10 @@ impl Tnc {
                 continue;
             }
             if key >= first {
+                if room == 0 {
+                    return visit(flash, Err(self.too_many_leaves(flash, at)));
+                }
+                room -= 1;
                 match self.entry(flash, Spot { znode, slot: slot as i32 }) {
                     Ok(entry) => visit(flash, Ok((entry, at))),
                     Err(e) => visit(flash, Err(e)),
@@ -121,6 +124,12 @@ impl Tnc {
             }
             slot += 1;
         }
+    }
+
+    fn too_many_leaves<L: Lebs>(&self, flash: &Flash<L>, node: NodeRef) -> UbifsError {
+        let most = self.mapped_bytes / LEAST_LEAF_BYTES;
+        let detail = format!("more than {most} leaves, which is all that fit: some are used again and again");
+        flash.damage(DamageKind::BadIndex, node.lnum, node.offset, detail)
     }
 
     /// Drops an index node that did not change; what is below it has been dropped or did not change either.
