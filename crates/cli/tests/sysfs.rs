@@ -10,7 +10,7 @@ use common::{EXPERIMENT, Room, text};
 use running::{LONG_JOB, Running};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,14 @@ fn files_of_a_run_in_progress() {
     assert_eq!(write(&unit.join("hpb_params/activation_thld"), "9\n"), Err(95));
     assert_eq!(write(&unit.join("hpb_params/requeue_timeout_ms"), "9\n"), Ok(()));
     assert_eq!(read(&unit.join("hpb_params/requeue_timeout_ms")).as_deref(), Ok("9\n"));
+    // Who has begun to read a value gets the rest of that one.
+    let mut open = File::open(unit.join("hpb_params/requeue_timeout_ms")).expect("a file");
+    let (mut begin, mut rest) = ([0; 1], String::new());
+    open.read_exact(&mut begin).expect("a digit");
+    assert_eq!(write(&unit.join("hpb_params/requeue_timeout_ms"), "1234\n"), Ok(()));
+    open.read_to_string(&mut rest).expect("the rest");
+    assert_eq!((&begin, rest.as_str()), (b"9", "\n"));
+    drop(open);
     assert_eq!(write(&unit.join("hpb_params/requeue_timeout_ms"), "nine\n"), Err(22));
     let module = folder.join("module/ufshcd_core/parameters/ufshpb_host_map_kbytes");
     assert_eq!((write(&module, "4096\n"), write(&module, "4294967296")), (Ok(()), Err(34)));

@@ -13,13 +13,15 @@ use fuser::{
 };
 use readpath_sysfs::{Errno, Kind, Tree};
 use rustix::mount::{UnmountFlags, unmount};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// For how long the kernel may remember what a node is. That never changes.
@@ -59,8 +61,14 @@ impl Mounted {
         let user = rustix::process::geteuid();
         config.acl = if user.is_root() { SessionACL::All } else { SessionACL::Owner };
         config.n_threads = Some(THREADS);
-        let files =
-            Files { tree, user: user.as_raw(), group: rustix::process::getegid().as_raw(), since: SystemTime::now() };
+        let files = Files {
+            tree,
+            user: user.as_raw(),
+            group: rustix::process::getegid().as_raw(),
+            since: SystemTime::now(),
+            opened: AtomicU64::new(0),
+            texts: Mutex::default(),
+        };
         let needs = || {
             let name = folder.display();
             format!(
@@ -160,6 +168,10 @@ struct Files {
     user: u32,
     group: u32,
     since: SystemTime,
+    opened: AtomicU64,
+    /// What each open file said when it was read from its beginning: whoever reads on gets the rest of that, as in sysfs,
+    /// though the number has changed meanwhile.
+    texts: Mutex<HashMap<u64, String>>,
 }
 
 fn errno(error: Errno) -> fuser::Errno {
@@ -175,6 +187,10 @@ fn file_type(kind: &Kind) -> FileType {
 }
 
 impl Files {
+    fn texts(&self) -> MutexGuard<'_, HashMap<u64, String>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn attributes(&self, node: u64) -> Result<FileAttr, Errno> {
         let kind = self.tree.kind(node)?;
         let (size, perm, nlink) = match &kind {
@@ -263,7 +279,10 @@ impl Filesystem for Files {
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let write = !matches!(flags.acc_mode(), fuser::OpenAccMode::O_RDONLY);
         match self.tree.check_open(ino.0, write) {
-            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Ok(()) => {
+                let handle = self.opened.fetch_add(1, Ordering::Relaxed);
+                reply.opened(FileHandle(handle), FopenFlags::FOPEN_DIRECT_IO);
+            }
             Err(e) => reply.error(errno(e)),
         }
     }
@@ -272,21 +291,38 @@ impl Filesystem for Files {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.tree.read(ino.0) {
-            Ok(text) => {
-                let rest =
-                    usize::try_from(offset).ok().and_then(|from| text.as_bytes().get(from..)).unwrap_or_default();
-                reply.data(&rest[..rest.len().min(size as usize)]);
-            }
-            Err(e) => reply.error(errno(e)),
+        if offset == 0 || !self.texts().contains_key(&handle.0) {
+            match self.tree.read(ino.0) {
+                Ok(text) => self.texts().insert(handle.0, text),
+                Err(e) => return reply.error(errno(e)),
+            };
         }
+        let texts = self.texts();
+        let text = texts.get(&handle.0).map_or("", String::as_str);
+        let rest = usize::try_from(offset).ok().and_then(|from| text.as_bytes().get(from..));
+        let rest = rest.unwrap_or_default();
+        reply.data(&rest[..rest.len().min(size as usize)]);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.texts().remove(&handle.0);
+        reply.ok();
     }
 
     fn write(
