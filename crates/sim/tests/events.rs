@@ -9,15 +9,8 @@ use readpath_stack::config::experiment::{Experiment, parse};
 use std::path::Path;
 
 const IOS: u64 = 12_000;
-
-fn no_file(_: &Path) -> std::io::Result<String> {
-    Err(std::io::ErrorKind::NotFound.into())
-}
-
-/// 4 KiB random reads in 256 MiB at queue depth 4, for about 0.4 s, with these keys of the variant, and events.
-fn experiment(variant: &str, events: &str) -> Experiment {
-    let text = format!(
-        r#"
+/// How every experiment here begins; the range of `[precondition]` follows.
+const HEAD: &str = r#"
 schema = "readpath-experiment/1"
 name = "events"
 title = "Events"
@@ -26,7 +19,16 @@ citations = []
 device = "ufs21-64g"
 seed = 1
 [precondition]
-layout = "random"
+layout = "random""#;
+
+fn no_file(_: &Path) -> std::io::Result<String> {
+    Err(std::io::ErrorKind::NotFound.into())
+}
+
+/// 4 KiB random reads in 256 MiB at queue depth 4, for about 0.4 s, with these keys of the variant, and events.
+fn experiment(variant: &str, events: &str) -> Experiment {
+    let text = format!(
+        r#"{HEAD}
 range = "files"
 [workload]
 kind = "fio"
@@ -137,16 +139,7 @@ fn memory_shrinks_and_grows_with_its_limit() {
 
 #[test]
 fn apps_are_launched_through_events() {
-    let text = r#"
-schema = "readpath-experiment/1"
-name = "events"
-title = "Events"
-description = "What events do."
-citations = []
-device = "ufs21-64g"
-seed = 1
-[precondition]
-layout = "random"
+    let workload = r#"
 range = "all"
 [workload]
 kind = "launches"
@@ -166,11 +159,12 @@ busy_seconds = [0.2, 0.2]
 name = "v"
 hpb = true
 "#;
+    let text = format!("{HEAD}{workload}");
     // One within each cycle, the last of them behind all of them.
     let events =
         event(100, "\"power-cycle\"\noff_ms = 400") + &event(900, "\"hardware-reset\"") + &event(60_000, "\"resume\"");
     let of = |text: &str| runs(&parse(text, "t").expect("an experiment"), false).expect("a run").remove(0).output;
-    let (without, with) = (of(text), of(&format!("{text}{events}")));
+    let (without, with) = (of(&text), of(&format!("{text}{events}")));
     let end = |output: &RunOutput| output.phases[1].stats.end;
     assert_eq!((with.ios, with.spans.len()), (without.ios, 3));
     assert!(end(&with) > end(&without) + Ns::from_ms(400), "{} and {}", end(&with), end(&without));

@@ -8,9 +8,12 @@ use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, PrototypeCon
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HpbCounters, HpbOptions, ListOrder};
 use readpath_kit::{Ns, Prng};
+use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody};
 use readpath_sim::Runner;
-use readpath_stack::{Encoded, Stack, Tags, Typed, Wire};
+use readpath_stack::{Crossed, Encoded, Stack, Tags, Typed, Wire, WireError};
 use readpath_workload::{IoKind, Kinds, Offsets, Sizes, Stream, StreamSpec};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 const BLOCKS: u32 = 2048;
 const GROUP: u32 = 256;
@@ -148,6 +151,58 @@ fn a_page_of_many_blocks_is_read_in_parts() {
     let before = s.device.stats().hpb_hits;
     common::one(&mut s, &mut now, BlockOp::Read, 0, 64);
     assert_eq!((s.device.stats().hpb_hits - before, s.payload.wrong), (64, 0));
+}
+
+/// Notes which update each hint says that its host has seen.
+struct Noting(Rc<RefCell<Vec<u8>>>);
+
+impl Wire for Noting {
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
+        if let RequestBody::Command(Command { cdb: Cdb::HintedRead { hint, .. }, .. }) = &request.body {
+            self.0.borrow_mut().push(hint.seen);
+        }
+        Ok((request, data))
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        Ok(reply)
+    }
+}
+
+/// The device numbers its updates over all units. A unit that has none for long must not fall behind: 128 numbers later what
+/// it has not seen would look like what it has.
+#[test]
+fn every_unit_has_seen_the_updates_of_all() {
+    let mut config = device(GroupUpdate::Device);
+    config.lus = vec![config.lus[0]; 2];
+    config.lus.iter_mut().for_each(|lu| lu.blocks = BLOCKS / 2);
+    let noted = Rc::default();
+    let host = common::host(Some(options()));
+    let mut s: Stack<Lean, Tags, (), Noting> =
+        Stack::new(&config, host, DELAYS, Tags::default(), (), Noting(Rc::clone(&noted))).expect("a possible device");
+    let mut now = s.start(Ns::ZERO).expect("host and device find each other");
+    let mut go = |lun, op, block| {
+        s.submit(now, &BlockRequest { cookie: 0, lun, op, block, blocks: 1 });
+        common::settle(&mut s, &mut now);
+        assert!(s.poll_done().is_some_and(|done| done.error.is_none()));
+        assert_eq!(s.payload.wrong, 0);
+        s.device.stats().entries_piggybacked
+    };
+    for lun in [0, 1] {
+        for block in 0..64 {
+            go(lun, BlockOp::WriteFua, block);
+        }
+        for block in 0..3 {
+            go(lun, BlockOp::Read, block);
+        }
+    }
+    for round in 0..300 {
+        go(1, BlockOp::WriteFua, round % 64);
+        let told = go(1, BlockOp::Read, (round + 1) % 64);
+        go(0, BlockOp::Read, 9);
+        assert_eq!(noted.borrow().last(), Some(&(told as u8)), "round {round}");
+    }
+    assert!(go(0, BlockOp::Read, 9) > 256, "numbers began anew");
 }
 
 /// What a mixed run with everything in it left in counters and histograms.

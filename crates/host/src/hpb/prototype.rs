@@ -324,3 +324,7 @@ impl GroupLu {
         self.states.len() as u64 * 6 + self.list.bytes() + self.wanted.bytes() + u64::from(self.maps) * 4
     }
 }
+
+#[cfg(test)]
+#[path = "prototype_tests.rs"]
+mod tests;
