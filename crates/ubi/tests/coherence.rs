@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use readpath_ubi::cache::{Adaptive, Clock, Direct, Lines, Lru, Media, Page, Policy, ReadCache, Rules, SetAssoc, TwoQ};
+use readpath_ubi::cache::{
+    Adaptive, Arc, Clock, Direct, Lines, Lru, Media, Page, Policy, ReadCache, Rules, SetAssoc, TwoQ,
+};
 use readpath_ubi::cost::CostModel;
 
 const PAGE: u32 = 512;
@@ -116,7 +118,12 @@ fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, inv
             _ if value < 128 => flash.bad = Some(Page::new(peb, offset / PAGE)),
             _ => {
                 flash.bad = None;
-                cache.resize(u32::from(value) % (lines + 1));
+                if value.is_multiple_of(2) {
+                    cache.resize(u32::from(value) % (lines + 1));
+                } else {
+                    // Up to what tables to learn with need, and more.
+                    cache.set_budget(u64::from(value - 128) * 400, lines);
+                }
             }
         }
         // A read that failed is counted as nothing, as its error ends it.
@@ -125,13 +132,15 @@ fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, inv
     wrong
 }
 
-fn each(rules: Rules, acts: &[Act], invalidate: bool) -> [u32; 6] {
+fn each(rules: Rules, acts: &[Act], invalidate: bool) -> [u32; 8] {
     [
         wrong_reads(Lru::new(7), rules, acts, 7, invalidate),
         wrong_reads(Direct::new(3), rules, acts, 3, invalidate),
         wrong_reads(Clock::new(7), rules, acts, 7, invalidate),
         wrong_reads(SetAssoc::new(8), rules, acts, 8, invalidate),
         wrong_reads(TwoQ::new(7), rules, acts, 7, invalidate),
+        wrong_reads(Arc::new(7), rules, acts, 7, invalidate),
+        wrong_reads(Adaptive::learned(7, &COSTS), rules, acts, 7, invalidate),
         wrong_reads(Adaptive::new(7, &COSTS), rules, acts, 7, invalidate),
     ]
 }
@@ -142,7 +151,7 @@ proptest! {
     #[test]
     fn what_is_read_is_what_flash_holds(acts in acts()) {
         for rules in [Rules::Patch, Rules::Split] {
-            prop_assert_eq!(each(rules, &acts, true), [0; 6]);
+            prop_assert_eq!(each(rules, &acts, true), [0; 8]);
         }
     }
 }
@@ -150,7 +159,7 @@ proptest! {
 #[test]
 fn without_invalidation_wrong_reads_are_found() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut found = [0; 6];
+    let mut found = [0; 8];
     for _ in 0..50 {
         let acts = acts().new_tree(&mut runner).unwrap().current();
         for (sum, wrong) in found.iter_mut().zip(each(Rules::Split, &acts, false)) {

@@ -10,16 +10,14 @@ use super::{Answer, Page, Policy, Touch};
 pub struct Direct {
     pages: Vec<u64>,
     lines: u32,
+    /// Lines with a page.
+    held: u32,
 }
 
 impl Direct {
     /// `lines` lines; a prime number spreads erase blocks best.
     pub fn new(lines: u32) -> Direct {
-        Direct { pages: vec![NONE; lines as usize], lines }
-    }
-
-    fn used(&self) -> &[u64] {
-        &self.pages[..self.lines as usize]
+        Direct { pages: vec![NONE; lines as usize], lines, held: 0 }
     }
 }
 
@@ -34,12 +32,14 @@ impl Policy for Direct {
         if *held == touch.page.0 {
             return Answer::Hit(line);
         }
+        self.held += u32::from(*held == NONE);
         *held = touch.page.0;
         Answer::Fill(line)
     }
 
     fn abandon(&mut self, line: u32) {
         self.pages[line as usize] = NONE;
+        self.held -= 1;
     }
 
     fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
@@ -57,13 +57,14 @@ impl Policy for Direct {
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
         if lines != self.lines {
             self.pages.fill(NONE);
+            self.held = 0;
             (0..self.lines).for_each(freed);
             self.lines = lines.min(self.pages.len() as u32);
         }
     }
 
     fn resident(&self) -> u32 {
-        self.used().iter().filter(|p| **p != NONE).count() as u32
+        self.held
     }
 
     fn line_of(&self, page: Page) -> Option<u32> {

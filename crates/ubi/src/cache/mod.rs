@@ -122,6 +122,13 @@ pub trait Policy {
     /// is told every line whose memory nobody needs now.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32));
 
+    /// Does with `bytes` bytes of memory, lines and tables together, as well as it can, with at most the `most` lines that it
+    /// was made with. Nearly all have tables as large as these need, however few of them may be used.
+    fn fit(&mut self, bytes: u64, line_bytes: u32, most: u32, freed: &mut dyn FnMut(u32)) {
+        let lines = bytes.saturating_sub(self.metadata_bytes()) / u64::from(line_bytes);
+        self.resize(u32::try_from(lines).unwrap_or(most).min(most), freed);
+    }
+
     /// Lines that hold a page.
     fn resident(&self) -> u32;
 

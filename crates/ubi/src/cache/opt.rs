@@ -129,6 +129,7 @@ impl Policy for Opt {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        self.frames.bytes() + (self.next.len() + self.line_next.len()) as u64 * 4
+        // What it knows of the future is not charged to it: it is a limit, not a cache that somebody could build.
+        self.frames.bytes() + self.line_next.len() as u64 * 4
     }
 }

@@ -184,6 +184,13 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
         self.counters.dropped_by_erase += u64::from(self.policy.invalidate(Page::new(peb, 0), u32::MAX));
     }
 
+    /// Changes how many bytes of memory lines and tables may take. There are at most `most` lines, as many as policy and store
+    /// were made with.
+    pub fn set_budget(&mut self, bytes: u64, most: u32) {
+        let store = &mut self.store;
+        self.policy.fit(bytes, self.costs.page_bytes, most, &mut |line| store.free(line));
+    }
+
     /// Changes how many lines may be used, to at most the number that policy and store were made with.
     pub fn resize(&mut self, lines: u32) {
         let store = &mut self.store;

@@ -15,12 +15,14 @@ pub struct SetAssoc {
     ways: u32,
     sets: u32,
     clock: u64,
+    /// Lines with a page.
+    held: u32,
 }
 
 impl SetAssoc {
     /// At most `lines` lines.
     pub fn new(lines: u32) -> SetAssoc {
-        let mut cache = SetAssoc { lines: vec![(NONE, 0); lines as usize], ways: 0, sets: 0, clock: 0 };
+        let mut cache = SetAssoc { lines: vec![(NONE, 0); lines as usize], ways: 0, sets: 0, clock: 0, held: 0 };
         cache.shape(lines);
         cache
     }
@@ -59,18 +61,22 @@ impl Policy for SetAssoc {
                 oldest = i;
             }
         }
+        self.held += u32::from(set[oldest].0 == NONE);
         set[oldest] = (touch.page.0, self.clock);
         Answer::Fill((from + oldest) as u32)
     }
 
     fn abandon(&mut self, line: u32) {
         self.lines[line as usize] = (NONE, 0);
+        self.held -= 1;
     }
 
     fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
         let range = first.0..first.0 + u64::from(pages);
         let gone = self.lines.iter_mut().filter(|line| range.contains(&line.0));
-        gone.map(|line| *line = (NONE, 0)).count() as u32
+        let n = gone.map(|line| *line = (NONE, 0)).count() as u32;
+        self.held -= n;
+        n
     }
 
     /// Another number of sets gives pages other lines, so all go.
@@ -80,12 +86,13 @@ impl Policy for SetAssoc {
         self.shape(lines);
         if (ways, sets) != (self.ways, self.sets) {
             self.lines.fill((NONE, 0));
+            self.held = 0;
             (0..self.lines.len() as u32).for_each(freed);
         }
     }
 
     fn resident(&self) -> u32 {
-        self.lines.iter().filter(|line| line.0 != NONE).count() as u32
+        self.held
     }
 
     fn line_of(&self, page: Page) -> Option<u32> {

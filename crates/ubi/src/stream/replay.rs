@@ -32,11 +32,11 @@ pub struct Outcome {
     pub totals: Totals,
     /// Flash reads for all other reads: headers, volume table.
     pub other: Totals,
-    /// Memory that the cache kept beside its lines, in bytes.
+    /// Memory that the cache keeps beside its lines at the end, in bytes.
     pub metadata_bytes: u64,
-    /// Lines that held a page at the end, and at most.
+    /// Lines that held a page at the end.
     pub resident: u32,
-    /// Most lines that held a page, looked at whenever the budget changed and at the end.
+    /// Most lines that held a page at a time.
     pub resident_most: u32,
 }
 
@@ -175,7 +175,6 @@ fn nand_page(records: &[Record], setup: &Setup) -> Outcome {
 fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));
-    let metadata_bytes = policy.metadata_bytes();
     let mut cache = ReadCache::new(policy, NoData, setup.variant.rules, setup.costs);
     let mut steps = setup.pressure.steps.iter().peekable();
     let mut resident_most = 0;
@@ -184,28 +183,21 @@ fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
         match r.op {
             Op::Read => {
                 if until_step == 0 {
-                    resident_most = resident_most.max(cache.policy().resident());
                     let step = steps.next().expect("a step is due");
-                    // Tables are as large as the most lines need, however few of them there are at present.
-                    let lines = step.bytes.saturating_sub(metadata_bytes) / u64::from(setup.costs.page_bytes);
-                    cache.resize(u32::try_from(lines).unwrap_or(u32::MAX).min(setup.variant.lines));
+                    cache.set_budget(step.bytes, setup.variant.lines);
                     until_step = steps.peek().map_or(u64::MAX, |next| next.read - step.read);
                 }
                 until_step -= 1;
                 done(cache.read(&mut ledger, r.peb, r.offset, r.bytes));
+                resident_most = resident_most.max(cache.policy().resident());
             }
             Op::Other => done(other.direct(r.peb, r.offset, r.bytes)),
             Op::Write => cache.written(r.peb, r.offset, r.bytes),
             Op::Erase => cache.erased(r.peb),
         }
     }
-    let resident = cache.policy().resident();
-    Outcome {
-        metadata_bytes,
-        resident,
-        resident_most: resident_most.max(resident),
-        ..outcome(*cache.counters(), &ledger, &other)
-    }
+    let (resident, metadata_bytes) = (cache.policy().resident(), cache.policy().metadata_bytes());
+    Outcome { metadata_bytes, resident, resident_most, ..outcome(*cache.counters(), &ledger, &other) }
 }
 
 fn outcome(counters: Counters, ledger: &Ledger, other: &Ledger) -> Outcome {

@@ -8,6 +8,9 @@
 //!   saved is less than what filling them costs, nothing is filled.
 //! - **What may be risked.** A fill is an advance on hits to come. It is made only while the cache stays within 2 % of
 //!   what part reads alone would have cost so far, so no stream costs more than that.
+//!
+//! The first judgement needs tables of the size of two lines. Where a budget is so small that lines would do more, it is not
+//! made, and the least recently used page goes.
 
 mod cursors;
 mod reuse;
@@ -28,6 +31,8 @@ const RISK: i64 = 50;
 const FIRST_FILLS: i64 = 2;
 /// No line.
 const NO_LINE: u32 = u32::MAX;
+/// Tables to learn with may take the place of one line of so many.
+const LINES_FOR_TABLES: u64 = 64;
 /// Times begin anew here, long before they wrap.
 const LAST_TIME: u32 = u32::MAX / 2;
 
@@ -55,9 +60,12 @@ pub struct Adaptive {
     /// Pages that are remembered, in order of recency.
     gone: IndexLru,
     limit: u32,
+    /// Lines that the tables are made for, and that there are at most.
+    lines: u32,
     most: u32,
     now: u32,
-    reuse: Reuse,
+    /// Nothing where memory is too short to learn.
+    reuse: Option<Reuse>,
     random: u64,
     /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All are
     /// followed or remembered: until a page is forgotten, more others than there are lines have been touched.
@@ -68,6 +76,7 @@ pub struct Adaptive {
     /// By how much we may be behind part reads, in ns.
     credit_ns: i64,
     page_ns: i64,
+    page_bytes: u32,
     /// Whether it fills only what pays.
     frugal: bool,
 }
@@ -81,35 +90,95 @@ impl Adaptive {
 
     /// The learned cache, which fills whatever it misses.
     pub fn learned(lines: u32, costs: &CostModel) -> Adaptive {
-        let nodes = lines * (1 + GHOSTS);
+        Adaptive::empty(lines, lines, true, costs.page_bytes, costs.page().total_ns() as i64)
+    }
+
+    /// One with tables for `lines` of `most` lines, with those to learn with or without.
+    fn empty(lines: u32, most: u32, learns: bool, page_bytes: u32, page_ns: i64) -> Adaptive {
+        let nodes = if learns { lines * (1 + GHOSTS) } else { lines };
+        let remembered = if learns { nodes as usize } else { 0 };
         let known = Known { last: 0, before: 0, bytes: 0, size: 0, watch: UNWATCHED };
         Adaptive {
             index: Index::new(nodes),
             nodes: vec![Node { known, line: NO_LINE, spot: NO_LINE }; nodes as usize],
             free_nodes: (0..nodes).rev().collect(),
-            free_lines: (0..lines).rev().collect(),
-            line_nodes: vec![0; lines as usize],
+            free_lines: (0..most).rev().collect(),
+            line_nodes: vec![0; most as usize],
             order: IndexLru::new(nodes as usize),
             followed: Vec::with_capacity(lines as usize),
-            gone: IndexLru::new(nodes as usize),
+            gone: IndexLru::new(remembered),
             limit: lines,
-            most: lines,
+            lines,
+            most,
             now: 0,
-            reuse: Reuse::new(lines, costs.page_bytes),
+            reuse: learns.then(|| Reuse::new(lines, page_bytes)),
             random: 0x9E37_79B9_7F4A_7C15,
-            shadow: IndexLru::new(nodes as usize),
+            shadow: IndexLru::new(remembered),
             behind: 0,
             gain_ns: 0,
             credit_ns: 0,
-            page_ns: costs.page().total_ns() as i64,
+            page_ns,
+            page_bytes,
             frugal: false,
         }
+    }
+
+    /// The same without pages, its tables for `lines` lines.
+    fn shaped(&self, lines: u32, learns: bool) -> Adaptive {
+        let (now, random, frugal) = (self.now, self.random, self.frugal);
+        let (behind, gain_ns, credit_ns) = (self.behind, self.gain_ns, self.credit_ns);
+        let empty = Adaptive::empty(lines, self.most, learns, self.page_bytes, self.page_ns);
+        Adaptive { now, random, frugal, behind, gain_ns, credit_ns, ..empty }
+    }
+
+    /// Makes the tables anew, for `lines` lines; the pages touched last stay, and so does what was learned.
+    fn reshape(&mut self, lines: u32, learns: bool) {
+        if lines == self.lines && learns == self.reuse.is_some() {
+            return;
+        }
+        let mut next = self.shaped(lines, learns);
+        let learned = if learns { self.reuse.take() } else { None };
+        let mut used = vec![false; self.most as usize];
+        let beyond = self.order.len().saturating_sub(lines);
+        for node in self.order.iter().skip(beyond as usize) {
+            let mut kept = self.nodes[node as usize];
+            if learned.is_none() {
+                kept.known.watch = UNWATCHED;
+            }
+            kept.spot = next.followed.len() as u32;
+            let at = next.free_nodes.pop().expect("a node for each line");
+            next.index.insert(self.index.page(node), at);
+            next.followed.push(at);
+            next.order.push_back(at);
+            if learns {
+                next.shadow.push_back(at);
+            }
+            if kept.line != NO_LINE {
+                next.line_nodes[kept.line as usize] = at;
+                used[kept.line as usize] = true;
+            }
+            next.nodes[at as usize] = kept;
+        }
+        next.free_lines.retain(|&line| !used[line as usize]);
+        next.reuse = learned.or(next.reuse);
+        *self = next;
+    }
+
+    /// Most lines for which there is room beside their tables in `bytes` bytes.
+    fn room(&self, bytes: u64, learns: bool) -> u32 {
+        let (mut low, mut high) = (0, self.most);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            let all = self.shaped(middle, learns).metadata_bytes() + u64::from(middle) * u64::from(self.page_bytes);
+            if all <= bytes { low = middle } else { high = middle - 1 }
+        }
+        low
     }
 
     fn tick(&mut self) -> u32 {
         if self.now == LAST_TIME {
             self.now = 0;
-            self.reuse.restart();
+            self.reuse.iter_mut().for_each(Reuse::restart);
             for node in &mut self.nodes {
                 (node.known.last, node.known.before, node.known.watch) = (0, 0, UNWATCHED);
             }
@@ -121,7 +190,8 @@ impl Adaptive {
     /// Now and then, a page that is followed is watched.
     #[inline]
     fn watch_one(&mut self, current: Page) {
-        if self.followed.is_empty() || !self.reuse.wants_watch() {
+        let Some(reuse) = &mut self.reuse else { return };
+        if self.followed.is_empty() || !reuse.wants_watch() {
             return;
         }
         self.random ^= self.random << 13;
@@ -130,7 +200,7 @@ impl Adaptive {
         let at = ((self.random >> 32) * self.followed.len() as u64) >> 32;
         let node = self.followed[at as usize];
         let page = Page(self.index.page(node));
-        self.reuse.watch(page, &mut self.nodes[node as usize].known, current, self.now);
+        reuse.watch(page, &mut self.nodes[node as usize].known, current, self.now);
     }
 
     /// Notes whether LRU would have had the page, and whether we follow it.
@@ -146,17 +216,24 @@ impl Adaptive {
         }
     }
 
-    /// A touch of a page that LRU does not have.
+    /// What LRU would do at a touch.
     #[inline]
-    fn shadow_fill(&mut self, node: u32) {
+    fn shadow_touch(&mut self, node: u32) {
+        if self.reuse.is_none() {
+            return;
+        }
+        if self.shadow.contains(node) {
+            return self.shadow.touch(node);
+        }
         if self.shadow.len() >= self.limit {
             self.shadow.pop_front();
         }
         self.shadow.push_back(node);
     }
 
-    fn as_lru(&self) -> bool {
-        self.behind > i64::from(self.limit / 8 + 2) << 10
+    /// What chooses, unless LRU has done better lately, or memory is too short to learn.
+    fn chooser(&self) -> Option<&Reuse> {
+        self.reuse.as_ref().filter(|_| self.behind <= i64::from(self.limit / 8 + 2) << 10)
     }
 
     /// Notes what a fill would have saved at this touch.
@@ -168,13 +245,11 @@ impl Adaptive {
 
     /// The page least likely to be touched soon.
     fn victim(&self, current: Page) -> Option<u32> {
-        if self.as_lru() {
-            return self.order.front();
-        }
+        let Some(reuse) = self.chooser() else { return self.order.front() };
         let (mut victim, mut least) = (None, i32::MAX);
         for node in self.order.iter().take(LOOKED_AT) {
             let page = Page(self.index.page(node));
-            let estimate = self.reuse.estimate(page, &self.nodes[node as usize].known, current, self.now);
+            let estimate = reuse.estimate(page, &self.nodes[node as usize].known, current, self.now);
             if estimate < least {
                 (victim, least) = (Some(node), estimate);
             }
@@ -211,7 +286,7 @@ impl Adaptive {
             _ => self.unfollow(node),
         };
         // Only erased pages, and those for which there is no budget any more.
-        if self.shadow.contains(node) {
+        if self.reuse.is_some() && self.shadow.contains(node) {
             self.shadow.remove(node);
         }
         self.index.remove(node);
@@ -222,8 +297,11 @@ impl Adaptive {
     /// Lets a page go that is followed; it is remembered.
     fn evict(&mut self, current: Page) -> bool {
         let Some(node) = self.victim(current) else { return false };
-        let age = self.now - self.nodes[node as usize].known.last;
-        self.reuse.left(age);
+        let Some(reuse) = &mut self.reuse else {
+            self.forget(node);
+            return true;
+        };
+        reuse.left(self.now - self.nodes[node as usize].known.last);
         self.unfollow(node);
         self.gone.push_back(node);
         self.trim_gone();
@@ -276,11 +354,7 @@ impl Adaptive {
                 node
             }
         };
-        if self.shadow.contains(node) {
-            self.shadow.touch(node);
-        } else {
-            self.shadow_fill(node);
-        }
+        self.shadow_touch(node);
         self.order.push_back(node);
         self.nodes[node as usize].spot = self.followed.len() as u32;
         self.followed.push(node);
@@ -293,19 +367,17 @@ impl Policy for Adaptive {
     fn touch(&mut self, touch: &Touch) -> Answer {
         let now = self.tick();
         let node = self.index.find(touch.page.0);
-        if let Some(node) = node {
-            self.reuse.touched(&mut self.nodes[node as usize].known, touch.bytes, now);
-        }
-        self.watch_one(touch.page);
         let followed = node.filter(|&node| self.nodes[node as usize].spot != NO_LINE);
-        let shadowed = node.is_some_and(|node| self.shadow.contains(node));
-        self.compare(!shadowed, followed.is_some());
-        let Some(at) = followed else { return self.miss(touch, node) };
-        if shadowed {
-            self.shadow.touch(at);
-        } else {
-            self.shadow_fill(at);
+        if let Some(reuse) = &mut self.reuse {
+            if let Some(node) = node {
+                reuse.touched(&mut self.nodes[node as usize].known, touch.bytes, now);
+            }
+            self.watch_one(touch.page);
+            let shadowed = node.is_some_and(|node| self.shadow.contains(node));
+            self.compare(!shadowed, followed.is_some());
         }
+        let Some(at) = followed else { return self.miss(touch, node) };
+        self.shadow_touch(at);
         let part_ns = i64::from(touch.part_ns);
         self.order.touch(at);
         self.gained(part_ns);
@@ -328,13 +400,24 @@ impl Policy for Adaptive {
     }
 
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
-        self.limit = lines.min(self.most);
+        if lines > self.lines {
+            self.reshape(lines.min(self.most), true);
+        }
+        self.limit = lines.min(self.lines);
         while self.shadow.len() > self.limit {
             self.shadow.pop_front();
         }
         while self.followed.len() > self.limit as usize && self.evict(Page(0)) {}
         self.trim_gone();
         self.free_lines.iter().for_each(|&line| freed(line));
+    }
+
+    fn fit(&mut self, bytes: u64, _line_bytes: u32, _most: u32, freed: &mut dyn FnMut(u32)) {
+        let (learning, lean) = (self.room(bytes, true), self.room(bytes, false));
+        let learns = u64::from(learning) * LINES_FOR_TABLES > u64::from(lean) * (LINES_FOR_TABLES - 1);
+        let lines = if learns { learning } else { lean };
+        self.reshape(lines, learns);
+        self.resize(lines, freed);
     }
 
     fn resident(&self) -> u32 {
@@ -348,12 +431,12 @@ impl Policy for Adaptive {
 
     fn metadata_bytes(&self) -> u64 {
         let nodes = self.nodes.len() * (size_of::<Node>() + size_of::<u32>());
-        let lines = self.most as usize * 3 * size_of::<u32>();
+        let lines = (self.most as usize * 2 + self.lines as usize) * size_of::<u32>();
         self.index.bytes()
             + (nodes + lines) as u64
             + self.order.bytes()
             + self.gone.bytes()
             + self.shadow.bytes()
-            + self.reuse.bytes()
+            + self.reuse.as_ref().map_or(0, Reuse::bytes)
     }
 }
