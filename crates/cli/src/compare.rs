@@ -130,6 +130,12 @@ fn base(args: &Compare, variants: &[String]) -> Result<String> {
     Ok(list.swap_remove(0))
 }
 
+/// Where the document goes.
+fn folder(args: &Compare) -> Result<Option<Folder>> {
+    let inputs = [&args.workload].into_iter().chain(&args.how.precondition);
+    args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()
+}
+
 /// A job, or an experiment.
 fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     let what = if experiment.is_some() { "an experiment" } else { "a fio job" };
@@ -162,7 +168,7 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
         runs::choose(&mut plans, |p| &p.case, "--case", args.case.as_deref())?;
         planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
     }
-    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let folder = folder(args)?;
     let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = planned.len();
     let trials = runs::side_by_side(args.basics.threads, count, expected, &Live::default(), |shared| {
@@ -224,7 +230,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
-    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let folder = folder(args)?;
     let files = std::slice::from_ref(&args.workload);
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let cases = cases::cases(&args.how, files, &cases::names(files)?, blocks)?;

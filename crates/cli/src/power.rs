@@ -52,7 +52,7 @@ pub fn main(args: &Power) -> Result<()> {
     let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;
     plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(mark)?;
     check_memory(&plans, args.basics.threads)?;
-    let folder = args.basics.out.as_deref().map(Folder::create).transpose()?;
+    let folder = args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from([&args.job])).transpose()?;
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
     let results: Vec<Result<PowerRun, PowerError>> =

@@ -55,7 +55,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: args.seed, encoded: common.wire };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
-    let inputs = files.iter().chain(&args.how.precondition);
+    let inputs = files.iter().chain(&args.how.precondition).chain(&args.pressure).chain(&args.events);
     let folder = common.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let cases = cases::cases(&args.how, &files, &names, blocks)?;

@@ -37,7 +37,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     }
     let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
-    run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
+    run_and_show(&experiment, &args.common, Files { folder: Some(folder), inputs: &[], to: None }).map(drop)
 }
 
 /// The name that means every built-in experiment.
@@ -64,7 +64,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     let mut documents = Vec::new();
     for builtin in config::experiments() {
         let experiment = config::experiment::load(builtin.name, &read_text).map_err(usage)?;
-        documents.push(run_and_show(&experiment, common, Some(folder.join(builtin.name)), None)?);
+        let files = Files { folder: Some(folder.join(builtin.name)), inputs: &[], to: None };
+        documents.push(run_and_show(&experiment, common, files)?);
         writeln!(io::stdout())?;
     }
     documents.push(policies::write_and_show(common, None, &folder.join(policies::NAME))?);
@@ -81,7 +82,8 @@ pub fn run_file(args: &RunFile) -> Result<()> {
     let text = read_text(&args.file).with_context(|| format!("{file}: cannot read")).map_err(usage)?;
     let experiment = config::experiment::parse(&text, &file).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
-    run_and_show(&experiment, &args.common, Some(folder), None).map(drop)
+    let files = Files { folder: Some(folder), inputs: &[&args.file], to: None };
+    run_and_show(&experiment, &args.common, files).map(drop)
 }
 
 /// `readpath iozone`.
@@ -92,7 +94,8 @@ pub fn iozone(args: &Iozone) -> Result<()> {
     let variants = variants(target.hpb)?;
     let mut experiment = of_user("iozone_command", title, &target.device, target.precondition, variants, workload);
     experiment.seed = target.seed;
-    run_and_show(&experiment, &args.common, args.common.basics.out.clone(), None).map(drop)
+    let files = Files { folder: args.common.basics.out.clone(), inputs: &[], to: None };
+    run_and_show(&experiment, &args.common, files).map(drop)
 }
 
 /// `readpath fio`.
@@ -106,10 +109,12 @@ pub fn fio(args: &Fio) -> Result<()> {
             "pressure needs a policy of this host's own, and fio's hosts have none; use an experiment file or replay";
         return Err(usage(anyhow!("--events: {message}")));
     }
+    let inputs: Vec<&Path> =
+        [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };
     let format = args.output_format;
     if format == FioFormat::Normal {
-        return run_and_show(&experiment, &args.common, args.common.basics.out.clone(), args.output.as_deref())
-            .map(drop);
+        return run_and_show(&experiment, &args.common, files).map(drop);
     }
     if args.common.basics.json {
         return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
@@ -120,8 +125,7 @@ pub fn fio(args: &Fio) -> Result<()> {
             "fio's JSON holds one run: choose --hpb off, dcm or hcm, prototype-host or prototype-device"
         )));
     }
-    let folder = args.common.basics.out.as_deref().map(Folder::create).transpose()?;
-    args.output.as_deref().map(check_writable).transpose()?;
+    let folder = files.prepare()?;
     let live = show(&plans, &args.common)?;
     let runs = run(plans, &args.common, &live)?;
     let only = &runs[0];
@@ -182,16 +186,31 @@ pub fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
     Typed { named: &[], varied: &[], policy: &[], map_cache: &[], hpb: &[hpb] }.variants()
 }
 
-/// Runs an experiment, prints its table or document, to the file `to` if there is one, and writes its folder.
-fn run_and_show(
-    experiment: &Experiment,
-    common: &Common,
+/// The files of a command that simulates.
+struct Files<'a> {
+    /// For the document and its page.
     folder: Option<PathBuf>,
-    to: Option<&Path>,
-) -> Result<Document> {
+    /// What was read, and so is not to be written to.
+    inputs: &'a [&'a Path],
+    /// For what is printed, instead of standard output.
+    to: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    /// Sees to it that everything can be written.
+    fn prepare(&self) -> Result<Option<Folder>> {
+        if let Some(to) = self.to {
+            self.inputs.iter().try_for_each(|input| check_not_input(to, input))?;
+            check_writable(to)?;
+        }
+        self.folder.as_deref().map(|folder| Folder::create(folder)?.apart_from(self.inputs)).transpose()
+    }
+}
+
+/// Runs an experiment, prints its table or document and writes its folder.
+fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> Result<Document> {
     let plans = plans(experiment, common)?;
-    let files = folder.as_deref().map(Folder::create).transpose()?;
-    to.map(check_writable).transpose()?;
+    let (prepared, to) = (files.prepare()?, files.to);
     let live = show(&plans, common)?;
     let runs = run(plans, common, &live)?;
     let mut doc = finish(experiment, &runs, &live)?;
@@ -206,7 +225,7 @@ fn run_and_show(
         doc.validate()?;
     }
     // What took long is shown also if it cannot be written.
-    let written = files.map_or(Ok(()), |files| files.write(&doc));
+    let written = prepared.map_or(Ok(()), |folder| folder.write(&doc));
     let mut out = Vec::new();
     if common.basics.json {
         out = doc.to_json_pretty()?.into_bytes();
@@ -221,7 +240,7 @@ fn run_and_show(
         for note in &doc.notes {
             writeln!(out, "Note: {note}")?;
         }
-        output::print_end(&doc, folder.as_deref().filter(|_| written.is_ok()), &mut out)?;
+        output::print_end(&doc, files.folder.as_deref().filter(|_| written.is_ok()), &mut out)?;
     }
     output::emit(&out, to)?;
     written?;

@@ -81,3 +81,17 @@ fn the_prototype_of_hpb_in_both_ways() {
         &["hpb.entries.protection: is \"encrypted\", but entries of the prototype are plain addresses"],
     );
 }
+
+#[test]
+fn events_happen_in_a_job_and_pressure_does_not() {
+    let room = Room::new();
+    room.write("job.fio", "[a]\nrw=randread\nsize=16m\nthinktime=1ms\ntime_based=1\nruntime=50ms\n");
+    room.write("events", "10,suspend\n20,resume\n30,hardware-reset\n");
+    let job = |events| ["fio", "job.fio", "--hpb", "dcm", "--events", events, "--json"];
+    let shown = room.good(&job("events"));
+    assert!(shown.contains("job: after event 3 (hardware-reset at 30 ms)"), "{shown}");
+    room.write("pressure", "10,suspend\n20,resume\n30,pressure,1M\n");
+    room.bad(&job("pressure"), &["--events: pressure needs a policy of this host's own"]);
+    room.write("before", "20,suspend\n10,resume\n");
+    room.bad(&job("before"), &["before: line 2: 10 ms is before the line above"]);
+}

@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 
 const TRACE: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n1000,R,8192,4096,,\n";
 
+const JOB: &str = "[reads]\nrw=randread\nsize=1m\n";
+
 fn room() -> Room {
     let room = Room::new();
     room.write("plain.csv", TRACE);
@@ -77,5 +79,23 @@ fn no_input_is_replaced_by_a_document() {
     room.bad(&["replay", "plain.csv", "--out", "traces"], &says);
     room.bad(&["replay", "stream.csv", "--precondition", "plain.csv", "--out", "traces"], &says);
     room.bad(&["trace", "info", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["compare", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["compare", "stream.csv", "--trace", "--precondition", "plain.csv", "--out", "traces"], &says);
     assert_eq!(room.read("plain.csv"), TRACE);
+    for (text, input) in [("1,suspend\n", "--events"), ("1,8M\n", "--pressure")] {
+        room.write("plain.csv", text);
+        let memory = ["--policy", "lru", "--host-memory", "8M"];
+        let args = [&["replay", "stream.csv", input, "plain.csv", "--out", "traces"], &memory[..]].concat();
+        room.bad(&args, &says);
+        assert_eq!(room.read("plain.csv"), text);
+    }
+    room.write("plain.csv", JOB);
+    room.bad(&["power", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["fio", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["fio", "plain.csv", "--output", "traces/report.html"], &says);
+    room.bad(
+        &["fio", "plain.csv", "--hpb", "dcm", "--output-format", "json", "--output", "plain.csv"],
+        &["plain.csv: this is the input"],
+    );
+    assert_eq!(room.read("plain.csv"), JOB);
 }

@@ -33,7 +33,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 StageOf::Collect
             }
             Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
-            _ => StageOf::Request(op.tag),
+            _ if self.is_alive(op.tag, op.life) => StageOf::Request(op.tag),
+            _ => StageOf::Dropped,
         }
     }
 
@@ -45,7 +46,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.start_on_die(self.firmware_free, id, op);
         }
         self.flash_work += 1;
-        self.firmware.push_back((self.firmware_free, Work::Flash(id)));
+        self.will_be_done(self.firmware_free, Work::Flash(id));
     }
 
     /// Hands an operation to its die.

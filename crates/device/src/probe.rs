@@ -26,6 +26,8 @@ pub enum Resource {
 pub enum StageOf {
     /// A request of the host, by tag.
     Request(u8),
+    /// A request that was dropped, or has its reply already; its tag may carry another by now.
+    Dropped,
     /// The load of a map page that requests wait for.
     MapLoad(u32),
     /// The program of a multi-plane page.

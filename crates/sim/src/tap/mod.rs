@@ -272,7 +272,10 @@ impl<W: io::Write> Probe for Tap<W> {
             (_, Some(open)) => write!(b, "{}", Name(&open.request)),
             (StageOf::MapLoad(_), _) => write!(b, "map load"),
             (StageOf::Erase, _) => write!(b, "erase"),
-            _ => write!(b, "program"),
+            (StageOf::Collect, _) => write!(b, "collect"),
+            (StageOf::WriteBack, _) => write!(b, "map write-back"),
+            (StageOf::Dropped, _) => write!(b, "dropped"),
+            (StageOf::Program | StageOf::Request(_), _) => write!(b, "program"),
         };
         let (ts, dur) = (Us(start), Us(end.saturating_sub(start)));
         let _ = write!(b, r#"","cat":"{cat}","ph":"X","ts":{ts},"dur":{dur},"pid":{DEVICE},"tid":{tid},"args":{{"#);

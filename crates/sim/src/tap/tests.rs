@@ -210,6 +210,28 @@ fn programs_are_seen_and_names_escaped() {
     assert_eq!(unmap["args"]["data"].as_str().unwrap().len(), 48, "the list of an UNMAP of one range");
 }
 
+/// The flash goes on with the read of a command that a reset dropped; the host sends it again with the same tag, and once
+/// more after UNIT ATTENTION.
+#[test]
+fn work_of_a_dropped_request_is_not_that_of_the_next() {
+    let mut out = Vec::new();
+    let (mut stack, mut now) = start(&mut out, None);
+    stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block: 0, blocks: 1 });
+    now += Ns(100_000);
+    stack.advance(now);
+    stack.reset(now);
+    while stack.next_deadline() != Ns::NEVER {
+        now = stack.next_deadline();
+        stack.advance(now);
+    }
+    assert!(stack.poll_done().is_some_and(|done| done.error.is_none()));
+    stack.device.probe_mut().finish().unwrap();
+    drop(stack);
+    let all = parse(&out);
+    let of = |name: &str, cat: &str| all.iter().filter(|e| e["name"] == name && e["cat"] == cat).count();
+    assert_eq!([of("READ (10)", "request"), of("READ (10)", "die"), of("dropped", "die")], [3, 1, 1]);
+}
+
 #[test]
 fn the_limit_counts_requests_and_lets_the_last_one_end() {
     let mut out = Vec::new();
