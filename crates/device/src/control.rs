@@ -36,7 +36,11 @@ pub(crate) struct Target {
     pub(crate) hpb_in_use: bool,
     /// The same whether or not fHPBEn is set.
     pub(crate) knows_hpb: bool,
-    pub(crate) active: bool,
+    active: bool,
+    /// Somebody has to see reads before the firmware does.
+    checks_first: bool,
+    /// Units whose reads nothing has to be looked at before, one bit each: follows from the three above.
+    direct: u8,
     identity: Identity,
 }
 
@@ -47,12 +51,15 @@ fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
 
 impl Target {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let checks_first = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
         Target {
             attention: 0,
             query: QueryState::new(),
             hpb_in_use: false,
             knows_hpb: false,
             active: true,
+            checks_first,
+            direct: if checks_first { 0 } else { u8::MAX },
             identity: Identity::new("READPATH", &config.product_name, "0001"),
         }
     }
@@ -63,14 +70,25 @@ impl Target {
         self.active && self.attention >> lun & 1 == 0
     }
 
+    /// Whether a read of `lun` begins as soon as it arrives.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self, lun: u8) -> bool {
+        u32::from(self.direct) >> (lun & 31) & 1 == 1
+    }
+
     pub(crate) fn attention_after_reset(&mut self) {
-        self.attention = u8::MAX;
+        self.set(self.active, u8::MAX);
     }
 
     pub(crate) fn attention(&mut self, lun: u8) {
         if lun < 8 {
-            self.attention |= 1 << lun;
+            self.set(self.active, self.attention | 1 << lun);
         }
+    }
+
+    fn set(&mut self, active: bool, attention: u8) {
+        (self.active, self.attention) = (active, attention);
+        self.direct = if active && !self.checks_first { !attention } else { 0 };
     }
 
     pub(crate) fn event_alert(&self) -> bool {
@@ -117,12 +135,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ => {}
         }
         if general && self.target.attention >> lun & 1 == 1 {
-            self.target.attention &= !(1 << lun);
+            self.target.set(self.target.active, self.target.attention & !(1 << lun));
             return self.check(now, tag, Sense::RESET_OCCURRED);
         }
         match cdb {
             Cdb::StartStopUnit { control, .. } if lun == scsi::WLUN_DEVICE => {
-                self.target.active = control >> 4 <= 1;
+                self.target.set(control >> 4 <= 1, self.target.attention);
                 return self.send_reply(now, tag);
             }
             _ if !self.target.active => return self.check(now, tag, Sense::NOT_READY),

@@ -127,6 +127,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) background: Ns,
     /// The earliest of that, of what `exchange` waits for and of what the engine has done.
     pub(crate) rare: Ns,
+    /// The earliest of that, of what the firmware does and of arrivals: everything but flash.
+    soon: Ns,
     /// When the newest command arrived or will arrive, and since when the host was known to be idle then.
     pub(crate) last_command: Ns,
     pub(crate) idle_from: Ns,
@@ -170,8 +172,6 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
-    /// Nobody has to see a read before the firmware does.
-    pub(crate) reads_begin_at_once: bool,
     mode: std::marker::PhantomData<M>,
 }
 
@@ -261,13 +261,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,
             rare: Ns::NEVER,
+            soon: Ns::NEVER,
             last_command: Ns::ZERO,
             idle_from: Ns::ZERO,
             data_programs: 0,
             array_writes: 0,
             erasing: None,
             engine: Engine::new(&entries),
-            reads_begin_at_once: !entries.engine_checks(),
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
@@ -382,7 +382,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Nothing can come between: later requests arrive later.
             return Some(at);
         }
-        self.arrivals.push_back((at, tag, self.slots[usize::from(tag)].life));
+        self.will_arrive(at, tag, self.slots[usize::from(tag)].life);
         None
     }
 
@@ -395,9 +395,35 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(always)]
     fn next_event(&self) -> Ns {
-        let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-        let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        arrival.min(firmware).min(self.nand.next_deadline()).min(self.rare)
+        self.soon.min(self.nand.next_deadline())
+    }
+
+    /// A command will arrive, after those that are on their way.
+    #[inline(always)]
+    pub(crate) fn will_arrive(&mut self, at: Ns, tag: u8, life: u32) {
+        self.arrivals.push_back((at, tag, life));
+        self.soon = self.soon.min(at);
+    }
+
+    /// The firmware will be done with something, after what it does before.
+    #[inline(always)]
+    pub(crate) fn will_be_done(&mut self, at: Ns, work: Work) {
+        self.firmware.push_back((at, work));
+        self.soon = self.soon.min(at);
+    }
+
+    #[inline]
+    fn next_firmware(&self) -> Ns {
+        self.firmware.front().map_or(Ns::NEVER, |f| f.0)
+    }
+
+    #[inline]
+    fn next_arrival(&self) -> Ns {
+        self.arrivals.front().map_or(Ns::NEVER, |a| a.0)
+    }
+
+    pub(crate) fn find_soon(&mut self) {
+        self.soon = self.next_firmware().min(self.next_arrival()).min(self.rare);
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -423,9 +449,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     fn step(&mut self, now: Ns) -> bool {
         let flash = self.nand.next_deadline();
-        let firmware = self.firmware.front().map_or(Ns::NEVER, |f| f.0);
-        let arrival = self.arrivals.front().map_or(Ns::NEVER, |a| a.0);
-        let at = flash.min(firmware).min(arrival).min(self.rare);
+        let at = flash.min(self.soon);
         if at > now || at == Ns::NEVER {
             return false;
         }
@@ -435,7 +459,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.flash_done(at, done);
             }
         } else {
-            self.step_rest(at, firmware == at, arrival == at);
+            self.step_rest(at);
         }
         true
     }
@@ -443,12 +467,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An event of the firmware, an arrival or, if it is neither, something that seldom happens. What the engine has done
     /// comes before an arrival.
     #[inline(never)]
-    fn step_rest(&mut self, at: Ns, is_firmware: bool, is_arrival: bool) {
-        if is_firmware {
-            let (_, work) = self.firmware.pop_front().expect("seen by the caller");
+    fn step_rest(&mut self, at: Ns) {
+        if self.next_firmware() == at {
+            let (_, work) = self.firmware.pop_front().expect("just seen");
+            self.find_soon();
             self.firmware_done(at, work);
-        } else if is_arrival && self.engine.next() != at {
-            let (_, tag, life) = self.arrivals.pop_front().expect("seen by the caller");
+        } else if self.next_arrival() == at && self.engine.next() != at {
+            let (_, tag, life) = self.arrivals.pop_front().expect("just seen");
+            self.find_soon();
             if self.is_alive(tag, life) {
                 self.arrive(at, tag);
             }
@@ -569,7 +595,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let op = *self.ops.get(id);
             return self.go_to_die(id, &op);
         }
-        self.firmware.push_back((self.firmware_free, work));
+        self.will_be_done(self.firmware_free, work);
     }
 
     /// [`UfsDevice::work`] for a read of data that has just been put into the pool.

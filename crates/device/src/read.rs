@@ -51,7 +51,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.entry = entry;
         }
         if let Some(at) = self.link_down(now, tag, self.config.link.request) {
-            if self.target.is_ready(lun) && self.reads_begin_at_once {
+            if self.target.is_direct(lun) {
                 self.read_command(at, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
             } else {
                 self.arrive(at, tag);

@@ -30,7 +30,8 @@ use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use readpath_proto::typed::{HpbEntry, SubRegion};
 
-const NO_SLOT: u16 = u16::MAX;
+/// First chunk of a region without a slot.
+const NO_SLOT: u32 = u32::MAX;
 
 /// What an entry turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,13 +57,15 @@ pub struct HpbUnit {
     sub_region_shift: u32,
     sub_regions_per_region: u32,
     chunk_shift: u32,
-    chunks_per_sub_region: u32,
+    sub_region_chunks_shift: u32,
+    /// Chunks of a region, less one; a power of two less one.
+    region_chunks_mask: u32,
     blocks: u32,
     config: HpbConfig,
     pinned: std::ops::Range<u32>,
 
-    /// Slot of each region that the host may hold.
-    slot_of_region: Vec<u16>,
+    /// First chunk of each region that the host may hold, and so has a slot.
+    first_chunk_of_region: Vec<u32>,
     region_of_slot: Vec<u16>,
     free_slots: Vec<u16>,
     /// Per slot and sub-region.
@@ -103,7 +106,7 @@ impl HpbUnit {
         let per_region = 1u32 << (region_shift - sub_region_shift);
         // The host drops a region before it loads another, but either may reach the device first.
         let more = u32::from(config.control == Control::Host);
-        let slots = (u32::from(lu.max_active_regions) + more).min(regions.max(1)).min(u32::from(NO_SLOT));
+        let slots = (u32::from(lu.max_active_regions) + more).min(regions.max(1)).min(u32::from(u16::MAX));
         let chunk_shift = config.freshness_chunk_entries.trailing_zeros();
         let chunks = 1u32 << (sub_region_shift - chunk_shift);
         let mut unit = HpbUnit {
@@ -113,11 +116,12 @@ impl HpbUnit {
             sub_region_shift,
             sub_regions_per_region: per_region,
             chunk_shift,
-            chunks_per_sub_region: chunks,
+            sub_region_chunks_shift: sub_region_shift - chunk_shift,
+            region_chunks_mask: (1 << (region_shift - chunk_shift)) - 1,
             blocks: lu.blocks,
             config: *config,
             pinned: u32::from(lu.pinned_start)..u32::from(lu.pinned_start) + u32::from(lu.pinned_regions),
-            slot_of_region: vec![NO_SLOT; regions as usize],
+            first_chunk_of_region: vec![NO_SLOT; regions as usize],
             region_of_slot: vec![0; slots as usize],
             free_slots: Vec::with_capacity(slots as usize),
             handed: vec![HandOut::NONE; (slots * per_region) as usize],
@@ -134,7 +138,7 @@ impl HpbUnit {
 
     /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer verify.
     pub fn reset(&mut self) {
-        self.slot_of_region.fill(NO_SLOT);
+        self.first_chunk_of_region.fill(NO_SLOT);
         self.handed.fill(HandOut::NONE);
         self.misses.fill(0);
         let slots = self.region_of_slot.len() as u16;
@@ -151,17 +155,17 @@ impl HpbUnit {
         let slots = self.region_of_slot.len() as u64;
         let sub_regions = slots * u64::from(self.sub_regions_per_region);
         // Region of each slot, the free slots, slot of each region: 2 bytes each.
-        let slot_tables = slots * 4 + self.slot_of_region.len() as u64 * 2;
+        let slot_tables = slots * 4 + self.first_chunk_of_region.len() as u64 * 2;
         // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
         let hand_outs = sub_regions * 12;
-        let freshness = (sub_regions * u64::from(self.chunks_per_sub_region)).div_ceil(8);
+        let freshness = (sub_regions << self.sub_region_chunks_shift).div_ceil(8);
         let activity = self.reads.len() as u64 * 2 + self.misses.len() as u64;
         slot_tables + hand_outs + freshness + activity
     }
 
     /// Regions of the logical unit.
     pub fn regions(&self) -> u32 {
-        self.slot_of_region.len() as u32
+        self.first_chunk_of_region.len() as u32
     }
 
     /// The blocks of a sub-region, or `None` if it does not exist (the last region may be short).
@@ -204,8 +208,8 @@ impl HpbUnit {
         if entry == HpbEntry::ZERO {
             return Verdict::Zero;
         }
-        let Some(index) = self.hand_out_of(block) else { return Verdict::Inactive };
-        let HandOut { generation, previous, .. } = self.handed[index];
+        let Some(chunk) = self.chunk_of(block) else { return Verdict::Inactive };
+        let HandOut { generation, previous, .. } = self.handed[self.hand_out_of(chunk)];
         if generation == 0 {
             return Verdict::Inactive;
         }
@@ -216,7 +220,7 @@ impl HpbUnit {
         let ppn = codec.address_in(place);
         if ppn.0 >= array_slices {
             Verdict::Forged
-        } else if self.changed.contains(self.chunk(index, block)) {
+        } else if self.changed.contains(chunk) {
             Verdict::Stale
         } else {
             Verdict::Good(ppn)
@@ -225,14 +229,16 @@ impl HpbUnit {
 
     /// Whether it took a second check, against the hand-out before, to come to the `verdict` on an entry for `block`.
     pub fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
-        let Some(index) = self.hand_out_of(block) else { return false };
-        let is_current = verdict == Verdict::Stale && self.changed.contains(self.chunk(index, block));
-        matches!(verdict, Verdict::Stale | Verdict::Forged) && !is_current && self.handed[index].previous != 0
+        let Some(chunk) = self.chunk_of(block) else { return false };
+        let is_current = verdict == Verdict::Stale && self.changed.contains(chunk);
+        let previous = self.handed[self.hand_out_of(chunk)].previous;
+        matches!(verdict, Verdict::Stale | Verdict::Forged) && !is_current && previous != 0
     }
 
     /// Whether `entry` was made for `block`, in the current hand-out or the one before.
     pub fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
-        let Some(handed) = self.hand_out_of(block).map(|index| self.handed[index]) else { return false };
+        let Some(chunk) = self.chunk_of(block) else { return false };
+        let handed = self.handed[self.hand_out_of(chunk)];
         let generations = [handed.generation, handed.previous];
         generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
     }
@@ -240,15 +246,19 @@ impl HpbUnit {
     /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did when it was
     /// made, and never goes beyond its sub-region; none of them may have changed since.
     pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
-        let Some(index) = self.hand_out_of(block).filter(|_| self.config.verification == Verification::On) else {
+        let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
         };
-        let place = codec.open(self.base + block, entry, self.handed[index].generation);
+        let place = codec.open(self.base + block, entry, self.handed[self.hand_out_of(chunk)].generation);
         let most = place.map_or(1, |place| codec.run_in(place)).min(blocks);
-        let chunk = 1 << self.chunk_shift;
-        let mut fresh = chunk - (block & (chunk - 1));
-        while fresh < most && !self.changed.contains(self.chunk(index, block + fresh)) {
-            fresh += chunk;
+        let per_chunk = 1 << self.chunk_shift;
+        let mut fresh = per_chunk - (block & (per_chunk - 1));
+        while fresh < most {
+            chunk += 1;
+            if self.changed.contains(chunk) {
+                break;
+            }
+            fresh += per_chunk;
         }
         fresh.min(most)
     }
@@ -261,8 +271,7 @@ impl HpbUnit {
     /// The mapping of `block` changes now.
     #[inline]
     pub fn block_changed(&mut self, block: u32) {
-        if let Some(index) = self.hand_out_of(block) {
-            let chunk = self.chunk(index, block);
+        if let Some(chunk) = self.chunk_of(block) {
             self.changed.insert(chunk);
         }
     }
@@ -272,14 +281,13 @@ impl HpbUnit {
     /// say what it dropped does not block itself: the region that is read least makes way.
     pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
         let region = u32::from(at.region);
-        if self.slot_of_region[region as usize] == NO_SLOT && !self.assign_slot(region) {
+        if !self.has_slot(region) && !self.assign_slot(region) {
             let Some(victim) = self.is_host_control().then(|| self.coldest()).flatten() else { return false };
             self.release_slot(victim);
             self.assign_slot(region);
         }
         let index = self.index(region, u32::from(at.index));
-        let chunks = self.chunks_per_sub_region as usize;
-        self.changed.remove_range(index * chunks..(index + 1) * chunks);
+        self.changed.remove_range(index << self.sub_region_chunks_shift..(index + 1) << self.sub_region_chunks_shift);
         let handed = &mut self.handed[index];
         *handed = HandOut { generation, previous: handed.generation, quiet_until: Ns::ZERO };
         self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
@@ -293,7 +301,7 @@ impl HpbUnit {
 
     /// The host holds nothing of `region` any more. Pinned regions stay.
     pub fn inactivate(&mut self, region: u32) {
-        if self.slot_of_region[region as usize] != NO_SLOT && !self.pinned.contains(&region) {
+        if self.has_slot(region) && !self.pinned.contains(&region) {
             self.release_slot(region);
         }
     }
@@ -318,8 +326,7 @@ impl HpbUnit {
         let misses = &mut self.misses[sub as usize];
         *misses = misses.saturating_add(1);
         let count = *misses;
-        let slot = self.slot_of_region[region as usize];
-        if slot != NO_SLOT {
+        if self.has_slot(region) {
             let index = self.index(region, u32::from(at.index));
             let host = self.is_host_control();
             let handed = &mut self.handed[index];
@@ -356,7 +363,7 @@ impl HpbUnit {
 
     /// A recommendation could not be queued; it has to be made again later.
     pub fn not_recommended(&mut self, at: SubRegion) {
-        if self.slot_of_region[usize::from(at.region)] != NO_SLOT {
+        if self.has_slot(u32::from(at.region)) {
             let index = self.index(u32::from(at.region), u32::from(at.index));
             self.handed[index].quiet_until = Ns::ZERO;
         }
@@ -367,29 +374,37 @@ impl HpbUnit {
         self.lun
     }
 
+    /// The chunk of `block`, if its region has a slot. Chunks are counted over all slots; each sub-region is a power of two
+    /// of them, so that one look at the region gives everything that a check of an entry needs.
     #[inline(always)]
-    fn hand_out_of(&self, block: u32) -> Option<usize> {
-        let slot = self.slot_of_region[(block >> self.region_shift) as usize];
-        if slot == NO_SLOT {
-            return None;
-        }
-        let sub = (block >> self.sub_region_shift) & (self.sub_regions_per_region - 1);
-        Some((u32::from(slot) * self.sub_regions_per_region + sub) as usize)
+    fn chunk_of(&self, block: u32) -> Option<usize> {
+        let first = self.first_chunk_of_region[(block >> self.region_shift) as usize];
+        let chunk = first.wrapping_add(block >> self.chunk_shift & self.region_chunks_mask);
+        (first != NO_SLOT).then_some(chunk as usize)
     }
 
-    #[inline]
-    fn chunk(&self, index: usize, block: u32) -> usize {
-        let in_sub = block & ((1 << self.sub_region_shift) - 1);
-        index * self.chunks_per_sub_region as usize + (in_sub >> self.chunk_shift) as usize
+    /// Place of a chunk's sub-region among those that the host may hold.
+    #[inline(always)]
+    fn hand_out_of(&self, chunk: usize) -> usize {
+        chunk >> self.sub_region_chunks_shift
     }
 
+    /// The same for a sub-region of a region that has a slot.
     fn index(&self, region: u32, sub: u32) -> usize {
-        (u32::from(self.slot_of_region[region as usize]) * self.sub_regions_per_region + sub) as usize
+        self.hand_out_of(self.first_chunk_of_region[region as usize] as usize) + sub as usize
+    }
+
+    fn has_slot(&self, region: u32) -> bool {
+        self.first_chunk_of_region[region as usize] != NO_SLOT
+    }
+
+    fn chunks_per_region(&self) -> u32 {
+        self.region_chunks_mask + 1
     }
 
     fn assign_slot(&mut self, region: u32) -> bool {
         let Some(slot) = self.free_slots.pop() else { return false };
-        self.slot_of_region[region as usize] = slot;
+        self.first_chunk_of_region[region as usize] = u32::from(slot) * self.chunks_per_region();
         self.region_of_slot[usize::from(slot)] = region as u16;
         let first = usize::from(slot) * self.sub_regions_per_region as usize;
         self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::NONE);
@@ -397,8 +412,8 @@ impl HpbUnit {
     }
 
     fn release_slot(&mut self, region: u32) {
-        let slot = std::mem::replace(&mut self.slot_of_region[region as usize], NO_SLOT);
-        self.free_slots.push(slot);
+        let first = std::mem::replace(&mut self.first_chunk_of_region[region as usize], NO_SLOT);
+        self.free_slots.push((first / self.chunks_per_region()) as u16);
     }
 
     /// The region that is read least among a few active ones, which are looked at in turn; `None` if all are pinned.

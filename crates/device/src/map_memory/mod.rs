@@ -35,6 +35,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
         self.rare = self.background.min(self.exchange.next_deadline()).min(self.engine.next());
+        self.find_soon();
     }
 
     /// Something that seldom happens is due.
@@ -60,7 +61,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
         }
-        self.arrivals.push_back((self.link_down_free, tag, life));
+        self.will_arrive(self.link_down_free, tag, life);
     }
 
     /// The entries of a read, whose map page is held on the host, are fetched.

@@ -81,6 +81,8 @@ pub enum LuState {
 }
 
 const NO_MAP: u32 = u32::MAX;
+/// Longer than any read.
+const NO_READ: u32 = u32::MAX;
 
 /// What the device's descriptors say of a unit's HPB.
 #[derive(Clone, Debug)]
@@ -113,8 +115,10 @@ pub struct HpbLu {
     read_id: u8,
     pre_requests_in_flight: u32,
     state: LuState,
-    /// The unit is in use and nobody has to be asked, or told, about a read of one block.
-    is_direct: bool,
+    /// Length of reads about which nobody has to be asked, or told: 1, or [`NO_READ`].
+    direct_blocks: u32,
+    /// Entries of a sub-region, less one.
+    slot_mask: u32,
     /// Host control mode, if the unit is in it.
     hcm: Option<Box<Hcm>>,
     /// A policy of this host's own, which takes the place of Linux's host control mode.
@@ -170,7 +174,8 @@ impl HpbLu {
             read_id: 0,
             pre_requests_in_flight: 0,
             state: LuState::Init,
-            is_direct: false,
+            direct_blocks: NO_READ,
+            slot_mask: geometry.entries_per_sub_region() - 1,
             hcm: (host_control && managed.is_none()).then(hcm),
             manager,
             regions: vec![RegionState::Inactive; regions as usize],
@@ -240,7 +245,8 @@ impl HpbLu {
     fn enter(&mut self, state: LuState) {
         self.state = state;
         let asks = self.manager.is_some() || self.hcm.is_some() || self.options.order == ListOrder::Recency;
-        self.is_direct = state == LuState::Present && !asks && self.max_blocks > 0;
+        let is_direct = state == LuState::Present && !asks && self.max_blocks > 0;
+        self.direct_blocks = if is_direct { 1 } else { NO_READ };
     }
 
     /// The device never finished its HPB reset: everything is given back.
@@ -415,7 +421,7 @@ impl HpbLu {
 
     #[inline]
     fn slot_of(&self, block: u32) -> u32 {
-        block & (self.geometry.entries_per_sub_region() - 1)
+        block & self.slot_mask
     }
 
     /// Counters so far.

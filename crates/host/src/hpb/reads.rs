@@ -11,7 +11,7 @@ impl HpbLu {
     /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
     #[inline(always)]
     pub fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
-        let asks = !self.is_direct || blocks != 1;
+        let asks = blocks != self.direct_blocks;
         if asks && !self.may_have_entry(now, block, blocks) {
             return None;
         }
