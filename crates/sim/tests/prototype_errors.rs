@@ -6,6 +6,7 @@ mod common;
 
 use common::{Bare, HPB};
 use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, LuConfig, MediaOp, PrototypeConfig};
+use readpath_kit::Ns;
 use readpath_proto::groups::{GroupEntry, GroupHint, group_at};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::*;
@@ -187,7 +188,7 @@ fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
             b.device.submit(b.now, &Request { lun: 0, tag: 2, body: command(cdb, bytes) }, &[]);
         }
         let mut read = 0;
-        while b.device.next_deadline() != readpath_kit::Ns::NEVER {
+        while b.device.next_deadline() != Ns::NEVER {
             b.now = b.device.next_deadline();
             b.device.advance(b.now);
             while let Some(op) = b.device.poll_media() {
@@ -201,4 +202,43 @@ fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
         assert_eq!((read, hits == u64::from(GROUP)), (GROUP, all_by_hint), "{other:?}: {hits} hits");
         assert_eq!(b.device.stats().hpb_foreign, 0);
     }
+}
+
+/// A block changes while a long read is under way, a response brings its new entry, and the next hint says that the host has
+/// it: then it is on no list any more, but the hint of the long read is older.
+#[test]
+fn a_long_read_is_not_led_astray_by_what_another_hint_has_seen() {
+    let mut device = config(GroupUpdate::Device);
+    // All of that happens while the first pages are read: the end of each is a look at what has changed.
+    (device.flash.read, device.flash.program) = (Ns::from_ms(1), Ns(1_000));
+    let mut b = Bare::new(&device);
+    b.device.precondition(0, 0, BLOCKS, Layout::Sequential, 7, |_, _| {}).expect("room");
+    let first = entries(&mut b, 0)[0];
+    let send = |b: &mut Bare, tag, cdb, bytes| {
+        let body = RequestBody::Command(Command { expected_bytes: bytes, cdb });
+        b.device.submit(b.now, &Request { lun: 0, tag, body }, &[]);
+    };
+    send(&mut b, 1, hinted(0, GROUP, first), GROUP * 4096);
+    send(&mut b, 2, Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: FLAG_FUA }, 4096);
+    let (mut told, mut read_from) = (None, None);
+    while b.device.next_deadline() != Ns::NEVER {
+        b.now = b.device.next_deadline();
+        b.device.advance(b.now);
+        while let Some(op) = b.device.poll_media() {
+            if let MediaOp::ReadFlash { tag: 1, index: 120, ppn } = op {
+                read_from = Some(ppn.0);
+            }
+        }
+        while let Some(reply) = b.device.poll_reply(b.now) {
+            if let Some(notice) = response(&reply).groups {
+                assert_eq!((reply.tag, read_from), (2, None), "the long read has not come to the block yet");
+                told = notice.pair().map(|pair| (pair.lba, pair.entry.address()));
+                let hint = GroupHint { entry: first, seen: notice.update() };
+                send(&mut b, 3, Cdb::HintedRead { lba: 0, blocks: 1, hint, flags: 0 }, 4096);
+            }
+        }
+    }
+    let (lba, address) = told.expect("the response to the write brings the new entry");
+    assert_ne!((lba, address), (120, first.address() + 120));
+    assert_eq!((lba, Some(address)), (120, read_from));
 }
