@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Managed units under random traffic: the limit of memory holds after every event, an entry is used only if it was loaded
-//! and its block not written since, and nothing gets lost however often limits change.
+//! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is used
+//! only if it was loaded and its block not written since, and nothing gets lost however often limits change.
 
 use super::*;
 use crate::policy::ManagedPolicy;
@@ -12,6 +12,8 @@ const BLOCKS: u32 = 256;
 const ENTRIES: u32 = 16;
 /// A map: 16 entries of 8 bytes and 16 bits.
 const MAP_BYTES: u64 = 16 * 8 + 2;
+/// Loads that may be under way, fewer than there are tags.
+const LOADS: u32 = 3;
 
 fn unit(policy: ManagedPolicy, max_active: u32, pinned: u32, memory_bytes: Option<u64>) -> Result<HpbLu, ParamError> {
     let geometry = HpbGeometry::new(8, 7, u64::from(BLOCKS)).unwrap();
@@ -24,7 +26,7 @@ fn unit(policy: ManagedPolicy, max_active: u32, pinned: u32, memory_bytes: Optio
         host_control: true,
         queue_depth: 31,
     };
-    let params = HpbParams { inflight_map_req: 3, ..HpbParams::LINUX };
+    let params = HpbParams { inflight_map_req: LOADS, ..HpbParams::LINUX };
     let options = HpbOptions { policy: Some(policy), memory_bytes, params, ..HpbOptions::default() };
     let mut lu = HpbLu::new(&setup, options, Ns::ZERO)?;
     lu.present();
@@ -116,6 +118,7 @@ impl Play {
 
     fn check(&self) {
         assert!(self.used() <= self.limit, "{} bytes of {}", self.used(), self.limit);
+        assert!(self.tags.loads.len() <= LOADS as usize, "{} loads", self.tags.loads.len());
         let active = (0..8).filter(|&r| self.lu.region_state(r) != RegionState::Inactive).count();
         assert!(active <= 4, "{active} regions");
         for region in 0..8 {
