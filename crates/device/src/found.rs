@@ -189,7 +189,39 @@ fn newest_trims(mut trims: Vec<Trimmed>) -> Vec<Trimmed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readpath_flash::Ppn;
     use readpath_kit::Prng;
+
+    fn nothing() -> Found {
+        Found {
+            table: Vec::new(),
+            directory: Vec::new(),
+            written_refs: Vec::new(),
+            newest: BTreeMap::new(),
+            trims: Vec::new(),
+            stretches: Vec::new(),
+            sequence: 0,
+            ticks: 0,
+            generations: 0,
+            journal: 0,
+            boosted_opened: 0,
+        }
+    }
+
+    /// What was moved has the sequence number of its original, whose superblock may be about to be erased.
+    #[test]
+    fn of_an_original_and_its_copy_the_copy_counts() {
+        let mut found = nothing();
+        let mut newest_after = |lpn, sequence, ppn| {
+            found.consider(lpn, sequence, Entry::at(Ppn(ppn)));
+            (found.newest[&7].1, found.sequence)
+        };
+        assert_eq!(newest_after(Some(7), 3, 10), (Entry::at(Ppn(10)), 3));
+        assert_eq!(newest_after(Some(7), 3, 20), (Entry::at(Ppn(20)), 3));
+        assert_eq!(newest_after(Some(7), 2, 30), (Entry::at(Ppn(20)), 3), "older data, found later");
+        assert_eq!(newest_after(Some(7), 5, 40), (Entry::at(Ppn(40)), 5));
+        assert_eq!(newest_after(None, 6, 50), (Entry::at(Ppn(40)), 5), "it holds nothing");
+    }
 
     #[test]
     fn the_newest_trim_of_each_block() {
