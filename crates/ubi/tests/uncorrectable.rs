@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the rest is
+//! told as it is, at every read anew.
+
+use readpath_ubi::cache::{Lines, Lru, ReadCache, Rules};
+use readpath_ubi::cost::CostModel;
+use readpath_ubi::device::{self, NewVolume, Options, Ubi};
+use readpath_ubi::mtd::{Geometry, ReadOutcome};
+use readpath_ubi::nand::{Ecc, Nand};
+use readpath_ubi::{NoCache, OnePage};
+
+const PAGE: u32 = 512;
+const STEP: u32 = 256;
+const STRENGTH: u8 = 8;
+const GEOMETRY: Geometry = Geometry { peb_bytes: 8 * PAGE, page_bytes: PAGE, subpage_bytes: STEP, pebs: 24 };
+const COSTS: CostModel = CostModel {
+    page_bytes: PAGE,
+    step_bytes: STEP,
+    wait_fixed_ns: 100,
+    wait_step_ns: 10,
+    cpu_part_ns: 10,
+    cpu_page_ns: 20,
+};
+
+/// Reads both steps of a page, of which only the first can be corrected, and then a page that is in order.
+fn read_around<C: device::ReadCache>(cache: C) {
+    let nand = Nand::new(GEOMETRY, Ecc::new(STEP, STRENGTH), 1).expect("a device");
+    let mut ubi = Ubi::attach(nand, cache, &Options::default()).expect("an empty device");
+    ubi.create_volume(&NewVolume::dynamic("data", 2)).expect("room");
+    ubi.write(0, 0, 0, &[0x5A; 2 * PAGE as usize]).expect("two pages");
+    let peb = ubi.volume(0).expect("it is there").peb(0).expect("it is mapped");
+    let second_step = ubi.layout().data_offset + STEP;
+    ubi.mtd_mut().flip(peb, second_step, STRENGTH + 1);
+    for round in 0..3 {
+        for (offset, expected) in
+            [(0, ReadOutcome::Clean), (STEP, ReadOutcome::Uncorrectable), (PAGE, ReadOutcome::Clean)]
+        {
+            let mut out = [0; 100];
+            let outcome = ubi.read(0, 0, offset, &mut out, 0).expect("the device works");
+            assert_eq!((outcome, out == [0x5A; 100]), (expected, expected == ReadOutcome::Clean), "{offset}, {round}");
+        }
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_corrected_is_not_kept() {
+    read_around(NoCache);
+    read_around(OnePage::new(PAGE));
+    for rules in [Rules::Patch, Rules::Split] {
+        read_around(ReadCache::new(Lru::new(4), Lines::new(PAGE, 4), rules, COSTS));
+    }
+}
