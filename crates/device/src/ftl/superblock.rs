@@ -683,5 +683,8 @@ mod tests {
         s.begin_erase();
         assert!(s.die_erased(2, 1, true));
         assert_eq!(s.get(2).state, State::Retired);
+        assert_eq!((s.open(Stream::Cold, 4), s.erased()), (Ok(4), 0));
+        s.close(Stream::Cold, 4);
+        assert_eq!(s.open(Stream::Cold, 5), Err(NoSpace), "what is retired is not opened again");
     }
 }
