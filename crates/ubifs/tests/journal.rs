@@ -5,7 +5,7 @@ mod common;
 
 use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
 use readpath_ubifs::sample::{self, NewInode, padded};
-use readpath_ubifs::{Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
+use readpath_ubifs::{Inode, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
@@ -22,6 +22,14 @@ fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
 
 fn data_node(sqnum: u64, key: Key, rest: &[u8]) -> Vec<u8> {
     aligned(sample::keyed(NodeType::Data, sqnum, key, rest))
+}
+
+/// The first block of a file.
+fn text_node(sqnum: u64, ino: u32, text: &[u8]) -> Vec<u8> {
+    let mut data = (text.len() as u32).to_le_bytes().to_vec();
+    data.extend([0; 4]);
+    data.extend(text);
+    data_node(sqnum, Key::data(ino, 0), &data)
 }
 
 fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
@@ -79,9 +87,6 @@ fn changes() -> Vec<Vec<u8>> {
     let value = NewInode { ino: 5001, size: 5, nlink: 1, mode: file, flags: 0x20, xattrs: (0, 0), data: b"value" };
     let deleted = NewInode { ino: gone.ino, size: 0, nlink: 0, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
     let shorter = NewInode { ino: text.ino, size: 5000, nlink: 2, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
-    let mut data = (TEXT.len() as u32).to_le_bytes().to_vec();
-    data.extend([0; 4]);
-    data.extend(TEXT);
     let mut truncation = text.ino.to_le_bytes().to_vec();
     truncation.resize(16, 0);
     truncation.extend(text.size.to_le_bytes());
@@ -90,7 +95,7 @@ fn changes() -> Vec<Vec<u8>> {
         // Both names take 72 bytes, so the size of the root directory stays.
         entry(next(), Key::dentry(1, hash(b"journaled_file")), 5000, b"journaled_file"),
         inode(next(), &new),
-        data_node(next(), Key::data(5000, 0), &data),
+        text_node(next(), 5000, TEXT),
         entry(next(), Key::xattr(5000, hash(b"user.test")), 5001, b"user.test"),
         inode(next(), &value),
         entry(next(), Key::dentry(1, hash(b"f009_uxiqrh.txt")), 0, b"f009_uxiqrh.txt"),
@@ -103,6 +108,16 @@ fn changes() -> Vec<Vec<u8>> {
     ]
 }
 
+fn bytes_of<L: Lebs>(fs: &mut Ubifs<L>, file: &Inode) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = fs.read_file(file, |piece| -> readpath_ubifs::Result<()> {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    read.expect("a file");
+    bytes
+}
+
 #[test]
 fn nodes_of_the_journal_are_newer_than_the_index() {
     let image = with_journal(&changes());
@@ -110,13 +125,7 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
         let mut fs = Ubifs::mount(volume(image.clone(), SLC), mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
         assert_eq!((fs.report().unclean, fs.report().journal_nodes), (false, 11));
         let file = fs.resolve(b"journaled_file", false).expect("a new file");
-        let mut bytes = Vec::new();
-        let read = fs.read_file(&file, |piece| -> readpath_ubifs::Result<()> {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        });
-        read.expect("a file");
-        assert_eq!(bytes, TEXT);
+        assert_eq!(bytes_of(&mut fs, &file), TEXT);
         let attributes = fs.xattrs(file.ino).expect("attributes");
         let pairs: Vec<(&[u8], &[u8])> = attributes.iter().map(|a| (&*a.name, &*a.value)).collect();
         assert_eq!(pairs, [(&b"user.test"[..], &b"value"[..])]);
@@ -138,6 +147,22 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
     for ino in [5000, 5001] {
         let error = session.fs().inode(ino).expect_err("a deleted inode").to_string();
         assert_eq!(error, format!("inode {ino}: no such inode"));
+    }
+}
+
+/// Blocks of several journal heads are read one after the other, so nodes do not come in the order in which they were written.
+#[test]
+fn of_two_nodes_the_one_with_the_higher_number_counts() {
+    let name = b"journaled_file";
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let n = 1 << 21;
+    let named = [entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name), inode(n + 1, &new)];
+    let texts = [text_node(n + 2, 5000, b"old and so"), text_node(n + 3, 5000, TEXT)];
+    let reversed = texts.iter().rev().chain(&named).cloned().collect::<Vec<_>>();
+    for nodes in [[named, texts].concat(), reversed] {
+        let mut fs = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::ReadOnly).expect("a volume");
+        let file = fs.resolve(name, false).expect("a new file");
+        assert_eq!(bytes_of(&mut fs, &file), TEXT);
     }
 }
 
