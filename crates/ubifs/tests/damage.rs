@@ -6,6 +6,7 @@ mod common;
 
 use common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32};
 use common::{SLC, Volume, Watched, dump, volume};
+use readpath_ubifs::sample::padded;
 use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Ubifs, check, crc16, crc32};
 
 fn is_plain_file(node: &[u8]) -> bool {
@@ -298,33 +299,9 @@ fn properties_of_blocks_are_checked() {
 #[test]
 fn the_orphan_area_is_checked_where_it_is_read() {
     let mut patient = Patient::new("fxj");
-    let masters: Vec<At> = patient.nodes(NodeType::Master);
-    for lnum in [1, 2] {
-        let last = *masters.iter().rfind(|at| at.0 == lnum).expect("a master");
-        patient.change(last, |node| node[40] = 1);
-    }
-    // An unused block of flash becomes the orphan block, with a node that does not belong there.
-    let peb = 500;
-    let vid = patient.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
-    let mut header = patient.image[vid..vid + 64].to_vec();
-    header[12..16].copy_from_slice(&9u32.to_be_bytes());
-    let crc = crc32(&header[..60]);
-    header[60..].copy_from_slice(&crc.to_be_bytes());
-    patient.image[peb * PEB_BYTES + 512..][..64].copy_from_slice(&header);
-    patient.pebs[9] = Some(peb as u32);
     let reference = patient.node(NodeType::Reference, |_| true);
     let node = patient.bytes(reference).to_vec();
-    patient.bytes((9, 0, 2048)).fill(0xFF);
-    patient.bytes((9, 0, 64)).copy_from_slice(&node);
-    let tail = 2048 - 64;
-    let pad = patient.bytes((9, 64, tail));
-    pad.fill(0);
-    pad[..4].copy_from_slice(&0x0610_1831u32.to_le_bytes());
-    pad[16] = 28;
-    pad[20] = 5;
-    pad[24..28].copy_from_slice(&(tail - 28).to_le_bytes());
-    let crc = crc32(&pad[8..28]);
-    pad[4..8].copy_from_slice(&crc.to_le_bytes());
+    patient.stop_with_orphans(&padded(node, 2048));
     let text = patient.expect(DamageKind::BadOrphans, (9, 0, 0)).detail;
     assert_eq!(text, "a reference node in the orphan area");
 }

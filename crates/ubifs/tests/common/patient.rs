@@ -3,7 +3,7 @@
 
 use super::{SLC, SLC_DATA_OFFSET, dump, volume};
 use readpath_ubifs::sample::seal;
-use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, scan_leb};
+use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, crc32, scan_leb};
 
 pub const LEB_BYTES: usize = 129_024;
 pub const PEB_BYTES: usize = 128 << 10;
@@ -68,6 +68,25 @@ impl Patient {
         let node = self.bytes(at);
         change(node);
         seal(node);
+    }
+
+    /// The power went when there were orphans: an unused block of flash becomes the first of the orphan area, with these bytes.
+    pub fn stop_with_orphans(&mut self, bytes: &[u8]) {
+        let masters: Vec<At> = self.nodes(NodeType::Master);
+        for lnum in [1, 2] {
+            let last = *masters.iter().rfind(|at| at.0 == lnum).expect("a master");
+            self.change(last, |node| node[40] = 1);
+        }
+        let (lnum, peb) = (9u32, 500);
+        let vid = self.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
+        let mut header = self.image[vid..vid + 64].to_vec();
+        header[12..16].copy_from_slice(&lnum.to_be_bytes());
+        let crc = crc32(&header[..60]);
+        header[60..].copy_from_slice(&crc.to_be_bytes());
+        self.image[peb * PEB_BYTES + 512..][..64].copy_from_slice(&header);
+        self.pebs[lnum as usize] = Some(peb as u32);
+        self.bytes((lnum, 0, LEB_BYTES as u32)).fill(0xFF);
+        self.bytes((lnum, 0, bytes.len() as u32)).copy_from_slice(bytes);
     }
 
     /// The branch of the lowest level that leads to a node: index node, byte of the branch in it.
