@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data reduced to what proves its identity: every physical slice holds the logical page and the version that was
-//! written there, and every read is checked against what it may return.
+//! written there, and every read is checked against what it may return. Nor is a slice programmed before it is erased.
 //!
 //! A read may return any version from the newest acknowledged before it was sent to the newest sent before it ended.
 //! Writes of one block that were in flight together may take effect in either order. After a power cut a read may
@@ -125,6 +125,13 @@ impl Tags {
         }
     }
 
+    /// NAND is programmed once between erases.
+    fn program(&mut self, ppn: Ppn, content: u64) {
+        let slice = &mut self.slices[ppn.0 as usize];
+        debug_assert_eq!(*slice, 0, "slice {} is programmed without an erase", ppn.0);
+        *slice = content;
+    }
+
     fn check(&mut self, lpn: u32, floor: u32, got: Content) {
         self.checked += 1;
         let e = &mut self.expected[lpn as usize];
@@ -198,8 +205,8 @@ impl Payload for Tags {
             MediaOp::Fill { tag, index, slot } => {
                 self.buffer[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
             }
-            MediaOp::Program { slot, ppn } => self.slices[ppn.0 as usize] = self.buffer[usize::from(slot)].0,
-            MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
+            MediaOp::Program { slot, ppn } => self.program(ppn, self.buffer[usize::from(slot)].0),
+            MediaOp::Move { from, to } => self.program(to, self.slices[from.0 as usize]),
             MediaOp::Torn { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::TORN.0);
             }
