@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A journal put together node by node behind a dump that was unmounted: replay without recovery.
+//! A journal put together node by node behind a dump that was unmounted: replay, and what an unclean stop makes of sizes.
 
 mod common;
 
+use common::patient::Patient;
 use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
 use readpath_ubifs::sample::{self, NewInode, padded};
 use readpath_ubifs::{Inode, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
@@ -24,12 +25,12 @@ fn data_node(sqnum: u64, key: Key, rest: &[u8]) -> Vec<u8> {
     aligned(sample::keyed(NodeType::Data, sqnum, key, rest))
 }
 
-/// The first block of a file.
-fn text_node(sqnum: u64, ino: u32, text: &[u8]) -> Vec<u8> {
+/// A block of a file.
+fn text_node(sqnum: u64, ino: u32, block: u32, text: &[u8]) -> Vec<u8> {
     let mut data = (text.len() as u32).to_le_bytes().to_vec();
     data.extend([0; 4]);
     data.extend(text);
-    data_node(sqnum, Key::data(ino, 0), &data)
+    data_node(sqnum, Key::data(ino, block), &data)
 }
 
 fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
@@ -95,7 +96,7 @@ fn changes() -> Vec<Vec<u8>> {
         // Both names take 72 bytes, so the size of the root directory stays.
         entry(next(), Key::dentry(1, hash(b"journaled_file")), 5000, b"journaled_file"),
         inode(next(), &new),
-        text_node(next(), 5000, TEXT),
+        text_node(next(), 5000, 0, TEXT),
         entry(next(), Key::xattr(5000, hash(b"user.test")), 5001, b"user.test"),
         inode(next(), &value),
         entry(next(), Key::dentry(1, hash(b"f009_uxiqrh.txt")), 0, b"f009_uxiqrh.txt"),
@@ -157,12 +158,35 @@ fn of_two_nodes_the_one_with_the_higher_number_counts() {
     let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
     let n = 1 << 21;
     let named = [entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name), inode(n + 1, &new)];
-    let texts = [text_node(n + 2, 5000, b"old and so"), text_node(n + 3, 5000, TEXT)];
+    let texts = [text_node(n + 2, 5000, 0, b"old and so"), text_node(n + 3, 5000, 0, TEXT)];
     let reversed = texts.iter().rev().chain(&named).cloned().collect::<Vec<_>>();
     for nodes in [[named, texts].concat(), reversed] {
         let mut fs = Ubifs::mount(volume(with_journal(&nodes), SLC), MountMode::ReadOnly).expect("a volume");
         let file = fs.resolve(name, false).expect("a new file");
         assert_eq!(bytes_of(&mut fs, &file), TEXT);
+    }
+}
+
+/// The inode of a file that grew is written after its data, and the power may go in between.
+#[test]
+fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
+    let name = b"journaled_file";
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let n = 1 << 21;
+    let image = with_journal(&[
+        entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name),
+        inode(n + 1, &new),
+        text_node(n + 2, 5000, 0, TEXT),
+        text_node(n + 3, 5000, 1, TEXT),
+    ]);
+    let mut stopped = Patient::of(image.clone());
+    stopped.set_master_flags(3);
+    for (image, size) in [(image, 10), (stopped.image, 4096 + 10)] {
+        for mode in [MountMode::ReadWrite, MountMode::ReadOnly, MountMode::Inspect] {
+            let mut fs = Ubifs::mount(volume(image.clone(), SLC), mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
+            let file = fs.resolve(name, false).expect("a new file");
+            assert_eq!((file.size, bytes_of(&mut fs, &file).len()), (size, size as usize), "{mode:?}");
+        }
     }
 }
 

@@ -28,7 +28,10 @@ pub fn le32(b: &[u8], at: usize) -> u32 {
 
 impl Patient {
     pub fn new(name: &str) -> Patient {
-        let image = dump(name);
+        Patient::of(dump(name))
+    }
+
+    pub fn of(image: Vec<u8>) -> Patient {
         let volume = volume(image.clone(), SLC);
         let pebs = (0..volume.leb_count()).map(|lnum| volume.peb(lnum)).collect();
         Patient { image, pebs }
@@ -70,13 +73,18 @@ impl Patient {
         seal(node);
     }
 
-    /// The power went when there were orphans: an unused block of flash becomes the first of the orphan area, with these bytes.
-    pub fn stop_with_orphans(&mut self, bytes: &[u8]) {
+    /// The newest masters have these flags: 1 if the volume was not unmounted, and 2 if there are no orphans.
+    pub fn set_master_flags(&mut self, flags: u8) {
         let masters: Vec<At> = self.nodes(NodeType::Master);
         for lnum in [1, 2] {
             let last = *masters.iter().rfind(|at| at.0 == lnum).expect("a master");
-            self.change(last, |node| node[40] = 1);
+            self.change(last, |node| node[40] = flags);
         }
+    }
+
+    /// The power went when there were orphans: an unused block of flash becomes the first of the orphan area, with these bytes.
+    pub fn stop_with_orphans(&mut self, bytes: &[u8]) {
+        self.set_master_flags(1);
         let (lnum, peb) = (9u32, 500);
         let vid = self.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
         let mut header = self.image[vid..vid + 64].to_vec();
