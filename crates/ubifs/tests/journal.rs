@@ -6,7 +6,7 @@ mod common;
 use common::patient::Patient;
 use common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
 use readpath_ubifs::sample::{self, NewInode, padded};
-use readpath_ubifs::{Inode, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
+use readpath_ubifs::{DamageKind, Inode, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
@@ -43,30 +43,35 @@ fn entry(sqnum: u64, key: Key, target: u64, name: &[u8]) -> Vec<u8> {
 
 /// The dump made by mkfs with one more logical block, whose nodes the log names as the base head's.
 fn with_journal(nodes: &[Vec<u8>]) -> Vec<u8> {
+    with_journal_blocks(&[nodes])
+}
+
+/// The same with several blocks, one after the other.
+fn with_journal_blocks(blocks: &[&[Vec<u8>]]) -> Vec<u8> {
     let mut image = dump("fx");
     let before = volume(image.clone(), SLC);
     let place = |lnum: u32| before.peb(lnum).expect("a block") as usize * PEB_BYTES + SLC_DATA_OFFSET as usize;
-    let (lnum, peb) = (60u32, image.len() / PEB_BYTES);
-    // Headers as those of another block, but for the number.
-    let mut block = vec![0xFF; PEB_BYTES];
     let log = place(3);
-    let template = log - SLC_DATA_OFFSET as usize;
-    block[..64].copy_from_slice(&image[template..template + 64]);
-    block[512..576].copy_from_slice(&image[template + 512..template + 576]);
-    block[512 + 12..512 + 16].copy_from_slice(&lnum.to_be_bytes());
-    let crc = crc32(&block[512..512 + 60]);
-    block[512 + 60..576].copy_from_slice(&crc.to_be_bytes());
-    let nodes = padded(nodes.concat(), PAGE as u32);
-    block[PAGE..PAGE + nodes.len()].copy_from_slice(&nodes);
-    image.extend(block);
-    assert_eq!(image.len(), (peb + 1) * PEB_BYTES);
-    let mut reference = Vec::new();
-    for word in [lnum, 0, 1] {
-        reference.extend(word.to_le_bytes());
+    // Headers as those of another block, but for the number.
+    let template = image[log - SLC_DATA_OFFSET as usize..log].to_vec();
+    for (i, nodes) in blocks.iter().enumerate() {
+        let lnum = 60 + i as u32;
+        let mut block = vec![0xFF; PEB_BYTES];
+        block[..template.len()].copy_from_slice(&template);
+        block[512 + 12..512 + 16].copy_from_slice(&lnum.to_be_bytes());
+        let crc = crc32(&block[512..512 + 60]);
+        block[512 + 60..576].copy_from_slice(&crc.to_be_bytes());
+        let nodes = padded(nodes.concat(), PAGE as u32);
+        block[PAGE..PAGE + nodes.len()].copy_from_slice(&nodes);
+        image.extend(block);
+        let mut reference = Vec::new();
+        for word in [lnum, 0, 1] {
+            reference.extend(word.to_le_bytes());
+        }
+        reference.resize(40, 0);
+        let reference = padded(node(NodeType::Reference, (1 << 20) + i as u64, &reference), PAGE as u32);
+        image[log + (i + 1) * PAGE..log + (i + 2) * PAGE].copy_from_slice(&reference);
     }
-    reference.resize(40, 0);
-    let reference = padded(node(NodeType::Reference, 1 << 20, &reference), PAGE as u32);
-    image[log + PAGE..log + 2 * PAGE].copy_from_slice(&reference);
     image
 }
 
@@ -188,6 +193,30 @@ fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
             assert_eq!((file.size, bytes_of(&mut fs, &file).len()), (size, size as usize), "{mode:?}");
         }
     }
+}
+
+/// A power cut explains a torn end of the block that was written last, and of no other.
+#[test]
+fn only_the_last_block_of_a_head_may_have_a_torn_end() {
+    let name = b"journaled_file";
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let n = 1 << 21;
+    let first = vec![entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name), inode(n + 1, &new)];
+    let second = vec![text_node(n + 2, 5000, 0, TEXT)];
+    let torn = |nodes: &[Vec<u8>]| {
+        let mut nodes = nodes.to_vec();
+        nodes.last_mut().expect("a node")[40] ^= 1;
+        nodes
+    };
+    let mount = |blocks: &[&[Vec<u8>]]| {
+        let mut stopped = Patient::of(with_journal_blocks(blocks));
+        stopped.set_master_flags(3);
+        Ubifs::mount(volume(stopped.image, SLC), MountMode::ReadOnly).map(|fs| fs.report().journal_nodes)
+    };
+    assert_eq!(mount(&[&first, &second]).expect("nothing is torn"), 3);
+    assert_eq!(mount(&[&first, &torn(&second)]).expect("what is torn is cut off"), 2);
+    let error = mount(&[&torn(&first), &second]).expect_err("it was whole when the next block was begun");
+    assert_eq!(error.damage().map(|d| (d.kind, d.place.lnum)), Some((DamageKind::BadJournal, 60)));
 }
 
 #[test]
