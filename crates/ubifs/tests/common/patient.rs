@@ -82,17 +82,24 @@ impl Patient {
         }
     }
 
-    /// The power went when there were orphans: an unused block of flash becomes the first of the orphan area, with these bytes.
+    /// The power went when there were orphans: the first block of the orphan area begins with these bytes.
     pub fn stop_with_orphans(&mut self, bytes: &[u8]) {
         self.set_master_flags(1);
-        let (lnum, peb) = (9u32, 500);
-        let vid = self.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
-        let mut header = self.image[vid..vid + 64].to_vec();
-        header[12..16].copy_from_slice(&lnum.to_be_bytes());
-        let crc = crc32(&header[..60]);
-        header[60..].copy_from_slice(&crc.to_be_bytes());
-        self.image[peb * PEB_BYTES + 512..][..64].copy_from_slice(&header);
-        self.pebs[lnum as usize] = Some(peb as u32);
+        self.fill_block(9, bytes);
+    }
+
+    /// A block begins with these bytes, and nothing follows. If it is not mapped, an unused block of flash becomes it.
+    pub fn fill_block(&mut self, lnum: u32, bytes: &[u8]) {
+        if self.pebs[lnum as usize].is_none() {
+            let peb = 500;
+            let vid = self.pebs[7].map(|p| p as usize * PEB_BYTES + 512).expect("a block");
+            let mut header = self.image[vid..vid + 64].to_vec();
+            header[12..16].copy_from_slice(&lnum.to_be_bytes());
+            let crc = crc32(&header[..60]);
+            header[60..].copy_from_slice(&crc.to_be_bytes());
+            self.image[peb * PEB_BYTES + 512..][..64].copy_from_slice(&header);
+            self.pebs[lnum as usize] = Some(peb as u32);
+        }
         self.bytes((lnum, 0, LEB_BYTES as u32)).fill(0xFF);
         self.bytes((lnum, 0, bytes.len() as u32)).copy_from_slice(bytes);
     }
