@@ -162,13 +162,21 @@ fn sync(file: &File) -> io::Result<()> {
     }
 }
 
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// Whether what is written there comes out of standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    is_same(path, Path::new("/dev/stdout"))
+}
+
 /// Refuses to write to the file that is read.
 pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
-    let same = match (fs::metadata(output), fs::metadata(input)) {
-        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    };
-    if same {
+    if output.is_file() && is_same(output, input) {
         return Err(usage(anyhow!("{}: this is the input; write to another file", output.display())));
     }
     Ok(())

@@ -68,14 +68,37 @@ fn streams_can_be_replayed() {
     dump(&room, "fxj.mtd");
     assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "find.csv"]), "966 reads in find.csv\n");
     let stream = room.read("find.csv");
-    assert!(stream.starts_with("# op,peb,offset,len,lnum,what\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n"));
-    let table = room.good(&["ubi", "replay", "find.csv", "--page-size", "2048", "--cache", "none,lru"]);
-    assert!(table.contains("lru"), "{table}");
+    let begin = "# op,peb,offset,len,lnum,what\n# page_bytes=2048\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n";
+    assert!(stream.starts_with(begin));
+    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "/dev/stdout"]), stream);
+    let replay = |more: &[&str]| {
+        let args = [&["ubi", "replay", "find.csv", "--cache", "none,lru", "--json"], more].concat();
+        let doc: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("JSON");
+        doc["rows"].clone()
+    };
+    assert_eq!(replay(&[]), replay(&["--page-size", "2048"]), "the stream says how large its pages are");
+    let says = "find.csv: has pages of 2048 bytes, --page-size of 16384; replay it apart";
+    room.bad(&["ubi", "replay", "find.csv", "--page-size", "16K"], &[says]);
+    room.write("other.csv", "r,1,0,64,,x\n");
+    let says = "find.csv: has pages of 2048 bytes, other.csv of 16384; replay it apart";
+    room.bad(&["ubi", "replay", "other.csv", "find.csv"], &[says]);
+    std::fs::create_dir(room.path("t")).expect("a folder");
+    room.write("t/x_find.csv", &stream);
+    room.write("t/y_find.csv", "r,1,0,64,,x\n");
+    room.write("t/usb8k_find.csv", "r,1,0,64,,x\n");
+    room.write("t/README", "");
+    let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
+    let doc: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
+    let left_out =
+        ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 bytes).";
+    assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
+    assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
     // Attach, mount, and then the same.
     room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "all.csv", "--with-mount"]);
     let all = room.read("all.csv");
-    assert!(all.lines().nth(1).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
-    assert!(all.ends_with(stream.split_once('\n').expect("lines").1), "the walk comes last");
+    assert!(all.lines().nth(2).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
+    assert!(all.ends_with(stream.splitn(3, '\n').nth(2).expect("records")), "the walk comes last");
     room.write("list", "special/empty\nspecial/text300k\n");
     let told = room.good(&["ubi", "stream", "read", "list", "fxj.mtd", "--out", "read.csv"]);
     assert_eq!(room.read("read.csv").lines().filter(|l| l.ends_with(",data")).count(), 75, "{told}");

@@ -29,9 +29,9 @@ pub enum UbiCommand {
 /// How read streams are read, and what reads cost.
 #[derive(Args, Debug)]
 pub struct StreamInput {
-    /// Bytes of a NAND page: a power of two, also with K
-    #[arg(long, value_name = "BYTES", default_value = "16384")]
-    pub page_size: String,
+    /// Bytes of a NAND page: a power of two, also with K [default: what the streams say, or 16384]
+    #[arg(long, value_name = "BYTES")]
+    pub page_size: Option<String>,
     /// Bytes of an erase block; reads beyond it are then errors
     #[arg(long, value_name = "BYTES")]
     pub peb_size: Option<String>,

@@ -45,7 +45,7 @@ pub fn caches() -> String {
 
 /// `readpath ubi replay`.
 pub fn main(args: &UbiReplay) -> Result<()> {
-    let input = streams::input(&args.input)?;
+    let mut input = streams::input(&args.input)?;
     let variants = variants(args)?;
     let pressure = match &args.pressure {
         None => Pressure::default(),
@@ -64,6 +64,7 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         let message = "no line is a read through ubi_eba_read_leb (r), so no cache would be asked";
         return Err(usage(anyhow!("{}: {message}", args.files[i].display())));
     }
+    input.settle(&cases)?;
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({

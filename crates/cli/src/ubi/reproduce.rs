@@ -51,10 +51,11 @@ pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<D
     let published = Published::builtin();
     let cost = CostPreset::builtin(&published.cost).ok_or_else(|| anyhow!("there is no preset {}", published.cost))?;
     let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
-    let input = Input { geometry, lenient: false, cost };
-    let recorded = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
+    let input = Input { geometry, page_is_assumed: false, lenient: false, cost };
+    let (recorded, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
     let folder = Folder::create(out)?;
     let mut doc = readpath_sim::ubi::reproduce(&recorded)?;
+    doc.notes.extend(left_out);
     doc.process = output::process();
     doc.validate()?;
     folder.write(&doc)?;
@@ -74,18 +75,21 @@ pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<D
 }
 
 /// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.
-/// They have to be of the experiment's page size, which a name cannot tell: those that say otherwise are left out.
-fn recorded(folder: &Path, input: &Input) -> Result<Vec<CacheCase>> {
+/// They have to be of the experiment's page size: those that say otherwise are left out. What else was left out is told too.
+fn recorded(folder: &Path, input: &Input) -> Result<(Vec<CacheCase>, Option<String>)> {
     let unreadable = |e: std::io::Error| usage(anyhow!("--traces: {}: cannot be read: {e}", folder.display()));
     let mut files: Vec<(usize, String, PathBuf)> = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         // Streams of other page sizes say so in their names: mlc8k_find.
         let other_page = name.split('_').next().is_some_and(|n| n.ends_with("8k") || n.ends_with("4k"));
         let order = task_of(&name).map(|task| task as usize).or(is_attach(&name).then_some(Task::ALL.len()));
-        if let Some(order) = order.filter(|_| !other_page && path.is_file()) {
-            files.push((order, name, path));
+        match order.filter(|_| !other_page && path.is_file()) {
+            Some(order) => files.push((order, name, path)),
+            None if other_page => left_out.push(format!("{name} (of other pages, by its name)")),
+            None => left_out.push(name),
         }
     }
     if files.is_empty() {
@@ -93,5 +97,18 @@ fn recorded(folder: &Path, input: &Input) -> Result<Vec<CacheCase>> {
         return Err(usage(anyhow!("--traces: {} has no recorded stream: expected {expected}", folder.display())));
     }
     files.sort();
-    files.iter().map(|(_, name, path)| load(path, name, input)).collect()
+    let mut cases = files.iter().map(|(_, name, path)| load(path, name, input)).collect::<Result<Vec<_>>>()?;
+    let page_bytes = input.geometry.page_bytes;
+    cases.retain(|case| {
+        let other = case.stream.summary.page_bytes.filter(|&said| said != page_bytes);
+        left_out.extend(other.map(|said| format!("{} (says that its pages have {said} bytes)", case.name)));
+        other.is_none()
+    });
+    left_out.sort();
+    let note = format!(
+        "Left out of {}, as no names of streams of boot, find, rm1g or attach with pages of {page_bytes} bytes: {}.",
+        folder.display(),
+        left_out.join(", ")
+    );
+    Ok((cases, (!left_out.is_empty()).then_some(note)))
 }

@@ -3,10 +3,10 @@
 
 use super::open::{volume, wrong};
 use crate::args::{UbiStream, UbiWork};
-use crate::files::{check_not_input, check_writable, read_text, write_whole};
+use crate::files::{check_not_input, check_writable, is_standard_output, read_text, write_whole};
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
-use readpath_ubi::mtd::write_stream;
+use readpath_ubi::mtd::{Mtd, write_stream};
 use readpath_ubifs::{MountMode, ReadKind, Session, Ubifs};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -50,9 +50,12 @@ pub fn main(args: &UbiStream) -> Result<()> {
     };
     done.map_err(|e| wrong(image, e))?;
     let records = std::mem::take(&mut session.fs().lebs().ubi().mtd_mut().records);
-    let mut text = b"# op,peb,offset,len,lnum,what\n".to_vec();
+    let page_bytes = session.fs().lebs().ubi().mtd_mut().geometry().page_bytes;
+    let mut text = format!("# op,peb,offset,len,lnum,what\n# page_bytes={page_bytes}\n").into_bytes();
     write_stream(&records, &mut text, |tag| ReadKind::ALL.get(usize::from(tag)).map_or("", |kind| kind.name()))?;
     write_whole(&args.out, &text)?;
-    writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
+    if !is_standard_output(&args.out) {
+        writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
+    }
     Ok(())
 }

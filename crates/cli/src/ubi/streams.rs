@@ -19,10 +19,33 @@ use std::path::Path;
 pub struct Input {
     /// Sizes that streams must fit.
     pub geometry: Geometry,
+    /// Streams may say of themselves that their pages are of another size.
+    pub page_is_assumed: bool,
     /// Whether lines with a fault are left out.
     pub lenient: bool,
     /// What reads cost.
     pub cost: CostPreset,
+}
+
+/// Bytes of a page where nobody says how many.
+const PAGE_BYTES: u32 = 16384;
+
+impl Input {
+    /// Takes the page size that streams say of themselves, if no option did. They have to agree.
+    pub fn settle(&mut self, cases: &[CacheCase]) -> Result<()> {
+        let size = |case: &CacheCase| case.stream.summary.page_bytes.unwrap_or(self.geometry.page_bytes);
+        let Some(first) = cases.first() else { return Ok(()) };
+        let page_bytes = if self.page_is_assumed { size(first) } else { self.geometry.page_bytes };
+        if let Some(other) = cases.iter().find(|case| size(case) != page_bytes) {
+            let (name, bytes) = (&other.input.file, size(other));
+            let than = if self.page_is_assumed { first.input.file.as_str() } else { "--page-size" };
+            let message = format!("{name}: has pages of {bytes} bytes, {than} of {page_bytes}; replay it apart");
+            return Err(usage(anyhow!(message)));
+        }
+        let wrong = |e: String| usage(anyhow!("{}: {e}", first.input.file));
+        self.geometry = Geometry::new(page_bytes, self.geometry.peb_bytes).map_err(wrong)?;
+        Ok(())
+    }
 }
 
 /// Reads the options and the cost preset.
@@ -31,14 +54,15 @@ pub fn input(args: &StreamInput) -> Result<Input> {
         let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
         u32::try_from(bytes).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
     };
-    let page_bytes = bytes("--page-size", &args.page_size)?;
+    let page_bytes = args.page_size.as_deref().map(|text| bytes("--page-size", text)).transpose()?;
+    let (page_bytes, page_is_assumed) = (page_bytes.unwrap_or(PAGE_BYTES), page_bytes.is_none());
     let peb_bytes = args.peb_size.as_deref().map(|text| bytes("--peb-size", text)).transpose()?;
     let geometry = Geometry::new(page_bytes, None).map_err(|e| usage(anyhow!("--page-size: {e}")))?;
     let geometry = match peb_bytes {
         None => geometry,
         some => Geometry::new(page_bytes, some).map_err(|e| usage(anyhow!("--peb-size: {e}")))?,
     };
-    Ok(Input { geometry, lenient: args.lenient, cost: cost(&args.cost)? })
+    Ok(Input { geometry, page_is_assumed, lenient: args.lenient, cost: cost(&args.cost)? })
 }
 
 fn cost(name: &str) -> Result<CostPreset> {

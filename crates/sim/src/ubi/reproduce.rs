@@ -96,6 +96,7 @@ pub fn reproduce(recorded: &[CacheCase]) -> Result<Document, Error> {
     for case in recorded {
         replayed(&mut doc, &published, &preset, &costs, case)?;
         doc.notes.extend(case.notes.iter().cloned());
+        doc.read_from([&case.input]);
     }
     if recorded.iter().any(|case| case.stream.summary.other_reads > 0) {
         doc.notes.push(

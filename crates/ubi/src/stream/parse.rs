@@ -12,13 +12,15 @@ pub struct Limits {
     pub records: usize,
     /// Bytes of one line.
     pub line_bytes: usize,
+    /// Bytes of one line that a lenient reader passes over.
+    pub passed_over_bytes: u64,
     /// Bytes of text after decompression.
     pub text_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { records: 1 << 26, line_bytes: 4096, text_bytes: 1 << 36 }
+        Limits { records: 1 << 26, line_bytes: 4096, passed_over_bytes: 16 << 20, text_bytes: 1 << 36 }
     }
 }
 
@@ -39,6 +41,8 @@ pub struct Summary {
     pub skips: Skips,
     /// The last line had no end: the recording may be cut off.
     pub unterminated: bool,
+    /// Bytes of a page, if a comment `# page_bytes=N` says so: the last that does.
+    pub page_bytes: Option<u32>,
 }
 
 /// A stream in memory.
@@ -72,6 +76,10 @@ pub fn load(
             .map_err(|e| fault(at, format!("cannot be read, or its compressed content is damaged: {e}")))?;
         match end {
             End::Input => break,
+            End::Endless => {
+                let message = format!("the line is longer than {} bytes; this is no text", limits.passed_over_bytes);
+                return Err(fault(at, message));
+            }
             End::TooMuch => {
                 let message = format!("the text is longer than {} bytes; no stream is", limits.text_bytes);
                 return Err(fault(at, message));
@@ -83,6 +91,7 @@ pub fn load(
             Err(Fault::of_line(format!("the line is longer than {} bytes; this is no read stream", limits.line_bytes)))
         } else {
             stream.summary.unterminated = end == End::Unterminated;
+            stream.summary.page_bytes = said_page_bytes(&line).or(stream.summary.page_bytes);
             parse(&line, geometry)
         };
         match parsed {
@@ -129,6 +138,8 @@ enum End {
     Unterminated,
     /// The line is longer than allowed.
     LongLine,
+    /// Longer than even a line that is passed over may be.
+    Endless,
     /// There is no further line.
     Input,
     TooMuch,
@@ -144,6 +155,7 @@ fn next_line(
 ) -> io::Result<End> {
     line.clear();
     let (mut any, mut long) = (false, false);
+    let begin = *seen;
     loop {
         let bytes = match input.fill_buf() {
             Ok(bytes) => bytes,
@@ -174,6 +186,9 @@ fn next_line(
         if *seen > limits.text_bytes {
             return Ok(End::TooMuch);
         }
+        if *seen - begin > limits.passed_over_bytes {
+            return Ok(End::Endless);
+        }
         if found.is_some() {
             if line.last() == Some(&b'\r') {
                 line.pop();
@@ -202,6 +217,12 @@ impl Fault {
 
 /// No erase block is larger: 64 MiB.
 const MOST_PEB_BYTES: u64 = 64 << 20;
+
+/// What a comment `# page_bytes=N` says; `readpath ubi stream` writes one.
+fn said_page_bytes(line: &[u8]) -> Option<u32> {
+    let text = line.strip_prefix(b"#")?.trim_ascii().strip_prefix(b"page_bytes=")?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
 
 /// The record of a line; none in a comment or an empty line.
 fn parse(line: &[u8], geometry: Geometry) -> Result<Option<Record>, Fault> {
@@ -346,6 +367,9 @@ mod tests {
         let endless = std::io::repeat(b'y');
         let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, false, Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is no read stream");
+        let endless = std::io::repeat(b'y');
+        let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, true, Limits::default()).unwrap_err();
+        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 16777216 bytes; this is no text");
         let few = Limits { records: 1, ..Limits::default() };
         let two = "r,1,0,4,0,a\nr,1,0,4,0,a\n";
         let error = load("s.csv", &mut two.as_bytes(), PAGES, true, few).unwrap_err();
