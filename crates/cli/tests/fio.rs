@@ -95,3 +95,24 @@ fn events_happen_in_a_job_and_pressure_does_not() {
     room.write("before", "20,suspend\n10,resume\n");
     room.bad(&job("before"), &["before: line 2: 10 ms is before the line above"]);
 }
+
+/// What the device does of its own accord, and what it meets, is told, also where nothing is written.
+#[test]
+fn disturbed_data_and_bad_blocks_are_told() {
+    let room = Room::new();
+    room.write("read.fio", "[a]\nrw=randread\nsize=512m\niodepth=16\nioengine=libaio\nio_size=256m\n");
+    let refreshed = |limit: &str| {
+        let limit = format!("ftl.read_disturb_limit={limit}");
+        room.good(&["fio", "read.fio", "--hpb", "off", "--set", &limit, "--json"]).contains("\"superblocks_refreshed\"")
+    };
+    assert!(refreshed("1") && !refreshed("0"));
+    room.write("write.fio", "[a]\nrw=randwrite\nsize=64m\niodepth=16\nioengine=libaio\nio_size=256m\n");
+    let shown = |ppm: &str| {
+        let ppm = format!("faults.program_failures_ppm={ppm}");
+        room.good(&["fio", "write.fio", "--hpb", "off", "--set", &ppm, "--json"])
+    };
+    let (some, none) = (shown("200"), shown("0"));
+    for metric in ["\"program_failures\"", "\"bad_blocks\""] {
+        assert!(some.contains(metric) && !none.contains(metric), "{metric}");
+    }
+}

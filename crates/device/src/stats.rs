@@ -175,6 +175,11 @@ impl DeviceStats {
         self.map_hits + self.recent_hits + self.host_map_hits + self.map_misses + self.hpb_hits
     }
 
+    /// Whether data was moved that nobody had to make room for just then.
+    pub fn has_moved_unasked(&self) -> bool {
+        self.collected_idle + self.levelled + self.refreshed > 0
+    }
+
     /// Counts an entry that was not good.
     pub(crate) fn count_entry(&mut self, verdict: Verdict) {
         let counter = match verdict {

@@ -138,7 +138,8 @@ fn rows(
         }
     }
     // Device and host count for the whole phase.
-    if let Some(first) = groups.first().filter(|_| phase.device.slices_written > 0) {
+    if let Some(first) = groups.first().filter(|_| phase.device.slices_written > 0 || phase.device.has_moved_unasked())
+    {
         let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
         for (metric, unit, value) in write_metrics(&phase.device, &run.plan.setup.preset.device) {
             add(&case, metric.into(), unit, value)?;
@@ -195,8 +196,10 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
     if let Some(ratio) = device.write_amplification() {
         metrics.push(("data_write_amplification", "", ratio));
     }
+    if device.slices_written > 0 {
+        metrics.push(("write_amplification", "", programmed / device.slices_written as f64));
+    }
     metrics.extend([
-        ("write_amplification", "", programmed / device.slices_written.max(1) as f64),
         ("programs", "", device.programs as f64),
         ("slices_moved", "", device.slices_moved as f64),
         ("slices_padded", "", device.slices_padded as f64),
@@ -212,6 +215,14 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
         ("stall_checkpoint", "ms", ms(device.stall_checkpoint_ns)),
         ("stall_flash", "ms", ms(device.stall_flash_ns)),
     ]);
+    // What most devices never do or meet.
+    let seldom = [
+        ("superblocks_collected_idle", "", device.collected_idle as f64),
+        ("superblocks_refreshed", "", device.refreshed as f64),
+        ("program_failures", "", device.program_failures as f64),
+        ("erase_failures", "", device.erase_failures as f64),
+    ];
+    metrics.extend(seldom.into_iter().filter(|(.., count)| *count > 0.0));
     if config.write_booster.is_some() {
         metrics.extend([
             ("slices_boosted", "", device.slices_boosted as f64),
@@ -225,13 +236,16 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
 
 /// How worn the device is: metric, unit, value. All of its life counts, and superblocks of anchors apart.
 pub(crate) fn wear_metrics(wear: &Wear) -> Vec<(&'static str, &'static str, f64)> {
-    vec![
+    let mut metrics = vec![
         ("erase_count_mean", "", wear.mean),
         ("erase_count_min", "", f64::from(wear.min)),
         ("erase_count_max", "", f64::from(wear.max)),
         ("erase_count_spread", "%", wear.spread_percent()),
         ("anchor_erase_count_max", "", f64::from(wear.anchors_max)),
-    ]
+    ];
+    let bad = [("bad_blocks", "", f64::from(wear.bad_blocks)), ("superblocks_retired", "", f64::from(wear.retired))];
+    metrics.extend(bad.into_iter().filter(|(.., count)| *count > 0.0));
+    metrics
 }
 
 pub(crate) fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {

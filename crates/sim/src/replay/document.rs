@@ -120,7 +120,7 @@ fn rows(
     let map_sram: u64 = run.sram.iter().filter(|(name, _)| name.starts_with("map ")).map(|(_, bytes)| bytes).sum();
     add("device_map_memory", "bytes", map_sram as f64)?;
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
-    if written > 0 {
+    if written > 0 || device.has_moved_unasked() {
         for (metric, unit, value) in write_metrics(device, &variant.preset.device) {
             add(metric, unit, value)?;
         }

@@ -41,6 +41,10 @@ pub struct Wear {
     pub max: u32,
     /// Greatest erase count of the superblocks of anchors.
     pub anchors_max: u32,
+    /// Bad blocks, one per die and superblock.
+    pub bad_blocks: u32,
+    /// Superblocks that are not used any more, as too many of their blocks are bad.
+    pub retired: u32,
 }
 
 impl Wear {
@@ -169,6 +173,8 @@ impl Superblocks {
                 .map(|sb| sb.erases)
                 .max()
                 .unwrap_or(0),
+            bad_blocks: self.table.iter().map(|sb| sb.bad_dies).sum(),
+            retired: self.table.iter().filter(|sb| sb.state == State::Retired).count() as u32,
         }
     }
 

@@ -122,7 +122,10 @@ fn levelling_waits_until_the_band_is_left() {
     let within = worn([9, 9, 97, 98, 100, 100, 103, 100, 100, 102]);
     let mut s = worn([9, 9, 97, 98, 100, 100, 103, 100, 100, 102]);
     assert_eq!(s.look_at_wear(4, 1), None);
-    assert_eq!(within.wear(), Wear { superblocks: 8, mean: 100.0, min: 97, max: 103, anchors_max: 9 });
+    assert_eq!(
+        within.wear(),
+        Wear { superblocks: 8, mean: 100.0, min: 97, max: 103, anchors_max: 9, bad_blocks: 0, retired: 0 }
+    );
     assert!((within.wear().spread_percent() - 3.0).abs() < 1e-9);
     // One is behind, and an erased one is worn more than the mean.
     let mut s = worn([0, 0, 96, 99, 100, 100, 103, 100, 100, 102]);
