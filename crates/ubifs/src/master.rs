@@ -17,6 +17,9 @@ pub const FLAG_NO_ORPHANS: u32 = 2;
 /// Written by a recovery.
 pub const FLAG_RECOVERY: u32 = 4;
 
+/// No inode has a number from here on (Linux `INUM_WATERMARK`).
+const HIGHEST_INUM: u64 = 0xFFFF_FF00;
+
 /// A place without a length.
 pub type At = (u32, u32);
 
@@ -252,7 +255,7 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     if !(crate::superblock::LOG_LEB..sb.lpt_first()).contains(&m.log_lnum) {
         return bad(format!("a log in block {}, which is not of the log area", m.log_lnum));
     }
-    if m.highest_inum >= u64::from(u32::MAX) {
+    if m.highest_inum >= HIGHEST_INUM {
         return bad(format!("highest inode number {}", m.highest_inum));
     }
     let longest = INDEX_BYTES + sb.fanout * node::BRANCH_BYTES;
@@ -277,6 +280,27 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
         if !in_lpt(at) {
             return bad(format!("a {what} of the properties tree in block {} at {}", at.0, at.1));
         }
+    }
+    if !m.lpt_head.1.is_multiple_of(sb.min_io_bytes) {
+        return bad(format!("a head of the properties tree at {}, no multiple of {}", m.lpt_head.1, sb.min_io_bytes));
+    }
+    if !sb.in_main(m.lscan_lnum, 0, 0) {
+        return bad(format!("a last search for space in block {}, which is not of the main area", m.lscan_lnum));
+    }
+    let (main_lebs, main_bytes) = (sb.main_lebs(), u64::from(sb.main_lebs()) * u64::from(sb.leb_bytes));
+    for (what, count, kept) in [("empty", m.empty_lebs, 2), ("index", m.index_lebs, 1)] {
+        if count > main_lebs.saturating_sub(kept) {
+            return bad(format!("{count} {what} blocks, the main area has {main_lebs}"));
+        }
+    }
+    let sums = [("free", m.total_free), ("dirty", m.total_dirty), ("used", m.total_used), ("index", m.index_bytes)];
+    for (what, bytes) in sums {
+        if bytes > main_bytes || !bytes.is_multiple_of(8) {
+            return bad(format!("{bytes} {what} bytes, expected a multiple of 8 up to {main_bytes}"));
+        }
+    }
+    if m.total_free + m.total_dirty + m.total_used > main_bytes {
+        return bad(format!("more free, dirty and used bytes together than the main area has, {main_bytes}"));
     }
     if sb.big_lpt && !in_lpt(m.lsave) {
         return bad(format!("a list of blocks worth knowing in block {} at {}", m.lsave.0, m.lsave.1));

@@ -232,7 +232,7 @@ const COMMIT: u64 = 0;
 fn superblock(leb_bytes: u32, min_io_bytes: u32, leb_count: u32) -> Vec<u8> {
     let mut body = vec![0; (SUPERBLOCK_BYTES - HEADER_BYTES) as usize];
     let mut put = |at: usize, word: u32| body[at - 24..at - 20].copy_from_slice(&word.to_le_bytes());
-    for (at, word) in [(32, min_io_bytes), (36, leb_bytes), (40, leb_count), (44, leb_count), (48, leb_bytes)] {
+    for (at, word) in [(32, min_io_bytes), (36, leb_bytes), (40, leb_count), (44, leb_count), (48, 3 * leb_bytes)] {
         put(at, word);
     }
     for (at, word) in [(56, LOG_LEBS), (60, LPT_LEBS), (64, ORPHAN_LEBS), (68, 1), (72, FANOUT), (80, 4)] {
@@ -252,7 +252,9 @@ fn master(sqnum: u64, highest_ino: u64, root: NodeRef, index_head: u32, leb_coun
     }
     // No block is kept for garbage collection; properties would be at the start of their area.
     let lpt = LOG_LEB + LOG_LEBS;
-    for (at, word) in [(60, u32::MAX), (64, index_head), (120, lpt), (128, lpt), (136, lpt), (164, leb_count)] {
+    for (at, word) in
+        [(60, u32::MAX), (64, index_head), (120, lpt), (128, lpt), (136, lpt), (152, index_head), (164, leb_count)]
+    {
         put(at, word);
     }
     node(NodeType::Master, sqnum, &body)

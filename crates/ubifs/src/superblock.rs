@@ -61,6 +61,8 @@ pub struct Superblock {
     pub format: u32,
     /// Compression for new files, as on flash.
     pub compression: u16,
+    /// Bytes kept for the superuser.
+    pub reserved_bytes: u64,
     /// Granularity of times in nanoseconds.
     pub time_granularity_ns: u32,
     /// Identity of the volume.
@@ -120,6 +122,7 @@ impl Superblock {
             lsave_count: le32(bytes, 76),
             format,
             compression: le16(bytes, 84),
+            reserved_bytes: le64(bytes, 96),
             time_granularity_ns: le32(bytes, 104),
             uuid: bytes[108..124].try_into().unwrap_or_default(),
         };
@@ -162,6 +165,17 @@ impl Superblock {
         want(self.fanout * 20 + 28 <= leb_bytes, &|| format!("a fanout of {} does not fit a block", self.fanout))?;
         want((3..=8).contains(&self.journal_heads), &|| {
             format!("{} journal heads, expected 3 to 8", self.journal_heads)
+        })?;
+        let main_bytes = (u64::from(self.leb_count) - fixed) * u64::from(leb_bytes);
+        want((3 * u64::from(leb_bytes)..=main_bytes).contains(&self.max_bud_bytes), &|| {
+            format!("{} bytes of journal, expected 3 blocks to {main_bytes}", self.max_bud_bytes)
+        })?;
+        want(self.reserved_bytes <= main_bytes, &|| {
+            format!("{} reserved bytes, the main area has {main_bytes}", self.reserved_bytes)
+        })?;
+        want(self.compression < 4, &|| format!("compression {}, expected 0 to 3", self.compression))?;
+        want((1..=1_000_000_000).contains(&self.time_granularity_ns), &|| {
+            format!("times in steps of {} ns, expected 1 to 10^9", self.time_granularity_ns)
         })?;
         let main = u64::from(self.max_leb_count) - fixed;
         want(!self.big_lpt || (1..=main).contains(&u64::from(self.lsave_count)), &|| {

@@ -63,6 +63,7 @@ impl Index {
             lsave_count: 0,
             format: 4,
             compression: 0,
+            reserved_bytes: 0,
             time_granularity_ns: 1,
             uuid: [0; 16],
         };

@@ -75,10 +75,15 @@ impl Patient {
 
     /// The newest masters have these flags: 1 if the volume was not unmounted, and 2 if there are no orphans.
     pub fn set_master_flags(&mut self, flags: u8) {
+        self.change_masters(|node| node[40] = flags);
+    }
+
+    /// Changes both copies of the newest master.
+    pub fn change_masters(&mut self, change: impl Fn(&mut [u8])) {
         let masters: Vec<At> = self.nodes(NodeType::Master);
         for lnum in [1, 2] {
             let last = *masters.iter().rfind(|at| at.0 == lnum).expect("a master");
-            self.change(last, |node| node[40] = flags);
+            self.change(last, &change);
         }
     }
 
