@@ -56,8 +56,8 @@ pub struct Effects<'a> {
 }
 
 /// For each metric with published values, or for those that matter most and differ if there is none: every variant as a
-/// multiple of the first variant of its case. Metrics whose baseline is not positive, or is not the same variant everywhere,
-/// have none.
+/// multiple of the first variant of its case. Metrics that it does not have, or whose baseline is not positive or not the same
+/// variant everywhere, have none.
 pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     let compared = pivot.has_compared();
     let mut out = Vec::new();
@@ -75,7 +75,11 @@ pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
         let mut base: Option<(&str, &Row)> = None;
         let mut baseline = None;
         let mut sound = true;
+        let mut first = None;
         for line in &pivot.lines {
+            if first.is_none_or(|(case, _)| case != line.case) {
+                first = Some((line.case, line.variant));
+            }
             let Some(row) = line.cells[at] else { continue };
             match base {
                 Some((case, base)) if case == line.case => {
@@ -85,7 +89,10 @@ pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
                     sound &= simulated.is_finite() && published.is_none_or(f64::is_finite);
                     lines.push(Effect { case: line.case, variant: line.variant, published, simulated });
                 }
-                _ => base = Some((line.case, row)),
+                _ => {
+                    sound &= first == Some((line.case, line.variant));
+                    base = Some((line.case, row));
+                }
             }
         }
         // Work that is given is the same for all.

@@ -305,6 +305,20 @@ fn rows_may_be_missing_and_in_any_order() {
     assert_loads_nothing(&html::page(&Document::new("", "")).unwrap());
 }
 
+/// A metric that the first variant does not have has no baseline: another variant would be taken for one.
+#[test]
+fn multiples_are_of_the_first_variant_or_of_none() {
+    let mut doc = Document::new("x", "x");
+    for (variant, hits, seconds) in [("A", None, 4.0), ("B", Some(1.0), 2.0), ("C", Some(3.0), 1.0)] {
+        doc.row("c", variant, "seconds", "s", seconds, Origin::Fit).unwrap().published(seconds).unwrap();
+        if let Some(hits) = hits {
+            doc.row("c", variant, "hits", "", hits, Origin::Predicted).unwrap().published(hits).unwrap();
+        }
+    }
+    let page = html::page(&doc).unwrap();
+    assert!(page.contains("as a multiple of A") && !page.contains("as a multiple of B"));
+}
+
 #[test]
 fn negative_error_is_shown_with_its_sign() {
     let mut doc = Document::new("e", "t");

@@ -127,6 +127,10 @@ impl CostPreset {
         }
         let pair = |reads: &Reads| {
             let (part, page) = (*reads.part_read_us.get_ref(), *reads.page_read_us.get_ref());
+            if part > MOST_US {
+                let message = format!("part_read_us: expected 0 to {MOST_US}, found {part}");
+                return Err(fault(reads.part_read_us.span(), message));
+            }
             if !(part..=MOST_US).contains(&page) {
                 let message = format!("page_read_us: expected {part} (part_read_us) to {MOST_US}, found {page}");
                 return Err(fault(reads.page_read_us.span(), message));
@@ -215,6 +219,7 @@ mod tests {
                 "page_read_us = 92",
                 "page_read_us: expected 560 (part_read_us) to 1000000, found 92",
             ),
+            ("part_read_us = 560", "part_read_us = 5000000", "part_read_us: expected 0 to 1000000, found 5000000"),
             (
                 "page_read_us = 920",
                 "page_read_us = 8961",

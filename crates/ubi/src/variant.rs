@@ -103,9 +103,12 @@ impl Variant {
                 "split" if !matches!(kind, Kind::None | Kind::NandPage) => variant.rules = Rules::Split,
                 "second" if kind == Kind::Lru => variant.second_touch = true,
                 _ => {
-                    return Err(format!(
-                        "\"{name}\" has no variant \"+{part}\"; there are +split, and for lru +second"
-                    ));
+                    let has = match kind {
+                        Kind::None | Kind::NandPage => "it has none",
+                        Kind::Lru => "there are +split and +second",
+                        _ => "there is +split",
+                    };
+                    return Err(format!("\"{name}\" has no variant \"+{part}\"; {has}"));
                 }
             }
         }
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(Variant::parse("one-line", 61).unwrap().lines, 1);
         for (text, lines, says) in [
             ("lruu", 61, "\"lruu\" is no cache; there are none, nand-page,"),
-            ("none+split", 61, "\"none\" has no variant \"+split\""),
+            ("none+split", 61, "\"none\" has no variant \"+split\"; it has none"),
             ("arc+second", 61, "\"arc\" has no variant \"+second\""),
             ("lru", 0, "0 lines: expected 1 to 1048576"),
         ] {
