@@ -337,9 +337,8 @@ fn the_window_reaches_as_far_as_it_says() {
     for window in [8, 300] {
         let e = read_with(late(700), &options(window, false)).unwrap_err();
         assert_eq!((e.place, e.reason), (Place::Line(702), Reason::Order));
-        assert!(
-            e.message.starts_with("this row is ") && e.message.contains("sort the trace, or make the window larger")
-        );
+        assert!(e.message.starts_with("this row is "), "{e}");
+        assert!(e.message.ends_with("before it; sort the trace by time, for example with sort"), "{e}");
     }
     let (requests, summary) = read_with(late(700), &options(8, true)).unwrap();
     assert_eq!(requests.len(), 1000);

@@ -167,7 +167,7 @@ fn limits_and_errors_of_the_trace_come_through() {
     let r = [request(0, Read, 0, 4096 * 10)];
     let how = Prepare { max_blocks: 1, ..Prepare::new(100) };
     let e = Loaded::load(&mut how.requests("t", r.map(Ok)).unwrap(), 9).unwrap_err();
-    assert_eq!(e.to_string(), "t: request 1: more than 9 requests do not fit into memory; raise the limit");
+    assert_eq!(e.to_string(), "t: request 1: more than 9 requests do not fit into memory; split the trace");
     assert_eq!(Loaded::load(&mut how.requests("t", r.map(Ok)).unwrap(), 10).unwrap().ios.len(), 10);
     let bad = trace_common::open("1,a,0,Read,0,512,1\nx\n", &Default::default()).unwrap();
     let e = Loaded::load(&mut how.requests("t", bad).unwrap(), 10).unwrap_err();

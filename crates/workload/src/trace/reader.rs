@@ -417,8 +417,8 @@ impl Reader {
             return self.fault(Reason::Beyond, place, within.message(raw.op.kind, raw.offset, raw.bytes));
         }
         let message = format!(
-            "this row is {} earlier than one that is more than the reorder window before it; sort the trace, or make the \
-             window larger",
+            "this row is {} earlier than one that is more than the reorder window before it; sort the trace by \
+             time, for example with sort",
             self.window.late_by(raw.time).unwrap_or_default()
         );
         self.fault(Reason::Order, place, message)?;

@@ -352,7 +352,7 @@ impl Loaded {
         let mut ios = Vec::new();
         while let Some(io) = replay.next() {
             if ios.len() == max_ios {
-                let message = format!("more than {max_ios} requests do not fit into memory; raise the limit");
+                let message = format!("more than {max_ios} requests do not fit into memory; split the trace");
                 return Err(replay.error(Reason::Limit, message));
             }
             ios.push(io?);
