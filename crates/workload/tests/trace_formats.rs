@@ -323,7 +323,12 @@ fn tables_by_place_and_by_name() {
     // Numbers for operations, sectors, another separator, a header that is skipped.
     let text = "when;what;where;len;took\n1.0;1;8;16;5\n1.1;0;0;1;\n1.2;2;8;8;7\n";
     let own = columns("time=0:ms,op=3:9/8,offset=2:sectors,size=3:sectors,sep=;");
-    assert!(read_with(text, &own).unwrap_err().message.starts_with("op: expected a known operation"));
+    let e = read_with(text, &own).unwrap_err();
+    assert!(e.message.starts_with("op: expected a known operation (9 for read, 8 for write), found \"16\""), "{e}");
+    // A decimal comma is too much in a number, and has to be seen.
+    let comma = columns("time=0:ms,op=1,offset=2:bytes,size=3:bytes,sep=semicolon");
+    let e = read_with("0,5;R;0;512\n", &comma).unwrap_err();
+    assert!(e.message.starts_with("time: expected nothing more after the number, found \",5\";"), "{e}");
     let own = columns("time=0:ms,op=1:0/1/2,offset=2:sectors,size=3:kib,latency=4:us,sep=;");
     let expected = [
         Request { latency: Some(Ns(5_000)), ..request(0, Write, 4096, 16 << 10) },

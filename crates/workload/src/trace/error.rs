@@ -121,6 +121,9 @@ impl TraceError {
     }
 }
 
+/// What is expected behind the number of a field.
+pub(super) const NOTHING_MORE: &str = "nothing more after the number";
+
 /// Why one row is not a request. Small, so that the fast path returns it cheaply; text is made when somebody asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowError {
@@ -144,16 +147,19 @@ impl RowError {
         RowError { reason: Reason::Syntax, field: "", at: 0, expected }
     }
 
-    /// The message about `row`.
-    pub(super) fn message(&self, row: &[u8]) -> String {
+    /// The message about `row`, in which `expected` would be right.
+    pub(super) fn message(&self, row: &[u8], expected: &str) -> String {
         let from = row.get(self.at..).unwrap_or_default();
         if self.field.is_empty() {
-            return format!("expected {}, found \"{}\"", self.expected, excerpt(from));
+            return format!("expected {expected}, found \"{}\"", excerpt(from));
         }
-        let end = from.iter().position(|b| matches!(b, b',' | b' ' | b'\t' | b';' | b'|')).unwrap_or(from.len());
+        // What is too much in a field may begin with what separates fields elsewhere.
+        let first = usize::from(self.expected == NOTHING_MORE).min(from.len());
+        let ends = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b';' | b'|');
+        let end = from[first..].iter().position(ends).map_or(from.len(), |n| first + n);
         match &from[..end] {
-            [] => format!("{}: expected {}, found nothing", self.field, self.expected),
-            text => format!("{}: expected {}, found \"{}\"", self.field, self.expected, excerpt(text)),
+            [] => format!("{}: expected {expected}, found nothing", self.field),
+            text => format!("{}: expected {expected}, found \"{}\"", self.field, excerpt(text)),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
+use super::formats::columns::Resolved;
 use super::input::{Input, Stop};
 use super::{Format, Options};
 use readpath_kit::Ns;
@@ -81,8 +82,11 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
 
 /// The message about a row, with the shape that rows of the format have, or the format that this row seems to have.
 #[cold]
-pub(super) fn explain(e: &RowError, row: &[u8], format: Format) -> String {
-    let message = e.message(row);
+pub(super) fn explain(e: &RowError, row: &[u8], format: Format, columns: Option<&Resolved>) -> String {
+    let message = match columns.filter(|_| e.reason == Reason::Operation) {
+        Some(columns) => e.message(row, &columns.operations()),
+        None => e.message(row, e.expected),
+    };
     if e.reason != Reason::Syntax && e.reason != Reason::Number && e.reason != Reason::Operation {
         return message;
     }

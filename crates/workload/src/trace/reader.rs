@@ -292,7 +292,7 @@ impl Reader {
                             if is_remark(row) {
                                 self.summary.other_rows += 1;
                             } else if !self.lenient || !self.summary.skips.again(e.reason) {
-                                let message = explain(&e, row, self.format);
+                                let message = explain(&e, row, self.format, self.cx.columns.as_ref());
                                 self.fault(e.reason, Place::Line(self.summary.rows), message)?;
                             }
                         }
@@ -319,7 +319,7 @@ impl Reader {
                 return self.end(place);
             }
             if !matches!(blktrace::magic(bytes), blktrace::Magic::Known(o) if o == self.order) {
-                let message = explain(&blktrace::bad_magic(), bytes, self.format);
+                let message = explain(&blktrace::bad_magic(), bytes, self.format, None);
                 self.fault(Reason::Syntax, place, message)?;
                 self.resynchronise();
                 continue;

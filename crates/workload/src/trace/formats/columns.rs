@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A table of which the user says what stands in which column.
 
-use super::super::error::{Reason, RowError};
+use super::super::error::{NOTHING_MORE, Reason, RowError, excerpt};
 use super::super::number::{Cursor, TimeUnit, trailing_number};
 use super::{Amount, Context, NO_PROCESS, Op, Row, op_word, request};
 use crate::IoKind;
@@ -12,6 +12,9 @@ const MAX_COLUMNS: usize = 64;
 pub(in super::super) const OWN_HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns";
 const OWN_SPEC: &str = "time=time_ns:ns,op=op,offset=offset_bytes:bytes,size=size_bytes:bytes,process=process,\
                         latency=latency_ns:ns";
+
+/// What an operation should be when no words were given.
+const KNOWN: &str = "a known operation";
 
 /// A column, by its place or by its name in the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,6 +72,14 @@ impl Resolved {
     /// What stands once between two fields, if it does.
     pub(in super::super) fn separator(&self) -> Option<u8> {
         (self.separator != b' ').then_some(self.separator)
+    }
+
+    /// What an operation should be, for messages: the words that were given, if any were.
+    pub(in super::super) fn operations(&self) -> String {
+        let kinds = ["read", "write", "trim", "flush"];
+        let words: Vec<String> =
+            self.words.iter().zip(kinds).map(|(word, kind)| format!("{} for {kind}", excerpt(word))).collect();
+        if words.is_empty() { KNOWN.to_owned() } else { format!("{KNOWN} ({})", words.join(", ")) }
     }
 }
 
@@ -247,7 +258,7 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     let field = |i: usize| &row[fields[i].0..fields[i].1];
     let whole = |c: &Cursor, to: usize, name| match c.at == to {
         true => Ok(()),
-        false => Err(RowError::new(Reason::Number, name, c.at, "nothing more after the number")),
+        false => Err(RowError::new(Reason::Number, name, c.at, NOTHING_MORE)),
     };
     let time_at = |(i, unit): (usize, TimeUnit), name| {
         let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
@@ -271,7 +282,7 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         columns.words.iter().position(|w| w == word).map(|i| Some(Op::plain(kinds[i])))
     };
     let Some(op) = op else {
-        return Err(RowError::new(Reason::Operation, "op", fields[columns.op].0, "a known operation"));
+        return Err(RowError::new(Reason::Operation, "op", fields[columns.op].0, KNOWN));
     };
     let Some(op) = op else { return Ok(Row::Other) };
     // A flush has no address; its fields may be blank.
