@@ -144,6 +144,36 @@ fn a_last_line_that_is_too_short_was_cut_off() {
     }
 }
 
+/// What a process is called may hold nearly anything, but not a row.
+#[test]
+fn rows_that_run_into_each_other_are_no_names() {
+    let blk = |n, tail: &str| format!("  8,0    3        {n}     0.00000{n}000   697  D   W 223490 + 8 [kj{tail}");
+    let joined = [blk(1, "]"), blk(2, "]")].concat();
+    let torn = [blk(1, ""), blk(2, "]")].concat();
+    for (good, bad, says) in [
+        (
+            "p-1,8388608,R,8,8,0.001",
+            "p-2,8388608,R,16,p-3,8388608,R,24,8,0.003",
+            "size: expected a whole number from 0 to 2^64-1, found \"p-3\"",
+        ),
+        (
+            "a,b-77,8388608,R,8,8,0.001",
+            "p-1,8388608,R,8,8,0.001p-2,8388608,R,16,8,0.002",
+            "expected the end of the row, found \"p-2,8388608,R,16,8,0.002\"",
+        ),
+        ("a,1,R,b-77,8388608,R,8,8,0.001", "p-1,8388608,R,1p-2,8388608,R,16,8,0.002", "sector: expected"),
+        (&blk(1, "]"), &joined, "expected the end of the row, found \"8,0    3 "),
+        (&blk(1, " 1,2]"), &torn, "expected the end of the row, found \"8,0    3 "),
+    ] {
+        let text = format!("{good}\n{bad}\n");
+        let e = read(&*text).unwrap_err();
+        assert_eq!(e.place, Place::Line(2), "{e}");
+        assert!(e.message.contains(says), "{e}");
+        let (requests, summary) = lenient(text).unwrap();
+        assert_eq!((requests.len(), summary.skips.total()), (1, 1), "{bad}");
+    }
+}
+
 #[test]
 fn nothing_at_all() {
     assert_eq!(fault(""), "t: there is nothing in it");

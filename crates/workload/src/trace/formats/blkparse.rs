@@ -39,6 +39,15 @@ pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     (matches!(action.len(), 1 | 2) && action.iter().all(u8::is_ascii_alphabetic)).then_some(action)
 }
 
+/// Where another row begins in what follows an action: the end of the line, and maybe more, is missing. What a process is
+/// called would hide it otherwise.
+#[inline]
+fn next_row(rest: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b',', rest)
+        .map(|comma| comma - rest[..comma].iter().rev().take_while(|b| b.is_ascii_digit()).count())
+        .find(|&from| action(&rest[from..]).is_some())
+}
+
 /// `major,minor`.
 #[inline]
 fn device<'a>(c: &mut Cursor<'a>) -> Option<(&'a [u8], usize)> {
@@ -73,6 +82,9 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     let action = c.word();
     if !matches!(action.len(), 1 | 2) || !action.iter().all(u8::is_ascii_alphabetic) {
         return Err(RowError::new(Reason::Syntax, "action", action_at, "a letter such as Q, D or C"));
+    }
+    if let Some(next) = next_row(&row[c.at..]) {
+        return Err(RowError::new(Reason::Syntax, "", c.at + next, "the end of the row"));
     }
     let Some(event) = event(action) else { return Ok(Row::Other) };
     c.blanks();

@@ -134,11 +134,24 @@ pub(in super::super) fn mobile(row: &[u8], cx: &mut Context) -> Result<Row, RowE
     };
     match mobile_from(row, name_end, cx) {
         Err(e) => match memchr::memrchr_iter(b',', row).nth(4) {
-            Some(later) if later > name_end => mobile_from(row, later, cx),
+            Some(later) if later > name_end && !holds_row(&row[..later]) => mobile_from(row, later, cx),
             _ => Err(e),
         },
         good => good,
     }
+}
+
+/// Whether what should be a name holds the beginning of a row: then a part of the line, or its end, is missing.
+#[cold]
+fn holds_row(name: &[u8]) -> bool {
+    memchr::memchr_iter(b',', name).any(|i| {
+        let mut c = Cursor { row: name, at: i + 1 };
+        c.u64("device").is_ok()
+            && comma(&mut c, "").is_ok()
+            && rwbs(c.until(b',')).is_some()
+            && comma(&mut c, "").is_ok()
+            && c.peek().is_some_and(|b| b.is_ascii_digit())
+    })
 }
 
 #[inline]
