@@ -11,6 +11,7 @@ use crate::simulate::{self, classify};
 use crate::{Interrupted, runs, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
+use readpath_kit::Ns;
 use readpath_results::Document;
 use readpath_sim::RunError;
 use readpath_sim::experiment::{Plan, expected_ios, plan};
@@ -33,6 +34,11 @@ const COLUMNS: [(&str, &str); 9] = [
     ("blocks_wrong", "blocks wrong"),
 ];
 
+/// Longest time without power, as for the events of a replay.
+const LONGEST_OFF: Ns = Ns::from_secs(1000);
+/// The same for all cuts together.
+const LONGEST_OFF_IN_ALL: Ns = Ns::from_secs(1_000_000);
+
 /// `readpath power`.
 pub fn main(args: &Power) -> Result<()> {
     let cuts = PowerCuts {
@@ -41,7 +47,7 @@ pub fn main(args: &Power) -> Result<()> {
             Loses::Everything => power_cuts::Loses::Everything,
             Loses::Device => power_cuts::Loses::Device,
         },
-        off: time(&args.off).map_err(|e| usage(anyhow!("--off: {e}")))?,
+        off: off(&args.off, args.cuts).map_err(|e| usage(anyhow!(e)))?,
         seed: args.target.seed,
     };
     let target = &args.target;
@@ -76,6 +82,22 @@ pub fn main(args: &Power) -> Result<()> {
         0 => Ok(()),
         wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
     }
+}
+
+/// For how long the power is away each time. Virtual time ends not much later than what is allowed.
+fn off(text: &str, cuts: u32) -> Result<Ns, String> {
+    let off = time(text).map_err(|e| format!("--off: {e}"))?;
+    if off > LONGEST_OFF {
+        return Err(format!(
+            "--off: {text} without power; at most {} s are possible",
+            LONGEST_OFF.0 / Ns::from_secs(1).0
+        ));
+    }
+    if off.0 * u64::from(cuts) > LONGEST_OFF_IN_ALL.0 {
+        let most = LONGEST_OFF_IN_ALL.0 / Ns::from_secs(1).0;
+        return Err(format!("--off: {cuts} times {text} without power; at most {most} s in all are possible"));
+    }
+    Ok(off)
 }
 
 /// Refuses runs whose tags this machine has no memory for, before it begins to swap.

@@ -282,6 +282,12 @@ fn power_cuts_are_survived_and_measured() {
     room.write("timed.fio", "[job]\nrw=randread\nbs=4k\nsize=16m\nruntime=1\ntime_based=1\n");
     room.bad(&["power", "timed.fio", "--out", "timed"], &["'job'", "runtime"]);
     room.bad(&["power", "job.fio", "--off", "soon"], &["--off", "\"soon\""]);
+    for off in ["1001s", "2000000s", "18446744073s"] {
+        room.bad(&["power", "job.fio", "--off", off], &["--off: ", off, "at most 1000 s are possible"]);
+    }
+    let often = ["power", "job.fio", "--cuts", "1001", "--off", "1000s"];
+    room.bad(&often, &["--off: 1001 times 1000s", "at most 1000000 s in all"]);
+    room.good(&["power", "job.fio", "--cuts", "1", "--hpb", "off", "--off", "1000s"]);
 }
 
 #[test]
