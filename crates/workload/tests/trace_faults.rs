@@ -301,7 +301,7 @@ impl io::Read for Endless {
 }
 
 #[test]
-fn a_gigabyte_line_is_refused_without_keeping_it() {
+fn a_line_without_end_is_refused_without_keeping_it() {
     let endless = |left| {
         let head = io::Cursor::new(format!("{HEAD}1,R,0,4096,,\n"));
         Box::new(io::Read::chain(head, Endless { left, tail: b"\n3,W,0,512,,\n" }))
@@ -310,10 +310,15 @@ fn a_gigabyte_line_is_refused_without_keeping_it() {
     assert_eq!((e.place, e.reason), (Place::Line(3), Reason::LongLine));
     // Passed over by a lenient reader, which then goes on behind it.
     let options = Options { lenient: true, ..Options::default() };
-    let mut reader = Reader::new("t", endless(1 << 30), &options).unwrap();
+    let mut reader = Reader::new("t", endless(16 << 20), &options).unwrap();
     let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(requests, [request(0, Read, 0, 4096), request(2, Write, 0, 512)]);
     assert_eq!(reader.summary().skips.count(Reason::LongLine), 1);
+    // Unless it is so long that nothing can be meant by it.
+    for left in [(16 << 20) + 1, u64::MAX] {
+        let e = Reader::new("t", endless(left), &options).unwrap().find_map(Result::err).expect("an error");
+        assert_eq!(e.to_string(), "t:3: the line is longer than 16 MiB; this is no text");
+    }
     // The limit is exact.
     let line = |n: usize| format!("{HEAD}1,R,0,4096,,{}\n", " ".repeat(n - 12));
     let options = Options { max_line_bytes: 100, ..Options::default() };

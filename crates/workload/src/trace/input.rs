@@ -45,6 +45,9 @@ const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
 
+/// Most bytes of a line that are passed over: behind more of them there is no other line of text.
+pub(super) const MOST_PASSED: usize = 16 << 20;
+
 /// Why no more bytes come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
@@ -110,6 +113,8 @@ pub(super) enum Line {
     Text(usize, usize),
     /// A line longer than the limit.
     TooLong,
+    /// The rest of the line before does not end within [`MOST_PASSED`].
+    Endless,
     /// Nothing more.
     End,
 }
@@ -191,8 +196,8 @@ impl Input {
     /// The next line.
     #[inline]
     pub(super) fn line(&mut self) -> Line {
-        if self.in_long_line {
-            self.pass_rest();
+        if self.in_long_line && !self.pass_rest() {
+            return Line::Endless;
         }
         if let Some(n) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
             return self.cut(n, n + 1);
@@ -237,18 +242,23 @@ impl Input {
         }
     }
 
-    /// Passes the rest of a line that is longer than the window.
+    /// Passes the rest of a line that is longer than the window; false when it does not end soon.
     #[cold]
-    fn pass_rest(&mut self) {
+    fn pass_rest(&mut self) -> bool {
         self.in_long_line = false;
+        let from = self.offset;
         while self.start < self.end {
-            match memchr::memchr(b'\n', self.bytes()) {
-                Some(n) => return self.skip(n + 1),
-                None => {
-                    self.skip(self.end - self.start);
-                    self.refill();
-                }
+            let end = memchr::memchr(b'\n', self.bytes());
+            let length = end.unwrap_or(self.end - self.start);
+            if self.offset - from + length as u64 > MOST_PASSED as u64 {
+                return false;
             }
+            self.skip(length + usize::from(end.is_some()));
+            if end.is_some() {
+                return true;
+            }
+            self.refill();
         }
+        true
     }
 }

@@ -5,7 +5,7 @@
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
 use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace};
-use super::input::{Compression, Input, Line, Stop};
+use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::window::Window;
 use super::{Columns, Devices, Event, Format, Options, Request, Within};
@@ -16,7 +16,7 @@ const BATCH: usize = 256;
 /// Largest reorder window.
 const MAX_WINDOW: usize = 1 << 24;
 /// Bounds of the longest line.
-const LINE_BYTES: std::ops::RangeInclusive<usize> = 64..=16 << 20;
+const LINE_BYTES: std::ops::RangeInclusive<usize> = 64..=MOST_PASSED;
 
 /// Reads one trace. Yields [`Request`]s in order of time, the first at time 0; requests at the same time in the order of
 /// the trace. After an error it yields nothing more.
@@ -302,6 +302,10 @@ impl Reader {
                     self.summary.rows += 1;
                     let message = "the line is longer than the limit; this is no text of the format".to_owned();
                     self.fault(Reason::LongLine, Place::Line(self.summary.rows), message)?;
+                }
+                Line::Endless => {
+                    let message = format!("the line is longer than {} MiB; this is no text", MOST_PASSED >> 20);
+                    return self.fault(Reason::Limit, Place::Line(self.summary.rows), message);
                 }
                 Line::End => return self.end(Place::Line(self.summary.rows + 1)),
             }
