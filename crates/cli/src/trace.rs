@@ -101,19 +101,32 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     list
 }
 
+/// Has signals stop the reader; asked for before there is anything that must not be left behind.
+fn stopping(reader: &mut Reader) -> Result<Shared> {
+    let shared = Shared::default();
+    stop_on_signal(&shared)?;
+    reader.stop_when(shared.stop.clone());
+    Ok(shared)
+}
+
+/// The next requests, unless somebody wants it to end.
+fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
+    let filled = reader.fill(batch);
+    if shared.stop.load(Ordering::Relaxed) {
+        return Err(anyhow::Error::new(Interrupted));
+    }
+    filled.map_err(usage)
+}
+
 fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
     let (mut reader, file) = open(path, &options(input)?)?;
+    let shared = stopping(&mut reader)?;
     let files = folder.map(|out| Folder::create(out)?.apart_from([path])).transpose()?;
     let name = path.display().to_string();
     let mut analysis = Analysis::new(&Analysis::MAP_SPANS, Analysis::LIMIT_BYTES).map_err(usage)?;
     let mut batch = vec![Request::NONE; BATCH];
-    let shared = Shared::default();
-    stop_on_signal(&shared)?;
     loop {
-        if shared.stop.load(Ordering::Relaxed) {
-            return Err(anyhow::Error::new(Interrupted));
-        }
-        let n = reader.fill(&mut batch).map_err(usage)?;
+        let n = fill(&mut reader, &mut batch, &shared)?;
         for request in &batch[..n] {
             analysis.add(request).map_err(|e| usage(TraceError { file: name.clone(), ..e }))?;
         }
@@ -262,9 +275,8 @@ enum Out<W: Write> {
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
     check_not_input(into, from)?;
     let (mut reader, _) = open(from, &options(input)?)?;
+    let shared = stopping(&mut reader)?;
     let part = PartFile::create(into)?;
-    let shared = Shared::default();
-    stop_on_signal(&shared)?;
     let name = into.display().to_string();
     let mut out = match to {
         TraceFormat::Csv => Out::Csv(CsvWriter::new(&name, &part.file)?),
@@ -275,10 +287,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
     };
     let mut batch = vec![Request::NONE; BATCH];
     loop {
-        if shared.stop.load(Ordering::Relaxed) {
-            return Err(anyhow::Error::new(Interrupted));
-        }
-        let n = reader.fill(&mut batch).map_err(usage)?;
+        let n = fill(&mut reader, &mut batch, &shared)?;
         for request in &batch[..n] {
             match &mut out {
                 Out::Csv(out) => out.write(request)?,

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const JOB: &str = "[reads]\nrw=randread\nsize=1m\n";
 
@@ -68,4 +68,28 @@ fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
     let output = running.end();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(!room.path("made").exists(), "nothing is left behind");
+}
+
+#[test]
+fn who_is_stopped_before_any_request_leaves_nothing_either() {
+    for (args, begun) in [
+        (&["trace", "convert", "trace", "new.csv", "--to", "csv"][..], "new.csv.part"),
+        (&["trace", "info", "trace", "--out", "made"], "made"),
+    ] {
+        let room = Room::new();
+        let pipe = room.path("trace");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let mut running = Running::start(&room, &[args, &["--format", "msr", "--lenient"]].concat());
+        let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
+        // Longer than it takes to stop, but not for ever.
+        let (noise, until) = (vec![b'\n'; 1 << 16], Instant::now() + Duration::from_secs(20));
+        let writing = std::thread::spawn(move || while Instant::now() < until && writer.write_all(&noise).is_ok() {});
+        let begun = room.path(begun).display().to_string();
+        running.until(|| room.files().iter().any(|f| f.display().to_string().starts_with(&begun)).then_some(()));
+        running.interrupt();
+        let output = running.end();
+        assert_eq!(output.status.code(), Some(130), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(room.files(), [pipe], "{args:?}");
+        writing.join().expect("the writer ends");
+    }
 }

@@ -8,6 +8,8 @@ use readpath_kit::Ns;
 use readpath_workload::IoKind::{Read, Write};
 use readpath_workload::trace::{Columns, Compression, Format, Options, Place, Reader, Reason, Request, TraceError};
 use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trace_common::{fault, lenient, open, read, read_with, request};
 
 const HEAD: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
@@ -344,6 +346,36 @@ fn a_failing_disk_is_never_skipped() {
         let source = Box::new(Failing(io::Cursor::new(bytes)));
         let e = Reader::new("t", source, &options).unwrap().find_map(Result::err).expect("an error");
         assert_eq!(e.reason, Reason::Io, "{e}");
+    }
+}
+
+/// Blank lines or other noise without end; who is reading is asked to stop at the tenth read.
+struct Asking {
+    reads: u32,
+    asked: Arc<AtomicBool>,
+    noise: u8,
+}
+
+impl io::Read for Asking {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        assert!(self.reads <= 10, "it reads on");
+        self.asked.store(self.reads == 10, Ordering::Relaxed);
+        out.fill(self.noise);
+        Ok(out.len())
+    }
+}
+
+#[test]
+fn reading_stops_when_asked_though_no_request_comes() {
+    for (format, noise) in [(Format::MsrCambridge, b'\n'), (Format::Blktrace, 7)] {
+        let asked = Arc::new(AtomicBool::new(false));
+        let source = Asking { reads: 0, asked: asked.clone(), noise };
+        let options = Options { format: Some(format), lenient: true, ..Options::default() };
+        let mut reader = Reader::new("t", Box::new(source), &options).unwrap();
+        reader.stop_when(asked);
+        let e = reader.fill(&mut [Request::NONE; 4]).unwrap_err();
+        assert_eq!((e.reason, &*e.message), (Reason::Io, "reading was stopped"), "{format:?}");
     }
 }
 

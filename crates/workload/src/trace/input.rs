@@ -3,6 +3,8 @@
 //! Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
 
 use std::io::{self, BufReader, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a trace is compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +61,8 @@ pub(super) enum Stop {
     Damaged(String),
     /// The system could not read.
     Io(String),
+    /// Somebody asked to stop.
+    Asked,
 }
 
 /// What is in `source` after decompression, which is recognised by the first bytes; memory is bounded. Anything that is
@@ -101,6 +105,8 @@ pub(super) struct Input {
     limit: u64,
     max_line: usize,
     stop: Option<Stop>,
+    /// Looked at before each read.
+    pub(super) asked: Option<Arc<AtomicBool>>,
     /// What is in the window belongs to a line that was found too long.
     in_long_line: bool,
     /// The last line had no newline.
@@ -135,6 +141,7 @@ impl Input {
             limit,
             max_line,
             stop: None,
+            asked: None,
             in_long_line: false,
             unterminated: false,
         })
@@ -157,6 +164,10 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         while self.stop.is_none() && self.end < self.buffer.len() {
+            if self.asked.as_ref().is_some_and(|asked| asked.load(Ordering::Relaxed)) {
+                self.stop = Some(Stop::Asked);
+                return;
+            }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.stop = Some(Stop::End),
                 Ok(n) if self.offset + (self.end + n) as u64 > self.limit => self.stop = Some(Stop::Limit),

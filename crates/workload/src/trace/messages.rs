@@ -47,6 +47,7 @@ pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceE
         Stop::End => return None,
         Stop::Limit => (Reason::Limit, "the content is larger than the limit on expanded bytes".into()),
         Stop::Damaged(e) => (Reason::Truncated, format!("the compressed content is cut off or damaged: {e}")),
+        Stop::Asked => (Reason::Io, "reading was stopped".into()),
         Stop::Io(e) => (Reason::Io, format!("cannot be read: {e}")),
     };
     Some(TraceError { file: file.into(), place, reason, message })

@@ -10,6 +10,8 @@ use super::messages::{Summary, explain, recognise, stop_error};
 use super::window::Window;
 use super::{Columns, Devices, Event, Format, Options, Request, Within};
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Requests taken from the input at a time.
 const BATCH: usize = 256;
@@ -113,6 +115,11 @@ impl Reader {
         };
         reader.header(options.columns.as_ref())?;
         Ok(reader)
+    }
+
+    /// Reading ends with an error soon after `asked` is set, also while no request comes out of what is read.
+    pub fn stop_when(&mut self, asked: Arc<AtomicBool>) {
+        self.input.asked = Some(asked);
     }
 
     /// The format that was recognised or given.
