@@ -258,6 +258,21 @@ fn cut_off_content_is_an_error_and_leniently_a_count() {
 }
 
 #[test]
+fn damage_before_the_format_is_known_has_a_place() {
+    let hello = gz(b"hello\n");
+    let e = read(&hello[..hello.len() - 1]).unwrap_err();
+    assert!(e.to_string().starts_with("t: byte 6: the compressed content is cut off or damaged: "), "{e}");
+    assert_eq!(read(&hello[..5]).unwrap_err().place, Place::Byte(0));
+    // The largest window that is allowed, and one that is not, though nothing is damaged: a frame with one raw block.
+    let frame = |window: u8| [&[0x28, 0xB5, 0x2F, 0xFD, 0, window << 3, 5 << 3 | 1, 0, 0][..], b"hello"].concat();
+    let e = read(frame(17)).unwrap_err();
+    assert!(e.message.starts_with("the format is not recognised (it begins with \"hello\")"), "{e}");
+    let e = read(frame(18)).unwrap_err();
+    assert_eq!(e.reason, Reason::Limit);
+    assert!(e.message.contains("a window of 128 MiB for zstd, 256 MiB in all for xz"), "{e}");
+}
+
+#[test]
 fn garbage_after_gzip_is_an_error() {
     let mut bytes = gz(at(0..10).as_bytes());
     bytes.extend(b"trailing garbage");

@@ -41,9 +41,9 @@ impl Compression {
 }
 
 /// Largest window of a zstd frame: 2^27 bytes, what the `zstd` program accepts by default.
-const ZSTD_WINDOW_LOG: u32 = 27;
+pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory that the xz decoder may take; level 9 needs 65 MiB.
-const XZ_MEMORY: u64 = 256 << 20;
+pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
 
@@ -59,10 +59,21 @@ pub(super) enum Stop {
     Limit,
     /// The compressed content is cut off or damaged.
     Damaged(String),
+    /// Decompressing it would take more memory than allowed.
+    Memory,
     /// The system could not read.
     Io(String),
     /// Somebody asked to stop.
     Asked,
+}
+
+/// What the message of a decoder means; zstd and xz tell a limit from damage by words only.
+fn decoding(message: &str) -> Stop {
+    if message.contains("too much memory") || message.contains("memory limit") {
+        Stop::Memory
+    } else {
+        Stop::Damaged(message.to_owned())
+    }
 }
 
 /// What is in `source` after decompression, which is recognised by the first bytes; memory is bounded. Anything that is
@@ -176,7 +187,7 @@ impl Input {
                 Err(e) if e.raw_os_error().is_some() || self.compression == Compression::Plain => {
                     self.stop = Some(Stop::Io(e.to_string()));
                 }
-                Err(e) => self.stop = Some(Stop::Damaged(e.to_string())),
+                Err(e) => self.stop = Some(decoding(&e.to_string())),
             }
         }
     }

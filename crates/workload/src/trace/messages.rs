@@ -4,7 +4,7 @@
 use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
 use super::formats::columns::Resolved;
-use super::input::{Input, Stop};
+use super::input::{Input, Stop, XZ_MEMORY, ZSTD_WINDOW_LOG};
 use super::{Format, Options};
 use readpath_kit::Ns;
 
@@ -47,6 +47,15 @@ pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceE
         Stop::End => return None,
         Stop::Limit => (Reason::Limit, "the content is larger than the limit on expanded bytes".into()),
         Stop::Damaged(e) => (Reason::Truncated, format!("the compressed content is cut off or damaged: {e}")),
+        Stop::Memory => {
+            let message = format!(
+                "decompressing it takes more memory than is allowed: a window of {} MiB for zstd, {} MiB in all for xz; \
+                 compress it anew with a smaller window",
+                (1 << ZSTD_WINDOW_LOG) >> 20,
+                XZ_MEMORY >> 20
+            );
+            (Reason::Limit, message)
+        }
         Stop::Asked => (Reason::Io, "reading was stopped".into()),
         Stop::Io(e) => (Reason::Io, format!("cannot be read: {e}")),
     };
@@ -60,9 +69,11 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
         Detected::Unsupported(what) => Err(TraceError::of_file(file, Reason::Format, what)),
         Detected::Unknown => {
             // With nothing to look at, what ended the input says more.
-            if let Some(e) =
-                stop_error(file, Place::File, &input.stop()).filter(|_| head.is_empty() || !options.lenient)
-            {
+            let place = match input.stop() {
+                Stop::Damaged(_) => Place::Byte(head.len() as u64),
+                _ => Place::File,
+            };
+            if let Some(e) = stop_error(file, place, &input.stop()).filter(|_| head.is_empty() || !options.lenient) {
                 return Err(e);
             }
             if head.trim_ascii().is_empty() {
