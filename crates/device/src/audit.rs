@@ -9,7 +9,8 @@ use readpath_flash::DieSched;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
-    /// counted; and that every superblock is in exactly one state.
+    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks bad, as
+    /// ever were counted, however often the power went away.
     ///
     /// # Errors
     /// What does not agree.
@@ -49,16 +50,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 _ => {}
             }
         }
-        let count =
-            |wanted: fn(State) -> bool| self.superblocks.iter().filter(|(_, sb)| wanted(sb.state)).count() as u32;
-        let erased = count(|state| state == State::Erased);
-        let meta = count(|state| matches!(state, State::Open(Stream::Meta) | State::Closed(Stream::Meta)));
-        if (erased, meta) != (self.superblocks.erased(), self.superblocks.meta_in_use()) {
-            return Err(format!(
-                "{erased} superblocks are erased and {meta} hold the map; {} and {} are on the lists",
-                self.superblocks.erased(),
-                self.superblocks.meta_in_use()
-            ));
+        self.superblocks.audit(self.erasing)?;
+        let (retired, bad) = self.superblocks.given_up();
+        let counted = (self.stats.retired_superblocks, self.stats.bad_blocks);
+        if (u64::from(retired), u64::from(bad)) != counted {
+            return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }
         self.audit_booster()
     }
@@ -82,24 +78,5 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ));
         }
         Ok(())
-    }
-
-    /// Superblocks erased, in use (anchors included), being erased, and retired: the sum never changes.
-    pub fn superblock_counts(&self) -> [u32; 4] {
-        let mut counts = [0; 4];
-        for (_, sb) in self.superblocks.iter() {
-            counts[match sb.state {
-                State::Erased => 0,
-                State::Anchor | State::Open(_) | State::Closed(_) => 1,
-                State::Erasing(_) => 2,
-                State::Retired => 3,
-            }] += 1;
-        }
-        counts
-    }
-
-    /// Bad blocks (one per die and superblock).
-    pub fn bad_blocks(&self) -> u32 {
-        self.superblocks.iter().map(|(_, sb)| sb.bad_dies).sum()
     }
 }

@@ -245,6 +245,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 sb.state = State::Erasing(0);
                 sb.refs = 0;
             }
+            // The table of bad blocks tells what was retired since; nothing would come of erasing it again.
+            if seen.state == State::Retired && matches!(sb.state, State::Erasing(_)) {
+                (sb.state, sb.failed) = (State::Retired, false);
+            }
         }
         for (page, at) in found.directory.iter().enumerate() {
             self.map.set_directory(page as u32, *at);

@@ -249,6 +249,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let Some(sb) = self.superblocks.begin_erase() else { return };
         if self.superblocks.get(sb).state == State::Retired {
+            self.stats.retired_superblocks += 1;
             return self.begin_erase(now);
         }
         self.erasing = Some(sb);
@@ -279,8 +280,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let failed = self.faults.fails(self.config.ftl.faults.erase_failures_ppm);
         self.stats.erase_failures += u64::from(failed);
+        self.stats.bad_blocks += u64::from(failed);
         if self.superblocks.die_erased(sb, die, failed) {
             self.erasing = None;
+            self.stats.retired_superblocks += u64::from(self.superblocks.get(sb).state == State::Retired);
             let (first, slices) = (self.superblocks.first(sb), self.superblocks.slices());
             self.emit(crate::media::MediaOp::Erase { first, slices });
             self.collector.look_at_wear();
@@ -292,7 +295,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn program_went_wrong(&mut self, first: Ppn) {
         self.stats.program_failures += 1;
         let die = self.config.geometry.die_of(first);
-        self.superblocks.program_failed(self.superblocks.of(first), die, self.sequence);
+        let is_news = self.superblocks.program_failed(self.superblocks.of(first), die, self.sequence);
+        self.stats.bad_blocks += u64::from(is_news);
     }
 
     /// Everything that goes on by itself, wherever it can.

@@ -112,6 +112,10 @@ counters! {
     program_failures,
     /// Erases that failed.
     erase_failures,
+    /// Blocks that went bad (one per die and superblock).
+    bad_blocks,
+    /// Superblocks retired because too many of their blocks are bad.
+    retired_superblocks,
     /// Recoveries after a power cut.
     recoveries,
     /// Time for which writes waited for a checkpoint to be put together, in nanoseconds.

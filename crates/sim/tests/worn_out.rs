@@ -32,8 +32,8 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
         other => panic!("it refuses a write, and does not stand still: {other:?}"),
     }
     stack.device.audit().expect("the counts are right");
-    let bad = stack.device.bad_blocks();
-    let lost = u64::from(bad) * u64::from(config.geometry.slices_per_superblock() / dies);
+    let bad = stack.device.stats().bad_blocks;
+    let lost = bad * u64::from(config.geometry.slices_per_superblock() / dies);
     let left = (config.spare_slices() as f64 - lost as f64) / f64::from(blocks) * 100.0;
     println!(
         "{dies} dies, {pages_per_block} pages a block: {bad} blocks bad, {left:.2} % spare is left when it refuses"

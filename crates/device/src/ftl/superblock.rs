@@ -2,6 +2,7 @@
 //! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices are
 //! written next. It knows nothing of time, of logical pages, or of why something is written.
 
+mod audit;
 mod choice;
 
 use choice::WearBand;
@@ -408,9 +409,10 @@ impl Superblocks {
         self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
     }
 
-    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon.
-    pub fn program_failed(&mut self, sb: u32, die: u32, now: u32) {
-        self.mark_bad(sb, die);
+    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the block was
+    /// known to be bad: several units of it may be in flight.
+    pub fn program_failed(&mut self, sb: u32, die: u32, now: u32) -> bool {
+        let is_news = self.mark_bad(sb, die);
         if !std::mem::replace(&mut self.table[sb as usize].failed, true) {
             self.failed += 1;
         }
@@ -419,6 +421,7 @@ impl Superblocks {
                 self.close(stream, now);
             }
         }
+        is_news
     }
 
     /// Sequence numbers now count from `base` on.
@@ -529,12 +532,14 @@ impl Superblocks {
         true
     }
 
-    /// The block of `sb` on `die` is not to be written again.
-    pub fn mark_bad(&mut self, sb: u32, die: u32) {
-        if !self.bad.put((sb * self.dies + die) as usize) {
+    /// The block of `sb` on `die` is not to be written again; false if that was known.
+    fn mark_bad(&mut self, sb: u32, die: u32) -> bool {
+        let is_news = !self.bad.put((sb * self.dies + die) as usize);
+        if is_news {
             self.table[sb as usize].bad_dies += 1;
             self.any_bad = true;
         }
+        is_news
     }
 
     /// Whether any block is bad.

@@ -59,6 +59,9 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             let on = now + Ns::from_ms(1);
             stack.device_power_cycle(now, on);
             now = on;
+            if let Err(e) = stack.device.audit() {
+                panic!("after a power cut: {e}");
+            }
             met.cuts += 1;
         } else if sleep.below(1_000_000) < o.suspends_per_million {
             // Awake again at once, or some time later.
