@@ -77,6 +77,34 @@ fn stages_add_up<S: DieSched>() {
     assert_eq!(stack.payload.wrong, 0);
 }
 
+/// A read that has to be sensed again takes another array time for each retry, and there are no more than eight.
+#[test]
+fn each_retry_takes_another_array_time() {
+    const READS: u32 = 4096;
+    for chance in [0.5, 0.9] {
+        let mut c = device(BLOCKS);
+        c.ftl.faults.read_retries_ppm = (chance * 1e6) as u32;
+        let (mut stack, mut now) = start::<Lean, Tags, Typed>(&c, common::host(None), |s| {
+            s.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
+        });
+        let once = around(&c) + c.firmware.flash_op.0 + c.flash.read.0 + c.flash.transfer_block.0 + c.link.block.0;
+        // Its map page is in SRAM from then on.
+        latency(&mut stack, &mut now, BlockOp::Read, 5, 1);
+        let mut with_retries = [0; 9];
+        for _ in 0..READS {
+            let more = latency(&mut stack, &mut now, BlockOp::Read, 5, 1) - once;
+            assert_eq!(more % c.flash.read.0, 0);
+            with_retries[(more / c.flash.read.0) as usize] += 1;
+        }
+        // Each retry is as likely as the first; after eight there is no other.
+        for n in 0..=8 {
+            let at_least: u32 = with_retries[n..].iter().sum();
+            let expected = f64::from(READS) * f64::powi(chance, n as i32);
+            assert!((f64::from(at_least) - expected).abs() < 4.0 * expected.sqrt(), "{chance}: {with_retries:?}");
+        }
+    }
+}
+
 /// A TRIM keeps the firmware busy for each map page that it touches, and whoever comes next waits for that.
 #[test]
 fn a_trim_takes_its_time_for_each_map_page() {

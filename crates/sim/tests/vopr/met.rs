@@ -23,7 +23,11 @@ pub struct Met {
     pub padded: u64,
     pub erases: u64,
     pub collected: u64,
+    pub collected_idle: u64,
     pub levelled: u64,
+    pub refreshed: u64,
+    pub bad_blocks: u64,
+    pub retired: u64,
     pub boosted: u64,
     pub flushed: u64,
     pub map_writes: u64,
@@ -76,7 +80,11 @@ impl Met {
         self.padded += s.slices_padded;
         self.erases += s.erases;
         self.collected += s.collected;
+        self.collected_idle += s.collected_idle;
         self.levelled += s.levelled;
+        self.refreshed += s.refreshed;
+        self.bad_blocks += s.bad_blocks;
+        self.retired += s.retired_superblocks;
         self.boosted += s.slices_boosted;
         self.flushed += s.flushed;
         self.map_writes += s.map_writes;
@@ -109,11 +117,12 @@ impl Met {
     pub fn everything(&self) -> bool {
         let Met { resets, cuts, hits, stale, forged, zero, inactive, map_misses, buffer_hits, .. } = *self;
         let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
-        let Met { collected, levelled, map_writes, checkpoints, .. } = *self;
+        let Met { collected, collected_idle, levelled, refreshed, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
         let host = [resets, cuts, recommended, evicted, refused, load_errors];
         let Met { suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, .. } = *self;
-        let translation = [collected, levelled, map_writes, checkpoints];
+        let translation = [collected, collected_idle, levelled, 10 * refreshed, map_writes, checkpoints];
+        let worn = [self.bad_blocks, 20 * self.retired];
         let hcm = [suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, 4 * self.shrunk];
         let buffer = [self.boosted, self.flushed];
         let hpb2 = [self.pre_requests, self.pre_requests_used, self.long_first, self.long_all];
@@ -124,6 +133,7 @@ impl Met {
             .chain(&copies)
             .chain(&host)
             .chain(&translation)
+            .chain(&worn)
             .chain(&buffer)
             .chain(&hcm)
             .chain(&hpb2)
