@@ -312,6 +312,27 @@ cpus=8
     assert!(fault(counter).contains("seconds with a fraction (a clock of tracefs"));
 }
 
+/// Other events may fill more than what the format is told by.
+#[test]
+fn ftrace_is_known_by_its_header() {
+    let switch = " x-8   [001] ...1   832.246300: sched_switch: prev_comm=a [120] ==> next_comm=b\n";
+    let noise = format!("# tracer: nop\n#\n{}", switch.repeat(5_000));
+    assert!(noise.len() > 256 << 10);
+    let issue = " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n";
+    let both = format!("{noise}{}{issue}{issue}", UFS.replace("odd [7] name", "odd [x] name"));
+    let (requests, summary) = read(&*both).unwrap();
+    assert_eq!((requests.len(), summary.other_layer), (4, 2));
+    let block = Options { format: Some(Format::FtraceBlock), ..Options::default() };
+    let (requests, summary) = read_with(&*both, &block).unwrap();
+    assert_eq!((requests.len(), summary.other_layer), (2, 5), "one of the five moves no data");
+    // Without any command of the driver it says what there is.
+    assert_eq!(
+        fault(format!("{noise}{issue}")),
+        "t: there is no request: of 5003 rows, 5003 are no requests, 0 are for other devices, 0 were skipped; format \
+         ftrace-block would find 1"
+    );
+}
+
 #[test]
 fn tables_by_place_and_by_name() {
     let columns = |spec: &str| Options { columns: Some(Columns::parse(spec).unwrap()), ..Options::default() };

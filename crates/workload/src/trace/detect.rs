@@ -31,6 +31,8 @@ pub(super) fn format(head: &[u8]) -> Detected {
             Detected::Format(Format::FtraceUfs)
         }
         Some(format) => Detected::Format(format),
+        // Other events may fill the beginning; which requests there are is seen later.
+        None if rows(head).any(|r| r.starts_with(ftrace::HEADER)) => Detected::Format(Format::FtraceUfs),
         None => Detected::Unknown,
     }
 }

@@ -29,6 +29,8 @@ pub struct Summary {
     pub furthest_inversion: Ns,
     /// Rows that are no requests: events that do not count, commands that move no data, file management.
     pub other_rows: u64,
+    /// Requests that ftrace recorded in the other layer, of block layer and UFS driver, than the format reads.
+    pub other_layer: u64,
     /// Requests to devices that were not asked for.
     pub other_device: u64,
     /// Completions without their request.

@@ -166,6 +166,15 @@ impl Format {
         self != Format::CloudPhysics
     }
 
+    /// The format that reads the other layer's requests from the same text.
+    pub fn other_layer(self) -> Option<Format> {
+        match self {
+            Format::FtraceUfs => Some(Format::FtraceBlock),
+            Format::FtraceBlock => Some(Format::FtraceUfs),
+            _ => None,
+        }
+    }
+
     /// What a row looks like, for messages.
     fn shape(self) -> &'static str {
         match self {

@@ -182,8 +182,13 @@ impl Reader {
             Some((_, _, Place::Byte(byte), example)) => format!("; first skipped: byte {byte}, {example}"),
             _ => String::new(),
         };
+        let layer = match self.format.other_layer().filter(|_| s.other_layer > 0) {
+            Some(format) => format!("; format {} would find {}", format.name(), s.other_layer),
+            None => String::new(),
+        };
         let message = format!(
-            "there is no request: of {} rows, {} are no requests, {} are for other devices, {} were skipped{skipped}",
+            "there is no request: of {} rows, {} are no requests, {} are for other devices, {} were \
+             skipped{skipped}{layer}",
             s.rows,
             s.other_rows,
             s.other_device,
@@ -251,6 +256,7 @@ impl Reader {
         };
         let s = &mut self.summary;
         s.expanded_bytes = self.input.offset;
+        s.other_layer = self.cx.other_layer;
         s.inversions = self.window.inversions;
         s.furthest_inversion = self.window.furthest;
         s.unmatched_completions = self.window.unmatched;

@@ -12,6 +12,9 @@ const SHAPE: &str = "TASK-PID [CPU] FLAGS SECONDS: EVENT: ...";
 /// Beginnings of rows that are not events: what `trace-cmd report` prints in front.
 const PREFACE: [&[u8]; 5] = [b"#", b"cpus=", b"version =", b"CPU ", b"trace-cmd"];
 
+/// Begins the header that tracefs prints.
+pub(in super::super) const HEADER: &[u8] = b"# tracer:";
+
 /// The parts of a row.
 struct Parts<'a> {
     process: u32,
@@ -130,6 +133,7 @@ pub(in super::super) fn ufs(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         None => return other(row),
     };
     if p.event != b"ufshcd_command" {
+        cx.other_layer += u64::from(block_event(p.event) == Some(Event::Issue));
         return Ok(Row::Other);
     }
     let Some(event) = ufs_event(&row[p.rest..]) else { return Ok(Row::Other) };
@@ -185,7 +189,10 @@ pub(in super::super) fn block(row: &[u8], cx: &mut Context) -> Result<Row, RowEr
         Some(p) => p?,
         None => return other(row),
     };
-    let Some(event) = block_event(p.event) else { return Ok(Row::Other) };
+    let Some(event) = block_event(p.event) else {
+        cx.other_layer += u64::from(p.event == b"ufshcd_command" && ufs_event(&row[p.rest..]) == Some(Event::Issue));
+        return Ok(Row::Other);
+    };
     let mut c = Cursor { row, at: p.rest };
     let device_at = c.at;
     let device = c.word();

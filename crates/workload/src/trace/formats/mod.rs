@@ -92,11 +92,13 @@ pub(super) struct Context {
     pub(super) columns: Option<columns::Resolved>,
     /// Sum of the waits of a fio log without times.
     pub(super) clock_ns: u64,
+    /// What [`super::Summary::other_layer`] will be.
+    pub(super) other_layer: u64,
 }
 
 impl Context {
     pub(super) fn new(gate: Gate, event: Event) -> Context {
-        Context { gate, event, guessed: false, ufs_block_bytes: 4096, columns: None, clock_ns: 0 }
+        Context { gate, event, guessed: false, ufs_block_bytes: 4096, columns: None, clock_ns: 0, other_layer: 0 }
     }
 }
 
