@@ -90,6 +90,10 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
     }
     note(s.other_device, "requests to other devices were left out".into());
+    if let Some(other) = reader.format().other_layer() {
+        let name = other.name();
+        note(s.other_layer, format!("requests of the other layer were left out (--format {name} takes those instead)"));
+    }
     note(s.lost_events, "events were lost when the trace was recorded".into());
     note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
     note(s.unmatched_completions, "completions have no request in the trace".into());

@@ -93,3 +93,18 @@ fn who_is_stopped_before_any_request_leaves_nothing_either() {
         writing.join().expect("the writer ends");
     }
 }
+
+/// Block requests and the UFS commands that they became are the same work twice: one of them is left out, and told.
+#[test]
+fn requests_of_the_other_layer_are_told() {
+    let room = Room::new();
+    let ufs = " kw-2   [003] d..1.   832.245700: ufshcd_command: send_req: 14700000.ufs: tag: 5, DB: 0x20, size: 4096, \
+               IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0\n";
+    let block = " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n";
+    room.write("both.txt", &format!("# tracer: nop\n{ufs}{block}{block}"));
+    let shown = room.good(&["trace", "info", "both.txt"]);
+    let says = "2 requests of the other layer were left out (--format ftrace-block takes those instead)";
+    assert!(shown.contains(says), "{shown}");
+    let shown = room.good(&["trace", "info", "both.txt", "--format", "ftrace-block"]);
+    assert!(shown.contains("1 requests of the other layer were left out (--format ftrace-ufs"), "{shown}");
+}
