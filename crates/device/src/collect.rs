@@ -141,7 +141,9 @@ impl Collector {
 
     /// A superblock was read very often.
     pub(crate) fn disturbed(&mut self, sb: u32) {
-        self.disturbed.push_back(sb);
+        if !self.disturbed.contains(&sb) {
+            self.disturbed.push_back(sb);
+        }
     }
 
     /// Sequence numbers now count from `base` on.
@@ -234,7 +236,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let disturbed = |device: &mut Self| {
             while let Some(sb) = device.collector.disturbed.pop_front() {
-                if device.superblocks.get(sb).is_movable() {
+                // It may have been emptied for another reason, and be in use again.
+                let still = device.superblocks.is_disturbed(sb, device.config.ftl.read_disturb_limit);
+                if still && device.superblocks.get(sb).is_movable() {
                     return Some((sb, Why::Disturb));
                 }
             }

@@ -56,6 +56,29 @@ fn data_moves_when_its_superblock_was_read_too_often() {
     check(&mut stack, &mut now);
 }
 
+/// A superblock that is still being filled cannot be moved when the limit is reached; later it can.
+#[test]
+fn what_was_read_too_often_while_it_was_open_moves_when_it_is_full() {
+    let mut config = common::device(BLOCKS);
+    config.ftl.read_disturb_limit = 10;
+    let (units, slices) = (config.geometry.units_per_superblock(), config.geometry.slices_per_superblock());
+    let (mut stack, mut now) = full(&config);
+    write(&mut stack, &mut now, 0..8);
+    one(&mut stack, &mut now, BlockOp::Flush, 0, 0);
+    for _ in 0..10 * units {
+        one(&mut stack, &mut now, BlockOp::Read, 3, 1);
+    }
+    write(&mut stack, &mut now, 512..512 + slices);
+    settle(&mut stack, &mut now);
+    assert_eq!(stack.device.stats().refreshed, 0, "it was open");
+    for _ in 0..units {
+        one(&mut stack, &mut now, BlockOp::Read, 3, 1);
+    }
+    settle(&mut stack, &mut now);
+    assert_eq!(stack.device.stats().refreshed, 1);
+    check(&mut stack, &mut now);
+}
+
 /// Writes single blocks without a pause.
 fn write(stack: &mut Kept, now: &mut Ns, blocks: impl Iterator<Item = u32>) {
     for block in blocks {

@@ -286,13 +286,23 @@ impl Superblocks {
     }
 
     /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
-    /// `limit` times as often as it has pages.
+    /// `limit` times as often as it has pages. And again for each page more, as it may not have been full, or the power went.
     #[inline]
     pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
         let reads = &mut self.table[sb as usize].reads;
         *reads = reads.saturating_add(1);
-        u64::from(*reads) == u64::from(limit) * u64::from(self.units)
+        self.is_disturbed(sb, limit)
+            && (u64::from(self.table[sb as usize].reads) - self.most_reads(limit)).is_multiple_of(u64::from(self.units))
+    }
+
+    /// Whether `sb` has been read so often that its data should move.
+    pub fn is_disturbed(&self, sb: u32, limit: u32) -> bool {
+        u64::from(self.table[sb as usize].reads) >= self.most_reads(limit)
+    }
+
+    fn most_reads(&self, limit: u32) -> u64 {
+        u64::from(limit) * u64::from(self.units)
     }
 
     /// All superblocks.
