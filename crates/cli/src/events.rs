@@ -49,12 +49,17 @@ fn kind(text: &str) -> Result<EventKind, String> {
     match (EventKind::named(word)?, more) {
         (EventKind::Pressure { .. }, None) => Err("pressure needs a limit of memory, such as pressure,8M".to_owned()),
         (EventKind::Pressure { .. }, Some(bytes)) => Ok(EventKind::Pressure { bytes: size(bytes)? }),
-        (EventKind::PowerCycle { .. }, Some(off)) => match time(off)? {
-            off if off > Ns::from_secs(1000) => Err(format!("{off} without power; at most 1000 s are possible")),
-            off => Ok(EventKind::PowerCycle { off }),
-        },
+        (EventKind::PowerCycle { .. }, Some(off)) => Ok(EventKind::PowerCycle { off: time_without_power(off)? }),
         (kind, None) => Ok(kind),
         (_, Some(more)) => Err(format!("{word} stands alone; {more:?} belongs to nothing")),
+    }
+}
+
+/// For how long the power goes away.
+pub fn time_without_power(text: &str) -> Result<Ns, String> {
+    match time(text)? {
+        off if off > Ns::from_secs(1000) => Err(format!("{text} without power; at most 1000 s are possible")),
+        off => Ok(off),
     }
 }
 

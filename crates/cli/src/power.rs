@@ -3,7 +3,7 @@
 //! recovery took and whether all data was there.
 
 use crate::args::{Loses, Power};
-use crate::cases::time;
+use crate::events::time_without_power;
 use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
@@ -34,10 +34,8 @@ const COLUMNS: [(&str, &str); 9] = [
     ("blocks_wrong", "blocks wrong"),
 ];
 
-/// Longest time without power, as for the events of a replay.
-const LONGEST_OFF: Ns = Ns::from_secs(1000);
-/// The same for all cuts together.
-const LONGEST_OFF_IN_ALL: Ns = Ns::from_secs(1_000_000);
+/// Most seconds without power in all.
+const MOST_OFF_S: u64 = 1_000_000;
 
 /// `readpath power`.
 pub fn main(args: &Power) -> Result<()> {
@@ -86,16 +84,9 @@ pub fn main(args: &Power) -> Result<()> {
 
 /// For how long the power is away each time. Virtual time ends not much later than what is allowed.
 fn off(text: &str, cuts: u32) -> Result<Ns, String> {
-    let off = time(text).map_err(|e| format!("--off: {e}"))?;
-    if off > LONGEST_OFF {
-        return Err(format!(
-            "--off: {text} without power; at most {} s are possible",
-            LONGEST_OFF.0 / Ns::from_secs(1).0
-        ));
-    }
-    if off.0 * u64::from(cuts) > LONGEST_OFF_IN_ALL.0 {
-        let most = LONGEST_OFF_IN_ALL.0 / Ns::from_secs(1).0;
-        return Err(format!("--off: {cuts} times {text} without power; at most {most} s in all are possible"));
+    let off = time_without_power(text).map_err(|e| format!("--off: {e}"))?;
+    if off.0.saturating_mul(u64::from(cuts)) > Ns::from_secs(MOST_OFF_S).0 {
+        return Err(format!("--off: {cuts} times {text} without power; at most {MOST_OFF_S} s in all are possible"));
     }
     Ok(off)
 }

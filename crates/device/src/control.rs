@@ -70,7 +70,7 @@ impl Target {
         self.active && self.attention >> lun & 1 == 0
     }
 
-    /// Whether a read of `lun` begins as soon as it arrives.
+    /// Whether a read of `lun`, which exists, begins as soon as it arrives.
     #[inline(always)]
     pub(crate) fn is_direct(&self, lun: u8) -> bool {
         u32::from(self.direct) >> (lun & 31) & 1 == 1

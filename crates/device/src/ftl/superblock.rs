@@ -286,7 +286,8 @@ impl Superblocks {
     }
 
     /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
-    /// `limit` times as often as it has pages. And again for each page more, as it may not have been full, or the power went.
+    /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that it has
+    /// been read as many times more as it has pages.
     #[inline]
     pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);

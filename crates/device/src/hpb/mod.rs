@@ -154,7 +154,7 @@ impl HpbUnit {
     pub fn sram_bytes(&self) -> u64 {
         let slots = self.region_of_slot.len() as u64;
         let sub_regions = slots * u64::from(self.sub_regions_per_region);
-        // Region of each slot, the free slots, slot of each region: 2 bytes each.
+        // Region of each slot, the free slots, slot of each region: a device keeps numbers, of 2 bytes each.
         let slot_tables = slots * 4 + self.first_chunk_of_region.len() as u64 * 2;
         // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
         let hand_outs = sub_regions * 12;

@@ -161,6 +161,7 @@ impl Superblocks {
     pub fn wear(&self) -> Wear {
         let superblocks = self.counted().count() as u32;
         let sum: u64 = self.counted().map(|sb| u64::from(sb.erases)).sum();
+        let (retired, bad_blocks) = self.given_up();
         Wear {
             superblocks,
             mean: sum as f64 / f64::from(superblocks.max(1)),
@@ -173,8 +174,8 @@ impl Superblocks {
                 .map(|sb| sb.erases)
                 .max()
                 .unwrap_or(0),
-            bad_blocks: self.table.iter().map(|sb| sb.bad_dies).sum(),
-            retired: self.table.iter().filter(|sb| sb.state == State::Retired).count() as u32,
+            bad_blocks,
+            retired,
         }
     }
 
