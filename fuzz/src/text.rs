@@ -37,7 +37,7 @@ pub fn fio_job(data: &[u8]) {
         let number = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<usize>().ok());
         number.and_then(|n| files.get(n)).map(|s| (*s).to_owned()).ok_or_else(|| io::Error::other("no such file"))
     };
-    let context = fio::Context { device_blocks: 1 << 18, seed: 1 };
+    let context = fio::Context { unit_blocks: &[1 << 18], seed: 1 };
     match fio::parse("0", files[0], &load, &context) {
         Ok(workload) => begin(workload, Some(context.device_blocks)),
         Err(e) => assert!(!e.message.is_empty()),

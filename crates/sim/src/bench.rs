@@ -125,7 +125,7 @@ pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64,
     let blocks = bench.gib << 18;
     stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
     let ready = stack.start(Ns::ZERO)?;
-    let mut runner = Runner::new(LUN, ready);
+    let mut runner = Runner::new(ready);
     runner.phase(&mut stack, &mut phase(bench, blocks, ios / 4, 1), &mut ())?;
     let mut measured = phase(bench, blocks, ios, 2);
     let start = clock();
@@ -155,6 +155,7 @@ fn jobs(bench: &BenchCase, ios: u64, stream: impl Fn(u64) -> Stream) -> Phase {
         .map(|i| Job {
             name: format!("job.{i}"),
             group: 0,
+            lun: 0,
             iodepth: 1,
             limits: Limits { ios: Some(ios / u64::from(bench.depth)), ..Limits::default() },
             ramp: Ns::ZERO,

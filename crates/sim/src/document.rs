@@ -171,6 +171,13 @@ fn rows(
         for (name, count) in hpb.by_name().chain(own) {
             add(&case, name.into(), "", count as f64)?;
         }
+        for unit in &phase.units {
+            let case = format!("{case}: logical unit {}", unit.lun);
+            for (name, count) in unit.hpb.by_name() {
+                add(&case, name.into(), "", count as f64)?;
+            }
+            add(&case, "host_memory".into(), "bytes", (unit.memory.peak_bytes + unit.memory.table_bytes) as f64)?;
+        }
     }
     if says_where_the_map_is {
         for (metric, unit, value) in map_rows::figures(run, phase) {

@@ -2,7 +2,6 @@
 //! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before, between
 //! and after them. Whoever submits requests asks for the time of the next one, and knows nothing of what it does.
 
-use crate::execute::LUN;
 use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{HostMemory, HpbCounters, ParamError};
@@ -38,7 +37,7 @@ pub struct Counts {
 impl Counts {
     fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
         let host = &stack.host;
-        Counts { device: *stack.device.stats(), hpb: host.counters(LUN).copied(), memory: host.memory(LUN) }
+        Counts { device: *stack.device.stats(), hpb: host.all_counters(), memory: host.all_memory() }
     }
 
     fn since(&self, before: &Counts) -> Counts {
@@ -86,7 +85,7 @@ impl<'a> Schedule<'a> {
         stack: &Stack<S, X, P, W>,
         start: Ns,
     ) -> Result<Self, EventError> {
-        if let Some(hpb) = stack.host.hpb(LUN) {
+        for hpb in stack.host.luns().filter_map(|lun| stack.host.hpb(lun)) {
             for (i, &event) in events.iter().enumerate() {
                 let EventKind::Pressure { bytes } = event.kind else { continue };
                 hpb.check_limit(bytes).map_err(|error| EventError { number: i + 1, event, error })?;
@@ -121,9 +120,11 @@ impl<'a> Schedule<'a> {
                 recovery = Some(stack.device_power_cycle(now, after).ready_at.saturating_sub(after));
             }
             EventKind::Pressure { bytes } => {
-                // Checked at the beginning; what tables take does not change. A host without HPB has nothing to limit.
-                let limited = stack.limit_memory(now, LUN, bytes);
-                debug_assert!(matches!(limited, Ok(()) | Err(ParamError::NoHpb { .. })));
+                // Checked at the beginning; what tables take does not change. A unit without HPB has nothing to limit.
+                for lun in stack.host.luns() {
+                    let limited = stack.limit_memory(now, lun, bytes);
+                    debug_assert!(matches!(limited, Ok(()) | Err(ParamError::NoHpb { .. })));
+                }
             }
         }
         // Timers of the host that were due while the power was away.

@@ -12,7 +12,7 @@ use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError};
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Precondition, PreconditionRange};
 use readpath_stack::config::{DevicePreset, Event, Scheduler};
-use readpath_stack::{AnyWire, NoData, Stack, StackError, Typed};
+use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Typed};
 use readpath_workload::Workload;
 use readpath_workload::launch::Launches;
 use thiserror::Error;
@@ -32,9 +32,11 @@ pub enum ExecuteError {
     /// An event of the run is not possible.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// The workload reaches beyond the logical unit.
-    #[error("the workload needs {needed} blocks of 4 KiB, but the logical unit of '{device}' has {available}")]
+    /// The workload reaches beyond a logical unit.
+    #[error("the workload needs {needed} blocks of 4 KiB, but logical unit {lun} of '{device}' has {available}")]
     TooLarge {
+        /// The unit.
+        lun: u8,
         /// Blocks that the workload reaches to.
         needed: u64,
         /// Blocks of the unit.
@@ -80,6 +82,19 @@ pub struct PhaseOutput {
     pub hpb: Option<HpbCounters>,
     /// Host memory for HPB at the end of the phase.
     pub memory: Option<HostMemory>,
+    /// Each logical unit by itself, if several have HPB; else empty.
+    pub units: Vec<UnitOutput>,
+}
+
+/// What the host's HPB of one logical unit did in a phase.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitOutput {
+    /// The unit.
+    pub lun: u8,
+    /// What it counted.
+    pub hpb: HpbCounters,
+    /// Host memory at the end of the phase.
+    pub memory: HostMemory,
 }
 
 /// A phase that the device cut short by refusing a request. It gave no figures, and neither did the phases behind it.
@@ -128,7 +143,7 @@ impl RunOutput {
     }
 }
 
-/// The logical unit that workloads run on.
+/// The logical unit that traces, launches and benches run on.
 pub const LUN: u8 = 0;
 
 /// Runs `workload` on what `setup` describes. `probe` sees every stage, and comes back in any case.
@@ -174,20 +189,12 @@ fn in_stack<S: DieSched, P: Probe>(
     workload: &mut Workload,
     observer: &mut impl Observer,
 ) -> Result<RunOutput, ExecuteError> {
-    let available = setup.preset.device.lus[usize::from(LUN)].blocks;
-    let needed = workload.files.iter().map(|f| u64::from(f.block) + u64::from(f.blocks)).max().unwrap_or(0);
-    if needed > u64::from(available) {
-        return Err(ExecuteError::TooLarge { needed, available, device: setup.preset.name.clone() });
-    }
+    fits(workload, &setup.preset)?;
     // Runs that have not begun when another fails, or a signal comes, need not begin.
     if !observer.progress(0, Ns::ZERO) {
         return Err(RunError::Interrupted.into());
     }
-    for (first, blocks) in ranges(setup.precondition.range, workload, available) {
-        stack
-            .precondition(LUN, first, blocks, setup.precondition.layout, setup.seed)
-            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
-    }
+    precondition(stack, setup, workload)?;
     let ready = stack.start(Ns::ZERO)?;
     let mut events = Schedule::new(&setup.events, stack, ready)?;
     let (phases, cut_short) = match &workload.launches {
@@ -210,25 +217,46 @@ fn in_stack<S: DieSched, P: Probe>(
 }
 
 /// What the layers had counted when a phase began.
-struct Before {
+pub(crate) struct Before {
     device: DeviceStats,
     hpb: Option<HpbCounters>,
+    units: Vec<UnitOutput>,
 }
 
 impl Before {
-    fn of<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Self {
-        Before { device: *stack.device.stats(), hpb: stack.host.counters(LUN).copied() }
+    pub fn of<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Self {
+        Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack) }
     }
 
-    fn output<S: DieSched, P: Probe>(&self, stats: PhaseStats, stack: &Stack<S, NoData, P, AnyWire>) -> PhaseOutput {
+    /// What a phase did that has ended now.
+    pub fn output<S: DieSched, P: Probe>(
+        &self,
+        stats: PhaseStats,
+        stack: &Stack<S, NoData, P, AnyWire>,
+    ) -> PhaseOutput {
+        let mut units = units(stack);
+        for unit in &mut units {
+            if let Some(before) = self.units.iter().find(|u| u.lun == unit.lun) {
+                unit.hpb = unit.hpb.since(&before.hpb);
+            }
+        }
         PhaseOutput {
             stats,
             device: stack.device.stats().since(&self.device),
             wear: stack.device.wear(),
-            hpb: stack.host.counters(LUN).map(|c| c.since(&self.hpb.unwrap_or_default())),
-            memory: stack.host.memory(LUN),
+            hpb: stack.host.all_counters().map(|c| c.since(&self.hpb.unwrap_or_default())),
+            memory: stack.host.all_memory(),
+            units: if units.len() > 1 { units } else { Vec::new() },
         }
     }
+}
+
+/// HPB of each unit that has it, since the host began.
+fn units<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Vec<UnitOutput> {
+    let unit = |lun| {
+        Some(UnitOutput { lun, hpb: *stack.host.counters(lun)?, memory: stack.host.memory(lun).unwrap_or_default() })
+    };
+    stack.host.luns().filter_map(unit).collect()
 }
 
 /// Runs the phases of a workload.
@@ -239,7 +267,7 @@ fn phases<S: DieSched, P: Probe>(
     events: &mut Schedule,
     observer: &mut impl Observer,
 ) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
-    let mut runner = Runner::new(LUN, ready);
+    let mut runner = Runner::new(ready);
     let mut phases = Vec::with_capacity(workload.phases.len());
     let planned = workload.phases.len();
     for (i, phase) in workload.phases.iter_mut().enumerate() {
@@ -284,25 +312,55 @@ fn cycles<S: DieSched, P: Probe>(
     Ok(phases)
 }
 
-/// Disjoint ranges of blocks to be there at the start: files may overlap.
-pub(crate) fn ranges(range: PreconditionRange, workload: &Workload, available: u32) -> Vec<(u32, u32)> {
-    match range {
-        PreconditionRange::None => Vec::new(),
-        PreconditionRange::All => vec![(0, available)],
-        PreconditionRange::Files => {
-            let mut files: Vec<(u32, u32)> =
-                workload.files.iter().map(|f| (f.block, f.block + f.blocks)).filter(|(a, b)| a < b).collect();
-            files.sort_unstable();
-            let mut merged: Vec<(u32, u32)> = Vec::new();
-            for (first, end) in files {
-                match merged.last_mut() {
-                    Some((_, last)) if first <= *last => *last = (*last).max(end),
-                    _ => merged.push((first, end)),
-                }
-            }
-            merged.into_iter().map(|(first, end)| (first, end - first)).collect()
+/// Whether the units of a device are long enough for a workload.
+pub(crate) fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteError> {
+    for file in &workload.files {
+        let needed = u64::from(file.block) + u64::from(file.blocks);
+        let available = preset.device.lus.get(usize::from(file.lun)).map_or(0, |lu| lu.blocks);
+        if needed > u64::from(available) {
+            return Err(ExecuteError::TooLarge { lun: file.lun, needed, available, device: preset.name.clone() });
         }
     }
+    Ok(())
+}
+
+/// Puts what is to be there at the start into flash, unit by unit.
+pub(crate) fn precondition<S: DieSched, X: Payload, P: Probe>(
+    stack: &mut Stack<S, X, P, AnyWire>,
+    setup: &Setup,
+    workload: &Workload,
+) -> Result<(), ExecuteError> {
+    let Precondition { range, layout, .. } = setup.precondition;
+    for (lun, first, blocks) in ranges(range, workload, &setup.preset) {
+        stack
+            .precondition(lun, first, blocks, layout, setup.seed)
+            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
+    }
+    Ok(())
+}
+
+/// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the units
+/// that have files, and of the first.
+pub(crate) fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePreset) -> Vec<(u8, u32, u32)> {
+    let files = workload.files.iter();
+    let mut wanted: Vec<(u8, u32, u32)> = match range {
+        PreconditionRange::None => Vec::new(),
+        PreconditionRange::All => {
+            let whole = |lun: u8| (lun, 0, preset.device.lus[usize::from(lun)].blocks);
+            files.map(|f| whole(f.lun)).chain([whole(0)]).collect()
+        }
+        PreconditionRange::Files => files.map(|f| (f.lun, f.block, f.block + f.blocks)).collect(),
+    };
+    wanted.retain(|(_, first, end)| first < end);
+    wanted.sort_unstable();
+    let mut merged: Vec<(u8, u32, u32)> = Vec::new();
+    for (lun, first, end) in wanted {
+        match merged.last_mut() {
+            Some((last_lun, _, last)) if *last_lun == lun && first <= *last => *last = (*last).max(end),
+            _ => merged.push((lun, first, end)),
+        }
+    }
+    merged.into_iter().map(|(lun, first, end)| (lun, first, end - first)).collect()
 }
 
 /// SRAM of the device of a preset by table, in bytes.

@@ -109,12 +109,13 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
     for case in experiment.workload.runs() {
         for (variant, preset) in experiment.variants.iter().zip(&devices) {
             let inputs = RefCell::new(Vec::new());
+            let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|lu| lu.blocks).collect();
             let kept = |path: &Path| {
                 let text = read(path)?;
                 inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
                 Ok(text)
             };
-            let workload = workload(experiment, case, preset.device.lus[0].blocks, &kept)?;
+            let workload = workload(experiment, case, &unit_blocks, &kept)?;
             let inputs = inputs.into_inner();
             let setup = Setup {
                 preset: preset.clone(),
@@ -133,11 +134,11 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
 fn workload(
     experiment: &Experiment,
     case: &str,
-    device_blocks: u32,
+    unit_blocks: &[u32],
     read: ReadFile,
 ) -> Result<Workload, ExperimentError> {
     let seed = experiment.seed;
-    let context = fio::Context { device_blocks, seed };
+    let context = fio::Context { unit_blocks, seed };
     Ok(match &experiment.workload {
         Source::Iozone(Iozone::Args { args, .. }) => iozone::parse(args, seed)?,
         Source::Iozone(Iozone::Cases { threads, record_kib, cases }) => {

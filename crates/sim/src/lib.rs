@@ -27,7 +27,7 @@ pub mod trace_info;
 pub mod ubi;
 
 pub use events::{Counts, EventError, Span};
-pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, execute, sram};
+pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, UnitOutput, execute, sram};
 pub use fio_json::fio_json;
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
 pub use run::{Observer, RunError, Runner};

@@ -128,7 +128,6 @@ const EVENT: u32 = u32::MAX;
 /// Runs phases on a stack. Time goes on from one phase to the next.
 pub struct Runner {
     now: Ns,
-    lun: u8,
     in_flight: Flights<InFlight>,
     /// Jobs that wait for a time. Jobs may be more than a [`readpath_kit::DeadlineHeap`] can tell apart, and timers are
     /// rare.
@@ -136,9 +135,9 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner for logical unit `lun`, from virtual time `now` on.
-    pub fn new(lun: u8, now: Ns) -> Self {
-        Runner { now, lun, in_flight: Flights::new(), timers: BinaryHeap::new() }
+    /// A runner from virtual time `now` on.
+    pub fn new(now: Ns) -> Self {
+        Runner { now, in_flight: Flights::new(), timers: BinaryHeap::new() }
     }
 
     /// Virtual time.
@@ -303,10 +302,10 @@ impl Runner {
                 return;
             }
             // Without a request the job has ended, or waits for its rate.
-            let Some(io) = job.next_io(stack, self.lun, now) else { continue };
+            let Some(io) = job.next_io(stack, now) else { continue };
             let cookie = self.in_flight.begin(InFlight { job: index, io, since: now });
             job.outstanding += 1;
-            let (op, lun, block, blocks) = (block_op(io), self.lun, io.block, u32::from(io.blocks));
+            let (op, lun, block, blocks) = (block_op(io), job.job.lun, io.block, u32::from(io.blocks));
             stack.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
             job.pace();
         }
@@ -363,7 +362,6 @@ impl<'a> Running<'a> {
     fn next_io<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &Stack<S, X, P, W>,
-        lun: u8,
         now: Ns,
     ) -> Option<Io> {
         let limits = &self.job.limits;
@@ -378,7 +376,7 @@ impl<'a> Running<'a> {
             self.rated_io(now)?
         } else {
             if self.len <= BATCH {
-                self.refill(stack, lun);
+                self.refill(stack);
                 if self.len == 0 {
                     self.ended = true;
                     return None;
@@ -397,11 +395,12 @@ impl<'a> Running<'a> {
 
     /// Takes the next batch from the stream; what its requests will touch is prefetched a batch ahead of their use.
     #[inline(never)]
-    fn refill<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>, lun: u8) {
+    fn refill<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
         let tail = (self.head + self.len) % QUEUE;
         // The queue is filled in whole batches, so the free half that begins at its tail never wraps.
         let half = if tail < BATCH { &mut self.queue[tail..BATCH] } else { &mut self.queue[tail..] };
         let n = self.job.stream.fill(half);
+        let lun = self.job.lun;
         for io in &half[..n] {
             match io.kind {
                 IoKind::Read => stack.prefetch(lun, io.block),

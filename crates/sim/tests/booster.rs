@@ -344,7 +344,7 @@ fn recovery_pays_for_slc_pages_what_they_cost() {
 fn the_next_phase_does_not_wait_for_a_flush() {
     let config = device(16);
     let (mut stack, now) = common::start::<Lean, Tags, Typed>(&config, HostConfig::LINUX, |_| ());
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let mut run = |from| {
         let stream = Stream::sequential(IoKind::Write, from, 1000, 4).expect("a range");
         common::run(&mut stack, &mut runner, vec![common::job(stream, 1, 250)])

@@ -234,7 +234,7 @@ fn saturated_firmware_serves_one_operation_per_service_time() {
     let (mut stack, now) = start::<Lean, NoData, Typed>(&c, common::host(None), |s| {
         s.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
     run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
     let stats = run(&mut stack, &mut runner, vec![job(stream, 31, 100_000)]);
@@ -252,7 +252,7 @@ fn hit_ratio(map_page_bytes: u32, pages: u32, frames: u32) -> f64 {
     let (mut stack, now) = start::<Lean, NoData, Typed>(&c, common::host(None), |s| {
         s.precondition(0, 0, blocks, Layout::Sequential, 1).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let stream = |seed| Stream::uniform_reads(0, blocks, 1, seed).expect("a possible stream");
     run(&mut stack, &mut runner, vec![job(stream(1), 1, 5_000)]);
     let before = *stack.device.stats();

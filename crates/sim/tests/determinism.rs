@@ -16,7 +16,7 @@ fn results<S: DieSched>(seed: u64) -> String {
     let (mut stack, now) = common::start::<S, Tags, Typed>(&config, host, |s| {
         s.precondition(0, 0, 4_000, Layout::Random, seed).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let mut spec = StreamSpec::plain(IoKind::Read, 0, 4_000, 1, Offsets::Uniform);
     spec.kinds = Kinds::Mix(75);
     let mut text = String::new();

@@ -250,7 +250,7 @@ fn fetches_wait_for_each_other_when_they_may_not_be_unanswered() {
         let (mut stack, now) = start::<Lean, NoData, Typed>(&c, common::host(None), |s| {
             s.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
         });
-        let mut runner = Runner::new(0, now);
+        let mut runner = Runner::new(now);
         let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
         common::run(&mut stack, &mut runner, vec![common::job(stream.clone(), 31, 2_000)]);
         let before = *stack.device.stats();

@@ -48,7 +48,7 @@ fn measure<S: DieSched>(dies: u32, depth: u32, cache: Cache, firmware: Ns, read_
     let (mut stack, now) = common::start::<S, NoData, Typed>(&config, common::host(None), |s| {
         s.precondition(0, 0, blocks, Layout::Random, 1).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let uniform = Stream::uniform_reads(0, blocks, 1, 1).expect("a possible stream");
     common::run(&mut stack, &mut runner, vec![common::job(uniform, 8, 10_000)]);
     let before = *stack.device.stats();

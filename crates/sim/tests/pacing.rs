@@ -17,7 +17,7 @@ const BLOCKS: u32 = 1000;
 fn started() -> (Stack<Lean, NoData, (), Typed>, Runner) {
     let (mut stack, now) = common::start(&common::device(BLOCKS), common::host(None), |_| {});
     stack.precondition(0, 0, BLOCKS, readpath_device::Layout::Sequential, 1).expect("room");
-    (stack, Runner::new(0, now))
+    (stack, Runner::new(now))
 }
 
 fn reader(ios: u64, iodepth: u32) -> Job {

@@ -20,7 +20,7 @@ fn preset() -> DevicePreset {
 
 fn workload(options: &str) -> Workload {
     let text = format!("[job]\nbs=4k\nsize=48m\niodepth=8\n{options}\n");
-    let context = fio::Context { device_blocks: preset().device.lus[0].blocks, seed: 3 };
+    let context = fio::Context { unit_blocks: &[preset().device.lus[0].blocks], seed: 3 };
     fio::parse("job", &text, &no_file, &context).expect("a job")
 }
 

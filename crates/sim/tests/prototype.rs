@@ -224,7 +224,7 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
         let layout = if seed.is_multiple_of(2) { Layout::Random } else { Layout::Sequential };
         s.precondition(0, 0, BLOCKS, layout, seed).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Zipf(0.9));
     spec.kinds = Kinds::Mix(75);
     spec.sizes = std::array::from_fn(|_| Sizes::Split(vec![(1, 8), (4, 1), (60, 1)]));

@@ -36,7 +36,7 @@ fn mix<W: Wire>(stack: &mut Stack<Lean, Tags, (), W>, read_percent: u8) {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Uniform);
     spec.kinds = Kinds::Mix(read_percent);
     let stream = Stream::new(&spec, 5).expect("a possible stream");
-    common::run(stack, &mut Runner::new(0, now), vec![common::job(stream, 16, 40_000)]);
+    common::run(stack, &mut Runner::new(now), vec![common::job(stream, 16, 40_000)]);
 }
 
 /// Changes the address, and every other time the tag as well.

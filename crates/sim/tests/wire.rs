@@ -22,7 +22,7 @@ fn results<W: Wire + Default>(seed: u64) -> String {
     let (mut stack, now) = common::start::<Lean, Tags, W>(&config, common::host(Some(HpbOptions::default())), |s| {
         s.precondition(0, 0, 2_000, Layout::Random, seed).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let mut spec = StreamSpec::plain(IoKind::Read, 0, 3_000, 1, Offsets::Zipf(0.9));
     spec.kinds = Kinds::Mix(80);
     spec.sizes = std::array::from_fn(|_| Sizes::Split(vec![(1, 8), (4, 1), (150, 1)]));

@@ -27,7 +27,7 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
     let spec = StreamSpec::plain(IoKind::Write, 0, blocks, 1, Offsets::Uniform);
     let stream = Stream::new(&spec, 5).expect("a possible stream");
     let mut phase = Phase { name: String::new(), jobs: vec![job(stream, 32, 20_000_000)] };
-    match Runner::new(0, now).phase(&mut stack, &mut phase, &mut ()) {
+    match Runner::new(now).phase(&mut stack, &mut phase, &mut ()) {
         Err(RunError::Io { key: 7, asc: 0x27, ascq: 7, .. }) => {}
         other => panic!("it refuses a write, and does not stand still: {other:?}"),
     }

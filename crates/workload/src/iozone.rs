@@ -358,7 +358,7 @@ fn build(plan: Plan, seed: u64) -> Workload {
     }
     let files: Vec<FileExtent> = (0u32..)
         .zip(&plan.names)
-        .map(|(i, name)| FileExtent { name: name.clone(), block: i * blocks, blocks })
+        .map(|(i, name)| FileExtent { name: name.clone(), lun: 0, block: i * blocks, blocks })
         .collect();
     let mut phases = Vec::with_capacity(kinds.len());
     let mut groups = Vec::with_capacity(kinds.len());
@@ -378,6 +378,7 @@ fn build(plan: Plan, seed: u64) -> Workload {
                 Job {
                     name: format!("thread {thread}"),
                     group,
+                    lun: 0,
                     iodepth: 1,
                     limits: Limits { bytes, ios: None, runtime: None },
                     ramp: Ns::ZERO,

@@ -149,7 +149,7 @@ impl Launches {
 
     /// The workload of these launches: it has no phases, only [`Workload::launches`].
     pub fn workload(self, name: &str) -> Workload {
-        let everything = FileExtent { name: "apps".into(), block: 0, blocks: self.spec.blocks };
+        let everything = FileExtent { name: "apps".into(), lun: 0, block: 0, blocks: self.spec.blocks };
         Workload {
             name: name.to_owned(),
             phases: Vec::new(),

@@ -48,11 +48,13 @@ pub struct Io {
     pub fua: bool,
 }
 
-/// A file of the workload: its place on the logical unit.
+/// A file of the workload: its place on a logical unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileExtent {
     /// Name as the workload gives it.
     pub name: String,
+    /// The logical unit that it lies on.
+    pub lun: u8,
     /// First logical block.
     pub block: u32,
     /// Length in blocks.
@@ -101,6 +103,8 @@ pub struct Job {
     pub name: String,
     /// Index into [`Workload::groups`]: jobs of one group are reported together.
     pub group: usize,
+    /// The logical unit that it works on.
+    pub lun: u8,
     /// Requests kept outstanding, at least 1.
     pub iodepth: u32,
     /// When it ends.
@@ -128,7 +132,7 @@ pub struct Phase {
     pub jobs: Vec<Job>,
 }
 
-/// Everything that is to be run on one logical unit.
+/// Everything that is to be run on a device.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Name for reports.

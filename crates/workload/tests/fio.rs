@@ -10,7 +10,7 @@ use readpath_workload::fio::{self, Context, JobError};
 use readpath_workload::{Io, IoKind, Limits, Workload};
 
 /// 4 GiB.
-const CX: Context = Context { device_blocks: 1 << 20, seed: 1 };
+const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1 };
 
 fn no_files(_: &Path) -> io::Result<String> {
     Err(io::ErrorKind::NotFound.into())
@@ -30,6 +30,23 @@ fn requests(work: &Workload, phase: usize, job: usize, n: usize) -> Vec<Io> {
     let n = stream.fill(&mut out);
     out.truncate(n);
     out
+}
+
+#[test]
+fn disks_are_the_units_of_a_device() {
+    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1 };
+    let two = |text: &str| fio::parse("t", text, &no_files, &units);
+    let work = two("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n[c]\nsize=1m\n").unwrap();
+    let files: Vec<_> = work.files.iter().map(|f| (f.name.as_str(), f.lun, f.blocks)).collect();
+    assert_eq!(files, [("/dev/sda", 0, 1 << 20), ("/dev/sdb", 1, 1 << 18), ("c.0.0", 0, 256)]);
+    let jobs: Vec<_> = work.phases[0].jobs.iter().map(|j| j.lun).collect();
+    assert_eq!(jobs, [0, 1, 0]);
+    for name in ["/dev/sdc", "/dev/sdb1", "/dev/mmcblk0"] {
+        let error = two(&format!("[a]\nfilename={name}\n")).unwrap_err().to_string();
+        assert!(error.starts_with("t:2: ") && error.contains("name one of /dev/sda, /dev/sdb"), "{error}");
+        // Of one unit, every name means all of it.
+        assert_eq!(good(&format!("[a]\nfilename={name}\n")).files[0].lun, 0);
+    }
 }
 
 #[test]
@@ -459,7 +476,7 @@ proptest! {
     fn never_panics_on_any_value(key in prop::sample::select(WORDS), value in "[0-9a-z:,/%.k-]{0,12}", blocks: u32) {
         let key = key.split('=').next().unwrap_or_default();
         let text = format!("[a]\nsize=1m\nrw=randrw\n{key}={value}\n");
-        let _ = fio::parse("t", &text, &no_files, &Context { device_blocks: blocks, seed: 0 });
+        let _ = fio::parse("t", &text, &no_files, &Context { unit_blocks: &[blocks], seed: 0 });
     }
 
     #[test]
@@ -470,7 +487,7 @@ proptest! {
         let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
         let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
         for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
-            let Ok(work) = fio::parse("t", &text, reader, &Context { device_blocks: blocks, seed: 0 }) else { continue };
+            let Ok(work) = fio::parse("t", &text, reader, &Context { unit_blocks: &[blocks], seed: 0 }) else { continue };
             for (p, phase) in work.phases.iter().enumerate() {
                 prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());
                 for (j, job) in phase.jobs.iter().enumerate() {

@@ -110,6 +110,21 @@ impl Driver {
         self.groups(lun).map(|groups| groups.memory()).or_else(|| self.hpb(lun).map(HpbLu::memory))
     }
 
+    /// HPB counters of all units together, if any has some.
+    pub fn all_counters(&self) -> Option<HpbCounters> {
+        self.luns().filter_map(|lun| self.counters(lun).copied()).reduce(|sum, unit| sum.plus(&unit))
+    }
+
+    /// HPB memory of all units together.
+    pub fn all_memory(&self) -> Option<HostMemory> {
+        self.luns().filter_map(|lun| self.memory(lun)).reduce(|sum, unit| sum.plus(&unit))
+    }
+
+    /// Numbers that units may have.
+    pub fn luns(&self) -> impl Iterator<Item = u8> + use<> {
+        0..self.units.len() as u8
+    }
+
     /// HPB of a unit, for those who look at its states.
     pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
         self.unit(lun)?.hpb.as_ref()

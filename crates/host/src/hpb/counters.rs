@@ -67,22 +67,31 @@ impl HpbCounters {
 
     /// What was counted since `earlier`, an older copy of the same counters.
     pub fn since(&self, earlier: &HpbCounters) -> HpbCounters {
+        self.each_with(earlier, |now, before| now - before)
+    }
+
+    /// The sums of these counters and those of another unit.
+    pub fn plus(&self, other: &HpbCounters) -> HpbCounters {
+        self.each_with(other, |a, b| a + b)
+    }
+
+    fn each_with(&self, other: &HpbCounters, of: impl Fn(u64, u64) -> u64) -> HpbCounters {
         HpbCounters {
-            hit_cnt: self.hit_cnt - earlier.hit_cnt,
-            miss_cnt: self.miss_cnt - earlier.miss_cnt,
-            rcmd_noti_cnt: self.rcmd_noti_cnt - earlier.rcmd_noti_cnt,
-            rcmd_active_cnt: self.rcmd_active_cnt - earlier.rcmd_active_cnt,
-            rcmd_inactive_cnt: self.rcmd_inactive_cnt - earlier.rcmd_inactive_cnt,
-            map_req_cnt: self.map_req_cnt - earlier.map_req_cnt,
-            umap_req_cnt: self.umap_req_cnt - earlier.umap_req_cnt,
-            pre_req_cnt: self.pre_req_cnt - earlier.pre_req_cnt,
-            rejected_noti_cnt: self.rejected_noti_cnt - earlier.rejected_noti_cnt,
-            evict_cnt: self.evict_cnt - earlier.evict_cnt,
-            map_error_cnt: self.map_error_cnt - earlier.map_error_cnt,
-            refuse_cnt: self.refuse_cnt - earlier.refuse_cnt,
-            plain_cnt: self.plain_cnt - earlier.plain_cnt,
-            shrink_cnt: self.shrink_cnt - earlier.shrink_cnt,
-            pair_cnt: self.pair_cnt - earlier.pair_cnt,
+            hit_cnt: of(self.hit_cnt, other.hit_cnt),
+            miss_cnt: of(self.miss_cnt, other.miss_cnt),
+            rcmd_noti_cnt: of(self.rcmd_noti_cnt, other.rcmd_noti_cnt),
+            rcmd_active_cnt: of(self.rcmd_active_cnt, other.rcmd_active_cnt),
+            rcmd_inactive_cnt: of(self.rcmd_inactive_cnt, other.rcmd_inactive_cnt),
+            map_req_cnt: of(self.map_req_cnt, other.map_req_cnt),
+            umap_req_cnt: of(self.umap_req_cnt, other.umap_req_cnt),
+            pre_req_cnt: of(self.pre_req_cnt, other.pre_req_cnt),
+            rejected_noti_cnt: of(self.rejected_noti_cnt, other.rejected_noti_cnt),
+            evict_cnt: of(self.evict_cnt, other.evict_cnt),
+            map_error_cnt: of(self.map_error_cnt, other.map_error_cnt),
+            refuse_cnt: of(self.refuse_cnt, other.refuse_cnt),
+            plain_cnt: of(self.plain_cnt, other.plain_cnt),
+            shrink_cnt: of(self.shrink_cnt, other.shrink_cnt),
+            pair_cnt: of(self.pair_cnt, other.pair_cnt),
         }
     }
 }
@@ -98,4 +107,17 @@ pub struct HostMemory {
     pub table_bytes: u64,
     /// Highest sum of maps and bitmaps so far.
     pub peak_bytes: u64,
+}
+
+impl HostMemory {
+    /// What this and another unit take. They may have had their peaks at different times, so the sum of these is an upper
+    /// bound.
+    pub fn plus(&self, other: &HostMemory) -> HostMemory {
+        HostMemory {
+            map_bytes: self.map_bytes + other.map_bytes,
+            bitmap_bytes: self.bitmap_bytes + other.bitmap_bytes,
+            table_bytes: self.table_bytes + other.table_bytes,
+            peak_bytes: self.peak_bytes + other.peak_bytes,
+        }
+    }
 }

@@ -73,7 +73,7 @@ pub fn steady(
     let blocks = bench.gib << 18;
     stack.precondition(LUN, 0, blocks, Layout::Random, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
     let ready = stack.start(readpath_kit::Ns::ZERO)?;
-    let mut runner = Runner::new(LUN, ready);
+    let mut runner = Runner::new(ready);
     let (mut simulated_ios, mut windows, mut before) = (0, 0, f64::INFINITY);
     loop {
         let start = *stack.device.stats();

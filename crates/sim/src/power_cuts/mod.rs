@@ -8,11 +8,11 @@ mod document;
 
 pub use document::{PowerTexts, document};
 
-use crate::execute::{ExecuteError, LUN, Setup, ranges};
+use crate::execute::{ExecuteError, Setup, fits, precondition, ranges};
 use crate::experiment::{Shared, expected_ios};
 use crate::request::{Flights, LATEST, block_op, io_error};
 use crate::run::RunError;
-use readpath_device::{DeviceStats, NoSpace, Recovery};
+use readpath_device::{DeviceStats, Recovery};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
@@ -219,9 +219,8 @@ fn on<S: DieSched>(
     }
     session.late_cuts(shared)?;
     let end = session.now;
-    let blocks = setup.preset.device.lus[usize::from(LUN)].blocks;
-    for (first, blocks) in ranges(PreconditionRange::Files, workload, blocks) {
-        session.read_back(first, blocks, shared)?;
+    for (lun, first, blocks) in ranges(PreconditionRange::Files, workload, &setup.preset) {
+        session.read_back(lun, first, blocks, shared)?;
     }
     let Session { stack, cuts, ios, .. } = session;
     Ok(PowerRun {
@@ -243,20 +242,12 @@ fn failed(error: RunError) -> PowerError {
 impl<'a, S: DieSched> Session<'a, S> {
     fn start(setup: &Setup, workload: &Workload, plan: &'a PowerCuts, expected: u64) -> Result<Self, PowerError> {
         let preset = &setup.preset;
-        let available = preset.device.lus[usize::from(LUN)].blocks;
-        let needed = workload.files.iter().map(|f| u64::from(f.block) + u64::from(f.blocks)).max().unwrap_or(0);
-        if needed > u64::from(available) {
-            return Err(ExecuteError::TooLarge { needed, available, device: preset.name.clone() }.into());
-        }
+        fits(workload, preset)?;
         let stack = |e: StackError| PowerError::Run(e.into());
         let wire = AnyWire::new(setup.encoded);
         let mut stack: Powered<S> =
             Stack::new(&preset.device, setup.host, preset.delays, Tags::default(), (), wire).map_err(stack)?;
-        for (first, blocks) in ranges(setup.precondition.range, workload, available) {
-            stack
-                .precondition(LUN, first, blocks, setup.precondition.layout, setup.seed)
-                .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
-        }
+        precondition(&mut stack, setup, workload)?;
         let now = stack.start(Ns::ZERO).map_err(|e| PowerError::Run(e.into()))?;
         let mut rng = Prng::stream(plan.seed, "power cuts", 0);
         let mut moments: Vec<u64> = (0..plan.cuts).map(|_| 1 + rng.below(expected)).collect();
@@ -272,7 +263,7 @@ impl<'a, S: DieSched> Session<'a, S> {
                     && let Some(io) = job.next()
                 {
                     job.outstanding += 1;
-                    self.submit(index, io);
+                    self.submit(job.job.lun, index, io);
                 }
             }
             if self.is_time_for_a_cut() {
@@ -314,10 +305,10 @@ impl<'a, S: DieSched> Session<'a, S> {
         if shared.stop.load(Ordering::Relaxed) { Err(failed(RunError::Interrupted)) } else { Ok(()) }
     }
 
-    fn submit(&mut self, job: usize, io: Io) {
+    fn submit(&mut self, lun: u8, job: usize, io: Io) {
         let cookie = self.flights.begin((job, io));
         let (block, blocks) = (io.block, u32::from(io.blocks));
-        self.stack.submit(self.now, &BlockRequest { cookie, lun: LUN, op: block_op(io), block, blocks });
+        self.stack.submit(self.now, &BlockRequest { cookie, lun, op: block_op(io), block, blocks });
     }
 
     /// Counts requests, then events: the power may go between any two of them.
@@ -373,14 +364,14 @@ impl<'a, S: DieSched> Session<'a, S> {
     }
 
     /// Reads a range; the tags check every block.
-    fn read_back(&mut self, first: u32, blocks: u32, shared: &Shared) -> Result<(), PowerError> {
+    fn read_back(&mut self, lun: u8, first: u32, blocks: u32, shared: &Shared) -> Result<(), PowerError> {
         const EACH: u32 = 64;
         const DEPTH: u32 = 16;
         let (mut at, mut outstanding, mut ended) = (0, 0, 0u64);
         while at < blocks || outstanding > 0 {
             while outstanding < DEPTH && at < blocks {
                 let n = EACH.min(blocks - at);
-                let request = BlockRequest { cookie: 0, lun: LUN, op: BlockOp::Read, block: first + at, blocks: n };
+                let request = BlockRequest { cookie: 0, lun, op: BlockOp::Read, block: first + at, blocks: n };
                 self.stack.submit(self.now, &request);
                 at += n;
                 outstanding += 1;

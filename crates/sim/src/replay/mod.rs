@@ -7,7 +7,7 @@ mod player;
 mod preload;
 
 use crate::events::{Schedule, Span};
-use crate::execute::{ExecuteError, LUN, PhaseOutput};
+use crate::execute::{Before, ExecuteError, LUN, PhaseOutput};
 use crate::experiment::{ExperimentError, Shared, watch};
 use crate::measure::PhaseStats;
 use crate::request::LATEST;
@@ -268,19 +268,12 @@ fn in_stack<S: DieSched, P: Probe>(
                 variant.limits.iter().map(|&(at, bytes)| (Ns(now.0.saturating_add(at.0)), bytes)).collect();
             stack.host.schedule_limits(LUN, &limits)?;
         }
-        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let before = Before::of(stack);
         let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, &mut events, observer)?;
         let ios = job.kinds.iter().map(|k| k.ios).sum();
         let stats = PhaseStats { name, start: now, end: job.end, jobs: vec![job], ios };
         now = stats.end;
-        let output = PhaseOutput {
-            stats,
-            device: stack.device.stats().since(&device),
-            wear: stack.device.wear(),
-            hpb: stack.host.counters(LUN).map(|c| c.since(&hpb.unwrap_or_default())),
-            memory: stack.host.memory(LUN),
-        };
-        phases.push(ReplayPhase { output, most_outstanding });
+        phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
     }
     Ok((phases, stack.device.sram(), events.end(stack, now)))
 }

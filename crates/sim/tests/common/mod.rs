@@ -232,6 +232,7 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
     Job {
         name: String::new(),
         group: 0,
+        lun: 0,
         iodepth,
         limits: Limits { ios: Some(ios), ..Limits::default() },
         ramp: Ns::ZERO,

@@ -76,7 +76,7 @@ pub fn write(config: &DeviceConfig, layout: Layout, offsets: Offsets, parts: u32
     let (mut stack, now): (Stack<Lean, NoData, (), Typed>, _) = start(config, host(None), |stack| {
         stack.precondition(0, 0, blocks, layout, 1).expect("room");
     });
-    let mut runner = Runner::new(0, now);
+    let mut runner = Runner::new(now);
     let spec = StreamSpec::plain(IoKind::Write, 0, blocks, 1, offsets);
     let stream = Stream::new(&spec, 5).expect("a possible stream");
     // The stream goes on from one part to the next.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of jobs to a workload: where files lie on the logical unit, which part of them a job uses, clones, phases
+//! Settings of jobs to a workload: where files lie on the logical units, which part of them a job uses, clones, phases
 //! and reporting groups. Knows no option as text.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ struct File {
     at: At,
     key: Option<&'static str>,
     device: bool,
+    lun: u8,
     start: u32,
 }
 
@@ -94,7 +95,7 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
         let rate_bytes = s.rates()?.map(|r| (r > 0).then_some(r));
         let mut pattern: Option<(StreamSpec, Stream)> = None;
         for (clone, (name, &file)) in called.into_iter().zip(&file_of).enumerate() {
-            let region = region(section, &files[file], clone as u64, cx)?;
+            let region = region(section, &files[file], clone as u64)?;
             let seed = Prng::stream(s.randseed.unwrap_or(cx.seed), "fio job", thread).next_u64();
             thread += 1;
             let spec = spec(s, &region);
@@ -123,13 +124,13 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
                 description: s.description.clone(),
                 options: section.echo.clone(),
             };
-            let job = Job { rate_bytes, fio, ..job(s, name, group_of[clone], &spec, stream) };
+            let job = Job { lun: files[file].lun, rate_bytes, fio, ..job(s, name, group_of[clone], &spec, stream) };
             let Some(phase) = phases.last_mut() else { unreachable!() };
             phase.jobs.push(job);
         }
     }
     name_phase(&mut phases, &mut titles);
-    let placed = |f: File| FileExtent { name: f.name, block: f.start, blocks: (f.bytes / BLOCK) as u32 };
+    let placed = |f: File| FileExtent { name: f.name, lun: f.lun, block: f.start, blocks: (f.bytes / BLOCK) as u32 };
     Ok(Workload {
         name: main.to_owned(),
         phases,
@@ -167,6 +168,7 @@ fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stre
     Job {
         name,
         group,
+        lun: 0,
         iodepth: if s.engine().1 { s.iodepth.value } else { 1 },
         // fio adds the ramp to the run time.
         limits: Limits { bytes, ios: s.number_ios.as_ref().map(|n| n.value), runtime: s.runtime.map(|t| t + s.ramp) },
@@ -235,12 +237,21 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
                 Some(dir) if !device => format!("{dir}/{name}"),
                 _ => name,
             };
-            let number = *index.entry(name.clone()).or_insert_with(|| {
-                let (at, key) = s.filename.as_ref().map_or((section.at.clone(), None), |f| (f.at.clone(), Some(f.key)));
-                let bytes = if device { u64::from(cx.device_blocks) * BLOCK } else { 0 };
-                files.push(File { name, bytes, at, key, device, start: 0 });
-                files.len() - 1
-            });
+            let number = match index.get(&name) {
+                Some(&number) => number,
+                None => {
+                    let (at, key) =
+                        s.filename.as_ref().map_or((section.at.clone(), None), |f| (f.at.clone(), Some(f.key)));
+                    index.insert(name.clone(), files.len());
+                    let mut file = File { name, bytes: 0, at, key, device, lun: 0, start: 0 };
+                    if device {
+                        file.lun = unit_of(&file.name, cx.unit_blocks).map_err(|message| file.error(message))?;
+                        file.bytes = u64::from(cx.unit_blocks[usize::from(file.lun)]) * BLOCK;
+                    }
+                    files.push(file);
+                    files.len() - 1
+                }
+            };
             mine.push(number);
             let file = &mut files[number];
             if device {
@@ -265,7 +276,7 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
         of_job.push(mine);
     }
     let mut next = 0u64;
-    let room = u64::from(cx.device_blocks);
+    let room = u64::from(cx.unit_blocks[0]);
     for file in files.iter_mut().filter(|f| !f.device) {
         if file.bytes == 0 {
             return Err(file.error(format!(
@@ -287,12 +298,25 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
     Ok((files, of_job))
 }
 
+/// The logical unit that a name below `/dev/` means: the SCSI disks of a host are called `sda`, `sdb`, … in the order of
+/// their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes from.
+fn unit_of(name: &str, unit_blocks: &[u32]) -> Result<u8, String> {
+    let disks = || (0u8..).zip('a'..='z').zip(unit_blocks).map(|((lun, letter), _)| (lun, format!("/dev/sd{letter}")));
+    if unit_blocks.len() == 1 {
+        return Ok(0);
+    }
+    disks().find(|(_, disk)| disk == name).map(|(lun, _)| lun).ok_or_else(|| {
+        let known: Vec<String> = disks().map(|(_, disk)| disk).collect();
+        format!("\"{name}\" is none of the device's {} logical units; name one of {}", known.len(), known.join(", "))
+    })
+}
+
 /// `percent` of `bytes`, whole blocks.
 fn share(bytes: u64, percent: u64) -> u64 {
     (u128::from(bytes) * u128::from(percent) / 100) as u64 / BLOCK * BLOCK
 }
 
-fn region(section: &JobSection, file: &File, clone: u64, cx: &Context) -> Result<Region, JobError> {
+fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobError> {
     let s = &section.settings;
     let at_offset = |message: String| match (&s.offset, &s.offset_increment) {
         (Some(o), _) => o.error(format!("offset: {message}")),
@@ -326,7 +350,7 @@ fn region(section: &JobSection, file: &File, clone: u64, cx: &Context) -> Result
         return Err(at_size(format!(
             "{region} bytes from offset {offset} on end beyond \"{}\", which has {} blocks of 4 KiB",
             file.name,
-            if file.device { u64::from(cx.device_blocks) } else { file.bytes / BLOCK }
+            file.bytes / BLOCK
         )));
     }
     let unit = smallest(s);
