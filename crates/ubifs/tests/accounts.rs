@@ -52,7 +52,7 @@ impl Tree {
         let mut at = self.root;
         for level in (0..shape.height).rev() {
             let inner = patient.bytes((at.0, at.1, shape.inner_bytes));
-            let child = i / 4 >> (2 * level) & 3;
+            let child = (i / 4) >> (2 * level) & 3;
             let begin = 20 + child * (shape.lnum_bits + shape.offset_bits);
             let lnum = self.lpt_first + bits(inner, begin, shape.lnum_bits);
             at = (lnum, bits(inner, begin + shape.lnum_bits, shape.offset_bits));
