@@ -8,7 +8,7 @@ use readpath_report::{TableSpec, html, terminal};
 use readpath_results::{Document, Process};
 use readpath_sim::experiment::Shared;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -189,6 +189,32 @@ pub fn describe(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// Standard output, for much text. Its errors say that they are of it; what is not written before an error is known needs
+/// a `flush`.
+pub fn stdout() -> BufWriter<Named<StdoutLock<'static>>> {
+    BufWriter::with_capacity(1 << 16, Named(io::stdout().lock()))
+}
+
+/// A writer whose errors say where.
+#[derive(Debug)]
+pub struct Named<W>(W);
+
+impl<W> Named<W> {
+    fn name(e: io::Error) -> io::Error {
+        io::Error::new(e.kind(), format!("standard output: cannot write: {e}"))
+    }
+}
+
+impl<W: Write> Write for Named<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(Self::name)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(Self::name)
+    }
 }
 
 /// Whether an error only says that nobody reads our output any more.

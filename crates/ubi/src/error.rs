@@ -46,15 +46,14 @@ pub enum UbiError {
     ReadOnly(String),
 }
 
-/// Bytes from flash as text for messages: what would not show, or steer a terminal, is escaped.
+/// Bytes from flash as text that is one line and cannot steer a terminal: backslashes are doubled, control characters and
+/// others that do not show become `\n`, `\t`, `\u{1b}`, and bytes that are no UTF-8 `\xff`. No two names become the same.
 pub fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\'' | '"' => out.push(c),
-            c => out.extend(c.escape_debug()),
-        }
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        // Quotes show; an escaped one is always behind its own backslash.
+        out += &chunk.valid().escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+        out.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
     }
     out
 }
@@ -66,6 +65,9 @@ mod tests {
     #[test]
     fn names_cannot_steer_a_terminal() {
         assert_eq!(printable("a b'\"é".as_bytes()), "a b'\"é");
-        assert_eq!(printable(b"\x1b[2J\n\xff\\"), "\\u{1b}[2J\\n\u{fffd}\\\\");
+        assert_eq!(printable(b"\x1b[2J\n\xff\\"), "\\u{1b}[2J\\n\\xff\\\\");
+        // C1 controls, as UTF-8 and as a byte; a letter and its accent; quotes behind backslashes.
+        assert_eq!(printable(b"\xc2\x9b1m \x9b e\xcc\x81"), "\\u{9b}1m \\x9b e\u{301}");
+        assert_eq!(printable(b"\\' \\\\\" x\\n"), "\\\\' \\\\\\\\\" x\\\\n");
     }
 }

@@ -524,3 +524,46 @@ fn findings_tell_damage_from_what_a_power_cut_leaves() {
     );
     assert!(findings[5].to_string().contains("older-leb (not damage): LEB 0 of volume 0 is also in PEB 30"));
 }
+
+#[test]
+fn data_in_blocks_that_headers_call_empty_are_found() {
+    let mut maker = Maker::new();
+    let (vid, data) = (maker.layout.vid_offset, maker.layout.data_offset);
+    maker.at(2, vid, 64).fill(0xFF); // VID header of a used block
+    maker.at(3, 0, 64).fill(0xFF); // EC header of a used block
+    maker.at(4, 0, data as usize).fill(0xFF); // both
+    maker.at(5, 0, 64).fill(0); // both, otherwise
+    maker.at(5, vid, 64).fill(0xFF);
+    maker.at(6, vid, 64).fill(0); // VID header of a static volume's block
+    maker.at(20, data + 5000, 1).fill(0); // one byte in a free block
+    maker.at(21, 0, 64).fill(0xFF); // a block that is erased as a whole
+    let findings = maker.image().expect("it can be attached").findings().expect("it can be read");
+    let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    let expected = [
+        "PEB 5 offset 0: bad-ec-header (not damage): the EC header is damaged, there is no VID header: to be erased",
+        "PEB 6 offset 512: bad-vid-header: the VID header is damaged, so nobody knows whose data the block holds: it is kept",
+        "PEB 2 offset 2048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, the \
+         LEB in it is lost",
+        "PEB 20 offset 7048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, the \
+         LEB in it is lost",
+        "PEB 3 offset 2048: data-without-ec-header (not damage): no EC header, but data of LEB 1 of volume 0 from here on: to \
+         be erased",
+        "PEB 4 offset 2048: data-without-headers (not damage): no headers that are good, but data from here on, as an \
+         interrupted erase may leave: to be erased",
+        "PEB 5 offset 2048: data-without-headers (not damage): no headers that are good, but data from here on, as an \
+         interrupted erase may leave: to be erased",
+        "bad-static-data: LEB 0 of volume 2: it is missing in a static volume",
+    ];
+    let mut sorted = found.clone();
+    sorted.sort();
+    let mut wanted = expected.to_vec();
+    wanted.sort_unstable();
+    assert_eq!(sorted, wanted, "{found:#?}");
+    // What cannot be read without errors is what an erase under way leaves.
+    let mut nand = maker.nand();
+    nand.flip(20, data + 4096, 100);
+    let options = Options { read_only: true, ..Options::default() };
+    let findings = Ubi::attach(nand, NoCache, &options).expect("it").findings().expect("it can be read");
+    let of_data: Vec<_> = findings.iter().filter(|f| f.kind == "data-without-vid-header").collect();
+    assert_eq!(of_data.iter().map(|f| f.place).collect::<Vec<_>>(), [Some((2, data))]);
+}

@@ -116,6 +116,10 @@ fn compare(nand: &mut Nand, stages: &[Vec<String>], step: usize, what: &str) {
         same && matches!(step, 4 | 6) && seen[1] == "second updating"
     };
     assert!(seen == *before || seen == *after || updating(&seen), "{what}: {seen:?}, not {before:?} or {after:?}");
+    // What a cut leaves is told apart from damage, but for an update that nobody can finish.
+    let findings = ubi.findings().unwrap_or_else(|e| panic!("{what}: {e}"));
+    let damage: Vec<_> = findings.iter().filter(|f| f.is_damage && f.kind != "interrupted-update").collect();
+    assert!(damage.is_empty(), "{what}: {damage:?}");
     ubi.work_all().unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(look(&mut ubi).expect("as before"), seen, "{what}: after the background work");
 }

@@ -29,6 +29,8 @@ pub enum DamageKind {
     BadProperties,
     /// The free or used bytes of a block are not what the index implies.
     WrongProperties,
+    /// A sum in the master is not what it adds up.
+    WrongTotals,
     /// An index branch leads to another node than it says.
     WrongNode,
     /// Two branches lead to overlapping bytes.
@@ -72,6 +74,7 @@ impl DamageKind {
             DamageKind::BadOrphans => "bad-orphans",
             DamageKind::BadProperties => "bad-properties",
             DamageKind::WrongProperties => "wrong-properties",
+            DamageKind::WrongTotals => "wrong-totals",
             DamageKind::WrongNode => "wrong-node",
             DamageKind::OverlappingNodes => "overlapping-nodes",
             DamageKind::DanglingEntry => "dangling-entry",

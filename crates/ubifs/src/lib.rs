@@ -35,7 +35,7 @@ pub use key::{Key, KeyType, NameHash};
 pub use lebs::{FlashRead, LebError, Lebs, ReadKind, Recorder};
 pub use lpt::{LptShape, Properties, crc16};
 pub use master::Master;
-pub use node::{Entry, FileType, Header, Inode, NodeError, NodeType, Time, check as check_node, crc32};
+pub use node::{Entry, FileType, Header, Inode, NODE_MAGIC, NodeError, NodeType, Time, check as check_node, crc32};
 pub use scan::{Recovered, ScanError, Scanned, ScannedLeb, Tail, recover as recover_leb, scan as scan_leb};
 pub use session::Session;
 pub use superblock::Superblock;

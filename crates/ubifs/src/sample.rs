@@ -52,8 +52,8 @@ pub struct NewInode<'a> {
     pub mode: u32,
     /// Flags, as on flash.
     pub flags: u32,
-    /// Number of attributes and bytes of their names.
-    pub xattrs: (u32, u32),
+    /// Number of attributes, bytes that they take, and bytes of their names.
+    pub xattrs: (u32, u32, u32),
     /// Data in the node.
     pub data: &'a [u8],
 }
@@ -69,7 +69,8 @@ pub fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
     put(108, &new.flags.to_le_bytes());
     put(112, &(new.data.len() as u32).to_le_bytes());
     put(116, &new.xattrs.0.to_le_bytes());
-    put(128, &new.xattrs.1.to_le_bytes());
+    put(120, &new.xattrs.1.to_le_bytes());
+    put(128, &new.xattrs.2.to_le_bytes());
     rest.extend(new.data);
     keyed(NodeType::Inode, sqnum, Key::inode(new.ino), &rest)
 }
@@ -180,7 +181,7 @@ pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u
         let mode = if is_dir { 0o040_755 } else { 0o100_644 };
         // A directory's size is that of an inode, and of its entries.
         let size = if is_dir { 160 + entries } else { 0 };
-        let new = NewInode { ino, size, nlink, mode, flags: 0, xattrs: (0, 0), data: b"" };
+        let new = NewInode { ino, size, nlink, mode, flags: 0, xattrs: (0, 0, 0), data: b"" };
         let sqnum = writer.next_sqnum();
         leaves.push((Key::inode(ino), Vec::new(), writer.add(&inode(sqnum, &new))));
         highest_ino = highest_ino.max(ino);

@@ -89,10 +89,10 @@ fn changes() -> Vec<Vec<u8>> {
         n
     };
     let file = 0o100_644;
-    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: file, flags: 0, xattrs: (1, 9), data: b"" };
-    let value = NewInode { ino: 5001, size: 5, nlink: 1, mode: file, flags: 0x20, xattrs: (0, 0), data: b"value" };
-    let deleted = NewInode { ino: gone.ino, size: 0, nlink: 0, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
-    let shorter = NewInode { ino: text.ino, size: 5000, nlink: 2, mode: file, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: file, flags: 0, xattrs: (1, 240, 9), data: b"" };
+    let value = NewInode { ino: 5001, size: 5, nlink: 1, mode: file, flags: 0x20, xattrs: (0, 0, 0), data: b"value" };
+    let deleted = NewInode { ino: gone.ino, size: 0, nlink: 0, mode: file, flags: 0, xattrs: (0, 0, 0), data: b"" };
+    let shorter = NewInode { ino: text.ino, size: 5000, nlink: 2, mode: file, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let mut truncation = text.ino.to_le_bytes().to_vec();
     truncation.resize(16, 0);
     truncation.extend(text.size.to_le_bytes());
@@ -108,6 +108,8 @@ fn changes() -> Vec<Vec<u8>> {
         inode(next(), &deleted),
         inode(next(), &shorter),
         node(NodeType::Truncation, next(), &truncation),
+        // The block in which the file ends is written anew.
+        text_node(next(), text.ino, 1, &[b'x'; 5000 - 4096]),
         // Deleted and then there again, as when a file without a name gets one.
         inode(next(), &NewInode { nlink: 0, ..new }),
         inode(next(), &new),
@@ -129,7 +131,7 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
     let image = with_journal(&changes());
     for mode in [MountMode::ReadWrite, MountMode::ReadOnly, MountMode::Inspect] {
         let mut fs = Ubifs::mount(volume(image.clone(), SLC), mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
-        assert_eq!((fs.report().unclean, fs.report().journal_nodes), (false, 11));
+        assert_eq!((fs.report().unclean, fs.report().journal_nodes), (false, 12));
         let file = fs.resolve(b"journaled_file", false).expect("a new file");
         assert_eq!(bytes_of(&mut fs, &file), TEXT);
         let attributes = fs.xattrs(file.ino).expect("attributes");
@@ -160,7 +162,7 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
 #[test]
 fn of_two_nodes_the_one_with_the_higher_number_counts() {
     let name = b"journaled_file";
-    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let n = 1 << 21;
     let named = [entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name), inode(n + 1, &new)];
     let texts = [text_node(n + 2, 5000, 0, b"old and so"), text_node(n + 3, 5000, 0, TEXT)];
@@ -176,7 +178,7 @@ fn of_two_nodes_the_one_with_the_higher_number_counts() {
 #[test]
 fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
     let name = b"journaled_file";
-    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let n = 1 << 21;
     let image = with_journal(&[
         entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name),
@@ -199,7 +201,7 @@ fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
 #[test]
 fn only_the_last_block_of_a_head_may_have_a_torn_end() {
     let name = b"journaled_file";
-    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size: 10, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let n = 1 << 21;
     let first = vec![entry(n, Key::dentry(1, NameHash::R5.of(name)), 5000, name), inode(n + 1, &new)];
     let second = vec![text_node(n + 2, 5000, 0, TEXT)];
@@ -262,7 +264,7 @@ fn a_journal_block_that_is_not_mapped_is_empty_without_a_look_at_it() {
 
 /// What a check finds where the journal adds a file of inode 5000 to the root directory.
 fn findings(name: &[u8], target: u64, size: u64) -> Vec<String> {
-    let new = NewInode { ino: 5000, size, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let nodes = [entry(1 << 21, Key::dentry(1, NameHash::R5.of(name)), target, name), inode((1 << 21) + 1, &new)];
     let report = check(volume(with_journal(&nodes), SLC), 100).expect("a volume that is supported");
     report.findings.iter().map(|d| format!("{}: {}", d.kind.name(), d.detail)).collect()
@@ -290,7 +292,7 @@ fn names_sizes_and_targets_that_cannot_be_are_named() {
 fn holes_are_passed_over() {
     let name = b"hole";
     // As large as a file can be, and two blocks somewhere in it.
-    let new = NewInode { ino: 5000, size: 1 << 36, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0), data: b"" };
+    let new = NewInode { ino: 5000, size: 1 << 36, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let mut data = (TEXT.len() as u32).to_le_bytes().to_vec();
     data.extend([0; 4]);
     data.extend(TEXT);

@@ -52,6 +52,9 @@ pub struct UbiFind {
     /// Print attributes as well
     #[arg(long)]
     pub ls: bool,
+    /// Print paths as they are, byte for byte, each with a zero byte behind it
+    #[arg(long, conflicts_with_all = ["ls", "json"])]
+    pub print0: bool,
 }
 
 /// Arguments of `ubi cat`.

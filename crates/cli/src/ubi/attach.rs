@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi attach`: what UBI finds in an image, and how long that takes on a NAND.
 
+use super::names::json_text;
 use super::open::{ambiguity, not_attached, sized};
+use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -16,7 +18,7 @@ use readpath_ubi::{NoCache, Ubi, printable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of `ubi attach`.
@@ -66,11 +68,12 @@ pub fn main(args: &UbiAttach) -> Result<()> {
     device.recording = true;
     let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
     let text = match args.json {
-        true => format!("{:#}\n", document(&ubi, &found, nand, present)),
+        true => json_text(&document(&ubi, &found, nand, present)),
         false => table(&ubi, &found, nand, present),
     };
-    io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(())
+    let mut out = stdout();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }
 
 fn known(args: &UbiAttach) -> Result<Known> {

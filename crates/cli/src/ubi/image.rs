@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath ubi ls|cat|find|stat|check`: what is in a UBIFS volume of an image.
+//! `readpath ubi ls|cat|find|stat`: what is in a UBIFS volume of an image.
 
-use super::open::{Volume, findings, volume, wrong};
-use crate::args::{UbiCat, UbiCheck, UbiFind, UbiLook};
+use super::names::{hex, json_text, put};
+use super::open::{Volume, volume, wrong};
+use crate::args::{UbiCat, UbiFind, UbiLook};
+use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_ubi::printable;
 use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -23,7 +25,7 @@ pub fn ls(args: &UbiLook) -> Result<()> {
     let image = &args.input.image;
     let path = args.path.as_os_str().as_bytes();
     let at = fs.resolve(path, true).map_err(|e| wrong(image, e))?;
-    let mut list = List::new(BufWriter::new(io::stdout().lock()), args.json, true);
+    let mut list = List::new(stdout(), if args.json { Show::Json } else { Show::Long });
     if at.file_type() == Some(FileType::Directory) {
         let mut entries = fs.read_dir(at.ino).map_err(|e| wrong(image, e))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -46,14 +48,21 @@ pub fn find(args: &UbiFind) -> Result<()> {
     let mut fs = mount(input)?;
     let image = &input.image;
     let at = fs.resolve(path.as_os_str().as_bytes(), false).map_err(|e| wrong(image, e))?;
-    let mut list = List::new(BufWriter::new(io::stdout().lock()), *json, args.ls);
+    let show = match (json, args.ls, args.print0) {
+        (true, ..) => Show::Json,
+        (_, true, _) => Show::Long,
+        (.., true) => Show::Bytes,
+        _ => Show::Names,
+    };
+    let mut list = List::new(stdout(), show);
     let mut path = path.as_os_str().as_bytes().to_vec();
     let mut problems = 0u64;
     let mut problem = |path: &[u8], what: &dyn std::fmt::Display| {
         problems += 1;
         // Nobody reads more of them.
         if problems <= MOST_PROBLEMS {
-            eprintln!("readpath: {}: {}: {what}", image.display(), printable(path));
+            // Nobody may be listening; that is no reason to panic.
+            writeln!(io::stderr(), "readpath: {}: {}: {what}", image.display(), printable(path)).ok();
         }
     };
     // Entries of each directory on the way that are still to come, and how long its path is.
@@ -124,7 +133,7 @@ pub fn cat(args: &UbiCat) -> Result<()> {
         let what = inode.file_type().map_or("of an unknown type", FileType::name);
         return Err(wrong_path(image, path, &format!("it is a {what}, only regular files can be printed")));
     }
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = stdout();
     fs.read_file(&inode, |bytes| -> Result<(), Failure> { out.write_all(bytes).map_err(Failure::Output) }).map_err(
         |e| match e {
             Failure::Volume(e) => wrong(image, e),
@@ -154,142 +163,98 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     let path = args.path.as_os_str().as_bytes();
     let inode = fs.resolve(path, false).map_err(|e| wrong(image, e))?;
     let xattrs = fs.xattrs(inode.ino).map_err(|e| wrong(image, e))?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = stdout();
     let mut value = object(path, &inode);
     value["atime"] = time(inode.atime).into();
     value["ctime"] = time(inode.ctime).into();
     value["flags"] = inode.flags.into();
     let compression = Compression::from_number(inode.compression);
     value["compression"] = compression.map_or("unknown", Compression::name).into();
-    let pairs = xattrs.iter().map(|x| json!({ "name": text(&x.name), "value_hex": hex(&x.value) }));
-    value["xattrs"] = pairs.collect();
     if args.json {
-        writeln!(out, "{value:#}")?;
+        let pairs = xattrs.iter().map(|x| {
+            let mut pair = json!({ "value_hex": hex(&x.value) });
+            put(&mut pair, "name", &x.name);
+            pair
+        });
+        value["xattrs"] = pairs.collect();
+        out.write_all(json_text(&value).as_bytes())?;
     } else {
-        for (key, value) in value.as_object().into_iter().flatten() {
+        value["path"] = printable(path).into();
+        if inode.file_type() == Some(FileType::Symlink) {
+            value["target"] = printable(&inode.data).into();
+        }
+        for (key, value) in value.as_object().into_iter().flatten().filter(|(key, _)| !key.ends_with("_hex")) {
             match value {
                 Value::String(text) => writeln!(out, "{key}: {text}")?,
-                Value::Array(list) if list.is_empty() => {}
                 other => writeln!(out, "{key}: {other}")?,
             }
         }
+        for x in &xattrs {
+            writeln!(out, "xattr: {} = {}", printable(&x.name), hex(&x.value))?;
+        }
     }
-    out.flush()?;
-    Ok(())
+    Ok(out.flush()?)
 }
 
-/// `readpath ubi check`.
-pub fn check(args: &UbiCheck) -> Result<()> {
-    let image = &args.input.image;
-    let mut volume = volume(&args.input, false)?;
-    let below = findings(&args.input, &mut volume)?;
-    let report = readpath_ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
-    let listed = &below[..below.len().min(args.most)];
-    let below_damage = below.iter().filter(|f| f.is_damage).count() as u64;
-    let c = &report.counts;
-    let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
-        let findings = report.findings.iter().map(|d| {
-            json!({
-                "kind": d.kind.name(),
-                "leb": d.place.lnum,
-                "peb": d.place.peb,
-                "offset": d.place.offset,
-                "detail": d.detail,
-            })
-        });
-        let findings: Vec<Value> = findings.collect();
-        let ubi = listed.iter().map(|f| {
-            json!({
-                "kind": f.kind,
-                "is_damage": f.is_damage,
-                "peb": f.place.map(|(peb, _)| peb),
-                "offset": f.place.map(|(_, offset)| offset),
-                "detail": f.detail,
-            })
-        });
-        let value = json!({
-            "ubi_findings": ubi.collect::<Vec<_>>(),
-            "ubi_unlisted": below.len() - listed.len(),
-            "findings": findings,
-            "unlisted": report.unlisted,
-            "unclean": report.unclean,
-            "index_nodes": c.index_nodes,
-            "inodes": c.inodes,
-            "entries": c.entries,
-            "xattrs": c.xattrs,
-            "data_nodes": c.data_nodes,
-            "data_bytes": c.data_bytes,
-            "journal_nodes": c.journal_nodes,
-        });
-        writeln!(out, "{value:#}")?;
-    } else {
-        for finding in listed {
-            writeln!(out, "{finding}")?;
-        }
-        for damage in &report.findings {
-            writeln!(out, "{damage}")?;
-        }
-        let unclean = if report.unclean { "; it had not been unmounted" } else { "" };
-        writeln!(
-            out,
-            "{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
-             journal{unclean}",
-            c.inodes, c.entries, c.xattrs, c.data_nodes, c.data_bytes, c.index_nodes, c.journal_nodes
-        )?;
-    }
-    out.flush()?;
-    if report.is_clean() && below_damage == 0 {
-        return Ok(());
-    }
-    let n = report.findings.len() as u64 + report.unlisted + below_damage;
-    Err(usage(anyhow!("{}: {n} {} wrong", image.display(), if n == 1 { "thing is" } else { "things are" })))
+/// How entries are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// A line with the name.
+    Names,
+    /// A line with attributes and name.
+    Long,
+    /// An array of JSON.
+    Json,
+    /// The name as it is, and a zero byte.
+    Bytes,
 }
 
-/// Entries, as lines or as an array of JSON, written as they come.
+/// Entries, written as they come.
 struct List<W> {
     out: W,
-    json: bool,
-    long: bool,
+    show: Show,
     any: bool,
 }
 
 impl<W: Write> List<W> {
-    fn new(out: W, json: bool, long: bool) -> Self {
-        List { out, json, long, any: false }
+    fn new(out: W, show: Show) -> Self {
+        List { out, show, any: false }
     }
 
     fn entry(&mut self, path: &[u8], inode: &Inode) -> Result<()> {
         let out = &mut self.out;
         let first = !std::mem::replace(&mut self.any, true);
-        if self.json {
-            out.write_all(if first { b"[" } else { b"," })?;
-            for line in format!("{:#}", object(path, inode)).lines() {
-                write!(out, "\n  {line}")?;
+        match self.show {
+            Show::Json => {
+                out.write_all(if first { b"[" } else { b"," })?;
+                for line in json_text(&object(path, inode)).lines() {
+                    write!(out, "\n  {line}")?;
+                }
             }
-            return Ok(());
+            Show::Names => writeln!(out, "{}", printable(path))?,
+            Show::Long => {
+                let size = match inode.device() {
+                    Some((major, minor)) => format!("{major}, {minor}"),
+                    None => inode.size.to_string(),
+                };
+                let Inode { nlink, uid, gid, .. } = inode;
+                let when = time(inode.mtime);
+                write!(out, "{} {nlink:>3} {uid:>5} {gid:>5} {size:>10} {when} {}", mode(inode), printable(path))?;
+                if inode.file_type() == Some(FileType::Symlink) {
+                    write!(out, " -> {}", printable(&inode.data))?;
+                }
+                writeln!(out)?;
+            }
+            Show::Bytes => {
+                out.write_all(path)?;
+                out.write_all(&[0])?;
+            }
         }
-        if self.long {
-            let size = match inode.device() {
-                Some((major, minor)) => format!("{major}, {minor}"),
-                None => inode.size.to_string(),
-            };
-            let Inode { nlink, uid, gid, .. } = inode;
-            let when = time(inode.mtime);
-            write!(out, "{} {nlink:>3} {uid:>5} {gid:>5} {size:>10} {when} ", mode(inode))?;
-        }
-        // Names are bytes; they are printed as they are.
-        out.write_all(path)?;
-        if self.long && inode.file_type() == Some(FileType::Symlink) {
-            out.write_all(b" -> ")?;
-            out.write_all(&inode.data)?;
-        }
-        writeln!(out)?;
         Ok(())
     }
 
     fn finish(mut self) -> Result<()> {
-        if self.json {
+        if self.show == Show::Json {
             self.out.write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;
         }
         self.out.flush()?;
@@ -299,7 +264,6 @@ impl<W: Write> List<W> {
 
 fn object(path: &[u8], inode: &Inode) -> Value {
     let mut value = json!({
-        "path": text(path),
         "type": inode.file_type().map_or("unknown", FileType::name),
         "size": inode.size,
         "mode": format!("{:04o}", inode.mode & 0o7777),
@@ -309,24 +273,14 @@ fn object(path: &[u8], inode: &Inode) -> Value {
         "gid": inode.gid,
         "mtime": time(inode.mtime),
     });
-    if std::str::from_utf8(path).is_err() {
-        value["path_hex"] = hex(path).into();
-    }
+    put(&mut value, "path", path);
     if let Some((major, minor)) = inode.device() {
         value["device"] = format!("{major}:{minor}").into();
     }
     if inode.file_type() == Some(FileType::Symlink) {
-        value["target"] = text(&inode.data).into();
+        put(&mut value, "target", &inode.data);
     }
     value
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Type and permissions as `ls -l` shows them.

@@ -2,7 +2,9 @@
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
 mod attach;
+mod check;
 mod image;
+mod names;
 mod open;
 mod replay;
 mod reproduce;
@@ -25,7 +27,7 @@ pub fn main(command: &UbiCommand) -> Result<()> {
         UbiCommand::Cat(args) => image::cat(args),
         UbiCommand::Find(args) => image::find(args),
         UbiCommand::Stat(args) => image::stat(args),
-        UbiCommand::Check(args) => image::check(args),
+        UbiCommand::Check(args) => check::check(args),
         UbiCommand::Stream(args) => stream::main(args),
     }
 }

@@ -8,9 +8,10 @@ use readpath_stack::config::size;
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::{Finding, Options};
 use readpath_ubi::guess::{Guess, Known, guess};
-use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
+use readpath_ubi::headers::STATIC;
+use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, ReadAt};
 use readpath_ubi::{NoCache, Ubi, UbiError, printable};
-use readpath_ubifs::{NodeType, UbiVolume, UbifsError};
+use readpath_ubifs::{NODE_MAGIC, NodeType, UbiVolume, UbifsError};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -31,12 +32,35 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
     let file = File::open(image).map_err(unreadable)?;
-    let mut guess = guess(&file, known).map_err(|e| match known.peb_bytes {
-        None => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
-        Some(_) => wrong(&e),
+    let mut guess = guess(&file, known).map_err(|e| match (something_else(&file, image), known.peb_bytes) {
+        (Some(what), _) => wrong(&what),
+        (None, None) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
+        (None, Some(_)) => wrong(&e),
     })?;
     settle(&file, &mut guess);
     Ok((file, guess))
+}
+
+/// First bytes of packed files, and what unpacks them.
+const PACKED: [(&[u8], &str, &str); 6] = [
+    (&[0x1F, 0x8B], "gzip", "gzip -dk"),
+    (&[0xFD, b'7', b'z', b'X', b'Z', 0], "xz", "xz -dk"),
+    (&[0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstd -d"),
+    (b"BZh", "bzip2", "bzip2 -dk"),
+    (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
+/// What a file is that has nothing of UBI, where that is easy to say.
+fn something_else(file: &File, image: &Path) -> Option<String> {
+    let mut first = [0; 6];
+    file.read_exact_at(0, &mut first).ok()?;
+    if let Some((_, name, command)) = PACKED.iter().find(|(magic, ..)| first.starts_with(magic)) {
+        return Some(format!("is packed with {name}; unpack it first: {command} {}", image.display()));
+    }
+    first.starts_with(&NODE_MAGIC.to_le_bytes()).then(|| {
+        "is a volume of UBIFS without UBI around it, as mkfs.ubifs makes it; ubinize makes an image of it".to_owned()
+    })
 }
 
 /// Decides between two sizes of a page by a superblock of UBIFS, which says it. Volumes are where they are with either.
@@ -101,18 +125,58 @@ fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image
     Ubi::attach(logged, NoCache, &options).map_err(|e| not_attached(image, &guess, &e))
 }
 
+/// A volume, by what can be done with it.
+pub enum Opened {
+    /// It may hold UBIFS.
+    Ubifs(Volume),
+    /// A static one with other contents.
+    Static {
+        /// The device.
+        ubi: Ubi<Logged<Image<File>>>,
+        /// Number of the volume.
+        id: u32,
+    },
+}
+
 /// Opens the volume of an image. The flash operations of the attach are logged if `log` says so.
-pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
+pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", input.image.display()));
-    let ubi = open(input, log, true)?;
+    let mut ubi = open(input, log, true)?;
     let id = pick(&ubi, input.sizes.volume.as_deref()).map_err(|e| wrong(&e))?;
-    UbiVolume::new(ubi, id).map_err(|e| wrong(&e))
+    let is_static = ubi.volume(id).map_err(|e| wrong(&e))?.record.vol_type == STATIC;
+    // Linux mounts UBIFS of a static volume, too, only to read.
+    if is_static && !is_ubifs(&mut ubi, id) {
+        return Ok(Opened::Static { ubi, id });
+    }
+    UbiVolume::new(ubi, id).map(Opened::Ubifs).map_err(|e| wrong(&e))
+}
+
+/// Opens a volume of UBIFS.
+pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
+    match open_volume(input, log)? {
+        Opened::Ubifs(volume) => Ok(volume),
+        Opened::Static { ubi, id } => {
+            let name = ubi.volume(id).map(|v| printable(&v.record.name)).unwrap_or_default();
+            let what = format!("volume {id} \"{name}\" is static and holds no UBIFS");
+            Err(usage(anyhow!("{}: {what}", input.image.display())))
+        }
+    }
+}
+
+/// Whether LEB 0 begins as all nodes of UBIFS do.
+fn is_ubifs(ubi: &mut Ubi<Logged<Image<File>>>, id: u32) -> bool {
+    let mut magic = [0; 4];
+    // No kernel makes this read, so it is not in the log.
+    let recording = std::mem::replace(&mut ubi.mtd_mut().recording, false);
+    let is_read = ubi.read(id, 0, 0, &mut magic, 0).is_ok();
+    ubi.mtd_mut().recording = recording;
+    is_read && u32::from_le_bytes(magic) == NODE_MAGIC
 }
 
 /// What is wrong with the device that holds a volume, below what the volume holds.
-pub fn findings(input: &ImageInput, volume: &mut Volume) -> Result<Vec<Finding>> {
-    let found = match volume.ubi().found().method {
-        Method::Scan => volume.ubi().findings(),
+pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<File>>>) -> Result<Vec<Finding>> {
+    let found = match ubi.found().method {
+        Method::Scan => ubi.findings(),
         // A fastmap makes most headers needless to read, so that nobody has looked at them.
         Method::Fastmap { .. } => open(input, false, false)?.findings(),
     };
@@ -135,8 +199,11 @@ fn known(sizes: &ImageSizes) -> Result<Known> {
 /// The volume that is meant: by name, by number, or the only one.
 fn pick<M: Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
     let names = || {
-        let names: Vec<String> = ubi.volumes().map(|v| format!("{} \"{}\"", v.id, printable(&v.record.name))).collect();
-        names.join(", ")
+        let name = |v: &readpath_ubi::device::Volume| {
+            let kind = if v.record.vol_type == STATIC { " (static)" } else { "" };
+            format!("{} \"{}\"{kind}", v.id, printable(&v.record.name))
+        };
+        ubi.volumes().map(name).collect::<Vec<_>>().join(", ")
     };
     match wanted {
         Some(wanted) => {

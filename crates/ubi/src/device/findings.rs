@@ -6,7 +6,8 @@ use super::{ReadCache, Ubi};
 use crate::attach::{Method, Note, NoteKind};
 use crate::error::UbiError;
 use crate::headers::{LAYOUT_VOLUME, STATIC};
-use crate::mtd::Mtd;
+use crate::io::{Header, Io};
+use crate::mtd::{Mtd, ReadOutcome, Why};
 use crate::vtbl::RECORD_BYTES;
 use std::fmt;
 
@@ -36,7 +37,7 @@ impl fmt::Display for Finding {
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made needless
-    /// to read. Data of static volumes are read as a whole.
+    /// to read. Data of static volumes are read as a whole, and so are blocks without a VID header.
     ///
     /// # Errors
     /// Only what keeps the device from being read.
@@ -46,6 +47,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             let detail = format!("the fastmap was not used: {fault}");
             findings.push(Finding { kind: "stale-fastmap", is_damage: false, place: None, detail });
         }
+        self.of_blocks_said_empty(&mut findings)?;
         self.of_table(&mut findings);
         let statics: Vec<u32> = self.volumes().filter(|v| v.record.vol_type == STATIC).map(|v| v.id).collect();
         for id in statics {
@@ -59,8 +61,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let vid = self.io.layout.vid_offset;
         let holds = |volume: u32, lnum: u32| {
             let in_use = self.volume(volume).ok().and_then(|v| v.peb(lnum)) == Some(peb);
-            let volume = if volume == LAYOUT_VOLUME { "the layout volume".into() } else { format!("volume {volume}") };
-            (in_use, format!("LEB {lnum} of {volume}"))
+            (in_use, name_of(volume, lnum))
         };
         let (kind, is_damage, offset, detail) = match kind {
             NoteKind::BadEc { volume, lnum } => {
@@ -68,7 +69,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                 ("bad-ec-header", in_use, 0, format!("the EC header is damaged; the block holds {leb}"))
             }
             NoteKind::BadEcOnly => {
-                ("bad-ec-header", false, 0, "the EC header is damaged, nothing else was written: to be erased".into())
+                ("bad-ec-header", false, 0, "the EC header is damaged, there is no VID header: to be erased".into())
             }
             NoteKind::BadHeaders => (
                 "bad-headers",
@@ -94,6 +95,41 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             }
         };
         Finding { kind, is_damage, place: Some((peb, offset)), detail }
+    }
+
+    /// An attach believes headers, and looks no further where they say that a block is empty.
+    fn of_blocks_said_empty(&mut self, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
+        let free = self.found.free.iter().map(|&(peb, _)| peb);
+        let pebs: Vec<u32> = free.chain(self.found.erase.iter().map(|work| work.peb)).collect();
+        let data = self.io.layout.data_offset;
+        for peb in pebs {
+            // A header with impossible contents is one that nobody reads.
+            let ec = self.io.read_ec(peb).ok();
+            let vid = self.io.read_vid(peb).ok();
+            let (no_ec, no_vid) = (matches!(ec, Some(Header::Empty { .. })), matches!(vid, Some(Header::Empty { .. })));
+            if !no_ec && !no_vid {
+                continue;
+            }
+            let Some(first) = first_data(&mut self.io, peb)? else { continue };
+            let (kind, is_damage, detail) = match (ec, vid) {
+                (Some(Header::Good { .. }), _) => {
+                    let what =
+                        "no VID header, but data from here on: the block is taken as free, the LEB in it is lost";
+                    ("data-without-vid-header", true, what.to_owned())
+                }
+                (_, Some(Header::Good { header, .. })) => {
+                    let whose = name_of(header.volume, header.lnum);
+                    let what = format!("no EC header, but data of {whose} from here on: to be erased");
+                    ("data-without-ec-header", false, what)
+                }
+                _ => {
+                    let what = "no headers that are good, but data from here on, as an interrupted erase may leave: to be erased";
+                    ("data-without-headers", false, what.to_owned())
+                }
+            };
+            findings.push(Finding { kind, is_damage, place: Some((peb, data + first)), detail });
+        }
+        Ok(())
     }
 
     fn of_table(&self, findings: &mut Vec<Finding>) {
@@ -142,4 +178,32 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
         Ok(())
     }
+}
+
+fn name_of(volume: u32, lnum: u32) -> String {
+    let volume = if volume == LAYOUT_VOLUME { "the layout volume".into() } else { format!("volume {volume}") };
+    format!("LEB {lnum} of {volume}")
+}
+
+/// The first byte of the data area that is not 0xFF; none if the area cannot be read without errors, as after an erase that
+/// was interrupted.
+fn first_data<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<Option<u32>, UbiError> {
+    let mut piece = vec![0; io.layout.leb_bytes.min(64 << 10) as usize];
+    let mut first = None;
+    let mut at = 0;
+    while at < io.layout.leb_bytes {
+        let piece = &mut piece[..(io.layout.leb_bytes - at).min(64 << 10) as usize];
+        if io.read_data(peb, at, piece, Why::Check)? == ReadOutcome::Uncorrectable {
+            return Ok(None);
+        }
+        // Whole chunks first: most blocks are empty, and there may be gigabytes of them.
+        let empty = piece.chunks(64).take_while(|c| c.iter().fold(0xFF, |a, &b| a & b) == 0xFF).count() * 64;
+        if first.is_none()
+            && let Some(i) = piece.get(empty..).and_then(|rest| rest.iter().position(|&b| b != 0xFF))
+        {
+            first = Some(at + (empty + i) as u32);
+        }
+        at += piece.len() as u32;
+    }
+    Ok(first)
 }

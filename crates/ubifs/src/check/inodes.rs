@@ -2,7 +2,7 @@
 //! How inodes, entries and data fit together. Leaves come in the order of keys: an inode, its data, its entries.
 
 use super::Check;
-use crate::compress::BLOCK_BYTES;
+use crate::compress::{BLOCK_BYTES, Compression};
 use crate::error::DamageKind;
 use crate::files::MAX_FILE_BYTES;
 use crate::flash::{Flash, NodeRef};
@@ -19,6 +19,10 @@ struct Known {
     nlink: u32,
     kind: Option<FileType>,
     is_value: bool,
+    /// Bytes of the file or value.
+    size: u64,
+    /// Bytes that its attributes take, as its node says.
+    xattr_bytes: u32,
     at: NodeRef,
 }
 
@@ -29,7 +33,18 @@ struct Link {
     from: u32,
     kind: Option<FileType>,
     is_xattr: bool,
+    name_bytes: u8,
     at: NodeRef,
+}
+
+/// What the node of the present inode says.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    size: u64,
+    xattrs: u32,
+    xattr_names: u32,
+    kind: Option<FileType>,
+    is_value: bool,
 }
 
 /// The inode whose keys come by at present.
@@ -37,7 +52,7 @@ struct Link {
 struct Current {
     ino: u32,
     /// What its node says; none if it has none or a damaged one.
-    inode: Option<(u64, u32, u32, bool)>,
+    inode: Option<Said>,
     at: NodeRef,
     entries_bytes: u64,
     xattrs: u32,
@@ -97,10 +112,32 @@ impl Inodes {
         if is_value && inode.data.len() as u64 != inode.size && inode.size <= u64::from(MAX_INLINE_BYTES) {
             bad(format!("an attribute value of {} bytes, {} are there", inode.size, inode.data.len()));
         }
-        self.inodes.push(Known { ino: inode.ino, nlink: inode.nlink, kind, is_value, at });
-        let is_dir = kind == Some(FileType::Directory);
+        // Linux opens none of these.
+        if let Some(kind) = kind {
+            let name = kind.name();
+            if is_value && kind != FileType::Regular {
+                bad(format!("an attribute value that is a {name}, expected a regular file"));
+            }
+            let may_have_data = is_value || matches!(kind, FileType::Symlink | FileType::Block | FileType::Character);
+            if !may_have_data && !inode.data.is_empty() {
+                bad(format!("a {name} with {} bytes of data in its node, expected none", inode.data.len()));
+            }
+        }
+        if Compression::from_number(inode.compression).is_none() {
+            bad(format!("compression {}, expected 0 to 3", inode.compression));
+        }
+        self.inodes.push(Known {
+            ino: inode.ino,
+            nlink: inode.nlink,
+            kind,
+            is_value,
+            size: inode.size,
+            xattr_bytes: inode.xattr_bytes,
+            at,
+        });
+        let (size, xattrs, xattr_names) = (inode.size, inode.xattr_count, inode.xattr_names_bytes);
         self.current = Some(Current {
-            inode: Some((inode.size, inode.xattr_count, inode.xattr_names_bytes, is_dir)),
+            inode: Some(Said { size, xattrs, xattr_names, kind, is_value }),
             ..Current::new(inode.ino, at)
         });
     }
@@ -122,11 +159,14 @@ impl Inodes {
 
     pub fn data<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, bytes: u32, at: NodeRef) {
         let current = self.current_of(check, flash, key, at);
-        let Some((size, _, _, is_dir)) = current.inode else { return };
+        let Some(Said { size, kind, is_value, .. }) = current.inode else { return };
         let begin = u64::from(key.low()) * BLOCK_BYTES as u64;
-        let whole = size.div_ceil(BLOCK_BYTES as u64).saturating_mul(BLOCK_BYTES as u64);
-        if is_dir || begin >= size || begin + u64::from(bytes) > whole {
+        if begin + u64::from(bytes) > size {
             let detail = format!("{bytes} bytes from byte {begin} on of inode {}, whose size is {size}", key.ino);
+            check.damage(flash, DamageKind::DataBeyondSize, at, detail);
+        } else if is_value || kind.is_some_and(|kind| kind != FileType::Regular) {
+            let what = if is_value { "an attribute value" } else { kind.map_or("", FileType::name) };
+            let detail = format!("data of inode {}, which is {what}; only regular files have data nodes", key.ino);
             check.damage(flash, DamageKind::DataBeyondSize, at, detail);
         }
     }
@@ -147,19 +187,26 @@ impl Inodes {
             current.xattr_names += entry.name.len() as u64;
         } else {
             current.entries_bytes += u64::from(align8(DENTRY_BYTES + entry.name.len() as u32 + 1));
-            if current.inode.is_some_and(|(_, _, _, is_dir)| !is_dir) {
+            if current.inode.is_some_and(|said| said.kind != Some(FileType::Directory)) {
                 let detail = format!("an entry of inode {}, which is not a directory", entry.key.ino);
                 check.damage(flash, DamageKind::BadEntry, at, detail);
             }
         }
-        let from = entry.key.ino;
-        self.links.push(Link { target: entry.target as u32, from, kind: entry.file_type(), is_xattr, at });
+        self.links.push(Link {
+            target: entry.target as u32,
+            from: entry.key.ino,
+            kind: entry.file_type(),
+            is_xattr,
+            name_bytes: entry.name.len() as u8,
+            at,
+        });
     }
 
     /// All keys of the inode have come by.
     fn leave<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
         let Some(c) = self.current.take() else { return };
-        let Some((size, xattrs, xattr_names, is_dir)) = c.inode else { return };
+        let Some(Said { size, xattrs, xattr_names, kind, .. }) = c.inode else { return };
+        let is_dir = kind == Some(FileType::Directory);
         if c.lost || self.incomplete {
             return;
         }
@@ -187,6 +234,8 @@ impl Inodes {
         }
         // Entries to each inode, sub-directories of each directory, and the directory above.
         let mut links = vec![(0u32, 0u32, None::<u32>); self.inodes.len()];
+        // Bytes that the attributes of each inode take.
+        let mut xattr_bytes = vec![0u64; self.inodes.len()];
         for link in &self.links {
             let Some(i) = known(link.target, &self.inodes) else {
                 if !self.incomplete && self.damaged.binary_search(&link.target).is_err() {
@@ -209,6 +258,14 @@ impl Inodes {
             }
             links[i].0 += 1;
             links[i].2 = Some(link.from);
+            if link.is_xattr
+                && let Some(from) = known(link.from, &self.inodes)
+            {
+                let entry = align8(DENTRY_BYTES + u32::from(link.name_bytes) + 1);
+                // The node of the value counts with one byte more than it has (`CALC_XATTR_BYTES`).
+                let value = (u64::from(INODE_BYTES) + 1).saturating_add(target.size).saturating_add(7) & !7;
+                xattr_bytes[from] = xattr_bytes[from].saturating_add(value.saturating_add(entry.into()));
+            }
             if target.kind == Some(FileType::Directory)
                 && let Some(i) = known(link.from, &self.inodes)
             {
@@ -217,6 +274,13 @@ impl Inodes {
         }
         if self.incomplete {
             return;
+        }
+        for (inode, &bytes) in self.inodes.iter().zip(&xattr_bytes) {
+            if u64::from(inode.xattr_bytes) != bytes && self.damaged.is_empty() {
+                let (ino, said) = (inode.ino, inode.xattr_bytes);
+                let detail = format!("inode {ino} has attributes of {said} bytes, those found take {bytes}");
+                check.damage(flash, DamageKind::WrongCount, inode.at, detail);
+            }
         }
         for (inode, &(count, subdirs, _)) in self.inodes.iter().zip(&links) {
             let is_dir = inode.kind == Some(FileType::Directory) && !inode.is_value;

@@ -6,6 +6,7 @@
 
 mod inodes;
 mod space;
+mod totals;
 
 use crate::error::{Damage, DamageKind, Result, UbifsError};
 use crate::flash::{Flash, NodeRef, leaf_kind};
@@ -127,14 +128,14 @@ pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
     let mut tnc = Tnc::new(&flash, master.root);
     let log = match replay(&mut check, &mut flash, &mut tnc, &master) {
         Ok((log, sizes)) => {
-            walk(&mut check, &mut flash, &mut tnc, &sizes)?;
+            walk(&mut check, &mut flash, &mut tnc, &sizes, &master)?;
             Some(log)
         }
         Err(e) => {
             // What was committed can still be looked at.
             check.error(e)?;
             let mut tnc = Tnc::new(&flash, master.root);
-            walk(&mut check, &mut flash, &mut tnc, &BTreeMap::new())?;
+            walk(&mut check, &mut flash, &mut tnc, &BTreeMap::new(), &master)?;
             None
         }
     };
@@ -196,7 +197,7 @@ fn replay<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, maste
 }
 
 /// Walks the index, looks at every node, and then at how inodes and entries fit together.
-fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &Sizes) -> Result<()> {
+fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &Sizes, master: &Master) -> Result<()> {
     let mut inodes = Inodes::default();
     let mut used: Vec<NodeRef> = Vec::new();
     let mut last: Option<(Key, Box<[u8]>)> = None;
@@ -239,6 +240,15 @@ fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: 
     }
     inodes.finish(check, flash);
     used.sort_unstable();
+    // After an unclean stop a mount looks for another block.
+    let in_gc = used.iter().find(|at| at.lnum == master.gc_lnum);
+    if let Some(at) = in_gc.filter(|_| !master.is_dirty()) {
+        let detail = format!(
+            "LEB {} is kept for garbage collection, which would erase it, but a node at {} of it is in use",
+            at.lnum, at.offset
+        );
+        check.damage(flash, DamageKind::BadMaster, totals::place(master), detail);
+    }
     for pair in used.windows(2) {
         if pair[0].lnum == pair[1].lnum && pair[0].offset + pair[0].len > pair[1].offset {
             let detail = format!(

@@ -9,9 +9,11 @@ use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::{NoCache, Ubi, device::Options};
 use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The device of the recorded dumps: 64 MiB of SLC with 2 KiB pages.
 pub const SLC: Geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 512 };
@@ -35,9 +37,14 @@ fn unpack(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// A dump, unpacked.
+/// A dump, unpacked once for all tests of a file.
 pub fn dump(name: &str) -> Vec<u8> {
-    unpack(&format!("../ubi/tests/data/{name}.mtd.xz"))
+    static UNPACKED: Mutex<BTreeMap<String, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+    let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = || Arc::new(unpack(&format!("../ubi/tests/data/{name}.mtd.xz")));
+    let dump = Arc::clone(unpacked.entry(name.to_owned()).or_insert_with(made));
+    drop(unpacked);
+    dump.to_vec()
 }
 
 /// The first volume of an image.

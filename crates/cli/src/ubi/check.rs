@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi check`: everything that is wrong with a UBIFS volume of an image, and with UBI below it.
+
+use super::names::json_text;
+use super::open::{Opened, findings, open_volume, wrong};
+use crate::args::UbiCheck;
+use crate::output::stdout;
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_ubi::device::Finding;
+use readpath_ubi::printable;
+use readpath_ubifs::CheckReport;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// `readpath ubi check`.
+pub fn check(args: &UbiCheck) -> Result<()> {
+    let image = &args.input.image;
+    let (below, report, of_static) = match open_volume(&args.input, false)? {
+        Opened::Ubifs(mut volume) => {
+            let below = findings(&args.input, volume.ubi())?;
+            let report = readpath_ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
+            (below, report, None)
+        }
+        Opened::Static { mut ubi, id } => {
+            let below = findings(&args.input, &mut ubi)?;
+            let volume = ubi.volume(id).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
+            let what = format!(
+                "volume {id} \"{}\" is static and holds no UBIFS: its {} bytes were compared with their checksums",
+                printable(&volume.record.name),
+                volume.bytes()
+            );
+            (below, CheckReport::default(), Some(what))
+        }
+    };
+    let listed = &below[..below.len().min(args.most)];
+    let below_damage = below.iter().filter(|f| f.is_damage).count() as u64;
+    let c = &report.counts;
+    let mut out = stdout();
+    if args.json {
+        let mut value = document(listed, below.len(), &report);
+        if let Some(what) = of_static {
+            value["static"] = what.into();
+        }
+        out.write_all(json_text(&value).as_bytes())?;
+    } else {
+        for finding in listed {
+            writeln!(out, "{finding}")?;
+        }
+        for damage in &report.findings {
+            writeln!(out, "{damage}")?;
+        }
+        let unclean = if report.unclean { "; it had not been unmounted" } else { "" };
+        match of_static {
+            Some(what) => writeln!(out, "{what}")?,
+            None => writeln!(
+                out,
+                "{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
+                 journal{unclean}",
+                c.inodes, c.entries, c.xattrs, c.data_nodes, c.data_bytes, c.index_nodes, c.journal_nodes
+            )?,
+        }
+    }
+    out.flush()?;
+    if report.is_clean() && below_damage == 0 {
+        return Ok(());
+    }
+    let n = report.findings.len() as u64 + report.unlisted + below_damage;
+    Err(usage(anyhow!("{}: {n} {} wrong", image.display(), if n == 1 { "thing is" } else { "things are" })))
+}
+
+fn document(listed: &[Finding], below: usize, report: &CheckReport) -> Value {
+    let c = &report.counts;
+    let findings = report.findings.iter().map(|d| {
+        json!({
+            "kind": d.kind.name(),
+            "leb": d.place.lnum,
+            "peb": d.place.peb,
+            "offset": d.place.offset,
+            "detail": d.detail,
+        })
+    });
+    let ubi = listed.iter().map(|f| {
+        json!({
+            "kind": f.kind,
+            "is_damage": f.is_damage,
+            "peb": f.place.map(|(peb, _)| peb),
+            "offset": f.place.map(|(_, offset)| offset),
+            "detail": f.detail,
+        })
+    });
+    json!({
+        "ubi_findings": ubi.collect::<Vec<_>>(),
+        "ubi_unlisted": below - listed.len(),
+        "findings": findings.collect::<Vec<_>>(),
+        "unlisted": report.unlisted,
+        "unclean": report.unclean,
+        "index_nodes": c.index_nodes,
+        "inodes": c.inodes,
+        "entries": c.entries,
+        "xattrs": c.xattrs,
+        "data_nodes": c.data_nodes,
+        "data_bytes": c.data_bytes,
+        "journal_nodes": c.journal_nodes,
+    })
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names from flash in what is printed. They are any bytes: in text they are escaped as in messages, in JSON they are text
+//! with the bytes beside it where they are no UTF-8.
+
+use serde_json::Value;
+
+/// A document as text, with a line end. JSON leaves some control characters as they are (U+007F to U+009F), and terminals
+/// may take them for commands.
+pub fn json_text(value: &Value) -> String {
+    let text = format!("{value:#}\n");
+    if !text.contains(is_raw_control) {
+        return text;
+    }
+    let escape = |c: char| if is_raw_control(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
+fn is_raw_control(c: char) -> bool {
+    ('\u{7f}'..='\u{9f}').contains(&c)
+}
+
+/// Puts a name into an object: as text, and under `KEY_hex` its bytes if they are no UTF-8.
+pub fn put(value: &mut Value, key: &str, name: &[u8]) {
+    value[key] = String::from_utf8_lossy(name).into();
+    if std::str::from_utf8(name).is_err() {
+        value[format!("{key}_hex")] = hex(name).into();
+    }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_has_no_control_characters_and_keeps_its_meaning() {
+        let value = json!({ "name": "a\u{1b}[2J\u{7f}\u{9b}1m\n\u{e9}" });
+        let text = json_text(&value);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
+    }
+}
