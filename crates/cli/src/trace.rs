@@ -89,6 +89,7 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         let what = if reason == Reason::Order { "rows were MOVED in time" } else { "rows were SKIPPED" };
         note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
     }
+    note(s.beyond, format!("requests that do not lie on the device would on one of at least {} bytes", s.needed_bytes));
     note(s.other_device, "requests to other devices were left out".into());
     if let Some(other) = reader.format().other_layer() {
         let name = other.name();
@@ -99,7 +100,7 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {
         list.push(format!(
-            "{name}: the last line has no end; if the trace was cut off there, its last number may be short"
+            "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or missing"
         ));
     }
     list
