@@ -288,7 +288,7 @@ pub enum Preload {
 /// How block traces are read and replayed.
 #[derive(Args, Debug)]
 pub struct TraceHow {
-    /// A trace to replay first, measured apart; may be repeated, and goes before each trace
+    /// A trace to replay first (- for standard input), measured apart; may be repeated, and goes before each trace
     #[arg(long, value_name = "FILE")]
     pub precondition: Vec<PathBuf>,
     #[command(flatten)]
@@ -338,7 +338,7 @@ impl TraceHow {
 /// Arguments of `replay`.
 #[derive(Args, Debug)]
 pub struct Replay {
-    /// The traces; each is a case of its own, on a device of its own
+    /// The traces; each is a case of its own, on a device of its own. One may be - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -394,7 +394,7 @@ pub enum TraceFormat {
 pub enum TraceCommand {
     /// Say what a trace is like: sizes, footprint, order, reuse, load over time
     Info {
-        /// The trace
+        /// The trace; - for standard input
         file: PathBuf,
         #[command(flatten)]
         input: TraceInput,
@@ -407,7 +407,7 @@ pub enum TraceCommand {
     },
     /// Write a trace in another format
     Convert {
-        /// The trace
+        /// The trace; - for standard input
         #[arg(value_name = "IN")]
         from: PathBuf,
         /// The file to write

@@ -35,7 +35,7 @@ pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> R
     let Some(first) = runs.first().filter(|_| experiment.name == NAME && !chosen) else { return Ok(None) };
     let mut doc = Document::new(NAME, "Attacks on HPB entries");
     let times = &first.plan.setup.preset.device;
-    let made = runs::side_by_side(common.basics.threads, RUNS, None, &Live::default(), |shared| {
+    let made = runs::side_by_side(common.basics.threads, RUNS, None, &runs::stoppable(&Live::default())?, |shared| {
         add_rows(&mut doc, times, experiment.seed, shared)
     })?;
     match made {

@@ -3,10 +3,12 @@
 //! differ from what was recorded. Knows nothing of variants.
 
 use crate::args::{ReplayMode, TraceHow};
-use crate::{trace, usage};
+use crate::inputs::{self, is_stdin};
+use crate::{memory, trace, usage};
 use anyhow::{Result, anyhow};
 use readpath_kit::Ns;
 use readpath_results::Input;
+use readpath_sim::experiment::Shared;
 use readpath_sim::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_stack::config::experiment::Layout;
 use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reason, Speed};
@@ -14,7 +16,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Requests of a trace at most; they take 16 bytes each.
+/// Requests of a trace to the device at most; they take 16 bytes each.
 const MAX_IOS: usize = 1 << 28;
 
 /// When requests are submitted.
@@ -68,11 +70,13 @@ struct Read {
 }
 
 /// Reads a trace for a device.
-fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<Read> {
-    let name = path.display().to_string();
-    let (reader, file) = trace::open(path, &Options { within: prepare.within(), ..options.clone() })?;
+fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
+    let name = inputs::name(path);
+    let (reader, file) = trace::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
-    let loaded = Loaded::load(&mut replay, MAX_IOS).map_err(|e| {
+    let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
+    trace::check_stop(shared)?;
+    let loaded = loaded.map_err(|e| {
         let hint = if e.reason == Reason::Beyond {
             " (--device; --fold to fold them, --lenient to leave them out)"
         } else {
@@ -87,8 +91,17 @@ fn load(path: &Path, options: &Options, prepare: Prepare) -> Result<Read> {
     // What makes it another trace comes first.
     notes.sort_by_key(|n| !n.contains("FOLDED"));
     notes.extend(trace::notes(&name, &replay.into_inner()));
-    let input = file.input(&name).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
+    let input = trace::input(file, &name, shared)?;
     Ok(Read { trace: Arc::new(loaded), notes, input })
+}
+
+/// Whether so many bytes more can be had without this or another program being ended for it. Half of what is left stays:
+/// the runs want some, and others go on taking it meanwhile.
+fn may_take(bytes: u64) -> Result<(), String> {
+    match memory::available() {
+        Some(left) if bytes > left / 2 => Err(format!("{} MiB of memory are left", left >> 20)),
+        _ => Ok(()),
+    }
 }
 
 /// Names of cases for tables, which are narrow: the folder is told only where the name alone is not enough.
@@ -96,6 +109,9 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
     let name = |path: &PathBuf| {
         if files.iter().filter(|other| *other == path).count() > 1 {
             return Err(usage(anyhow!("{}: is given twice", path.display())));
+        }
+        if is_stdin(path) && !files.iter().any(|other| other.file_name().is_some_and(|name| name == "stdin")) {
+            return Ok(inputs::name(path));
         }
         let short = path.file_name();
         Ok(match short.filter(|_| files.iter().filter(|other| other.file_name() == short).count() == 1) {
@@ -107,12 +123,18 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
 }
 
 /// Loads `files`, which are called `names`, for a device of `blocks` blocks.
-pub fn cases(how: &TraceHow, files: &[PathBuf], names: &[String], blocks: u32) -> Result<Vec<ReplayCase>> {
+pub fn cases(
+    how: &TraceHow,
+    files: &[PathBuf],
+    names: &[String],
+    blocks: u32,
+    shared: &Shared,
+) -> Result<Vec<ReplayCase>> {
     let (prepare, options, mode) = (prepare(how, blocks)?, trace::options(&how.input)?, mode(how)?);
-    let before = how.precondition.iter().map(|p| load(p, &options, prepare)).collect::<Result<Vec<_>>>()?;
+    let before = how.precondition.iter().map(|p| load(p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
-        let read = load(path, &options, prepare)?;
+        let read = load(path, &options, prepare, shared)?;
         let phases = before.iter().map(|read| read.trace.clone()).collect();
         let mut case = ReplayCase::new(name, phases, read.trace, blocks);
         case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();

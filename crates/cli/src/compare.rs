@@ -9,7 +9,7 @@ use crate::output::{self, Folder};
 use crate::replay::preset;
 use crate::simulate::{self, classify};
 use crate::variants::Typed;
-use crate::{cases, runs, usage};
+use crate::{cases, inputs, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::{TableSpec, comparison};
 use readpath_results::Document;
@@ -171,9 +171,10 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     let folder = folder(args)?;
     let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = planned.len();
-    let trials = runs::side_by_side(args.basics.threads, count, expected, &Live::default(), |shared| {
-        run_plans(planned, shared)
-    })?;
+    let trials =
+        runs::side_by_side(args.basics.threads, count, expected, &runs::stoppable(&Live::default())?, |shared| {
+            run_plans(planned, shared)
+        })?;
     let mut drawn = "the random choices of the workload".to_owned();
     if experiment.precondition.layout == Layout::Random {
         drawn.push_str(" and the order in which its files lie in flash");
@@ -230,14 +231,16 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
+    inputs::only_one_stdin([&args.workload].into_iter().chain(&args.how.precondition))?;
+    let shared = runs::stoppable(&Live::default())?;
     let folder = folder(args)?;
     let files = std::slice::from_ref(&args.workload);
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
-    let cases = cases::cases(&args.how, files, &cases::names(files)?, blocks)?;
+    let cases = cases::cases(&args.how, files, &cases::names(files)?, blocks, &shared)?;
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
     let of_replay = cases::texts(&args.how, files, device, layout, &cases);
-    let trials = runs::side_by_side(args.basics.threads, count, Some(expected), &Live::default(), |shared| {
+    let trials = runs::side_by_side(args.basics.threads, count, Some(expected), &shared, |shared| {
         run_replays(&of_replay, &cases, &variants, &options, seeds, shared)
     })?;
     let texts =

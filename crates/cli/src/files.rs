@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: read with a bound on their size, written whole or not at all.
 
+use crate::inputs::is_stdin;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
-use readpath_results::{Input, InputDigest};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// No configuration or job file is larger; what is must be something else.
 const LONGEST: u64 = 16 << 20;
@@ -33,33 +32,6 @@ fn read_up_to(path: &Path, most: u64) -> io::Result<String> {
     }
     String::from_utf8(bytes)
         .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))
-}
-
-/// A file that is read once, by somebody who may not care for all of it, and is digested on the way.
-#[derive(Clone)]
-pub struct Digested(Arc<Mutex<(File, InputDigest)>>);
-
-impl Digested {
-    /// Takes an open file.
-    pub fn new(file: File) -> Self {
-        Digested(Arc::new(Mutex::new((file, InputDigest::default()))))
-    }
-
-    /// Reads what is left; the file, called `name`, by size and digest.
-    pub fn input(mut self, name: &str) -> io::Result<Input> {
-        io::copy(&mut self, &mut io::sink())?;
-        let digest = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
-        Ok(digest.input(name))
-    }
-}
-
-impl Read for Digested {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (file, digest) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let n = file.read(into)?;
-        digest.update(&into[..n]);
-        Ok(n)
-    }
 }
 
 /// Writes a file under a temporary name in the same folder and renames it, so that nobody sees half of it.
@@ -176,6 +148,7 @@ pub fn is_standard_output(path: &Path) -> bool {
 
 /// Refuses to write to the file that is read.
 pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
+    let input = if is_stdin(input) { Path::new("/dev/stdin") } else { input };
     if output.is_file() && is_same(output, input) {
         return Err(usage(anyhow!("{}: this is the input; write to another file", output.display())));
     }

@@ -28,14 +28,6 @@ pub fn process() -> Process {
     Process { cpu_seconds, peak_rss_bytes: kib * 1024 }
 }
 
-/// Bytes of memory that a new program can have without swapping (MemAvailable of proc(5)), where that is known.
-pub fn available_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-        .map(|kib| kib * 1024)
-}
-
 /// Columns of the terminal, if standard output is one.
 pub fn terminal_width() -> Option<u16> {
     let stdout = io::stdout();

@@ -12,7 +12,7 @@ use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_results::Document;
 use readpath_sim::LUN;
-use readpath_sim::experiment::{self, ExperimentError};
+use readpath_sim::experiment::{self, ExperimentError, Shared};
 use readpath_sim::policies::{BUILTIN, Launched, add_launches, applications, contenders, document};
 use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_stack::config::experiment::Layout;
@@ -65,7 +65,6 @@ pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> 
     if let Some(wanted) = &common.variant {
         launched.keep_variant(wanted);
     }
-    let files = Folder::create(folder)?;
     let mut cases = vec![builtin(blocks)?];
     if let Some(dir) = traces {
         cases.extend(recorded(dir, blocks)?);
@@ -80,8 +79,11 @@ pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> 
     let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
     let planned = planned.chain(plans.iter().map(|p| (p.case.clone(), p.variant.clone())));
     let live = Live::start(&common.live, planned)?;
+    let shared = runs::stoppable(&live)?;
+    // Nothing has been made by then, so that whoever ends the program while traces are read leaves nothing.
+    let files = Folder::create(folder)?;
     let ((made, failures), launches) =
-        runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
+        runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
             let made = run_all(&cases, &variants, &options, shared)?;
             Ok::<_, ExperimentError>((made, experiment::run_after(replays, plans, shared)?))
         })?
@@ -154,11 +156,11 @@ fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
-        cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks)?);
+        cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks, &Shared::default())?);
     }
     for file in files_in(&dir.join("block"))? {
         let names = cases::names(std::slice::from_ref(&file))?;
-        cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks)?);
+        cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks, &Shared::default())?);
     }
     if cases.is_empty() {
         let dir = dir.display();

@@ -8,7 +8,7 @@ use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::simulate::{self, classify};
-use crate::{Interrupted, runs, usage};
+use crate::{Interrupted, memory, runs, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 use readpath_kit::Ns;
@@ -60,7 +60,7 @@ pub fn main(args: &Power) -> Result<()> {
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
     let results: Vec<Result<PowerRun, PowerError>> =
-        runs::side_by_side(args.basics.threads, count, expected, &Live::default(), |shared| {
+        runs::side_by_side(args.basics.threads, count, expected, &runs::stoppable(&Live::default())?, |shared| {
             plans.par_iter_mut().map(|p| power_cuts::run(&p.setup, &mut p.workload, &cuts, shared)).collect()
         })?;
     let runs = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(mark)?;
@@ -93,7 +93,7 @@ fn off(text: &str, cuts: u32) -> Result<Ns, String> {
 
 /// Refuses runs whose tags this machine has no memory for, before it begins to swap.
 fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
-    let Some(available) = output::available_memory() else { return Ok(()) };
+    let Some(available) = memory::available() else { return Ok(()) };
     let each = plans.iter().map(|p| Tags::most_bytes(&p.setup.preset.device)).max().unwrap_or(0);
     let threads = threads.map_or_else(rayon::current_num_threads, |n| n as usize);
     let together = threads.min(plans.len()).max(1) as u64;

@@ -8,7 +8,7 @@ use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::simulate::{classify, complete};
 use crate::variants::Typed;
-use crate::{cases, runs, usage};
+use crate::{cases, inputs, runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_results::Document;
 use readpath_sim::LUN;
@@ -55,17 +55,19 @@ pub fn main(args: &Replay) -> Result<()> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: args.seed, encoded: common.wire };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
+    inputs::only_one_stdin(files.iter().chain(&args.how.precondition))?;
+    let planned = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
+    let live = Live::start(&common.live, planned)?;
+    let shared = runs::stoppable(&live)?;
     let inputs = files.iter().chain(&args.how.precondition).chain(&args.pressure).chain(&args.events);
     let folder = common.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
-    let cases = cases::cases(&args.how, &files, &names, blocks)?;
+    let cases = cases::cases(&args.how, &files, &names, blocks, &shared)?;
 
-    let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
-    let live = Live::start(&common.live, planned)?;
     let (runs, failures) = match &common.trace_io {
         Some(path) => {
             let title = format!("{}, {}", cases[0].name, variants[0].name);
-            let run = runs::recorded(path, &title, common.trace_io_limit, &live, |tap, shared| {
+            let run = runs::recorded(path, &title, common.trace_io_limit, &shared, |tap, shared| {
                 run_one(&cases, &variants, (0, 0), &options, tap, shared)
             })?;
             (vec![run], Vec::new())
@@ -73,7 +75,7 @@ pub fn main(args: &Replay) -> Result<()> {
         None => {
             let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
             let count = cases.len() * variants.len();
-            runs::side_by_side(common.basics.threads, count, Some(expected), &live, |shared| {
+            runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
                 run_all(&cases, &variants, &options, shared)
             })?
             .map_err(classify)?

@@ -41,29 +41,30 @@ pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lets `work` make `runs` runs on a pool of threads, with progress on the way to `expected` requests; others may look at
-/// what `live` shows of them.
+/// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.
+pub fn stoppable(live: &Live) -> Result<Arc<Shared>> {
+    let shared = live.shared();
+    if !live.stops(&shared)? {
+        stop_on_signal(&shared)?;
+    }
+    Ok(Arc::new(shared))
+}
+
+/// Lets `work` make `runs` runs on a pool of threads, with progress on the way to `expected` requests.
 pub fn side_by_side<T: Send>(
     threads: Option<u32>,
     runs: usize,
     expected: Option<u64>,
-    live: &Live,
+    shared: &Arc<Shared>,
     work: impl FnOnce(&Shared) -> T + Send,
 ) -> Result<T> {
-    let shared = Arc::new(live.shared());
-    stop(&shared, live)?;
     let _progress = output::Progress::start(shared.clone(), expected);
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(n) = threads {
         // More threads than runs have nothing to do.
         pool = pool.num_threads((n as usize).min(runs));
     }
-    Ok(pool.build()?.install(|| work(&shared)))
-}
-
-/// Lets signals stop the runs.
-fn stop(shared: &Shared, live: &Live) -> Result<()> {
-    if live.stops(shared)? { Ok(()) } else { stop_on_signal(shared) }
+    Ok(pool.build()?.install(|| work(shared)))
 }
 
 /// Lets `work` make one run and records its first `limit` requests, stage by stage, to the file at `path`.
@@ -71,14 +72,12 @@ pub fn recorded<T>(
     path: &Path,
     title: &str,
     limit: u64,
-    live: &Live,
+    shared: &Shared,
     work: impl for<'f> FnOnce(Tap<&'f File>, &Shared) -> (Result<T, ExperimentError>, Option<Tap<&'f File>>),
 ) -> Result<T> {
     let part = PartFile::create(path)?;
     let tap = Tap::new(&part.file, title, Some(limit));
-    let shared = live.shared();
-    stop(&shared, live)?;
-    let (result, tap) = work(tap, &shared);
+    let (result, tap) = work(tap, shared);
     let events = match tap {
         Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
         None => 0,

@@ -295,14 +295,16 @@ fn run(mut plans: Vec<Plan>, common: &Common, live: &Live) -> Result<Vec<CaseRun
     }
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
-    let result = runs::side_by_side(common.basics.threads, count, expected, live, |shared| run_all(plans, shared))?;
+    let result = runs::side_by_side(common.basics.threads, count, expected, &runs::stoppable(live)?, |shared| {
+        run_all(plans, shared)
+    })?;
     result.map_err(classify)
 }
 
 /// One run with every stage of its requests recorded.
 fn traced(mut plan: Plan, path: &Path, limit: u64, live: &Live) -> Result<CaseRun> {
     let title = format!("{}, {}", plan.case, plan.variant);
-    runs::recorded(path, &title, limit, live, |tap, shared| {
+    runs::recorded(path, &title, limit, &*runs::stoppable(live)?, |tap, shared| {
         let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut experiment::watch(shared, 0));
         let run = match result {
             Ok(output) => Ok(CaseRun { plan, output }),

@@ -3,11 +3,13 @@
 //! it was read becomes notes here, for replays too.
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
-use crate::files::{Digested, PartFile, check_not_input};
+use crate::files::{PartFile, check_not_input};
+use crate::inputs::{self, Source, is_stdin};
 use crate::output::{self, Folder};
 use crate::simulate::stop_on_signal;
 use crate::{Interrupted, usage};
 use anyhow::{Result, anyhow};
+use readpath_results::Input;
 use readpath_sim::experiment::Shared;
 use readpath_sim::trace_info::{class_name, document};
 use readpath_workload::IoKind;
@@ -15,8 +17,7 @@ use readpath_workload::trace::{
     Analysis, Columns, CsvWriter, Devices, FioWriter, Format, Info, Options, Place, Reader, Reason, Request, TraceError,
 };
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -53,16 +54,26 @@ pub fn options(input: &TraceInput) -> Result<Options> {
     Ok(Options { format, columns, lenient: input.lenient, devices, ..Options::default() })
 }
 
-/// Opens a trace; the file itself comes with its reader.
-pub fn open(path: &Path, options: &Options) -> Result<(Reader, Digested)> {
-    let name = path.display().to_string();
-    let unreadable = |e: io::Error| usage(anyhow!("{name}: cannot be read: {e}"));
-    let file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.is_dir() {
-        return Err(usage(anyhow!("{name}: is a folder, not a trace")));
-    }
-    let file = Digested::new(file);
-    Ok((Reader::new(&name, Box::new(file.clone()), options).map_err(usage)?, file))
+/// Opens a trace; what it is read from comes with its reader. Both stop when `shared` says so.
+pub fn open(path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
+    let source = Source::open(path, "a trace", shared.stop.clone())?;
+    let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), options);
+    check_stop(shared)?;
+    let mut reader = reader.map_err(usage)?;
+    reader.stop_when(shared.stop.clone());
+    Ok((reader, source))
+}
+
+/// An error if somebody wants it to end: then other errors may be but a consequence.
+pub fn check_stop(shared: &Shared) -> Result<()> {
+    if shared.stop.load(Ordering::Relaxed) { Err(anyhow::Error::new(Interrupted)) } else { Ok(()) }
+}
+
+/// The input called `name` for a document, read to its end.
+pub fn input(source: Source, name: &str, shared: &Shared) -> Result<Input> {
+    let input = source.input(name);
+    check_stop(shared)?;
+    input.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))
 }
 
 /// What there is to know of a trace that has been read to its end. The first says what it is.
@@ -89,6 +100,7 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         let what = if reason == Reason::Order { "rows were MOVED in time" } else { "rows were SKIPPED" };
         note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
     }
+    note(s.beyond, format!("requests that do not lie on the device would on one of at least {} bytes", s.needed_bytes));
     note(s.other_device, "requests to other devices were left out".into());
     if let Some(other) = reader.format().other_layer() {
         let name = other.name();
@@ -99,34 +111,32 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {
         list.push(format!(
-            "{name}: the last line has no end; if the trace was cut off there, its last number may be short"
+            "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or missing"
         ));
     }
     list
 }
 
-/// Has signals stop the reader; asked for before there is anything that must not be left behind.
-fn stopping(reader: &mut Reader) -> Result<Shared> {
+/// Has signals stop reading; asked for before there is anything that must not be left behind.
+fn stopping() -> Result<Shared> {
     let shared = Shared::default();
     stop_on_signal(&shared)?;
-    reader.stop_when(shared.stop.clone());
     Ok(shared)
 }
 
 /// The next requests, unless somebody wants it to end.
 fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
-    if shared.stop.load(Ordering::Relaxed) {
-        return Err(anyhow::Error::new(Interrupted));
-    }
+    check_stop(shared)?;
     filled.map_err(usage)
 }
 
 fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
-    let (mut reader, file) = open(path, &options(input)?)?;
-    let shared = stopping(&mut reader)?;
+    let options = options(input)?;
+    let shared = stopping()?;
+    let (mut reader, source) = open(path, &options, &shared)?;
     let files = folder.map(|out| Folder::create(out)?.apart_from([path])).transpose()?;
-    let name = path.display().to_string();
+    let name = inputs::name(path);
     let mut analysis = Analysis::new(&Analysis::MAP_SPANS, Analysis::LIMIT_BYTES).map_err(usage)?;
     let mut batch = vec![Request::NONE; BATCH];
     loop {
@@ -141,7 +151,7 @@ fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> R
     let info = analysis.finish();
     let notes = notes(&name, &reader);
     let mut doc = document(&name, &info, &notes)?;
-    doc.inputs.push(file.input(&name)?);
+    doc.inputs.push(self::input(source, &name, &shared)?);
     doc.process = output::process();
     if let Some(files) = files {
         files.write(&doc)?;
@@ -278,8 +288,12 @@ enum Out<W: Write> {
 
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
     check_not_input(into, from)?;
-    let (mut reader, _) = open(from, &options(input)?)?;
-    let shared = stopping(&mut reader)?;
+    if is_stdin(into) {
+        return Err(usage(anyhow!("-: is standard input, and no file to write; /dev/stdout or ./- may be meant")));
+    }
+    let options = options(input)?;
+    let shared = stopping()?;
+    let (mut reader, _) = open(from, &options, &shared)?;
     let part = PartFile::create(into)?;
     let name = into.display().to_string();
     let mut out = match to {
@@ -302,7 +316,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
             break;
         }
     }
-    let mut notes = notes(&from.display().to_string(), &reader);
+    let mut notes = notes(&inputs::name(from), &reader);
     match out {
         Out::Csv(out) => out.finish().map(drop)?,
         Out::Fio(out) => {

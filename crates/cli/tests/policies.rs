@@ -40,6 +40,11 @@ fn memory_is_limited_and_the_limit_changes() {
         assert_eq!(value(&pressed, policy, "requests"), 120.0);
         assert!(value(&pressed, policy, "host_memory") <= f64::from(2 << 20));
     }
+    assert!(!pressed["notes"].to_string().contains("did not come"));
+    room.write("late.csv", "50, 300K\n900000, 2M\n900001, 1M\n");
+    let late = document(&room, &["--policy", "lru", "--host-memory", "2M", "--pressure", "late.csv"]);
+    let says = "t.csv, lru: limits 2 to 3 of memory did not come: the run was over before";
+    assert!(late["notes"].to_string().contains(says), "{}", late["notes"]);
     assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["policy"], "lru");
     assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["mode"], "host");
     let linux = document(&room, &["--policy", "linux-dcm,linux-hcm", "--host-memory", "2M"]);

@@ -364,6 +364,14 @@ fn lenient_reading_counts_what_it_skips() {
     assert_eq!(value(&doc, "bad.csv", "HPB off", "requests"), 2.0);
     assert!(notes(&doc).contains("bad.csv: 2 rows were SKIPPED"), "{}", notes(&doc));
     assert!(notes(&doc).contains("the first at line 3: "), "{}", notes(&doc));
+    // The device that is advised is one for all, not for the first that needs a larger one.
+    room.write("far.csv", &table(&[(0, "R", 0, 4096), (5, "R", 1 << 30, 4096), (9, "R", 3 << 30, 4096)]));
+    let doc = document(&room, &["far.csv", "--lenient", "--hpb", "off"]);
+    let says = "far.csv: 2 requests that do not lie on the device would on one of at least 13194139537408 bytes";
+    assert!(notes(&doc).contains("2 rows were SKIPPED (beyond the device)"), "{}", notes(&doc));
+    assert!(notes(&doc).contains(says), "{}", notes(&doc));
+    let says = "2 requests of the trace lie beyond it; take a device of at least 13194139537408 bytes";
+    room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, "(--device; --fold to fold them"]);
 }
 
 #[test]

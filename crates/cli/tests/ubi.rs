@@ -69,10 +69,17 @@ fn compressed_streams_sizes_and_pressure() {
         assert_eq!((value(&doc, lines, "hits"), value(&doc, lines, "lines_memory")), (0.0, 0.0));
         assert_eq!(value(&doc, lines, "seconds"), value(&doc, "none", "seconds"));
     }
+    assert!(!doc["notes"].to_string().contains("did not come"));
     let ids: Vec<&str> = doc["charts"].as_array().unwrap().iter().map(|c| c["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["seconds_1", "hits_by_lines_1", "seconds_by_lines_1"]);
     let same = document(&room, &["s.csv", "--cache", "none,lru", "--lines", "1,2", "--pressure", "p.txt"]);
     assert_eq!(doc, same);
+    // The reads are counted from 0, so that the last one is the last before which anything can change.
+    let reads = STREAM.lines().filter(|line| line.starts_with("r,")).count();
+    room.write("late.txt", &format!("0,0\n{},9000000\n{reads},0\n", reads - 1));
+    let late = document(&room, &["s.csv", "--cache", "lru", "--pressure", "late.txt"]);
+    let says = format!("s.csv: change 3 of memory did not come: the stream has {reads} reads");
+    assert!(late["notes"].to_string().contains(&says), "{}", late["notes"]);
     let text = room.good(&["ubi", "replay", "s.csv", "--out", "o"]);
     assert!(text.contains("Results: o/result.json and o/report.html"), "{text}");
     assert!(room.read("o/report.html").contains("Time of reads, s.csv"));

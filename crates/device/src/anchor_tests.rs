@@ -11,12 +11,12 @@ use crate::precondition::Layout;
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_kit::Ns;
 
-type Device = UfsDevice<Lean, NoMedia, ()>;
+pub(crate) type Device = UfsDevice<Lean, NoMedia, ()>;
 
 const BLOCKS: u32 = 500;
 const PAGES: u32 = 8;
 
-fn device() -> Device {
+pub(crate) fn device() -> Device {
     let config = DeviceConfig {
         product_name: "TEST".into(),
         geometry: Geometry {
@@ -63,7 +63,7 @@ fn device() -> Device {
 }
 
 /// Goes on until `stop` or until nothing is under way; returns whether it was `stop`.
-fn go_on(device: &mut Device, now: &mut Ns, stop: impl Fn(&Device) -> bool) -> bool {
+pub(crate) fn go_on(device: &mut Device, now: &mut Ns, stop: impl Fn(&Device) -> bool) -> bool {
     loop {
         if stop(device) {
             return true;
@@ -77,7 +77,7 @@ fn go_on(device: &mut Device, now: &mut Ns, stop: impl Fn(&Device) -> bool) -> b
     }
 }
 
-fn cut(device: &mut Device, now: &mut Ns) {
+pub(crate) fn cut(device: &mut Device, now: &mut Ns) {
     device.power_cut(*now);
     *now = device.recover(*now).ready_at;
 }

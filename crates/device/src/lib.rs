@@ -50,6 +50,8 @@ mod request;
 mod reset;
 mod space;
 mod stats;
+#[cfg(test)]
+mod upkeep_tests;
 mod victims;
 mod write;
 

@@ -18,11 +18,6 @@ macro_rules! counters {
             pub fn since(&self, earlier: &DeviceStats) -> DeviceStats {
                 DeviceStats { $($name: self.$name - earlier.$name,)* }
             }
-
-            /// Names and values, in the order of their declaration.
-            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name),)*].into_iter()
-            }
         }
     };
 }

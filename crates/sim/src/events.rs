@@ -171,12 +171,18 @@ pub(crate) fn rows(
         }
     }
     let came = spans.len().saturating_sub(1);
-    if came < events.len() {
-        let (first, last) = (came + 1, events.len());
-        let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
-        doc.notes.push(format!("{case}, {variant}: {which} did not come: the run was over before"));
-    }
+    let missing = did_not_come("event", came, events.len());
+    doc.notes.extend(missing.map(|which| format!("{case}, {variant}: {which} did not come: the run was over before")));
     Ok(())
+}
+
+/// Which of `all` things, each of which is called `what`, are those behind the first `came`; none if all came.
+pub(crate) fn did_not_come(what: &str, came: usize, all: usize) -> Option<String> {
+    match all.saturating_sub(came) {
+        0 => None,
+        1 => Some(format!("{what} {all}")),
+        _ => Some(format!("{what}s {} to {all}", came + 1)),
+    }
 }
 
 fn figures(span: &Span) -> Vec<(&'static str, &'static str, f64)> {

@@ -6,7 +6,9 @@ mod trace_common;
 use flate2::write::GzEncoder;
 use readpath_kit::Ns;
 use readpath_workload::IoKind::{Read, Write};
-use readpath_workload::trace::{Columns, Compression, Format, Options, Place, Reader, Reason, Request, TraceError};
+use readpath_workload::trace::{
+    Columns, Compression, Format, Options, Place, Reader, Reason, Request, TraceError, Within,
+};
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -341,6 +343,55 @@ fn a_line_without_end_is_refused_without_keeping_it() {
     let options = Options { max_line_bytes: 100, ..Options::default() };
     assert_eq!(read_with(line(100), &options).unwrap().0.len(), 1);
     assert_eq!(read_with(line(101), &options).unwrap_err().reason, Reason::LongLine);
+}
+
+/// Blank lines, with whatever is blank in them, cost next to nothing in a compressed trace.
+#[test]
+fn blank_lines_are_passed_over_until_they_cannot_be_meant() {
+    let text = |blank: &str, times: usize| format!("{HEAD}1,R,0,4096,,\n{}3,W,0,512,,\n", blank.repeat(times));
+    // Across the reader's window, so that no line is counted twice or not at all.
+    for blank in ["\n", "\r\n", " \t\n", "     \n\n"] {
+        let (requests, summary) = read(text(blank, 100_001)).unwrap();
+        assert_eq!(requests, [request(0, Read, 0, 4096), request(2, Write, 0, 512)]);
+        let lines = 100_001 * blank.matches('\n').count() as u64;
+        assert_eq!((summary.rows, summary.other_rows), (3 + lines, lines), "{blank:?}");
+    }
+    // A blank line may be too long as well.
+    let e = read(text(&format!("\n{}\n", " ".repeat((64 << 10) + 1)), 1)).unwrap_err();
+    assert_eq!((e.place, e.reason), (Place::Line(4), Reason::LongLine));
+    assert_eq!(read(text("\n", (16 << 20) + 1)).unwrap().0.len(), 2);
+    for (format, head) in [(None, &*at(1..2)), (Some(Format::FtraceUfs), "# tracer: nop\n")] {
+        let options = Options { format, lenient: true, ..Options::default() };
+        let lines = io::Read::take(io::repeat(b'\n'), 1 << 40);
+        let source = Box::new(io::Read::chain(io::Cursor::new(head.to_owned()), lines));
+        let e = Reader::new("t", source, &options).unwrap().find_map(Result::err).expect("an error");
+        assert_eq!(e.reason, Reason::Limit, "{e}");
+        assert!(e.message.ends_with("more than 16 MiB of blank lines follow; this is no text"), "{e}");
+    }
+    let blank = Reader::new("t", Box::new(io::repeat(b'\n')), &Options::default()).err().unwrap();
+    assert_eq!(blank.to_string(), "t: the first 256 KiB are blank; this is no trace");
+}
+
+/// Those behind the first request beyond the device may need a larger one.
+#[test]
+fn the_device_that_is_advised_is_one_for_all_requests() {
+    let within = Some(Within { device_blocks: 4, shift_sectors: 0 });
+    // Further rows that are bad do not matter; the trace is refused anyway.
+    let text = at([0, 4, 3, 9, 2]) + "x\n" + &at([5])[HEAD.len()..];
+    let strict = Options { within, ..Options::default() };
+    let e = read_with(&*text, &strict).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "t:3: it ends at byte 20480, beyond the device of 16384 bytes; 3 requests of the trace lie beyond it; take a device \
+         of at least 40960 bytes, or have addresses folded"
+    );
+    let e = read_with(at([0, 4, 3]), &strict).unwrap_err();
+    assert!(
+        e.message.ends_with("of 16384 bytes; take a device of at least 20480 bytes, or have addresses folded"),
+        "{e}"
+    );
+    let (requests, summary) = read_with(text, &Options { lenient: true, ..strict }).unwrap();
+    assert_eq!((requests.len(), summary.beyond, summary.needed_bytes), (3, 3, 40960));
 }
 
 struct Failing(io::Cursor<Vec<u8>>);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use readpath_kit::Ns;
 use readpath_workload::IoKind::{self, Flush, Read, Trim, Write};
 use readpath_workload::trace::{Fit, Loaded, Prepare, Reason, Request, Speed, TimedIo, TraceError};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use trace_common::request;
 
@@ -97,8 +98,9 @@ fn beyond_the_device() {
     let e = load(Prepare::new(100), &r).unwrap_err();
     assert_eq!(
         e.to_string(),
-        "t: request 2: it ends at byte 417792, beyond the device of 409600 bytes; take a device of at least 417792 bytes, \
-         or have addresses folded"
+        "t: request 2: it ends at byte 417792, beyond the device of 409600 bytes; 2 requests of the trace lie beyond it; take \
+         a device of at least 1028096 bytes, or have addresses folded",
+        "the device is one for all of them"
     );
     let l = loaded(Prepare { fit: Fit::Fold, ..Prepare::new(100) }, &r);
     assert_eq!(plain(&l), [(0, 0, 1, Read), (1, 99, 1, Read), (1, 0, 2, Read), (2, 50, 1, Write)]);
@@ -167,7 +169,10 @@ fn limits_and_errors_of_the_trace_come_through() {
     let r = [request(0, Read, 0, 4096 * 10)];
     let how = Prepare { max_blocks: 1, ..Prepare::new(100) };
     let e = Loaded::load(&mut how.requests("t", r.map(Ok)).unwrap(), 9).unwrap_err();
-    assert_eq!(e.to_string(), "t: request 1: more than 9 requests do not fit into memory; split the trace");
+    assert_eq!(
+        e.to_string(),
+        "t: request 1: the trace has more than 9 requests to the device, as many as are loaded; split it"
+    );
     assert_eq!(Loaded::load(&mut how.requests("t", r.map(Ok)).unwrap(), 10).unwrap().ios.len(), 10);
     let bad = trace_common::open("1,a,0,Read,0,512,1\nx\n", &Default::default()).unwrap();
     let e = Loaded::load(&mut how.requests("t", bad).unwrap(), 10).unwrap_err();
@@ -175,6 +180,32 @@ fn limits_and_errors_of_the_trace_come_through() {
     assert!(Prepare::new(0).requests("t", r.map(Ok)).is_err());
     let backwards = [request(5, Read, 0, 512), request(4, Read, 0, 512)];
     assert!(load(how, &backwards).unwrap_err().message.starts_with("request 2: it is earlier"));
+}
+
+/// Whoever loads is asked before each step, and no step is large.
+#[test]
+fn memory_is_asked_for_before_it_is_taken() {
+    let one = request(0, Read, 0, 4096 * 200_000);
+    let how = Prepare { max_blocks: 1, ..Prepare::new(1 << 18) };
+    let asked = RefCell::new(Vec::new());
+    let load = |enough: u64| {
+        asked.take();
+        let ask = |bytes| {
+            asked.borrow_mut().push(bytes);
+            if asked.borrow().iter().sum::<u64>() > enough { Err("that is too much".to_owned()) } else { Ok(()) }
+        };
+        Loaded::load_if(&mut how.requests("t", [Ok(one)]).unwrap(), 200_001, ask)
+    };
+    assert_eq!(load(u64::MAX).unwrap().ios.len(), 200_000);
+    let mib = 1 << 20;
+    assert_eq!(asked.take(), [mib, mib, 2 * mib - 16 * (4 * 65_536 - 200_001)]);
+    let e = load(3 * mib - 1).unwrap_err();
+    assert_eq!(e.reason, Reason::Limit);
+    assert_eq!(
+        e.to_string(),
+        "t: request 1: there is no memory for more than the first 131072 requests to the device (16 bytes each): that is too \
+         much; split the trace, or replay it on a machine with more memory"
+    );
 }
 
 proptest! {

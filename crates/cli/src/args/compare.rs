@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub struct Compare {
     /// What is run: a fio job file (*.fio), an experiment (*.toml, or the name of a built-in one), or a block trace (any
-    /// other file)
+    /// other file, or - for standard input)
     pub workload: PathBuf,
     /// WORKLOAD is a fio job file, whatever its name
     #[arg(long, conflicts_with = "trace")]

@@ -2,7 +2,8 @@
 //! Read streams and cost presets from files, for all commands that replay.
 
 use crate::args::StreamInput;
-use crate::files::{Digested, read_text};
+use crate::files::read_text;
+use crate::inputs::{self, Source};
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_sim::ubi::CacheCase;
@@ -10,9 +11,9 @@ use readpath_stack::config::size;
 use readpath_ubi::preset::{BUILTIN, CostPreset};
 use readpath_ubi::stream::{self, Geometry, Limits};
 use readpath_workload::trace::decompress;
-use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the options say.
 #[derive(Clone, Debug)]
@@ -80,13 +81,9 @@ fn cost(name: &str) -> Result<CostPreset> {
 
 /// Reads the stream at `path`, called `name` in tables.
 pub fn load(path: &Path, name: &str, input: &Input) -> Result<CacheCase> {
-    let file_name = path.display().to_string();
+    let file_name = inputs::name(path);
     let unreadable = |e: io::Error| usage(anyhow!("{file_name}: cannot be read: {e}"));
-    let file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.is_dir() {
-        return Err(usage(anyhow!("{file_name}: is a folder, not a stream")));
-    }
-    let file = Digested::new(file);
+    let file = Source::open(path, "a stream", Arc::default())?;
     let (source, compression) = decompress(Box::new(file.clone())).map_err(unreadable)?;
     let mut reader = BufReader::with_capacity(1 << 16, source);
     let stream = stream::load(&file_name, &mut reader, input.geometry, input.lenient, Limits::default());

@@ -56,6 +56,7 @@ pub fn document(
             rows(&mut doc, &name, variant, phase, run)?;
         }
         events::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
+        doc.notes.extend(late_limits(case, variant, run));
     }
     if runs.iter().any(|r| r.phases.iter().any(|p| p.output.device.programs > 0)) {
         doc.notes.push(WRITES.to_owned());
@@ -65,6 +66,15 @@ pub fn document(
         charts(&mut doc, i, case, variants, &of_case)?;
     }
     Ok(doc)
+}
+
+/// A note of limits of memory whose times lie behind the end of the trace.
+fn late_limits(case: &ReplayCase, variant: &ReplayVariant, run: &ReplayRun) -> Option<String> {
+    let stats = &run.phases.last()?.output.stats;
+    let length = stats.end.saturating_sub(stats.start);
+    let came = variant.limits.iter().take_while(|&&(at, _)| at <= length).count();
+    let which = events::did_not_come("limit", came, variant.limits.len())?;
+    Some(format!("{}, {}: {which} of memory did not come: the run was over before", case.name, variant.name))
 }
 
 fn rows(

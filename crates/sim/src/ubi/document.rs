@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
 
+use crate::events::did_not_come;
 use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, SeriesStyle};
 use readpath_ubi::cost::CostModel;
 use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream, run};
@@ -65,6 +66,11 @@ pub fn document(
             sweep(&mut doc, i, &case.name, &outcomes)?;
         }
         doc.notes.extend(case.notes.iter().cloned());
+        let came = pressure.steps.iter().take_while(|step| step.read < case.stream.summary.reads).count();
+        let missing = did_not_come("change", came, pressure.steps.len());
+        doc.notes.extend(missing.map(|which| {
+            format!("{}: {which} of memory did not come: the stream has {} reads", case.name, case.stream.summary.reads)
+        }));
         doc.read_from([&case.input]);
     }
     Ok(doc)

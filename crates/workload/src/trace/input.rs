@@ -47,7 +47,8 @@ pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
 
-/// Most bytes of a line that are passed over: behind more of them there is no other line of text.
+/// Most bytes of a line, and of blank lines in a row, that are passed over: behind more of them there is no other line of
+/// text.
 pub(super) const MOST_PASSED: usize = 16 << 20;
 
 /// Why no more bytes come.
@@ -192,6 +193,11 @@ impl Input {
         }
     }
 
+    /// Whether bytes may follow those in the window.
+    pub(super) fn has_more(&self) -> bool {
+        self.stop.is_none()
+    }
+
     /// Why the content ended; asked after the end.
     pub(super) fn stop(&self) -> Stop {
         self.stop.clone().unwrap_or(Stop::End)
@@ -261,6 +267,34 @@ impl Input {
                 let n = self.end - self.start;
                 self.cut(n, n)
             }
+        }
+    }
+
+    /// Passes blank lines, of which a few bytes of compressed content can hold thousands of millions; how many. Nothing if
+    /// they do not end within [`MOST_PASSED`].
+    #[cold]
+    pub(super) fn pass_blank(&mut self) -> Option<u64> {
+        let (from, mut lines) = (self.offset, 0);
+        loop {
+            let (mut passed, mut is_over) = (0, false);
+            for (i, byte) in self.bytes().iter().enumerate() {
+                match byte {
+                    b'\n' => (passed, lines) = (i + 1, lines + 1),
+                    b' ' | b'\t' | b'\r' if i - passed < self.max_line => {}
+                    _ => {
+                        is_over = true;
+                        break;
+                    }
+                }
+            }
+            self.skip(passed);
+            if self.offset - from > MOST_PASSED as u64 {
+                return None;
+            }
+            if is_over || passed == 0 {
+                return Some(lines);
+            }
+            self.refill();
         }
     }
 

@@ -33,6 +33,10 @@ pub struct Summary {
     pub other_layer: u64,
     /// Requests to devices that were not asked for.
     pub other_device: u64,
+    /// Requests that do not lie on the device, and the bytes of one on which all would.
+    pub beyond: u64,
+    /// See [`Summary::beyond`].
+    pub needed_bytes: u64,
     /// Completions without their request.
     pub unmatched_completions: u64,
     /// Events that the recorder says it lost.
@@ -77,6 +81,10 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
             };
             if let Some(e) = stop_error(file, place, &input.stop()).filter(|_| head.is_empty() || !options.lenient) {
                 return Err(e);
+            }
+            if head.trim_ascii().is_empty() && input.has_more() {
+                let message = format!("the first {} KiB are blank; this is no trace", head.len() >> 10);
+                return Err(TraceError::of_file(file, Reason::Format, message));
             }
             if head.trim_ascii().is_empty() {
                 return Err(TraceError::of_file(file, Reason::Empty, "there is nothing in it"));

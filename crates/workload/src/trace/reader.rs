@@ -7,6 +7,7 @@ use super::error::{Place, Reason, RowError, TraceError, excerpt};
 use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace};
 use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
+use super::replay::advice;
 use super::window::Window;
 use super::{Columns, Devices, Event, Format, Options, Request, Within};
 use std::io::Read;
@@ -154,7 +155,10 @@ impl Reader {
                 if self.ended {
                     break;
                 }
-                self.read_rows().inspect_err(|_| self.failed = true)?;
+                if let Err(error) = self.read_rows() {
+                    self.failed = true;
+                    return Err(if error.reason == Reason::Beyond { self.advise(error) } else { error });
+                }
                 continue;
             };
             let base = *self.base.get_or_insert_with(|| {
@@ -280,6 +284,43 @@ impl Reader {
         Ok(true)
     }
 
+    /// Whether the last line, which has no end, says something that only a part of a line would say, though it parses.
+    #[cold]
+    fn is_torn(&mut self, row: &Row, from: usize, to: usize) -> Result<bool, TraceError> {
+        let text = self.input.slice(from, to);
+        let is_event = matches!(row, Row::Request(_) | Row::Issue(..) | Row::Complete { .. });
+        let closes = matches!(self.format, Format::Blkparse | Format::FtraceBlock);
+        let ends_with_time = match self.format {
+            Format::Mobile => true,
+            Format::Csv => self.cx.columns.as_ref().is_some_and(|columns| columns.ends_with_time(text)),
+            _ => false,
+        };
+        let what = match row {
+            _ if is_event && closes && !text.trim_ascii_end().ends_with(b"]") => {
+                "and no ], with which such a row closes"
+            }
+            // A time that lost digits is an earlier one. Where rows are out of order anyway nobody can tell.
+            Row::Request(raw) if ends_with_time && self.window.inversions == 0 && raw.time < self.window.latest() => {
+                "and ends with a time before that of the rows above, which are in order"
+            }
+            _ => return Ok(false),
+        };
+        let message = format!("the last line is cut off: it has no end, {what}");
+        self.fault(Reason::Truncated, Place::Line(self.summary.rows), message)?;
+        Ok(true)
+    }
+
+    /// Passes the blank lines that follow one.
+    fn pass_blank(&mut self) -> Result<(), TraceError> {
+        let Some(lines) = self.input.pass_blank() else {
+            let message = format!("more than {} MiB of blank lines follow; this is no text", MOST_PASSED >> 20);
+            return self.fault(Reason::Limit, Place::Line(self.summary.rows), message);
+        };
+        self.summary.rows += lines;
+        self.summary.other_rows += lines;
+        Ok(())
+    }
+
     /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
     #[inline(always)]
     fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
@@ -295,6 +336,7 @@ impl Reader {
                         continue;
                     }
                     match parse(self.input.slice(from, to), &mut self.cx) {
+                        Ok(row) if self.input.unterminated && self.is_torn(&row, from, to)? => {}
                         Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
                         Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
                             self.window.push_issued(raw, key);
@@ -304,6 +346,7 @@ impl Reader {
                             let row = self.input.slice(from, to);
                             if is_remark(row) {
                                 self.summary.other_rows += 1;
+                                self.pass_blank()?;
                             } else if !self.lenient || !self.summary.skips.again(e.reason) {
                                 let message = explain(&e, row, self.format, self.cx.columns.as_ref());
                                 self.fault(e.reason, Place::Line(self.summary.rows), message)?;
@@ -334,6 +377,9 @@ impl Reader {
             let bytes = self.input.need(blktrace::RECORD_BYTES);
             if bytes.is_empty() {
                 return self.end(place);
+            }
+            if bytes.len() < 4 && blktrace::magic_bytes(self.order).starts_with(bytes) {
+                return self.cut(place);
             }
             if !matches!(blktrace::magic(bytes), blktrace::Magic::Known(o) if o == self.order) {
                 let message = explain(&blktrace::bad_magic(), bytes, self.format, None);
@@ -431,6 +477,9 @@ impl Reader {
             Row::Issue(raw, key) => (raw, Some(key)),
         };
         if let Some(within) = self.within.filter(|_| !self.fits(&raw)) {
+            self.summary.beyond += 1;
+            self.summary.needed_bytes =
+                self.summary.needed_bytes.max(within.needed(raw.op.kind, raw.offset, raw.bytes));
             return self.fault(Reason::Beyond, place, within.message(raw.op.kind, raw.offset, raw.bytes));
         }
         let message = format!(
@@ -445,6 +494,18 @@ impl Reader {
             None => self.window.push(raw),
         }
         Ok(())
+    }
+
+    /// Adds to the error of the first request beyond the device which device all of them lie on, for which all have to be
+    /// read.
+    #[cold]
+    fn advise(&mut self, mut error: TraceError) -> TraceError {
+        self.lenient = true;
+        while !self.ended && self.read_rows().is_ok() {
+            while self.window.pop(true).is_some() {}
+        }
+        error.message += &advice(self.summary.beyond, self.summary.needed_bytes);
+        error
     }
 
     /// Counts a fault if it may be skipped, else ends the reading with it.

@@ -60,6 +60,11 @@ impl Window {
         self.given
     }
 
+    /// Latest time seen.
+    pub(super) fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Requests that wait.
     #[inline]
     pub(super) fn len(&self) -> usize {

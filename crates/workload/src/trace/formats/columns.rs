@@ -74,6 +74,11 @@ impl Resolved {
         (self.separator != b' ').then_some(self.separator)
     }
 
+    /// Whether the last field of a row is its time.
+    pub(in super::super) fn ends_with_time(&self, row: &[u8]) -> bool {
+        cut(row, self.separator, &mut [(0, 0); MAX_COLUMNS]) == self.time.0 + 1
+    }
+
     /// What an operation should be, for messages: the words that were given, if any were.
     pub(in super::super) fn operations(&self) -> String {
         let kinds = ["read", "write", "trim", "flush"];

@@ -85,7 +85,7 @@ fn flags_before_time(c: &Cursor) -> bool {
 /// Rows without an event.
 #[inline]
 fn other(row: &[u8]) -> Result<Row, RowError> {
-    if row.trim_ascii().is_empty() || PREFACE.iter().any(|p| row.starts_with(p)) {
+    if PREFACE.iter().any(|p| row.starts_with(p)) {
         return Ok(Row::Other);
     }
     // `CPU:2 [LOST 153 EVENTS]`

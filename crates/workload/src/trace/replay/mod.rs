@@ -52,15 +52,27 @@ impl Within {
 
     /// What is wrong with a request that does not lie on the device.
     pub(super) fn message(self, kind: IoKind, offset: u64, bytes: u64) -> String {
-        let Some((to, block)) = self.end(kind, offset, bytes) else { return "it ends beyond 2^64 bytes".into() };
-        let size = u64::from(BLOCK_BYTES);
-        format!(
-            "it ends at byte {to}, beyond the device of {} bytes; take a device of at least {} bytes, or have addresses \
-             folded",
-            u64::from(self.device_blocks) * size,
-            block * size
-        )
+        let device = u64::from(self.device_blocks) * u64::from(BLOCK_BYTES);
+        match self.end(kind, offset, bytes) {
+            Some((to, _)) => format!("it ends at byte {to}, beyond the device of {device} bytes"),
+            None => "it ends beyond 2^64 bytes".into(),
+        }
     }
+
+    /// Bytes of the smallest device that the request lies on.
+    pub(super) fn needed(self, kind: IoKind, offset: u64, bytes: u64) -> u64 {
+        let blocks = self.end(kind, offset, bytes).map_or(0, |(_, block)| block);
+        blocks.saturating_mul(u64::from(BLOCK_BYTES))
+    }
+}
+
+/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes.
+pub(super) fn advice(requests: u64, needed: u64) -> String {
+    let others = match requests {
+        ..=1 => String::new(),
+        n => format!("; {n} requests of the trace lie beyond it"),
+    };
+    format!("{others}; take a device of at least {needed} bytes, or have addresses folded")
 }
 
 /// How a trace is prepared.
@@ -235,7 +247,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
         let device = u64::from(self.how.device_blocks);
         if rest.block + rest.blocks > device {
             if let Some(within) = self.how.within() {
-                return Err(self.error(Reason::Beyond, within.message(r.kind, r.offset, r.bytes)));
+                return Err(self.beyond(within, r));
             }
             p.folded += 1;
             rest.flags |= TimedIo::FOLDED;
@@ -249,6 +261,21 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
             }
         }
         Ok(Some(rest))
+    }
+
+    /// The error of a request that does not lie on the device; those behind it may need a larger one.
+    #[cold]
+    fn beyond(&mut self, within: Within, first: &Request) -> TraceError {
+        let mut error = self.error(Reason::Beyond, within.message(first.kind, first.offset, first.bytes));
+        let (mut count, mut needed) = (1, within.needed(first.kind, first.offset, first.bytes));
+        for r in self.requests.by_ref().map_while(Result::ok) {
+            if !within.holds(r.kind, r.offset, r.bytes) {
+                count += 1;
+                needed = needed.max(within.needed(r.kind, r.offset, r.bytes));
+            }
+        }
+        error.message += &advice(count, needed);
+        error
     }
 
     /// The next piece of a request, and what is left after it.
@@ -329,6 +356,18 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Iterator for Replay<I> {
     }
 }
 
+/// Requests for which memory is taken at first, and at a time later: 1 and 256 MiB.
+const FIRST_STEP: usize = 1 << 16;
+const LARGEST_STEP: usize = 1 << 24;
+
+fn no_memory(loaded: usize, why: &str) -> String {
+    format!(
+        "there is no memory for more than the first {loaded} requests to the device ({} bytes each): {why}; split the trace, \
+         or replay it on a machine with more memory",
+        size_of::<TimedIo>()
+    )
+}
+
 /// A prepared trace in memory.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -344,18 +383,43 @@ impl Loaded {
     /// Takes all of `replay`, which is left empty so that its reader can still be asked for its summary.
     ///
     /// # Errors
-    /// Those of the trace, and more than `max_ios` requests (16 bytes each).
+    /// Those of the trace, more than `max_ios` requests (16 bytes each), and memory that cannot be had.
     pub fn load<I>(replay: &mut Replay<I>, max_ios: usize) -> Result<Loaded, TraceError>
     where
         I: Iterator<Item = Result<Request, TraceError>>,
     {
-        let mut ios = Vec::new();
+        Loaded::load_if(replay, max_ios, |_| Ok(()))
+    }
+
+    /// The same, asking `may_take` before some more bytes are taken, 256 MiB at a time at most. An allocation that succeeds
+    /// says little: memory may be missing only when it is written to.
+    ///
+    /// # Errors
+    /// The same, and what `may_take` says.
+    pub fn load_if<I>(
+        replay: &mut Replay<I>,
+        max_ios: usize,
+        may_take: impl Fn(u64) -> Result<(), String>,
+    ) -> Result<Loaded, TraceError>
+    where
+        I: Iterator<Item = Result<Request, TraceError>>,
+    {
+        let mut ios: Vec<TimedIo> = Vec::new();
         while let Some(io) = replay.next() {
+            let io = io?;
             if ios.len() == max_ios {
-                let message = format!("more than {max_ios} requests do not fit into memory; split the trace");
+                let message = format!(
+                    "the trace has more than {max_ios} requests to the device, as many as are loaded; split it"
+                );
                 return Err(replay.error(Reason::Limit, message));
             }
-            ios.push(io?);
+            if ios.len() == ios.capacity() {
+                let more = ios.len().clamp(FIRST_STEP, LARGEST_STEP).min(max_ios - ios.len());
+                may_take((more * size_of::<TimedIo>()) as u64)
+                    .and_then(|()| ios.try_reserve_exact(more).map_err(|e| e.to_string()))
+                    .map_err(|why| replay.error(Reason::Limit, no_memory(ios.len(), &why)))?;
+            }
+            ios.push(io);
         }
         Ok(Loaded { ios, preload: replay.preload(), prepared: replay.prepared })
     }
