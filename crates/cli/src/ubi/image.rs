@@ -11,7 +11,7 @@ use readpath_ubi::printable;
 use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -213,16 +213,19 @@ enum Show {
 struct List<W> {
     out: W,
     show: Show,
+    /// Names are escaped, as a terminal might take them for commands.
+    escaped: bool,
     any: bool,
 }
 
 impl<W: Write> List<W> {
     fn new(out: W, show: Show) -> Self {
-        List { out, show, any: false }
+        List { out, show, escaped: io::stdout().is_terminal(), any: false }
     }
 
     fn entry(&mut self, path: &[u8], inode: &Inode) -> Result<()> {
-        let out = &mut self.out;
+        let (out, escaped) = (&mut self.out, self.escaped);
+        let shown = |name: &[u8]| if escaped { printable(name).into_bytes() } else { name.to_vec() };
         let first = !std::mem::replace(&mut self.any, true);
         match self.show {
             Show::Json => {
@@ -231,7 +234,10 @@ impl<W: Write> List<W> {
                     write!(out, "\n  {line}")?;
                 }
             }
-            Show::Names => writeln!(out, "{}", printable(path))?,
+            Show::Names => {
+                out.write_all(&shown(path))?;
+                writeln!(out)?;
+            }
             Show::Long => {
                 let size = match inode.device() {
                     Some((major, minor)) => format!("{major}, {minor}"),
@@ -239,9 +245,11 @@ impl<W: Write> List<W> {
                 };
                 let Inode { nlink, uid, gid, .. } = inode;
                 let when = time(inode.mtime);
-                write!(out, "{} {nlink:>3} {uid:>5} {gid:>5} {size:>10} {when} {}", mode(inode), printable(path))?;
+                write!(out, "{} {nlink:>3} {uid:>5} {gid:>5} {size:>10} {when} ", mode(inode))?;
+                out.write_all(&shown(path))?;
                 if inode.file_type() == Some(FileType::Symlink) {
-                    write!(out, " -> {}", printable(&inode.data))?;
+                    out.write_all(b" -> ")?;
+                    out.write_all(&shown(&inode.data))?;
                 }
                 writeln!(out)?;
             }
