@@ -4,10 +4,12 @@
 mod attach;
 mod image;
 mod open;
+mod own;
 mod replay;
 mod reproduce;
 mod stream;
 mod streams;
+mod work;
 
 pub use attach::UbiAttach;
 pub use replay::caches;

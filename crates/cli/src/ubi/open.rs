@@ -11,8 +11,10 @@ use readpath_ubi::guess::{Guess, Known, guess};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
 use readpath_ubi::{NoCache, Ubi, UbiError, printable};
 use readpath_ubifs::{NodeType, UbiVolume, UbifsError};
+use readpath_workload::trace::Compression;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A volume in an image, whose flash operations are logged when asked for.
@@ -31,12 +33,20 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
     let file = File::open(image).map_err(unreadable)?;
-    let mut guess = guess(&file, known).map_err(|e| match known.peb_bytes {
-        None => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
-        Some(_) => wrong(&e),
+    let mut guess = guess(&file, known).map_err(|e| match (known.peb_bytes, packed(&file)) {
+        (_, Some(how)) => wrong(&format!("is packed with {how}; unpack it, an image is read at any place")),
+        (None, _) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
+        _ => wrong(&e),
     })?;
     settle(&file, &mut guess);
     Ok((file, guess))
+}
+
+/// With what a file is packed, if it is.
+fn packed(file: &File) -> Option<&'static str> {
+    let mut head = [0; 6];
+    file.read_exact_at(&mut head, 0).ok()?;
+    Some(Compression::of(&head)).filter(|&c| c != Compression::Plain).map(Compression::name)
 }
 
 /// Decides between two sizes of a page by a superblock of UBIFS, which says it. Volumes are where they are with either.
@@ -107,6 +117,29 @@ pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
     let ubi = open(input, log, true)?;
     let id = pick(&ubi, input.sizes.volume.as_deref()).map_err(|e| wrong(&e))?;
     UbiVolume::new(ubi, id).map_err(|e| wrong(&e))
+}
+
+/// The same for a volume by its number.
+pub fn volume_at(input: &ImageInput, id: u32, log: bool) -> Result<Volume> {
+    let ubi = open(input, log, true)?;
+    UbiVolume::new(ubi, id).map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
+}
+
+/// Number and name of the one volume of an image that holds UBIFS; others, a kernel's for example, do not count.
+pub fn only_ubifs(input: &ImageInput) -> Result<(u32, String)> {
+    let mut ubi = open(input, false, true)?;
+    let volumes: Vec<(u32, String)> = ubi.volumes().map(|v| (v.id, printable(&v.record.name))).collect();
+    let of_ubifs: Vec<&(u32, String)> =
+        volumes.iter().filter(|(id, _)| volumes.len() == 1 || superblock_min_io(&mut ubi, *id).is_some()).collect();
+    let wrong = |e: String| Err(usage(anyhow!("{}: {e}", input.image.display())));
+    match of_ubifs[..] {
+        [(id, name)] => Ok((*id, name.clone())),
+        [] => wrong(format!("none of its {} volumes holds UBIFS", volumes.len())),
+        _ => {
+            let names: Vec<String> = of_ubifs.iter().map(|(id, name)| format!("{id} \"{name}\"")).collect();
+            wrong(format!("several volumes hold UBIFS: {}; --volume says which", names.join(", ")))
+        }
+    }
 }
 
 /// What is wrong with the device that holds a volume, below what the volume holds.

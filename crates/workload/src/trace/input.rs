@@ -30,7 +30,8 @@ impl Compression {
         }
     }
 
-    fn of(head: &[u8]) -> Compression {
+    /// By the first bytes of a file; six are enough.
+    pub fn of(head: &[u8]) -> Compression {
         match head {
             [0x1F, 0x8B, ..] => Compression::Gzip,
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
