@@ -8,7 +8,7 @@ use crate::files::Digested;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::Input;
-use readpath_sim::ubi::{CacheCase, Task, TaskStream};
+use readpath_sim::ubi::{CacheCase, Published, Task, TaskStream};
 use readpath_ubi::mtd::Mtd;
 use readpath_ubi::printable;
 use readpath_ubi::stream::{Geometry, Stream};
@@ -98,6 +98,8 @@ impl Tree {
     /// What a reader must know of the streams, each of which comes with its path and the task that it is like.
     fn note(&self, image: &Path, volume: &str, streams: &[(&[u8], Option<Task>, TaskStream)]) -> String {
         let Some((.., first)) = streams.first() else { return String::new() };
+        let published = Published::builtin();
+        let mut left_alone = false;
         let mut text = format!("{}: volume \"{volume}\", pages of {} bytes", image.display(), first.page_bytes);
         for (path, like, stream) in streams {
             let s = &stream.case.stream.summary;
@@ -106,10 +108,8 @@ impl Tree {
                 text.push_str(&format!(", {} other reads", s.other_reads));
             }
             if let (Some(task), None) = (like, stream.task) {
-                let reads = readpath_sim::ubi::Published::builtin().reads(*task);
-                text.push_str(&format!(
-                    " (published values do not stand beside them: those are for {reads} reads of pages of 16384 bytes)"
-                ));
+                left_alone = true;
+                text.push_str(&format!(" (the published task: {})", published.reads(*task)));
             }
         }
         match &self.largest {
@@ -120,6 +120,12 @@ impl Tree {
             None => text.push_str("; no rm, as every file has a second name"),
         }
         text.push('.');
+        if left_alone {
+            let pages = published.preset().page_bytes;
+            text.push_str(&format!(
+                " Published values stand only beside work that is as large, a quarter more or less, on pages of {pages} bytes."
+            ));
+        }
         text
     }
 }

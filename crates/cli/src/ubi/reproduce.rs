@@ -89,11 +89,7 @@ pub fn write_and_show(traces: Option<&Path>, images: &[PathBuf], out: &Path, jso
     if caches < sizes {
         writeln!(text, "The same streams through other caches:\n")?;
         output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), &mut text)?;
-        writeln!(
-            text,
-            "With 1 to 256 lines: {} figures in the report, and rows in the document.\n",
-            doc.rows.len() - sizes
-        )?;
+        writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
     }
     for note in &doc.notes {
         writeln!(text, "Note: {note}")?;

@@ -63,9 +63,9 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
 /// Rows and charts of a stream, which is number `index`, with caches of several sizes.
 pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &TaskStream) -> Result<(), Error> {
     let name = stream.name(" by lines");
-    // Without a cache time does not depend on lines; it shows from how many on each pays.
-    let mut outcomes = vec![replay(model, stream, "none", LINES)];
-    outcomes.extend(SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines))));
+    let sized = SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines)));
+    // What no cache takes shows from how many lines on each pays. Last, so that both charts draw the others alike.
+    let outcomes: Vec<_> = sized.chain([replay(model, stream, "none", LINES)]).collect();
     for (variant, outcome) in &outcomes {
         doc.simulated_ios += outcome.counters.reads();
         let label = label(variant);

@@ -132,7 +132,7 @@ pub fn reproduce(streams: &[TaskStream]) -> Result<Reproduction, Error> {
     }
     general_notes(&mut doc, &model, streams);
     break_even_chart(&mut doc, &model)?;
-    seconds_chart(&mut doc)?;
+    seconds_chart(&mut doc, streams)?;
     // Caches are asked by reads of logical blocks only.
     let cached = || streams.iter().filter(|s| s.case.stream.summary.reads > 0);
     let caches = doc.rows.len();
@@ -151,7 +151,7 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     if streams.iter().any(|s| s.case.stream.summary.other_reads > 0) {
         doc.notes.push(
             "Headers and the volume table are read below ubi_eba_read_leb, so a cache in UBI changes nothing about attaching; \
-             without sub-page reads (B) each header costs a page."
+             without sub-page reads (B) each page with headers is read whole."
                 .to_owned(),
         );
     }
@@ -344,13 +344,18 @@ fn break_even_chart(doc: &mut Document, model: &Model) -> Result<(), Error> {
     Ok(())
 }
 
-fn seconds_chart(doc: &mut Document) -> Result<(), Error> {
+fn seconds_chart(doc: &mut Document, streams: &[TaskStream]) -> Result<(), Error> {
+    // Names of cases are too long to stand below bars.
+    let short = |case: &str| match streams.iter().find(|s| s.name("") == case) {
+        Some(stream) => format!("{}, {}", stream.work, stream.case.name),
+        None => case.to_owned(),
+    };
     let mut chart = Chart::new("seconds", "Real time of the tasks", ChartKind::Bars).axes("task", "s");
     for configuration in Configuration::ALL {
         let name = configuration.name();
         let rows: Vec<_> = doc.rows.iter().filter(|r| r.variant == name && r.metric == "real_seconds").collect();
-        let known: Vec<_> = rows.iter().filter_map(|r| Some((r.case.clone(), r.published?))).collect();
-        let model: Vec<_> = rows.iter().map(|r| (r.case.clone(), r.simulated)).collect();
+        let known: Vec<_> = rows.iter().filter_map(|r| Some((short(&r.case), r.published?))).collect();
+        let model: Vec<_> = rows.iter().map(|r| (short(&r.case), r.simulated)).collect();
         chart.series(format!("{name}, published"), SeriesStyle::Published, known)?;
         chart.series(format!("{name}, model"), SeriesStyle::Simulated, model)?;
     }

@@ -65,6 +65,25 @@ pub fn is_attach(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readpath_results::Input;
+    use readpath_ubi::stream::{Stream, Summary};
+
+    #[test]
+    fn published_values_stand_beside_work_that_is_as_large_on_the_same_pages() {
+        let task = |like, reads, page_bytes| {
+            let stream = Stream { records: Vec::new(), summary: Summary { reads, ..Summary::default() } };
+            let case = CacheCase { name: "i".into(), stream, notes: Vec::new(), input: Input::of_text("i", "") };
+            TaskStream::own("work", like, page_bytes, case).task
+        };
+        // The published find has 21,844 reads.
+        assert_eq!(task(Some(Task::Find), 16_383, 16_384), Some(Task::Find));
+        assert_eq!(task(Some(Task::Find), 27_305, 16_384), Some(Task::Find));
+        assert_eq!(task(Some(Task::Find), 16_382, 16_384), None);
+        assert_eq!(task(Some(Task::Find), 27_306, 16_384), None);
+        assert_eq!(task(Some(Task::Find), 21_844, 8192), None);
+        assert_eq!(task(Some(Task::Rm), 21_844, 16_384), None);
+        assert_eq!(task(None, 21_844, 16_384), None);
+    }
 
     #[test]
     fn streams_are_known_by_their_names() {
