@@ -82,7 +82,9 @@ fn check(room: &Room, doc: &Value, work: &str, reader: &str, stream: &str) {
         assert_eq!(value(" by lines", variant, metric), *known, "{work}: {variant}, {metric}");
         checked += 1;
     }
-    assert!(checked >= 12 * 5 + 4 + 3 * 3 + 4 * 9 * 2 + 1, "{checked} values");
+    // Caches, configurations, and sizes with what takes no lines.
+    let least = [12 * 5, 4 + 3 * 3, 4 * 9 * 2 + 1].iter().sum();
+    assert!(checked >= least, "{checked} values");
     // The figures show the same points.
     let chart = |doc: &Value, title: &str| -> BTreeMap<String, Value> {
         let charts = doc["charts"].as_array().expect("charts");
