@@ -109,6 +109,9 @@ pub struct Reproduce {
     /// ubi: recorded read streams
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+    /// For ubi: image of raw NAND with a UBIFS volume, whose reads are made and replayed as well; repeatable
+    #[arg(long = "image", value_name = "FILE")]
+    pub images: Vec<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }

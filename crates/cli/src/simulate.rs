@@ -28,6 +28,10 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.name == crate::ubi::EXPERIMENT {
         return crate::ubi::reproduce(args);
     }
+    if !args.images.is_empty() {
+        let name = &args.name;
+        return Err(usage(anyhow!("--image goes with reproduce ubi; {name} reads no image of NAND")));
+    }
     if args.name == policies::NAME {
         return policies::reproduce(args);
     }
@@ -52,6 +56,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
         ("--traces", args.traces.is_some()),
+        ("--image", !args.images.is_empty()),
     ];
     let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = refused.or(common.live.given()) {
@@ -71,7 +76,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     documents.push(policies::write_and_show(common, None, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
     let ubi = folder.join(crate::ubi::EXPERIMENT);
-    documents.push(crate::ubi::write_and_show(None, &ubi, false)?);
+    documents.push(crate::ubi::write_and_show(None, &[], &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }

@@ -126,7 +126,7 @@ fn the_published_table_stands_beside_the_model() {
     let room = Room::new();
     let text = room.good(&["reproduce", "ubi"]);
     assert!(text.contains("Why find became slower with a cache"), "{text}");
-    assert!(text.contains("Without recorded streams: the model ran on the counts that the thread published"), "{text}");
+    assert!(text.contains("Without streams: the model ran on the counts that the thread published"), "{text}");
     assert!(room.read("out/ubi/report.html").contains("When a cache of pages pays"));
     std::fs::create_dir(room.path("t")).expect("a folder");
     room.write("t/x_find.csv", STREAM);
@@ -135,11 +135,17 @@ fn the_published_table_stands_beside_the_model() {
     let rows = doc["rows"].as_array().unwrap();
     let misses = rows.iter().find(|r| r["case"] == "find, recorded: x_find.csv" && r["metric"] == "misses").unwrap();
     assert_eq!((&misses["variant"], misses["simulated"].as_f64()), (&Value::from("B: NAND core, one page"), Some(4.0)));
-    assert!(rows.iter().any(|r| r["case"] == "recorded: x_attach.csv" && r["metric"] == "header_seconds"));
+    assert!(rows.iter().any(|r| r["case"] == "attach, recorded: x_attach.csv" && r["metric"] == "header_seconds"));
     for (args, says) in [
         (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out has no recorded stream"),
         (&["reproduce", "ubi", "--set", "a=1"], "--set is for experiments on a UFS device"),
         (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies and ubi"),
+        (&["reproduce", "iozone", "--image", "i"], "--image goes with reproduce ubi; iozone reads no image of NAND"),
+        (
+            &["reproduce", "policies", "--image", "i"],
+            "--image goes with reproduce ubi; policies reads no image of NAND",
+        ),
+        (&["reproduce", "all", "--image", "i"], "--image belongs to one experiment; 'all' are several"),
     ] {
         room.bad(args, &[says]);
     }

@@ -3,19 +3,8 @@
 
 mod common;
 
-use common::Room;
+use common::{Room, dump};
 use std::fs;
-use std::io::Read;
-use std::path::Path;
-
-/// Puts a dump into a room.
-fn dump(room: &Room, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ubi/tests/data").join(format!("{name}.xz"));
-    let packed = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut bytes = Vec::new();
-    liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("an xz file");
-    fs::write(room.path(name), bytes).expect("a file");
-}
 
 #[test]
 fn what_is_in_an_image() {

@@ -2,9 +2,11 @@
 //! What a document says in short: how well it agrees with the literature, and what each variant does to a metric.
 //! Knows no output format.
 
+use std::collections::HashSet;
+
 use readpath_results::{Origin, Row};
 
-use crate::pivot::{KEY_METRICS, Pivot};
+use crate::pivot::{KEY_METRICS, Line, Pivot};
 
 /// Longer tables of effects are no key finding.
 const MOST_EFFECTS: usize = 40;
@@ -70,39 +72,46 @@ pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
         order.sort_by_key(|&at| key(&pivot.columns[at]));
     }
     for at in order {
-        let column = &pivot.columns[at];
-        let mut lines = Vec::new();
-        let mut base: Option<(&str, &Row)> = None;
-        let mut baseline = None;
-        let mut sound = true;
-        let mut first = None;
-        for line in &pivot.lines {
-            if first.is_none_or(|(case, _)| case != line.case) {
-                first = Some((line.case, line.variant));
-            }
-            let Some(row) = line.cells[at] else { continue };
-            match base {
-                Some((case, base)) if case == line.case => {
-                    sound &= base.simulated > 0.0 && *baseline.get_or_insert(base.variant.as_str()) == base.variant;
-                    let published = base.published.filter(|p| *p > 0.0).and_then(|b| Some(row.published? / b));
-                    let simulated = row.simulated / base.simulated;
-                    sound &= simulated.is_finite() && published.is_none_or(f64::is_finite);
-                    lines.push(Effect { case: line.case, variant: line.variant, published, simulated });
-                }
-                _ => {
-                    sound &= first == Some((line.case, line.variant));
-                    base = Some((line.case, row));
-                }
-            }
-        }
-        // Work that is given is the same for all.
-        let differs = compared || lines.iter().any(|line| (line.simulated - 1.0).abs() > 0.0005);
         if out.len() >= MOST_METRICS && !compared {
             break;
         }
-        if let (Some(baseline), true, true, 1..=MOST_EFFECTS) = (baseline, sound, differs, lines.len()) {
-            out.push(Effects { metric: &column.label, baseline, lines });
-        }
+        // Where cases differ in their baseline, or are many, those with published values are left.
+        let found = effects_of(pivot, at, false).or_else(|| compared.then(|| effects_of(pivot, at, true)).flatten());
+        // Work that is given is the same for all.
+        let differs = |of: &Effects| compared || of.lines.iter().any(|line| (line.simulated - 1.0).abs() > 0.0005);
+        out.extend(found.filter(differs));
     }
     out
+}
+
+/// The same of the column `at`, if `only_published` of cases that have a published value there.
+fn effects_of<'a>(pivot: &'a Pivot<'_>, at: usize, only_published: bool) -> Option<Effects<'a>> {
+    let mut lines = Vec::new();
+    let mut base: Option<(&str, &Row)> = None;
+    let mut baseline = None;
+    let mut first = None;
+    let has_published = |line: &&Line<'_>| line.cells[at].is_some_and(|row| row.published.is_some());
+    let published: HashSet<&str> = pivot.lines.iter().filter(has_published).map(|line| line.case).collect();
+    for line in pivot.lines.iter().filter(|line| !only_published || published.contains(line.case)) {
+        if first.is_none_or(|(case, _)| case != line.case) {
+            first = Some((line.case, line.variant));
+        }
+        let Some(row) = line.cells[at] else { continue };
+        match base {
+            Some((case, base)) if case == line.case => {
+                let same = *baseline.get_or_insert(base.variant.as_str()) == base.variant;
+                let published = base.published.filter(|p| *p > 0.0).and_then(|b| Some(row.published? / b));
+                let simulated = row.simulated / base.simulated;
+                if !same || base.simulated <= 0.0 || !simulated.is_finite() || published.is_some_and(|p| !p.is_finite())
+                {
+                    return None;
+                }
+                lines.push(Effect { case: line.case, variant: line.variant, published, simulated });
+            }
+            _ if first != Some((line.case, line.variant)) => return None,
+            _ => base = Some((line.case, row)),
+        }
+    }
+    let metric = &pivot.columns[at].label;
+    (1..=MOST_EFFECTS).contains(&lines.len()).then_some(Effects { metric, baseline: baseline?, lines })
 }

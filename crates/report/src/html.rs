@@ -7,12 +7,26 @@
 
 mod compared;
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use readpath_results::{Chart, Document, Origin, Point, SeriesStyle, X};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, svg, text};
+
+/// A document in two, if it has cases with published values and a good many without: those need fewer columns.
+fn parted(document: &Document) -> Option<[Document; 2]> {
+    let compared: HashSet<&str> = document.rows.iter().filter(|r| r.published.is_some()).map(|r| &*r.case).collect();
+    let part = |is_compared: bool| {
+        let mut part = Document::new(&document.experiment, &document.title);
+        part.rows = document.rows.iter().filter(|r| compared.contains(&*r.case) == is_compared).cloned().collect();
+        part
+    };
+    let parts = [part(true), part(false)];
+    let [compared, others] = parts.each_ref().map(|part| part.rows.len());
+    (compared > 0 && others > compared).then_some(parts)
+}
 
 /// Longer data of a figure are comma-separated text instead of a table.
 const MOST_TABLE_LINES: usize = 40;
@@ -308,7 +322,13 @@ impl Page {
             return;
         }
         match main_columns(document, pivot) {
-            None => self.table("All values", pivot),
+            None => match parted(document) {
+                None => self.table("All values", pivot),
+                Some([compared, others]) => {
+                    self.table("Values beside published ones", &Pivot::new(&compared, &TableSpec::new()));
+                    self.table("Values of other cases", &Pivot::new(&others, &TableSpec::new()));
+                }
+            },
             Some(spec) => {
                 self.table("Main values", &Pivot::new(document, &spec));
                 self.by_case(pivot);

@@ -319,6 +319,26 @@ fn multiples_are_of_the_first_variant_or_of_none() {
     assert!(page.contains("as a multiple of A") && !page.contains("as a multiple of B"));
 }
 
+/// Cases without published values, which are more, neither take away the multiples of those that have some, nor their table.
+#[test]
+fn published_values_are_kept_apart_from_many_others() {
+    let mut document = Document::new("apart", "Two tables");
+    for (variant, published, simulated) in [("A", 10.0, 9.0), ("B", 5.0, 6.0)] {
+        let row = document.row("known", variant, "seconds", "s", simulated, Origin::Predicted).expect("a row");
+        row.published(published).expect("a number");
+    }
+    for variant in ["x", "y", "z"] {
+        document.row("other", variant, "seconds", "s", 1.0, Origin::Predicted).expect("a row");
+    }
+    let page = html::page(&document).expect("a page");
+    assert!(page.contains("Seconds as a multiple of A") && page.contains("×0.667"), "{page}");
+    let (compared, others) = page.split_once("Values of other cases").expect("a second table");
+    let compared = compared.split_once("Values beside published ones").expect("a first table").1;
+    assert!(compared.contains("known") && !compared.contains("other"), "{compared}");
+    let others = others.split_once("</table>").expect("an end").0;
+    assert!(others.contains("other") && !others.contains("known") && !others.contains("published"), "{others}");
+}
+
 #[test]
 fn negative_error_is_shown_with_its_sign() {
     let mut doc = Document::new("e", "t");

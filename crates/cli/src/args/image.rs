@@ -15,7 +15,7 @@ pub struct ImageInput {
 }
 
 /// What is to be known of an image; what is not given is found in the image.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct ImageSizes {
     /// Name or number of the volume, if there are several
     #[arg(long, value_name = "NAME|ID")]

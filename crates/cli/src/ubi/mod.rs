@@ -6,10 +6,12 @@ mod check;
 mod image;
 mod names;
 mod open;
+mod own;
 mod replay;
 mod reproduce;
 mod stream;
 mod streams;
+mod work;
 
 pub use attach::UbiAttach;
 pub use replay::caches;

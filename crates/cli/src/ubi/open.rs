@@ -173,6 +173,29 @@ fn is_ubifs(ubi: &mut Ubi<Logged<Image<File>>>, id: u32) -> bool {
     is_read && u32::from_le_bytes(magic) == NODE_MAGIC
 }
 
+/// The same for a volume by its number.
+pub fn volume_at(input: &ImageInput, id: u32, log: bool) -> Result<Volume> {
+    let ubi = open(input, log, true)?;
+    UbiVolume::new(ubi, id).map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
+}
+
+/// Number and name of the one volume of an image that holds UBIFS; others, a kernel's for example, do not count.
+pub fn only_ubifs(input: &ImageInput) -> Result<(u32, String)> {
+    let mut ubi = open(input, false, true)?;
+    let volumes: Vec<(u32, String)> = ubi.volumes().map(|v| (v.id, printable(&v.record.name))).collect();
+    let of_ubifs: Vec<&(u32, String)> =
+        volumes.iter().filter(|(id, _)| volumes.len() == 1 || superblock_min_io(&mut ubi, *id).is_some()).collect();
+    let wrong = |e: String| Err(usage(anyhow!("{}: {e}", input.image.display())));
+    match of_ubifs[..] {
+        [(id, name)] => Ok((*id, name.clone())),
+        [] => wrong(format!("none of its {} volumes holds UBIFS", volumes.len())),
+        _ => {
+            let names: Vec<String> = of_ubifs.iter().map(|(id, name)| format!("{id} \"{name}\"")).collect();
+            wrong(format!("several volumes hold UBIFS: {}; --volume says which", names.join(", ")))
+        }
+    }
+}
+
 /// What is wrong with the device that holds a volume, below what the volume holds.
 pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<File>>>) -> Result<Vec<Finding>> {
     let found = match ubi.found().method {

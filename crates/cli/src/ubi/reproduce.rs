@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce ubi`: the published table beside the model, with recorded streams where there are some.
+//! `readpath reproduce ubi`: the published table beside the model, with streams where there are some: recorded ones, and
+//! those that our own reader makes of images.
 
+use super::own;
 use super::streams::{Input, load};
 use crate::args::Reproduce;
+use crate::cases::names;
 use crate::output::{self, Folder};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::Document;
-use readpath_sim::ubi::{CacheCase, Published, Task, is_attach, task_of};
-use readpath_ubi::preset::CostPreset;
+use readpath_sim::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
 use readpath_ubi::stream::Geometry;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Name of the experiment.
 pub const EXPERIMENT: &str = "ubi";
 
-/// Columns of the table.
+/// Columns of the published table.
 const COLUMNS: [(&str, &str); 7] = [
     ("real_seconds", "real"),
     ("sys_seconds", "sys"),
@@ -25,6 +28,16 @@ const COLUMNS: [(&str, &str); 7] = [
     ("no_query", "no query"),
     ("read_seconds", "reads"),
     ("header_seconds", "headers"),
+];
+
+/// Columns of the table of caches beyond it.
+const CACHE_COLUMNS: [(&str, &str); 6] = [
+    ("hits", "hits"),
+    ("misses", "misses"),
+    ("no_query", "no query"),
+    ("page_reads", "page reads"),
+    ("read_seconds", "reads"),
+    ("real_seconds", "real"),
 ];
 
 /// `readpath reproduce ubi`.
@@ -43,18 +56,20 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    write_and_show(args.traces.as_deref(), &out, basics.json).map(drop)
+    write_and_show(args.traces.as_deref(), &args.images, &out, basics.json).map(drop)
 }
 
 /// The document, written to the folder `out` and shown.
-pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<Document> {
-    let published = Published::builtin();
-    let cost = CostPreset::builtin(&published.cost).ok_or_else(|| anyhow!("there is no preset {}", published.cost))?;
+pub fn write_and_show(traces: Option<&Path>, images: &[PathBuf], out: &Path, json: bool) -> Result<Document> {
+    let cost = Published::builtin().preset();
     let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
     let input = Input { geometry, page_is_assumed: false, lenient: false, cost };
-    let (recorded, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
-    let folder = Folder::create(out)?;
-    let mut doc = readpath_sim::ubi::reproduce(&recorded)?;
+    let (mut streams, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
+    for (path, name) in images.iter().zip(names(images)?) {
+        streams.extend(own::streams(path, &name)?);
+    }
+    let folder = Folder::create(out)?.apart_from(images)?;
+    let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
     doc.notes.extend(left_out);
     doc.process = output::process();
     doc.validate()?;
@@ -65,7 +80,17 @@ pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<D
     }
     let mut text = Vec::new();
     writeln!(text, "{}\n", doc.title)?;
-    output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut text)?;
+    let part = |rows: Range<usize>| {
+        let mut part = Document::new(EXPERIMENT, &doc.title);
+        part.rows = doc.rows[rows].to_vec();
+        part
+    };
+    output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), &mut text)?;
+    if caches < sizes {
+        writeln!(text, "The same streams through other caches:\n")?;
+        output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), &mut text)?;
+        writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
+    }
     for note in &doc.notes {
         writeln!(text, "Note: {note}")?;
     }
@@ -76,7 +101,7 @@ pub fn write_and_show(traces: Option<&Path>, out: &Path, json: bool) -> Result<D
 
 /// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.
 /// They have to be of the experiment's page size: those that say otherwise are left out. What else was left out is told too.
-fn recorded(folder: &Path, input: &Input) -> Result<(Vec<CacheCase>, Option<String>)> {
+fn recorded(folder: &Path, input: &Input) -> Result<(Vec<TaskStream>, Option<String>)> {
     let unreadable = |e: std::io::Error| usage(anyhow!("--traces: {}: cannot be read: {e}", folder.display()));
     let mut files: Vec<(usize, String, PathBuf)> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
@@ -110,5 +135,6 @@ fn recorded(folder: &Path, input: &Input) -> Result<(Vec<CacheCase>, Option<Stri
         folder.display(),
         left_out.join(", ")
     );
-    Ok((cases, (!left_out.is_empty()).then_some(note)))
+    let streams = cases.into_iter().filter_map(|case: CacheCase| TaskStream::recorded(case, page_bytes)).collect();
+    Ok((streams, (!left_out.is_empty()).then_some(note)))
 }

@@ -2,12 +2,13 @@
 //! `readpath ubi stream`: the flash reads of work on a freshly mounted volume, in the format that `ubi replay` reads.
 
 use super::open::{volume, wrong};
+use super::work::{Reads, Work, reads};
 use crate::args::{UbiStream, UbiWork};
 use crate::files::{check_not_input, check_writable, is_standard_output, read_text, write_whole};
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
-use readpath_ubi::mtd::{Mtd, write_stream};
-use readpath_ubifs::{MountMode, ReadKind, Session, Ubifs};
+use readpath_ubi::mtd::write_stream;
+use readpath_ubifs::{MountMode, ReadKind};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -30,27 +31,19 @@ pub fn main(args: &UbiStream) -> Result<()> {
         }
         _ => String::new(),
     };
-    let with_mount = args.with_mount || args.work == UbiWork::Mount;
-    let mut volume = volume(&args.input, args.with_mount)?;
-    volume.ubi().mtd_mut().recording = with_mount;
-    let mode = if args.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };
     if args.read_only && args.work == UbiWork::Rm {
         return Err(usage(anyhow!("--read-only: nothing can be removed then")));
     }
-    let fs = Ubifs::mount(volume, mode).map_err(|e| wrong(image, e))?;
-    let mut session = Session::new(fs, args.bulk_read);
-    session.fs().lebs().ubi().mtd_mut().recording = true;
-    let done = match args.work {
-        UbiWork::Mount => Ok(()),
-        UbiWork::Find => session.find(path, |_, _| {}),
-        UbiWork::FindLs => session.find_ls(path, |_, _| {}),
-        UbiWork::Cat => session.cat_all(path, |_| {}),
-        UbiWork::Read => session.read_files(list.lines().map(str::as_bytes), |_| {}),
-        UbiWork::Rm => session.rm(path),
+    let work = Work {
+        what: args.work,
+        path,
+        list: &list,
+        mode: if args.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite },
+        bulk_read: args.bulk_read,
+        with_mount: args.with_mount || args.work == UbiWork::Mount,
     };
-    done.map_err(|e| wrong(image, e))?;
-    let records = std::mem::take(&mut session.fs().lebs().ubi().mtd_mut().records);
-    let page_bytes = session.fs().lebs().ubi().mtd_mut().geometry().page_bytes;
+    let Reads { records, page_bytes } =
+        reads(volume(&args.input, args.with_mount)?, &work).map_err(|e| wrong(image, e))?;
     let mut text = format!("# op,peb,offset,len,lnum,what\n# page_bytes={page_bytes}\n").into_bytes();
     write_stream(&records, &mut text, |tag| ReadKind::ALL.get(usize::from(tag)).map_or("", |kind| kind.name()))?;
     write_whole(&args.out, &text)?;

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 use assert_cmd::Command;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::{fs, str};
@@ -78,6 +79,15 @@ impl Room {
         found.sort();
         found
     }
+}
+
+/// Puts a recorded dump of flash into a room.
+pub fn dump(room: &Room, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ubi/tests/data").join(format!("{name}.xz"));
+    let packed = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("an xz file");
+    fs::write(room.path(name), bytes).expect("a file");
 }
 
 pub fn text(bytes: &[u8]) -> &str {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
 
+use super::by_lines::by_lines;
 use crate::events::did_not_come;
 use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, SeriesStyle};
 use readpath_ubi::cost::CostModel;
@@ -63,7 +64,7 @@ pub fn document(
         }
         bars(&mut doc, i, &case.name, &outcomes)?;
         if swept {
-            sweep(&mut doc, i, &case.name, &outcomes)?;
+            by_lines(&mut doc, i, &case.name, &outcomes)?;
         }
         doc.notes.extend(case.notes.iter().cloned());
         let came = pressure.steps.iter().take_while(|step| step.read < case.stream.summary.reads).count();
@@ -77,7 +78,7 @@ pub fn document(
 }
 
 /// Name of a variant in tables.
-fn label(variant: &Variant) -> String {
+pub(super) fn label(variant: &Variant) -> String {
     match variant.lines {
         _ if !variant.kind.has_lines() => variant.name(),
         1 => format!("{}, 1 line", variant.name()),
@@ -129,40 +130,6 @@ fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outc
     };
     time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
     time.series("waiting", SeriesStyle::Plain, part(|o| o.totals.cost.wait_ns))?;
-    doc.charts.push(time);
-    Ok(())
-}
-
-fn sweep(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
-    let mut hits =
-        Chart::new(format!("hits_by_lines_{}", index + 1), format!("Hits by size, {case}"), ChartKind::Lines)
-            .axes("lines", "% of reads that the cache was asked for")
-            .x_log();
-    let mut time =
-        Chart::new(format!("seconds_by_lines_{}", index + 1), format!("Time by size, {case}"), ChartKind::Lines)
-            .axes("lines", "s")
-            .x_log()
-            .caption("Caches without a choice of size are drawn as level lines.");
-    let most = outcomes.iter().map(|(v, _)| v.lines).max().unwrap_or(1).max(1);
-    let mut names: Vec<String> = Vec::new();
-    for (variant, outcome) in outcomes {
-        let name = variant.name();
-        if names.contains(&name) {
-            continue;
-        }
-        if variant.kind.has_lines() {
-            let same = || outcomes.iter().filter(|(v, _)| v.name() == name);
-            let ratio = |o: &Outcome| 100.0 * o.counters.hit_ratio().unwrap_or(0.0);
-            hits.series(&name, SeriesStyle::Plain, same().map(|(v, o)| (f64::from(v.lines), ratio(o))))?;
-            let seconds = same().map(|(v, o)| (f64::from(v.lines), o.totals.cost.seconds()));
-            time.series(&name, SeriesStyle::Plain, seconds)?;
-        } else {
-            let seconds = outcome.totals.cost.seconds();
-            time.series(&name, SeriesStyle::Plain, [(1.0, seconds), (f64::from(most), seconds)])?;
-        }
-        names.push(name);
-    }
-    doc.charts.push(hits);
     doc.charts.push(time);
     Ok(())
 }

@@ -2,10 +2,14 @@
 //! The read cache of UBI in experiments: replays of recorded streams and the table of 2016, as result documents. Knows
 //! neither terminals nor files.
 
+mod beyond;
+mod by_lines;
 mod document;
 mod published;
 mod reproduce;
+mod streams;
 
 pub use document::{CacheCase, CacheTexts, document};
 pub use published::{Configuration, Counted, Measured, Published, StepsPerRead, Task};
-pub use reproduce::{is_attach, reproduce, task_of};
+pub use reproduce::{Reproduction, reproduce};
+pub use streams::{TaskStream, is_attach, task_of};

@@ -2,6 +2,7 @@
 //! The table of 2016 as data: `experiments/ubi.toml`.
 
 use readpath_results::Origin;
+use readpath_ubi::preset::CostPreset;
 use serde::Deserialize;
 
 /// Name and number of the format.
@@ -139,10 +140,28 @@ impl Published {
         published
     }
 
+    /// What reads cost.
+    pub fn preset(&self) -> CostPreset {
+        CostPreset::builtin(&self.cost).expect("the experiment names a built-in preset")
+    }
+
     /// Counts of a task.
     pub fn counts(&self, task: Task, lines: u32) -> Counted {
         let found = self.counted.iter().find(|c| c.task == task && c.lines == lines);
         *found.expect("the built-in experiment has counts of every task with 1 and 61 lines")
+    }
+
+    /// Whether work with so many reads is as large as a task, a quarter more or less. Beside the seconds of other work, its
+    /// own would say nothing.
+    pub fn is_as_large(&self, task: Task, reads: u64) -> bool {
+        let known = self.reads(task);
+        (3 * known..=5 * known).contains(&reads.saturating_mul(4))
+    }
+
+    /// Reads of a task, as they were counted.
+    pub fn reads(&self, task: Task) -> u64 {
+        let c = self.counts(task, 1);
+        c.hits + c.misses + c.no_query
     }
 
     /// Seconds of a task.

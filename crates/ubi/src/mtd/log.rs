@@ -32,6 +32,13 @@ pub struct Record {
     pub why: Why,
 }
 
+impl Record {
+    /// Whether it is of a logical block, which passes `ubi_eba_read_leb` where it is read.
+    pub fn is_of_leb(&self) -> bool {
+        matches!(self.why, Why::Leb { .. })
+    }
+}
+
 /// A device whose operations are noted.
 #[derive(Debug)]
 pub struct Logged<M> {
@@ -108,13 +115,14 @@ impl<M: Mtd> Mtd for Logged<M> {
 /// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read, `w` a
 /// write, `e` an erase. `name` turns the tag of a read of a logical block into what the last column says.
 pub fn write_stream(records: &[Record], out: &mut impl Write, name: impl Fn(u16) -> &'static str) -> io::Result<()> {
-    for Record { op, peb, offset, len, why } in records {
-        let letter = match (op, why) {
-            (Op::Read, Why::Leb { .. }) => 'r',
-            (Op::Read, _) => 'R',
-            (Op::Write, _) => 'w',
-            (Op::Erase, _) => 'e',
+    for record in records {
+        let letter = match record.op {
+            Op::Read if record.is_of_leb() => 'r',
+            Op::Read => 'R',
+            Op::Write => 'w',
+            Op::Erase => 'e',
         };
+        let Record { peb, offset, len, why, .. } = record;
         write!(out, "{letter},{peb},{offset},{len},")?;
         match why {
             Why::Leb { lnum, tag, .. } => writeln!(out, "{lnum},{}", name(*tag))?,

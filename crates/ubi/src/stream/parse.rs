@@ -3,6 +3,7 @@
 
 use super::error::{Skips, StreamError, excerpt};
 use super::{Geometry, Op, Record};
+use crate::mtd;
 use std::io::{self, BufRead};
 
 /// What a stream may be at most.
@@ -45,6 +46,18 @@ pub struct Summary {
     pub page_bytes: Option<u32>,
 }
 
+impl Summary {
+    /// Counts one more record.
+    fn note(&mut self, op: Op) {
+        *match op {
+            Op::Read => &mut self.reads,
+            Op::Other => &mut self.other_reads,
+            Op::Write => &mut self.writes,
+            Op::Erase => &mut self.erases,
+        } += 1;
+    }
+}
+
 /// A stream in memory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stream {
@@ -52,6 +65,25 @@ pub struct Stream {
     pub records: Vec<Record>,
     /// What reading came to.
     pub summary: Summary,
+}
+
+impl Stream {
+    /// What a device with pages of `page_bytes` noted, as if it had been [written](crate::mtd::write_stream) and read back.
+    pub fn of_log(log: &[mtd::Record], page_bytes: u32) -> Stream {
+        let mut stream = Stream::default();
+        stream.summary.page_bytes = Some(page_bytes);
+        for record in log {
+            let op = match record.op {
+                mtd::Op::Read if record.is_of_leb() => Op::Read,
+                mtd::Op::Read => Op::Other,
+                mtd::Op::Write => Op::Write,
+                mtd::Op::Erase => Op::Erase,
+            };
+            stream.summary.note(op);
+            stream.records.push(Record { peb: record.peb, offset: record.offset, bytes: record.len, op });
+        }
+        stream
+    }
 }
 
 /// Reads the stream called `file` in messages. A lenient reader leaves out lines with a fault and counts them.
@@ -101,13 +133,7 @@ pub fn load(
                 return Err(fault(at, message));
             }
             Ok(Some(record)) => {
-                let s = &mut stream.summary;
-                *match record.op {
-                    Op::Read => &mut s.reads,
-                    Op::Other => &mut s.other_reads,
-                    Op::Write => &mut s.writes,
-                    Op::Erase => &mut s.erases,
-                } += 1;
+                stream.summary.note(record.op);
                 stream.records.push(record);
             }
             Err(Fault { field, message }) => {
@@ -298,6 +324,26 @@ mod tests {
 
     fn strict(text: &str) -> Result<Stream, StreamError> {
         load("s.csv", &mut text.as_bytes(), PAGES, false, Limits::default())
+    }
+
+    #[test]
+    fn a_log_is_the_stream_that_is_written_of_it() {
+        use mtd::Why;
+        let record = |op, peb, offset, len, why| mtd::Record { op, peb, offset, len, why };
+        let leb = Why::Leb { volume: 0, lnum: 5, tag: 0 };
+        let log = [
+            record(mtd::Op::Read, 0, 0, 64, Why::EcHeader),
+            record(mtd::Op::Read, 7, 32768, 188, leb),
+            record(mtd::Op::Read, 8, 32768, 60, Why::Move),
+            record(mtd::Op::Write, 8, 32768, 16384, leb),
+            record(mtd::Op::Erase, 7, 0, 1 << 21, leb),
+        ];
+        let mut text = b"# page_bytes=16384\n".to_vec();
+        mtd::write_stream(&log, &mut text, |_| "").unwrap();
+        let mut read = load("s.csv", &mut &text[..], PAGES, false, Limits::default()).unwrap();
+        read.summary.lines = 0;
+        assert_eq!(Stream::of_log(&log, 16384), read);
+        assert_eq!((read.summary.reads, read.summary.other_reads), (1, 2));
     }
 
     #[test]

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Streams of the experiment `ubi` that our own reader of UBIFS makes of an image: attach and mount, find, reading, rm.
+
+use super::open::{only_ubifs, volume_at, wrong};
+use super::work::{Reads, Work, reads};
+use crate::args::{ImageInput, ImageSizes, UbiWork};
+use crate::files::Digested;
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_results::Input;
+use readpath_sim::ubi::{CacheCase, Published, Task, TaskStream};
+use readpath_ubi::mtd::Mtd;
+use readpath_ubi::printable;
+use readpath_ubi::stream::{Geometry, Stream};
+use readpath_ubifs::{FileType, MountMode, Session, Ubifs};
+use std::fs::File;
+use std::path::Path;
+
+/// Streams of the image at `path`, called `name` in tables.
+pub fn streams(path: &Path, name: &str) -> Result<Vec<TaskStream>> {
+    let input = ImageInput { image: path.to_owned(), sizes: ImageSizes::default() };
+    let (id, volume_name) = only_ubifs(&input).map_err(with_hint)?;
+    let tree = Tree::of(&input, id)?;
+    let mode = if tree.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };
+    let top = tree.top;
+    // Name of the work, what it is, where, and the published task that it is like.
+    let mut works = vec![
+        ("attach and mount", UbiWork::Mount, b"/".as_slice(), None),
+        ("find", UbiWork::Find, top, Some(Task::Find)),
+        ("find -ls", UbiWork::FindLs, top, None),
+        ("reading all files", UbiWork::Cat, top, None),
+    ];
+    if let Some((_, path)) = tree.largest.as_ref().filter(|_| !tree.read_only) {
+        works.push(("rm", UbiWork::Rm, path, Some(Task::Rm)));
+    }
+    let digest = digest(path)?;
+    let mut streams = Vec::new();
+    for (work, what, at, like) in works {
+        let attach = what == UbiWork::Mount;
+        let volume = volume_at(&input, id, attach)?;
+        let work_on = Work { what, path: at, list: "", mode, bulk_read: false, with_mount: attach };
+        let Reads { records, page_bytes } = reads(volume, &work_on).map_err(|e| wrong(path, e))?;
+        let stream = Stream::of_log(&records, page_bytes);
+        let case = CacheCase { name: name.to_owned(), stream, notes: Vec::new(), input: digest.clone() };
+        streams.push((at, like, TaskStream::own(work, like, page_bytes, case)));
+    }
+    let note = tree.note(path, &volume_name, &streams);
+    let mut streams: Vec<TaskStream> = streams.into_iter().map(|(.., stream)| stream).collect();
+    streams[0].case.notes.push(note);
+    Ok(streams)
+}
+
+/// What is in a volume, as far as it decides what is done with it.
+struct Tree {
+    /// Directory whose tree is walked and read.
+    top: &'static [u8],
+    /// Size and path of the largest file that has no other name, with which its data would stay.
+    largest: Option<(u64, Vec<u8>)>,
+    /// The first mount with write access would rewrite the volume.
+    read_only: bool,
+}
+
+impl Tree {
+    fn of(input: &ImageInput, id: u32) -> Result<Tree> {
+        let image = &input.image;
+        let mut volume = volume_at(input, id, false)?;
+        let page_bytes = volume.ubi().mtd_mut().geometry().page_bytes;
+        let damaged = |e| wrong(image, e);
+        Geometry::new(page_bytes, None)
+            .map_err(|e| usage(anyhow!("{}: {e}: no cost of reads is known for it", image.display())))?;
+        let mut fs = Ubifs::mount(volume, MountMode::Inspect).map_err(damaged)?;
+        let read_only = fs.superblock().space_fixup;
+        let is_dir = |fs: &mut Ubifs<_>| {
+            fs.resolve(b"/usr", false).is_ok_and(|inode| inode.file_type() == Some(FileType::Directory))
+        };
+        let top = if is_dir(&mut fs) { b"/usr".as_slice() } else { b"/" };
+        let mut files = 0u64;
+        let mut largest: Option<(u64, Vec<u8>)> = None;
+        let walk = Session::new(fs, false).find_ls(b"/", |path, inode| {
+            if inode.file_type() != Some(FileType::Regular) {
+                return;
+            }
+            files += 1;
+            // Of several as large the first by name, so that an image always gives the same streams.
+            let is_better = |(size, other): &(u64, Vec<u8>)| (inode.size, other.as_slice()) > (*size, path);
+            if inode.nlink == 1 && largest.as_ref().is_none_or(is_better) {
+                largest = Some((inode.size, path.to_vec()));
+            }
+        });
+        walk.map_err(damaged)?;
+        if files == 0 {
+            let what = "the volume has no regular file, so there is nothing to read or remove";
+            return Err(usage(anyhow!("{}: {what}", image.display())));
+        }
+        Ok(Tree { top, largest, read_only })
+    }
+
+    /// What a reader must know of the streams, each of which comes with its path and the task that it is like.
+    fn note(&self, image: &Path, volume: &str, streams: &[(&[u8], Option<Task>, TaskStream)]) -> String {
+        let Some((.., first)) = streams.first() else { return String::new() };
+        let published = Published::builtin();
+        let mut left_alone = false;
+        let mut text = format!("{}: volume \"{volume}\", pages of {} bytes", image.display(), first.page_bytes);
+        for (path, like, stream) in streams {
+            let s = &stream.case.stream.summary;
+            text.push_str(&format!("; {} {}: {} reads", stream.work, printable(path), s.reads));
+            if s.other_reads > 0 {
+                text.push_str(&format!(", {} other reads", s.other_reads));
+            }
+            if let (Some(task), None) = (like, stream.task) {
+                left_alone = true;
+                text.push_str(&format!(" (the published task: {})", published.reads(*task)));
+            }
+        }
+        match &self.largest {
+            Some((size, _)) if !self.read_only => text.push_str(&format!("; the file that rm takes has {size} bytes")),
+            Some(_) => {
+                text.push_str("; no rm, as the first mount with write access rewrites all blocks (mkfs.ubifs -F)")
+            }
+            None => text.push_str("; no rm, as every file has a second name"),
+        }
+        text.push('.');
+        if left_alone {
+            let pages = published.preset().page_bytes;
+            text.push_str(&format!(
+                " Published values stand only beside work that is as large, a quarter more or less, on pages of {pages} bytes."
+            ));
+        }
+        text
+    }
+}
+
+/// Says where the options are that messages about images name.
+fn with_hint(error: anyhow::Error) -> anyhow::Error {
+    let text = crate::output::describe(&error);
+    if !text.contains("--") {
+        return error;
+    }
+    usage(anyhow!("{text}. These are options of 'readpath ubi stream', which writes streams for --traces"))
+}
+
+fn digest(path: &Path) -> Result<Input> {
+    let name = path.display().to_string();
+    let digested = File::open(path).and_then(|file| Digested::new(file).input(&name));
+    digested.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The flash reads of one piece of work on a freshly mounted volume. Knows nothing of what becomes of them.
+
+use super::open::Volume;
+use crate::args::UbiWork;
+use readpath_ubi::mtd::{Mtd, Record};
+use readpath_ubifs::{MountMode, Session, Ubifs, UbifsError};
+
+/// What is done.
+pub struct Work<'a> {
+    /// The kind of work.
+    pub what: UbiWork,
+    /// Where in the volume.
+    pub path: &'a [u8],
+    /// Files to read, one on a line; for `read` only.
+    pub list: &'a str,
+    /// How the volume is mounted.
+    pub mode: MountMode,
+    /// Whether it is mounted with `bulk_read`.
+    pub bulk_read: bool,
+    /// Whether the reads of the mount come first, behind those of the attach that the volume was opened with.
+    pub with_mount: bool,
+}
+
+/// What was read of flash, in order.
+pub struct Reads {
+    /// The reads.
+    pub records: Vec<Record>,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+}
+
+/// Mounts a volume and works with it.
+pub fn reads(mut volume: Volume, work: &Work) -> Result<Reads, UbifsError> {
+    volume.ubi().mtd_mut().recording = work.with_mount;
+    let mut session = Session::new(Ubifs::mount(volume, work.mode)?, work.bulk_read);
+    session.fs().lebs().ubi().mtd_mut().recording = true;
+    match work.what {
+        UbiWork::Mount => {}
+        UbiWork::Find => session.find(work.path, |_, _| {})?,
+        UbiWork::FindLs => session.find_ls(work.path, |_, _| {})?,
+        UbiWork::Cat => session.cat_all(work.path, |_| {})?,
+        UbiWork::Read => session.read_files(work.list.lines().map(str::as_bytes), |_| {})?,
+        UbiWork::Rm => session.rm(work.path)?,
+    }
+    let flash = session.fs().lebs().ubi().mtd_mut();
+    Ok(Reads { records: std::mem::take(&mut flash.records), page_bytes: flash.geometry().page_bytes })
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The same streams through caches that nobody had built in 2016, and through some of them with 1 to 256 lines.
+
+use super::TaskStream;
+use super::by_lines::by_lines;
+use super::document::label;
+use super::reproduce::Model;
+use readpath_results::{Document, Error, Origin};
+use readpath_ubi::stream::{Outcome, Pressure, Setup, run};
+use readpath_ubi::variant::Variant;
+
+/// Caches beyond the four configurations, each with [`LINES`] lines where that can be chosen. The first three are A, C1 and
+/// C61 again, beside which the others stand.
+const CACHES: [&str; 12] = [
+    "none",
+    "one-line",
+    "peb-hash",
+    "lru",
+    "lru+split",
+    "set-assoc+split",
+    "clock+split",
+    "2q+split",
+    "arc+split",
+    "learned+split",
+    "adaptive+split",
+    "opt+split",
+];
+/// Lines of the RFC.
+const LINES: u32 = 61;
+/// Those that are run with all of [`SIZES`].
+const SIZED: [&str; 4] = ["peb-hash", "lru+split", "adaptive+split", "opt+split"];
+const SIZES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+fn replay(model: &Model, stream: &TaskStream, cache: &str, lines: u32) -> (Variant, Outcome) {
+    let variant = Variant::parse(cache, lines).expect("the name of a cache");
+    let setup = Setup { variant, costs: model.costs(stream.page_bytes), pressure: &Pressure::default() };
+    (variant, run(&stream.case.stream.records, &setup))
+}
+
+/// Rows of a stream with each cache.
+pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<(), Error> {
+    let name = stream.name(" beyond the table");
+    for cache in CACHES {
+        let (variant, outcome) = replay(model, stream, cache, LINES);
+        doc.simulated_ios += outcome.counters.reads();
+        let variant = label(&variant);
+        let mut add = |metric: &str, unit: &str, value: f64| {
+            doc.row(&name, &variant, metric, unit, value, Origin::Predicted).map(drop)
+        };
+        let (c, t) = (&outcome.counters, &outcome.totals);
+        add("hits", "", c.hits as f64)?;
+        add("misses", "", c.misses as f64)?;
+        add("no_query", "", c.no_query as f64)?;
+        add("page_reads", "", (t.page_reads + t.part_reads) as f64)?;
+        add("read_seconds", "s", t.cost.seconds())?;
+        if let Some(task) = stream.task {
+            add("real_seconds", "s", model.real_seconds_of_any(task, t.cost))?;
+        }
+    }
+    Ok(())
+}
+
+/// Rows and charts of a stream, which is number `index`, with caches of several sizes.
+pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &TaskStream) -> Result<(), Error> {
+    let name = stream.name(" by lines");
+    let sized = SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines)));
+    // What no cache takes shows from how many lines on each pays. Last, so that both charts draw the others alike.
+    let outcomes: Vec<_> = sized.chain([replay(model, stream, "none", LINES)]).collect();
+    for (variant, outcome) in &outcomes {
+        doc.simulated_ios += outcome.counters.reads();
+        let label = label(variant);
+        if let Some(ratio) = outcome.counters.hit_ratio() {
+            doc.row(&name, &label, "hit_ratio", "%", 100.0 * ratio, Origin::Predicted)?;
+        }
+        doc.row(&name, &label, "read_seconds", "s", outcome.totals.cost.seconds(), Origin::Predicted)?;
+    }
+    by_lines(doc, index, &stream.name(""), &outcomes)
+}
