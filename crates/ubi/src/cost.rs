@@ -20,6 +20,8 @@ pub struct CostModel {
     pub cpu_part_ns: u64,
     /// CPU for each page that is read whole, in ns.
     pub cpu_page_ns: u64,
+    /// CPU for each read that the one page of the NAND core serves, in ns. Hits of a cache in UBI are not charged.
+    pub cpu_core_hit_ns: u64,
 }
 
 /// Time of some reads.
@@ -103,6 +105,7 @@ mod tests {
         wait_step_ns: 24_000,
         cpu_part_ns: 280_000,
         cpu_page_ns: 380_000,
+        cpu_core_hit_ns: 0,
     };
 
     #[test]

@@ -48,6 +48,8 @@ pub struct CostPreset {
     pub wait_us: (u32, u32),
     /// CPU of a part read, and of a page read.
     pub cpu_us: (u32, u32),
+    /// CPU of a read that the one page of the NAND core serves.
+    pub core_hit_us: u32,
     /// CPU of the task find beside its reads, in ms.
     pub find_ms: u32,
     /// The same of rm.
@@ -64,7 +66,7 @@ struct File {
     description: String,
     nand: Nand,
     wait: Reads,
-    cpu: Reads,
+    cpu: Cpu,
     base_cpu: Base,
 }
 
@@ -80,6 +82,14 @@ struct Nand {
 struct Reads {
     part_read_us: Spanned<u32>,
     page_read_us: Spanned<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cpu {
+    part_read_us: Spanned<u32>,
+    page_read_us: Spanned<u32>,
+    core_hit_us: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -125,19 +135,21 @@ impl CostPreset {
                 format!("ecc_step_bytes: expected less than page_bytes, {page_bytes}, found {ecc_step_bytes}");
             return Err(fault(f.nand.ecc_step_bytes.span(), message));
         }
-        let pair = |reads: &Reads| {
-            let (part, page) = (*reads.part_read_us.get_ref(), *reads.page_read_us.get_ref());
-            if part > MOST_US {
-                let message = format!("part_read_us: expected 0 to {MOST_US}, found {part}");
-                return Err(fault(reads.part_read_us.span(), message));
-            }
-            if !(part..=MOST_US).contains(&page) {
-                let message = format!("page_read_us: expected {part} (part_read_us) to {MOST_US}, found {page}");
-                return Err(fault(reads.page_read_us.span(), message));
-            }
-            Ok((part, page))
+        let at_most = |key: &str, value: &Spanned<u32>| match *value.get_ref() {
+            us if us <= MOST_US => Ok(us),
+            us => Err(fault(value.span(), format!("{key}: expected 0 to {MOST_US}, found {us}"))),
         };
-        let (wait_us, cpu_us) = (pair(&f.wait)?, pair(&f.cpu)?);
+        let pair = |part: &Spanned<u32>, page: &Spanned<u32>| {
+            let (part, page_us) = (at_most("part_read_us", part)?, *page.get_ref());
+            if !(part..=MOST_US).contains(&page_us) {
+                let message = format!("page_read_us: expected {part} (part_read_us) to {MOST_US}, found {page_us}");
+                return Err(fault(page.span(), message));
+            }
+            Ok((part, page_us))
+        };
+        let wait_us = pair(&f.wait.part_read_us, &f.wait.page_read_us)?;
+        let cpu_us = pair(&f.cpu.part_read_us, &f.cpu.page_read_us)?;
+        let core_hit_us = f.cpu.core_hit_us.as_ref().map_or(Ok(0), |us| at_most("core_hit_us", us))?;
         // A part read of one step has a share that is the same for all reads; it cannot be less than nothing.
         let steps_between = u64::from(page_bytes / ecc_step_bytes - 1);
         let step_ns = u64::from(wait_us.1 - wait_us.0) * 1000 / steps_between;
@@ -155,7 +167,18 @@ impl CostPreset {
         }
         let Base { find_ms, rm_ms, boot_ms } = f.base_cpu;
         let (name, description) = (f.name, f.description);
-        Ok(CostPreset { name, description, page_bytes, ecc_step_bytes, wait_us, cpu_us, find_ms, rm_ms, boot_ms })
+        Ok(CostPreset {
+            name,
+            description,
+            page_bytes,
+            ecc_step_bytes,
+            wait_us,
+            cpu_us,
+            core_hit_us,
+            find_ms,
+            rm_ms,
+            boot_ms,
+        })
     }
 
     /// The preset of that name that comes with the program.
@@ -180,6 +203,7 @@ impl CostPreset {
             wait_step_ns,
             cpu_part_ns: ns(self.cpu_us.0),
             cpu_page_ns: ns(self.cpu_us.0) + (ns(self.cpu_us.1) - ns(self.cpu_us.0)) * steps / steps_between,
+            cpu_core_hit_ns: ns(self.core_hit_us),
         }
     }
 }
@@ -202,6 +226,10 @@ mod tests {
         let small = preset.model(2048);
         assert_eq!(small.page(), Cost { wait_ns: 584_000, cpu_ns: 280_000 + 6_666 });
         assert_eq!(preset.model(512).page(), preset.model(512).steps(1));
+        // A file that does not know of it charges nothing.
+        assert_eq!(model.cpu_core_hit_ns, 12_000);
+        let without = BUILTIN[0].2.replace("core_hit_us = 12\n", "");
+        assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_us, 0);
     }
 
     #[test]
@@ -225,6 +253,7 @@ mod tests {
                 "page_read_us = 8961",
                 "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found 8961",
             ),
+            ("core_hit_us = 12", "core_hit_us = 1000001", "core_hit_us: expected 0 to 1000000, found 1000001"),
             ("find_ms", "fund_ms", "unknown field `fund_ms`"),
             ("readpath-ubi-cost/1", "readpath-ubi-cost/2", "schema: expected \"readpath-ubi-cost/1\""),
         ] {

@@ -19,6 +19,7 @@ const COSTS: CostModel = CostModel {
     wait_step_ns: 10,
     cpu_part_ns: 10,
     cpu_page_ns: 20,
+    cpu_core_hit_ns: 0,
 };
 
 /// All bytes of all erase blocks, and what a read of them ends in.

@@ -18,6 +18,7 @@ const COSTS: CostModel = CostModel {
     wait_step_ns: 24_000,
     cpu_part_ns: 280_000,
     cpu_page_ns: 380_000,
+    cpu_core_hit_ns: 0,
 };
 
 #[derive(Clone, Copy, Debug)]

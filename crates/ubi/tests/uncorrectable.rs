@@ -20,6 +20,7 @@ const COSTS: CostModel = CostModel {
     wait_step_ns: 10,
     cpu_part_ns: 10,
     cpu_page_ns: 20,
+    cpu_core_hit_ns: 0,
 };
 
 /// Reads both steps of a page, of which only the first can be corrected, and then a page that is in order.

@@ -4,7 +4,7 @@
 use super::open::{only_ubifs, volume_at, wrong};
 use super::work::{Reads, Work, reads};
 use crate::args::{ImageInput, ImageSizes, UbiWork};
-use crate::files::Digested;
+use crate::inputs::Source;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_results::Input;
@@ -15,6 +15,7 @@ use readpath_ubi::stream::{Geometry, Stream};
 use readpath_ubifs::{FileType, MountMode, Session, Ubifs};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Streams of the image at `path`, called `name` in tables.
 pub fn streams(path: &Path, name: &str) -> Result<Vec<TaskStream>> {
@@ -141,6 +142,6 @@ fn with_hint(error: anyhow::Error) -> anyhow::Error {
 
 fn digest(path: &Path) -> Result<Input> {
     let name = path.display().to_string();
-    let digested = File::open(path).and_then(|file| Digested::new(file).input(&name));
+    let digested = Source::open(path, "an image", Arc::default())?.input(&name);
     digested.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))
 }

@@ -10,6 +10,6 @@ mod reproduce;
 mod streams;
 
 pub use document::{CacheCase, CacheTexts, document};
-pub use published::{Configuration, Counted, Measured, Published, StepsPerRead, Task};
+pub use published::{Configuration, Counted, Measured, PerTask, Published, Task};
 pub use reproduce::{Reproduction, reproduce};
 pub use streams::{TaskStream, is_attach, task_of};

@@ -96,16 +96,27 @@ pub struct Measured {
     pub origin: Origin,
 }
 
-/// ECC steps of a part read.
+/// A number for each task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StepsPerRead {
-    /// In find.
+pub struct PerTask {
+    /// For find.
     pub find: u32,
-    /// In rm.
+    /// For rm.
     pub rm: u32,
-    /// In boot.
+    /// For boot.
     pub boot: u32,
+}
+
+impl PerTask {
+    /// The number for a task.
+    pub fn of(&self, task: Task) -> u64 {
+        u64::from(match task {
+            Task::Boot => self.boot,
+            Task::Find => self.find,
+            Task::Rm => self.rm,
+        })
+    }
 }
 
 /// The file.
@@ -124,7 +135,9 @@ pub struct Published {
     /// Name of the cost preset.
     pub cost: String,
     /// ECC steps of a part read.
-    pub steps_per_read: StepsPerRead,
+    pub steps_per_read: PerTask,
+    /// Of 100 reads that cross pages, so many are followed by a read of the page in which they end.
+    pub read_on_behind_crossing: PerTask,
     /// What the cache counted.
     pub counted: Vec<Counted>,
     /// What the tasks took.
@@ -168,14 +181,5 @@ impl Published {
     pub fn seconds(&self, task: Task, configuration: Configuration) -> Measured {
         let found = self.measured.iter().find(|m| m.task == task && m.configuration == configuration);
         *found.expect("the built-in experiment has seconds of every task and configuration")
-    }
-
-    /// ECC steps of a part read in a task.
-    pub fn steps(&self, task: Task) -> u64 {
-        u64::from(match task {
-            Task::Boot => self.steps_per_read.boot,
-            Task::Find => self.steps_per_read.find,
-            Task::Rm => self.steps_per_read.rm,
-        })
     }
 }

@@ -70,19 +70,22 @@ impl Model {
     }
 
     /// Reads of a task as the thread counted them, priced. No counts of B were published, so those of C1 are taken: both keep
-    /// one page. But the NAND core looks up each page of a crossing read, so the first of them is served as often as any
-    /// read.
+    /// one page. But the NAND core looks up each page of a crossing read: the first of them is served as often as any read,
+    /// and the second is kept, for a read that C1 has to fill its line for.
     fn cost_of_counts(&self, task: Task, configuration: Configuration) -> Cost {
         let Model { published, costs, .. } = self;
         let one = published.counts(task, 1);
-        let part = costs.steps(published.steps(task));
+        let part = costs.steps(published.steps_per_read.of(task));
         // A read that crosses pages touches two.
         let mut sum = Cost::default();
         match configuration {
             Configuration::A => sum += part * (one.hits + one.misses + 2 * one.no_query),
             Configuration::B => {
-                let served = one.no_query * one.hits / (one.hits + one.misses);
-                sum += costs.page() * (one.misses + 2 * one.no_query - served);
+                let kept = one.no_query * published.read_on_behind_crossing.of(task) / 100;
+                let (hits, misses) = (one.hits + kept, one.misses - kept);
+                let served = one.no_query * hits / (hits + misses);
+                sum += costs.page() * (misses + 2 * one.no_query - served);
+                sum.cpu_ns += hits * costs.cpu_core_hit_ns;
             }
             Configuration::C1 | Configuration::C61 => {
                 let c = if configuration == Configuration::C1 { one } else { published.counts(task, 61) };
@@ -116,7 +119,7 @@ pub fn reproduce(streams: &[TaskStream]) -> Result<Reproduction, Error> {
     doc.citations = published.citations.clone();
     doc.configuration = json!({
         "cost": { "preset": preset.name, "page_bytes": preset.page_bytes, "ecc_step_bytes": preset.ecc_step_bytes,
-            "wait_us": preset.wait_us, "cpu_us": preset.cpu_us, "find_ms": preset.find_ms, "rm_ms": preset.rm_ms,
+            "wait_us": preset.wait_us, "cpu_us": preset.cpu_us, "core_hit_us": preset.core_hit_us, "find_ms": preset.find_ms, "rm_ms": preset.rm_ms,
             "boot_ms": preset.boot_ms },
         "streams": streams.iter().map(|s| json!({ "stream": s.name(""), "page_bytes": s.page_bytes })).collect::<Vec<_>>(),
     });
@@ -173,8 +176,8 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
         );
     }
     doc.notes.push(
-        "B: no counts were published; those of C1 stand in, and the first page of a crossing read is served as often as any \
-         read."
+        "B: no counts were published; those of C1 stand in, but the first page of a crossing read is served as often as any \
+         read, and the second is kept for the next. A hit in the NAND core costs CPU, fitted to rm."
             .to_owned(),
     );
 }
@@ -372,12 +375,7 @@ mod tests {
         let doc = reproduce(&[]).unwrap().document;
         for row in doc.rows.iter().filter(|r| r.metric == "real_seconds" || r.metric == "sys_seconds") {
             let error = row.error_percent.unwrap();
-            // The system time of B in rm is not explained: sys of B is 21 % above that of C1 with nearly the same reads.
-            if row.metric == "sys_seconds" && row.case == "rm" && row.variant.starts_with('B') {
-                assert!((-20.0..-10.0).contains(&error), "{error}");
-            } else {
-                assert!(error.abs() <= 5.0, "{} {} {}: {error:.1} %", row.case, row.variant, row.metric);
-            }
+            assert!(error.abs() <= 5.0, "{} {} {}: {error:.1} %", row.case, row.variant, row.metric);
         }
         assert_eq!(doc.rows.len(), 4 + 8 + 8);
     }

@@ -169,6 +169,7 @@ fn nand_page(records: &[Record], setup: &Setup) -> Outcome {
             Op::Erase => cache.erased(r.peb),
         }
     }
+    ledger.totals.cost.cpu_ns += cache.counters().hits * setup.costs.cpu_core_hit_ns;
     outcome(*cache.counters(), &ledger, &other)
 }
 

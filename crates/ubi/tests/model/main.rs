@@ -54,6 +54,7 @@ fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
         wait_step_ns: 1000,
         cpu_part_ns: 100,
         cpu_page_ns: 100,
+        cpu_core_hit_ns: 0,
     }
 }
 
