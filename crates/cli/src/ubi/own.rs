@@ -13,7 +13,6 @@ use readpath_ubi::mtd::Mtd;
 use readpath_ubi::printable;
 use readpath_ubi::stream::{Geometry, Stream};
 use readpath_ubifs::{FileType, MountMode, Session, Ubifs};
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 

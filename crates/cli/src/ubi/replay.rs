@@ -57,7 +57,6 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     };
     let names = names(&args.files)?;
     let inputs = args.files.iter().chain(&args.pressure);
-    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let cases: Vec<CacheCase> =
         args.files.iter().zip(&names).map(|(path, name)| streams::load(path, name, &input)).collect::<Result<_>>()?;
     if let Some(i) = cases.iter().position(|case| case.stream.summary.reads == 0) {
@@ -65,6 +64,8 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         return Err(usage(anyhow!("{}: {message}", args.files[i].display())));
     }
     input.settle(&cases)?;
+    // After all reading, so that nothing is left behind where that is stopped.
+    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({
