@@ -227,8 +227,8 @@ mod tests {
         assert_eq!(small.page(), Cost { wait_ns: 584_000, cpu_ns: 280_000 + 6_666 });
         assert_eq!(preset.model(512).page(), preset.model(512).steps(1));
         // A file that does not know of it charges nothing.
-        assert_eq!(model.cpu_core_hit_ns, 12_000);
-        let without = BUILTIN[0].2.replace("core_hit_us = 12\n", "");
+        assert_eq!(model.cpu_core_hit_ns, 20_000);
+        let without = BUILTIN[0].2.replace("core_hit_us = 20\n", "");
         assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_us, 0);
     }
 
@@ -253,7 +253,7 @@ mod tests {
                 "page_read_us = 8961",
                 "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found 8961",
             ),
-            ("core_hit_us = 12", "core_hit_us = 1000001", "core_hit_us: expected 0 to 1000000, found 1000001"),
+            ("core_hit_us = 20", "core_hit_us = 1000001", "core_hit_us: expected 0 to 1000000, found 1000001"),
             ("find_ms", "fund_ms", "unknown field `fund_ms`"),
             ("readpath-ubi-cost/1", "readpath-ubi-cost/2", "schema: expected \"readpath-ubi-cost/1\""),
         ] {

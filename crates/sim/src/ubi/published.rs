@@ -136,8 +136,8 @@ pub struct Published {
     pub cost: String,
     /// ECC steps of a part read.
     pub steps_per_read: PerTask,
-    /// Of 100 reads that cross pages, so many are followed by a read of the page in which they end.
-    pub read_on_behind_crossing: PerTask,
+    /// Page reads of [`Configuration::B`] in rm, by its waiting time.
+    pub rm_page_reads_of_b: u64,
     /// What the cache counted.
     pub counted: Vec<Counted>,
     /// What the tasks took.
