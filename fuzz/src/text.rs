@@ -15,8 +15,8 @@ const TAKEN: usize = 64;
 /// Jobs whose streams are looked at.
 const JOBS: usize = 64;
 
-/// Takes the first requests of a workload: they stay inside the files' device.
-fn begin(mut workload: Workload, device_blocks: Option<u32>) {
+/// Takes the first requests of a workload: they stay inside the units of their jobs, where these are known.
+fn begin(mut workload: Workload, unit_blocks: Option<&[u32]>) {
     for job in workload.phases.iter_mut().flat_map(|p| &mut p.jobs).take(JOBS) {
         assert!(job.iodepth >= 1 && job.group < workload.groups.len());
         let mut ios = [Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false }; TAKEN];
@@ -24,7 +24,8 @@ fn begin(mut workload: Workload, device_blocks: Option<u32>) {
         for io in &ios[..n] {
             let end = u64::from(io.block) + u64::from(io.blocks);
             assert!((io.kind == IoKind::Flush) == (io.blocks == 0), "{io:?}");
-            assert!(device_blocks.is_none_or(|b| end <= u64::from(b)), "{io:?} is beyond the device");
+            let known = unit_blocks.map(|units| units[usize::from(job.lun)]);
+            assert!(known.is_none_or(|b| end <= u64::from(b)), "{io:?} is beyond unit {}", job.lun);
         }
     }
 }
@@ -37,10 +38,11 @@ pub fn fio_job(data: &[u8]) {
         let number = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<usize>().ok());
         number.and_then(|n| files.get(n)).map(|s| (*s).to_owned()).ok_or_else(|| io::Error::other("no such file"))
     };
-    let context = fio::Context { unit_blocks: &[1 << 18], seed: 1 };
-    match fio::parse("0", files[0], &load, &context) {
-        Ok(workload) => begin(workload, Some(context.device_blocks)),
-        Err(e) => assert!(!e.message.is_empty()),
+    for unit_blocks in [&[1 << 18][..], &[1 << 18, 1 << 12]] {
+        match fio::parse("0", files[0], &load, &fio::Context { unit_blocks, seed: 1 }) {
+            Ok(workload) => begin(workload, Some(unit_blocks)),
+            Err(e) => assert!(!e.message.is_empty()),
+        }
     }
 }
 

@@ -99,7 +99,11 @@ fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Re
 /// the runs want some, and others go on taking it meanwhile.
 fn may_take(bytes: u64) -> Result<(), String> {
     match memory::available() {
-        Some(left) if bytes > left / 2 => Err(format!("{} MiB of memory are left", left >> 20)),
+        Some(left) if bytes > left / 2 => Err(format!(
+            "{} MiB more would be more than half of the {} MiB of memory that are left",
+            bytes >> 20,
+            left >> 20
+        )),
         _ => Ok(()),
     }
 }

@@ -5,8 +5,9 @@
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
 use crate::files::{PartFile, check_not_input};
 use crate::inputs::{self, Source, is_stdin};
+use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::simulate::stop_on_signal;
+use crate::runs::stoppable;
 use crate::{Interrupted, usage};
 use anyhow::{Result, anyhow};
 use readpath_results::Input;
@@ -14,7 +15,8 @@ use readpath_sim::experiment::Shared;
 use readpath_sim::trace_info::{class_name, document};
 use readpath_workload::IoKind;
 use readpath_workload::trace::{
-    Analysis, Columns, CsvWriter, Devices, FioWriter, Format, Info, Options, Place, Reader, Reason, Request, TraceError,
+    Analysis, Columns, CsvWriter, Devices, FioWriter, Format, Info, NO_DEVICE, Options, Place, Reader, Reason, Request,
+    TraceError,
 };
 use std::fmt::Write as _;
 use std::io::Write;
@@ -100,7 +102,11 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         let what = if reason == Reason::Order { "rows were MOVED in time" } else { "rows were SKIPPED" };
         note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
     }
-    note(s.beyond, format!("requests that do not lie on the device would on one of at least {} bytes", s.needed_bytes));
+    let larger = match s.needed_bytes {
+        NO_DEVICE => "on no device".to_owned(),
+        bytes => format!("on one of at least {bytes} bytes"),
+    };
+    note(s.beyond, format!("requests that do not lie on the device would {larger}"));
     note(s.other_device, "requests to other devices were left out".into());
     if let Some(other) = reader.format().other_layer() {
         let name = other.name();
@@ -117,13 +123,6 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     list
 }
 
-/// Has signals stop reading; asked for before there is anything that must not be left behind.
-fn stopping() -> Result<Shared> {
-    let shared = Shared::default();
-    stop_on_signal(&shared)?;
-    Ok(shared)
-}
-
 /// The next requests, unless somebody wants it to end.
 fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
@@ -133,7 +132,7 @@ fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<u
 
 fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
     let options = options(input)?;
-    let shared = stopping()?;
+    let shared = stoppable(&Live::default())?;
     let (mut reader, source) = open(path, &options, &shared)?;
     let files = folder.map(|out| Folder::create(out)?.apart_from([path])).transpose()?;
     let name = inputs::name(path);
@@ -292,7 +291,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
         return Err(usage(anyhow!("-: is standard input, and no file to write; /dev/stdout or ./- may be meant")));
     }
     let options = options(input)?;
-    let shared = stopping()?;
+    let shared = stoppable(&Live::default())?;
     let (mut reader, _) = open(from, &options, &shared)?;
     let part = PartFile::create(into)?;
     let name = into.display().to_string();

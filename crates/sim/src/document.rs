@@ -4,11 +4,12 @@
 use crate::attack::verdict_metrics;
 use crate::claims;
 use crate::events;
-use crate::execute::PhaseOutput;
+use crate::execute::{PhaseOutput, UnitOutput};
 use crate::experiment::{CaseRun, Plan};
 use crate::map_rows;
 use crate::measure::{GroupStats, KindStats};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
+use readpath_host::{HostConfig, HpbCounters};
 use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle, X};
 use readpath_stack::config::experiment::{Experiment, Origin as Published};
@@ -166,17 +167,14 @@ fn rows(
         add(&case, metric.into(), "", count as f64)?;
     }
     if let Some(hpb) = &phase.hpb {
-        let managed = run.plan.setup.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
-        let own = hpb.managed_by_name().into_iter().filter(|_| managed);
-        for (name, count) in hpb.by_name().chain(own) {
+        let host = &run.plan.setup.host;
+        for (name, count) in hpb_counts(hpb, host) {
             add(&case, name.into(), "", count as f64)?;
         }
         for unit in &phase.units {
-            let case = format!("{case}: logical unit {}", unit.lun);
-            for (name, count) in unit.hpb.by_name() {
-                add(&case, name.into(), "", count as f64)?;
+            for (metric, unit_of_it, value) in unit_figures(unit, host) {
+                add(&unit_case(&case, unit), metric.into(), unit_of_it, value)?;
             }
-            add(&case, "host_memory".into(), "bytes", (unit.memory.peak_bytes + unit.memory.table_bytes) as f64)?;
         }
     }
     if says_where_the_map_is {
@@ -187,6 +185,26 @@ fn rows(
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
     let memory = memory + map_rows::static_host_bytes(&run.plan.setup.preset);
     add(&case, "host_memory".into(), "bytes", memory as f64)
+}
+
+/// What the host's HPB counted, by name, and what a policy of its own counts beside.
+pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (&'static str, u64)> {
+    let managed = host.hpb.is_some_and(|hpb| hpb.policy.is_some());
+    hpb.by_name().chain(hpb.managed_by_name().into_iter().filter(move |_| managed))
+}
+
+/// What rows of one of several logical units are called.
+pub(crate) fn unit_case(case: &str, unit: &UnitOutput) -> String {
+    format!("{case}: logical unit {}", unit.lun)
+}
+
+/// What the host's HPB of one of several logical units did: metric, unit, value.
+pub(crate) fn unit_figures(
+    unit: &UnitOutput,
+    host: &HostConfig,
+) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
+    let memory = (unit.memory.peak_bytes + unit.memory.table_bytes) as f64;
+    hpb_counts(&unit.hpb, host).map(|(name, count)| (name, "", count as f64)).chain([("host_memory", "bytes", memory)])
 }
 
 fn whole_phase(run: &CaseRun, phase: &PhaseOutput) -> String {

@@ -340,14 +340,14 @@ pub(crate) fn precondition<S: DieSched, X: Payload, P: Probe>(
 }
 
 /// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the units
-/// that have files, and of the first.
+/// that have files.
 pub(crate) fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePreset) -> Vec<(u8, u32, u32)> {
     let files = workload.files.iter();
     let mut wanted: Vec<(u8, u32, u32)> = match range {
         PreconditionRange::None => Vec::new(),
         PreconditionRange::All => {
             let whole = |lun: u8| (lun, 0, preset.device.lus[usize::from(lun)].blocks);
-            files.map(|f| whole(f.lun)).chain([whole(0)]).collect()
+            files.map(|f| whole(f.lun)).collect()
         }
         PreconditionRange::Files => files.map(|f| (f.lun, f.block, f.block + f.blocks)).collect(),
     };

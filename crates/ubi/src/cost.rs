@@ -20,7 +20,8 @@ pub struct CostModel {
     pub cpu_part_ns: u64,
     /// CPU for each page that is read whole, in ns.
     pub cpu_page_ns: u64,
-    /// CPU for each read that the one page of the NAND core serves, in ns. Hits of a cache in UBI are not charged.
+    /// CPU for each read of a logical block that the one page of the NAND core serves, in ns. Headers that it serves, and
+    /// hits of a cache in UBI, are not charged.
     pub cpu_core_hit_ns: u64,
 }
 

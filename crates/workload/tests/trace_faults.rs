@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use readpath_kit::Ns;
 use readpath_workload::IoKind::{Read, Write};
 use readpath_workload::trace::{
-    Columns, Compression, Format, Options, Place, Reader, Reason, Request, TraceError, Within,
+    Columns, Compression, Format, NO_DEVICE, Options, Place, Reader, Reason, Request, TraceError, Within,
 };
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -369,7 +369,7 @@ fn blank_lines_are_passed_over_until_they_cannot_be_meant() {
         assert!(e.message.ends_with("more than 16 MiB of blank lines follow; this is no text"), "{e}");
     }
     let blank = Reader::new("t", Box::new(io::repeat(b'\n')), &Options::default()).err().unwrap();
-    assert_eq!(blank.to_string(), "t: the first 256 KiB are blank; this is no trace");
+    assert_eq!(blank.to_string(), "t: the first 256 KiB are blank; name the format (--format) if a trace follows");
 }
 
 /// Those behind the first request beyond the device may need a larger one.
@@ -390,8 +390,22 @@ fn the_device_that_is_advised_is_one_for_all_requests() {
         e.message.ends_with("of 16384 bytes; take a device of at least 20480 bytes, or have addresses folded"),
         "{e}"
     );
-    let (requests, summary) = read_with(text, &Options { lenient: true, ..strict }).unwrap();
+    let (requests, summary) = read_with(text, &Options { lenient: true, ..strict.clone() }).unwrap();
     assert_eq!((requests.len(), summary.beyond, summary.needed_bytes), (3, 3, 40960));
+    // Blocks of 4 KiB have numbers of 32 bits: no device is larger.
+    let huge = at([0, 4]) + &at([1 << 33])[HEAD.len()..];
+    let e = read_with(&*huge, &strict).unwrap_err();
+    assert!(
+        e.message.ends_with("2 requests of the trace lie beyond it; no device is that large, so have addresses folded"),
+        "{e}"
+    );
+    let (_, summary) = read_with(huge, &Options { lenient: true, ..strict.clone() }).unwrap();
+    assert_eq!(summary.needed_bytes, NO_DEVICE);
+    // What a damaged trace would have needed behind its end is not known.
+    let mut cut = gz((at([0, 4]) + &at([5; 5000])[HEAD.len()..]).as_bytes());
+    cut.truncate(cut.len() - 9);
+    let e = read_with(cut, &strict).unwrap_err();
+    assert!(e.message.contains("bytes for what can be read of the trace, or have"), "{e}");
 }
 
 struct Failing(io::Cursor<Vec<u8>>);

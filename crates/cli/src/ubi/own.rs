@@ -123,7 +123,8 @@ impl Tree {
         if left_alone {
             let pages = published.preset().page_bytes;
             text.push_str(&format!(
-                " Published values stand only beside work that is as large, a quarter more or less, on pages of {pages} bytes."
+                " Published values stand only beside work that is as large, a quarter more or less, on pages of {pages} \
+                 bytes."
             ));
         }
         text
@@ -133,7 +134,7 @@ impl Tree {
 /// Says where the options are that messages about images name.
 fn with_hint(error: anyhow::Error) -> anyhow::Error {
     let text = crate::output::describe(&error);
-    if !text.contains("--") {
+    if !["--volume", "--peb-size", "--page-size", "--subpage-size"].iter().any(|option| text.contains(option)) {
         return error;
     }
     usage(anyhow!("{text}. These are options of 'readpath ubi stream', which writes streams for --traces"))

@@ -3,7 +3,9 @@
 
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
-use crate::document::{MIB, WRITES, distribution, kind_name, latencies, wear_metrics, write_metrics};
+use crate::document::{
+    MIB, WRITES, distribution, hpb_counts, kind_name, latencies, unit_case, unit_figures, wear_metrics, write_metrics,
+};
 use crate::events;
 use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
@@ -54,6 +56,11 @@ pub fn document(
             let last = i + 1 == run.phases.len();
             let name = if last { case.name.clone() } else { format!("{}: {}", case.name, phase.output.stats.name) };
             rows(&mut doc, &name, variant, phase, run)?;
+            for unit in &phase.output.units {
+                for (metric, unit_of_it, value) in unit_figures(unit, &variant.host) {
+                    doc.row(unit_case(&name, unit), &variant.name, metric, unit_of_it, value, Origin::Predicted)?;
+                }
+            }
         }
         events::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
         doc.notes.extend(late_limits(case, variant, run));
@@ -119,9 +126,7 @@ fn rows(
     }
     add("read_buffer_map_loads", "", device.buffer_map_loads as f64)?;
     if let Some(hpb) = &output.hpb {
-        let managed = variant.host.hpb.is_some_and(|hpb| hpb.policy.is_some());
-        let own = hpb.managed_by_name().into_iter().filter(|_| managed);
-        for (name, count) in hpb.by_name().chain(own) {
+        for (name, count) in hpb_counts(hpb, &variant.host) {
             add(name, "", count as f64)?;
         }
     }

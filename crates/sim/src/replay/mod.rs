@@ -266,7 +266,11 @@ fn in_stack<S: DieSched, P: Probe>(
         if phases.len() == case.before.len() && !variant.limits.is_empty() {
             let limits: Vec<(Ns, u64)> =
                 variant.limits.iter().map(|&(at, bytes)| (Ns(now.0.saturating_add(at.0)), bytes)).collect();
-            stack.host.schedule_limits(LUN, &limits)?;
+            // As the event does that limits memory: each unit with HPB has its own.
+            let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
+            for lun in if units.is_empty() { vec![LUN] } else { units } {
+                stack.host.schedule_limits(lun, &limits)?;
+            }
         }
         let before = Before::of(stack);
         let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, &mut events, observer)?;

@@ -136,8 +136,8 @@ pub struct Published {
     pub cost: String,
     /// ECC steps of a part read.
     pub steps_per_read: PerTask,
-    /// Page reads of [`Configuration::B`] in rm, by its waiting time.
-    pub rm_page_reads_of_b: u64,
+    /// Page reads of [`Configuration::B`] in rm, by its waiting time; without, the counts of C1 stand in.
+    pub rm_page_reads_of_b: Option<u64>,
     /// What the cache counted.
     pub counted: Vec<Counted>,
     /// What the tasks took.

@@ -37,7 +37,8 @@ impl fmt::Display for Finding {
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made needless
-    /// to read. Data of static volumes are read as a whole, and so are blocks without a VID header.
+    /// to read. Data of static volumes are read as a whole, and so are blocks of which
+    /// a header is missing.
     ///
     /// # Errors
     /// Only what keeps the device from being read.
@@ -99,10 +100,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     /// An attach believes headers, and looks no further where they say that a block is empty.
     fn of_blocks_said_empty(&mut self, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
-        let free = self.found.free.iter().map(|&(peb, _)| peb);
-        let pebs: Vec<u32> = free.chain(self.found.erase.iter().map(|work| work.peb)).collect();
+        let free = self.found.free.iter().map(|&(peb, _)| (peb, true));
+        let pebs: Vec<(u32, bool)> = free.chain(self.found.erase.iter().map(|work| (work.peb, false))).collect();
         let data = self.io.layout.data_offset;
-        for peb in pebs {
+        for (peb, is_free) in pebs {
             // A header with impossible contents is one that nobody reads.
             let ec = self.io.read_ec(peb).ok();
             let vid = self.io.read_vid(peb).ok();
@@ -113,9 +114,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             let Some(first) = first_data(&mut self.io, peb)? else { continue };
             let (kind, is_damage, detail) = match (ec, vid) {
                 (Some(Header::Good { .. }), _) => {
+                    let then = if is_free { "taken as free" } else { "to be erased" };
                     let what =
-                        "no VID header, but data from here on: the block is taken as free, the LEB in it is lost";
-                    ("data-without-vid-header", true, what.to_owned())
+                        format!("no VID header, but data from here on: the block is {then}, the LEB in it is lost");
+                    ("data-without-vid-header", true, what)
                 }
                 (_, Some(Header::Good { header, .. })) => {
                     let whose = name_of(header.volume, header.lnum);
@@ -123,7 +125,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                     ("data-without-ec-header", false, what)
                 }
                 _ => {
-                    let what = "no headers that are good, but data from here on, as an interrupted erase may leave: to be erased";
+                    let what = "no headers that are good, but data from here on, as an interrupted erase may leave: to be \
+                                erased";
                     ("data-without-headers", false, what.to_owned())
                 }
             };

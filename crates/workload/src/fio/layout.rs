@@ -245,7 +245,8 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
                     index.insert(name.clone(), files.len());
                     let mut file = File { name, bytes: 0, at, key, device, lun: 0, start: 0 };
                     if device {
-                        file.lun = unit_of(&file.name, cx.unit_blocks).map_err(|message| file.error(message))?;
+                        let other = files.iter().find(|f| f.device);
+                        file.lun = unit_of(&file.name, other, cx.unit_blocks).map_err(|message| file.error(message))?;
                         file.bytes = u64::from(cx.unit_blocks[usize::from(file.lun)]) * BLOCK;
                     }
                     files.push(file);
@@ -299,11 +300,18 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
 }
 
 /// The logical unit that a name below `/dev/` means: the SCSI disks of a host are called `sda`, `sdb`, … in the order of
-/// their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes from.
-fn unit_of(name: &str, unit_blocks: &[u32]) -> Result<u8, String> {
+/// their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes from; but
+/// two disks cannot both be it.
+fn unit_of(name: &str, other: Option<&File>, unit_blocks: &[u32]) -> Result<u8, String> {
     let disks = || (0u8..).zip('a'..='z').zip(unit_blocks).map(|((lun, letter), _)| (lun, format!("/dev/sd{letter}")));
     if unit_blocks.len() == 1 {
-        return Ok(0);
+        return other.map_or(Ok(0), |other| {
+            let has = "the device has one logical unit, and a second disk would be the same blocks";
+            Err(format!(
+                "\"{}\" and \"{name}\": {has}; name one disk, or give the device a unit more ([[lu]])",
+                other.name
+            ))
+        });
     }
     disks().find(|(_, disk)| disk == name).map(|(lun, _)| lun).ok_or_else(|| {
         let known: Vec<String> = disks().map(|(_, disk)| disk).collect();

@@ -35,7 +35,7 @@ pub struct Summary {
     pub other_device: u64,
     /// Requests that do not lie on the device, and the bytes of one on which all would.
     pub beyond: u64,
-    /// See [`Summary::beyond`].
+    /// See [`Summary::beyond`]; [`super::NO_DEVICE`] if there is none so large.
     pub needed_bytes: u64,
     /// Completions without their request.
     pub unmatched_completions: u64,
@@ -83,7 +83,10 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
                 return Err(e);
             }
             if head.trim_ascii().is_empty() && input.has_more() {
-                let message = format!("the first {} KiB are blank; this is no trace", head.len() >> 10);
+                let message = format!(
+                    "the first {} KiB are blank; name the format (--format) if a trace follows",
+                    head.len() >> 10
+                );
                 return Err(TraceError::of_file(file, Reason::Format, message));
             }
             if head.trim_ascii().is_empty() {

@@ -39,7 +39,7 @@ pub use input::{Compression, decompress};
 pub use messages::Summary;
 pub use number::TimeUnit;
 pub use reader::Reader;
-pub use replay::{Fit, Loaded, Prepare, Replay, Speed, TimedIo, Within};
+pub use replay::{Fit, Loaded, NO_DEVICE, Prepare, Replay, Speed, TimedIo, Within};
 pub use write::{CsvWriter, FioWriter};
 
 /// Bytes of the sector in which Linux and most traces count.

@@ -504,7 +504,8 @@ impl Reader {
         while !self.ended && self.read_rows().is_ok() {
             while self.window.pop(true).is_some() {}
         }
-        error.message += &advice(self.summary.beyond, self.summary.needed_bytes);
+        let all_were_read = self.ended && matches!(self.input.stop(), Stop::End);
+        error.message += &advice(self.summary.beyond, self.summary.needed_bytes, all_were_read);
         error
     }
 

@@ -59,20 +59,28 @@ impl Within {
         }
     }
 
-    /// Bytes of the smallest device that the request lies on.
+    /// Bytes of the smallest device that the request lies on, or [`NO_DEVICE`].
     pub(super) fn needed(self, kind: IoKind, offset: u64, bytes: u64) -> u64 {
-        let blocks = self.end(kind, offset, bytes).map_or(0, |(_, block)| block);
-        blocks.saturating_mul(u64::from(BLOCK_BYTES))
+        let blocks = self.end(kind, offset, bytes).map_or(u64::MAX, |(_, block)| block);
+        if blocks > u64::from(u32::MAX) { NO_DEVICE } else { blocks * u64::from(BLOCK_BYTES) }
     }
 }
 
-/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes.
-pub(super) fn advice(requests: u64, needed: u64) -> String {
+/// Stands for the bytes of a device that is larger than any: blocks of 4 KiB have numbers of 32 bits.
+pub const NO_DEVICE: u64 = u64::MAX;
+
+/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes. Of a trace
+/// that ends before its time nobody knows the rest.
+pub(super) fn advice(requests: u64, needed: u64, all_were_read: bool) -> String {
     let others = match requests {
         ..=1 => String::new(),
         n => format!("; {n} requests of the trace lie beyond it"),
     };
-    format!("{others}; take a device of at least {needed} bytes, or have addresses folded")
+    if needed == NO_DEVICE {
+        return format!("{others}; no device is that large, so have addresses folded");
+    }
+    let known = if all_were_read { "" } else { " for what can be read of the trace" };
+    format!("{others}; take a device of at least {needed} bytes{known}, or have addresses folded")
 }
 
 /// How a trace is prepared.
@@ -268,13 +276,18 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
     fn beyond(&mut self, within: Within, first: &Request) -> TraceError {
         let mut error = self.error(Reason::Beyond, within.message(first.kind, first.offset, first.bytes));
         let (mut count, mut needed) = (1, within.needed(first.kind, first.offset, first.bytes));
-        for r in self.requests.by_ref().map_while(Result::ok) {
+        let mut all_were_read = true;
+        for r in self.requests.by_ref() {
+            let Ok(r) = r else {
+                all_were_read = false;
+                break;
+            };
             if !within.holds(r.kind, r.offset, r.bytes) {
                 count += 1;
                 needed = needed.max(within.needed(r.kind, r.offset, r.bytes));
             }
         }
-        error.message += &advice(count, needed);
+        error.message += &advice(count, needed, all_were_read);
         error
     }
 
