@@ -69,8 +69,6 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) nand: S,
     pub(crate) arrivals: FrontQueue<(Ns, u8, u32)>,
     pub(crate) firmware: FrontQueue<(Ns, Work)>,
-    /// Flash operations in `firmware`.
-    pub(crate) flash_work: u32,
     pub(crate) replies: FrontQueue<(Ns, u8, u32)>,
     pub(crate) link_down_free: Ns,
     pub(crate) link_up_free: Ns,
@@ -221,7 +219,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             nand: S::new(g.channels, g.dies(), config.suspend),
             arrivals: FrontQueue::with_capacity(TAGS),
             firmware: FrontQueue::with_capacity(256),
-            flash_work: 0,
             replies: FrontQueue::with_capacity(TAGS),
             link_down_free: Ns::ZERO,
             link_up_free: Ns::ZERO,
@@ -668,9 +665,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn firmware_done(&mut self, now: Ns, work: Work) {
         match work {
             Work::Flash(id) => {
-                self.flash_work -= 1;
                 let op = *self.ops.get(id);
-                self.start_on_die(now, id, &op);
+                self.start_on_die(now, id, &op, self.dies_of_slices.die_of(op.ppn), true);
             }
             Work::AskHost(id) => self.ask_host(now, id),
             Work::WriteHost => self.write_host(now),

@@ -38,20 +38,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The firmware core is reserved for `op`; its die comes next.
+    /// The firmware core is reserved for `op`; its die comes next. All operations pass the firmware before their dies, so the
+    /// order of arrival at the dies is known here.
     #[inline(always)]
     pub(crate) fn go_to_die(&mut self, id: OpId, op: &Op) {
-        // All reads pass the firmware before their dies, so the order of arrival at the dies is known here.
-        if self.flash_work == 0 && !op.job.writes() && self.nand.plans_reads_ahead() {
-            return self.start_on_die(self.firmware_free, id, op);
+        let die = self.dies_of_slices.die_of(op.ppn);
+        if !op.job.is_program() && self.nand.plans_ahead(die) {
+            return self.start_on_die(self.firmware_free, id, op, die, false);
         }
-        self.flash_work += 1;
+        self.nand.expect(die);
         self.will_be_done(self.firmware_free, Work::Flash(id));
     }
 
     /// Hands an operation to its die.
     #[inline(always)]
-    pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
+    pub(crate) fn start_on_die(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.config.flash;
         let (kind, array, transfer) = match op.job {
             Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
@@ -70,9 +71,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let array = if op.slc { self.slc_time(kind) } else { array };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
-        let die = self.dies_of_slices.die_of(op.ppn);
         let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
-        self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end });
+        self.nand.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
     }
 
     #[inline(always)]

@@ -58,7 +58,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.stats.hpb_forged += self.ops.in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.ops = OpPool::new();
         self.engine.lose_power();
-        self.flash_work = 0;
         self.array_writes = 0;
         self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
         self.copies = Copies::new(&self.config, M::ACTIVE);

@@ -26,7 +26,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = blocks;
         slot.fua = flags & FLAG_FUA != 0;
-        let life = slot.life;
+        let (life, first) = (slot.life, slot.lpn);
+        self.map.prefetch(first);
         self.work(now, self.config.firmware.write_command, Work::Accept { tag, life });
     }
 

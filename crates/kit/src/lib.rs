@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap, divisors, short lines, index LRU
+//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap and tournament, divisors, short lines, index LRU
 //! lists, histogram, pseudo-random streams, keyed permutations and huge-page vectors.
 //!
 //! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
@@ -15,6 +15,7 @@ mod perm;
 mod prng;
 mod queue;
 mod time;
+mod tournament;
 
 pub use divisor::Divisor;
 pub use heap::DeadlineHeap;
@@ -25,6 +26,7 @@ pub use perm::Permutation;
 pub use prng::Prng;
 pub use queue::FrontQueue;
 pub use time::Ns;
+pub use tournament::Tournament;
 
 /// Bytes of one logical block and of one physical slice: the unit of the whole address space (4 KiB).
 pub const BLOCK_BYTES: u32 = 4096;

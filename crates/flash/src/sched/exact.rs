@@ -65,9 +65,11 @@ impl DieSched for Exact {
         }
     }
 
-    fn plans_reads_ahead(&self) -> bool {
+    fn plans_ahead(&self, _die: u32) -> bool {
         false
     }
+
+    fn expect(&mut self, _die: u32) {}
 
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
         self.ops[usize::from(id)] = Some((op, true));

@@ -43,6 +43,8 @@ pub struct FlashOp {
     /// For a read: the submitter wants to hear of it no earlier than its end, because something starts then. Otherwise
     /// a scheduler may report as soon as it knows the end.
     pub report_at_end: bool,
+    /// [`DieSched::expect`] was told of it.
+    pub expected: bool,
 }
 
 /// An operation has ended, or its end is certain.
@@ -62,12 +64,15 @@ pub trait DieSched {
     /// A scheduler for an idle array. Die `d` is on channel `d % channels`.
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
 
-    /// Whether a read may now be submitted ahead of its arrival, if none that arrives earlier is yet to come: a line of
-    /// first-in-first-out servers with a single stream of arrivals can be planned as it is entered.
-    fn plans_reads_ahead(&self) -> bool;
+    /// Whether a read or an erase of `die` may now be submitted ahead of its arrival, if every operation that arrives
+    /// earlier has been submitted or is expected: a first-in-first-out server can be planned as its line is entered.
+    fn plans_ahead(&self, die: u32) -> bool;
 
-    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or for reads the
-    /// future where [`DieSched::plans_reads_ahead`] allows it.
+    /// An operation of `die` will be submitted when it arrives.
+    fn expect(&mut self, die: u32);
+
+    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or the future where
+    /// [`DieSched::plans_ahead`] allows it.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
     /// When something happens next.

@@ -138,7 +138,8 @@ impl Queued {
 
 impl DieSched for Queued {
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
-        let op = FlashOp { die: 0, kind: OpKind::Read, array: Ns::ZERO, transfer: Ns::ZERO, report_at_end: true };
+        let (kind, none) = (OpKind::Read, Ns::ZERO);
+        let op = FlashOp { die: 0, kind, array: none, transfer: none, report_at_end: true, expected: false };
         let idle = Running {
             op,
             order: 0,
@@ -158,9 +159,11 @@ impl DieSched for Queued {
         }
     }
 
-    fn plans_reads_ahead(&self) -> bool {
+    fn plans_ahead(&self, _die: u32) -> bool {
         false
     }
+
+    fn expect(&mut self, _die: u32) {}
 
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
         self.submitted += 1;

@@ -9,11 +9,11 @@ const R: Ns = Ns(50_000);
 const X: Ns = Ns(8_000);
 
 fn read(die: u32) -> FlashOp {
-    FlashOp { die, kind: OpKind::Read, array: R, transfer: X, report_at_end: true }
+    FlashOp { die, kind: OpKind::Read, array: R, transfer: X, report_at_end: true, expected: false }
 }
 
 fn program(die: u32) -> FlashOp {
-    FlashOp { die, kind: OpKind::Program, array: Ns(500_000), transfer: X, report_at_end: true }
+    FlashOp { die, kind: OpKind::Program, array: Ns(500_000), transfer: X, report_at_end: true, expected: false }
 }
 
 /// Submits operations at their times and returns each one's end, by identity.
