@@ -413,10 +413,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Moves current slices of one victim after the other; true when all are empty.
     fn copy(&mut self, now: Ns) -> bool {
-        let g = self.config.geometry;
         let (victim, first) = self.collector.victims.get(self.collector.at);
         let units = self.superblocks.get(victim).next_unit;
-        let pages = units * (g.slices_per_unit() / g.slices_per_page());
+        let pages = units * self.config.geometry.planes;
         loop {
             self.read_pages_to_move(now, first, pages);
             let free = self.collector.free.len();
@@ -447,8 +446,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Reads pages of the victim with current slices, as far as there is room for them.
     fn read_pages_to_move(&mut self, now: Ns, first: Ppn, pages: u32) {
-        let g = self.config.geometry;
-        let per_page = g.slices_per_page();
+        let per_page = self.config.geometry.slices_per_page();
         while self.collector.cursor < pages && self.reads_allowed() {
             let slice = self.collector.cursor * per_page;
             let current = self.collector.victims.current(self.collector.at, slice, per_page);
@@ -459,7 +457,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.read_to_move(now, Ppn(first.0 + slice), current);
             }
             self.collector.cursor += 1;
-            self.collector.grant(g.slices_per_unit() / per_page);
+            self.collector.grant(self.config.geometry.planes);
         }
     }
 
@@ -541,7 +539,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 chain = slot;
                 self.prefetch_change(self.collector.moving[usize::from(slot)].lpn);
             }
-            self.collector.ready.drain(..n);
+            for _ in 0..n {
+                self.collector.ready.pop_front();
+            }
             self.collector.programs += 1;
             self.stats.programs += 1;
             self.stats.slices_moved += n as u64;

@@ -210,7 +210,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             journal: 0,
             directory: vec![None; map.pages() as usize],
             superblocks: superblocks.snapshot(),
-            changes: Vec::new(),
+            changes: Some(Vec::new()),
+            places: 0,
             trims: Vec::new(),
             slots: 1,
         };
@@ -246,7 +247,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             journal: Journal::default(),
             announced: [0; Stream::COUNT],
             journal_waiters: Vec::new(),
-            meta: Meta::new(map.pages(), g.superblocks()),
+            meta: Meta::new(config),
             meta_superblocks: config.meta_superblocks(),
             checkpoint: Checkpoints::new(),
             collector: Collector::new(map.pages(), config),

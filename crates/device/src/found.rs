@@ -111,7 +111,7 @@ impl Found {
             while later.next_if(|trim| trim.end <= lpn).is_some() {}
             !later.peek().is_some_and(|trim| trim.first <= lpn && trim.sequence > *sequence)
         });
-        for &(lpn, entry) in &checkpoint.changes {
+        for &(lpn, entry) in checkpoint.changes() {
             let trim = trims.get(trims.partition_point(|trim| trim.end <= lpn));
             let is_gone = trim.is_some_and(|trim| trim.first <= lpn && trim.sequence > checkpoint.sequence);
             if entry == Entry::UNMAPPED || !is_gone {

@@ -8,6 +8,7 @@
 //! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
+use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{
     ANCHORS, Change, Checkpoint, Entry, Held, Logged, Mapping, Record, Spares, Stream, Superblock, Taken,
@@ -51,6 +52,7 @@ impl Part {
 
 /// State of the meta stream.
 pub struct Meta {
+    parts_per_unit: usize,
     /// Map pages to be written whether they changed or not, because their superblock is to be given up.
     rewrite: VecDeque<u32>,
     victim: Option<u32>,
@@ -73,8 +75,10 @@ pub struct Meta {
 }
 
 impl Meta {
-    pub(crate) fn new(map_pages: u32, superblocks: u32) -> Self {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let unit_bytes = config.geometry.slices_per_unit() * BLOCK_BYTES;
         Meta {
+            parts_per_unit: (unit_bytes / config.map_page_bytes) as usize,
             rewrite: VecDeque::new(),
             victim: None,
             pages_under_way: 0,
@@ -85,9 +89,9 @@ impl Meta {
             journal_under_way: false,
             journal_came_last: false,
             next_under_way: false,
-            pins: vec![0; superblocks as usize],
+            pins: vec![0; config.geometry.superblocks() as usize],
             pinned: VecDeque::new(),
-            written_at: vec![0; map_pages as usize],
+            written_at: vec![0; config.map_pages() as usize],
         }
     }
 
@@ -135,14 +139,14 @@ impl Meta {
     }
 
     /// The power is gone: what flash says stays, and `each` is told of the changes that were on their way.
-    pub(crate) fn power_cut(&mut self, mut each: impl FnMut(Taken)) {
+    pub(crate) fn power_cut(&mut self, config: &DeviceConfig, mut each: impl FnMut(Taken)) {
         for part in self.programs.iter().flatten() {
             if let Part::Map { taken, .. } = part {
                 each(*taken);
             }
         }
         let written_at = std::mem::take(&mut self.written_at);
-        *self = Meta::new(written_at.len() as u32, self.pins.len() as u32);
+        *self = Meta::new(config);
         self.written_at = written_at;
     }
 }
@@ -300,17 +304,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.program_meta(now);
     }
 
-    fn parts_per_unit(&self) -> usize {
-        (self.config.geometry.slices_per_unit() * BLOCK_BYTES / self.config.map_page_bytes) as usize
-    }
-
     /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
     pub(crate) fn program_meta(&mut self, now: Ns) {
         const JOURNAL_LIMIT: usize = 512;
         if self.journal.pending() > JOURNAL_LIMIT {
             self.journal.want(self.journal.newest());
         }
-        let parts = self.parts_per_unit();
+        let parts = self.meta.parts_per_unit;
         while self.meta.in_flight < self.config.geometry.dies() {
             let writes_checkpoint = matches!(self.meta.queue.front(), Some(Part::Checkpoint));
             if (self.checkpoint.holds_programs() || self.checkpoint.first) && !writes_checkpoint {
@@ -373,7 +373,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
         // lost with the checkpoint, and with it what was given up for its sake.
         let first_only = self.checkpoint.first;
-        while parts.len() < self.parts_per_unit()
+        while parts.len() < self.meta.parts_per_unit
             && self.meta.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))
             && let Some(part) = self.meta.queue.pop_front()
         {
@@ -390,7 +390,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             };
             parts.push(part);
         }
-        while journal && parts.len() < self.parts_per_unit() && self.journal.pending() > 0 {
+        while journal && parts.len() < self.meta.parts_per_unit && self.journal.pending() > 0 {
             parts.push(self.journal_part(sb));
         }
         parts.extend(next);
@@ -515,12 +515,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.durable.refs.push((sb, true));
             }
         }
-        if self.flash_entry(change.lpn).clean() == merged {
+        let entry = self.flash_entry(change.lpn);
+        if entry.clean() == merged {
             // The reference that the change held is the map page's from now on.
             if merged.mapping().flash().is_some() {
                 self.changes.names_slice(false);
             }
-            self.set_flash_entry(change.lpn, merged);
+            self.set_flash_entry(change.lpn, entry, merged);
         } else {
             self.changes.add(page, change.lpn, merged);
             if let Mapping::Flash(ppn) = merged.mapping() {
@@ -570,7 +571,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let snapshot = self.put_checkpoint_together();
             let slots = snapshot.slots;
-            self.durable.pending = Some((snapshot, self.durable.log.len()));
+            self.durable.begin(snapshot);
             self.checkpoint.step = Step::Parts;
             self.checkpoint.parts_left = slots;
             if self.config.ftl.without.checkpoint_order {
@@ -606,15 +607,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The device's state of knowledge as of now.
     pub(crate) fn put_checkpoint_together(&self) -> Checkpoint {
-        const AHEAD: usize = 16;
-        let mut changes = Vec::with_capacity(self.changes.used() as usize);
-        self.each_change(|change| changes.push((change.lpn, Entry::UNMAPPED)));
-        for i in 0..changes.len() {
-            if let Some(&(lpn, _)) = changes.get(i + AHEAD) {
-                self.map.prefetch(lpn);
-            }
-            changes[i].1 = self.flash_entry(changes[i].0).clean();
-        }
         let bytes = self.map.directory_bytes()
             + Superblock::SRAM_BYTES * u64::from(self.config.geometry.superblocks())
             + 8 * u64::from(self.changes.used());
@@ -626,7 +618,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             journal: self.journal.newest(),
             directory: (0..self.map.pages()).map(|page| self.map.directory(page)).collect(),
             superblocks: self.superblocks.snapshot(),
-            changes,
+            changes: None,
+            places: self.changes.used(),
             trims: self.changes.trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
         }
@@ -639,7 +632,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
         if self.buffer_is_lent {
-            self.buffer_is_lent = self.durable.checkpoint.places() > self.changes.limit() as usize;
+            self.buffer_is_lent = self.durable.checkpoint.places > self.changes.limit();
             self.checkpoint.due |= self.buffer_is_lent;
         }
         self.checkpoint.newest = Some(self.checkpoint.anchor);

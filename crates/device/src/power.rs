@@ -28,6 +28,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn power_cut(&mut self, now: Ns) {
         self.stalls.set(now, None, &mut self.stats);
         self.tear_programs();
+        self.recall_changes();
         self.forget_changes();
         if let Some(sb) = self.erasing.take() {
             self.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
@@ -39,12 +40,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.checkpoint.is_incomplete() || self.checkpoint.lost {
             // Where its parts should be there is nothing, or nothing leads to them.
             self.durable.checkpoint.directory.fill(None);
-            self.durable.checkpoint.changes.clear();
+            self.durable.checkpoint.changes = Some(Vec::new());
             self.durable.checkpoint.trims.clear();
             (0..self.config.logical_blocks() as u32).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
         }
         self.checkpoint.power_cut();
         self.durable.pending = None;
+        self.durable.changed.clear();
         self.data_programs = 0;
         self.changes_reserved = 0;
         self.background = Ns::NEVER;
@@ -80,6 +82,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
+    /// Finds out what the newest checkpoint says of changes, from what they are now and what has changed since.
+    fn recall_changes(&mut self) {
+        if self.durable.checkpoint.changes.is_some() {
+            return;
+        }
+        // The first that is told of a page is what it was then.
+        let mut then = std::mem::take(&mut self.durable.changed);
+        then.sort_by_key(|&(lpn, _)| lpn);
+        then.dedup_by_key(|&mut (lpn, _)| lpn);
+        let mut changes = Vec::new();
+        self.each_change(|change| {
+            if then.binary_search_by_key(&change.lpn, |&(lpn, _)| lpn).is_err() {
+                changes.push((change.lpn, self.flash_entry(change.lpn).clean()));
+            }
+        });
+        changes.extend(then.iter().filter(|(_, entry)| entry.is_recent()).map(|&(lpn, entry)| (lpn, entry.clean())));
+        self.durable.checkpoint.changes = Some(changes);
+    }
+
     /// The flat table goes back to what map pages in flash say.
     fn forget_changes(&mut self) {
         let held: Vec<(u32, u16)> = self.buffer.held().collect();
@@ -89,7 +110,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
         }
         let (meta, changes, map) = (&mut self.meta, &mut self.changes, &mut self.map);
-        meta.power_cut(|taken| {
+        meta.power_cut(&self.config, |taken| {
             changes.each_of(taken, |change| map.set(change.lpn, change.persisted));
         });
         changes.clear(|change| map.set(change.lpn, change.persisted));
@@ -117,7 +138,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
         found.boosted_opened = boosted;
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
-        for (_, entry) in &checkpoint.changes {
+        for (_, entry) in checkpoint.changes() {
             if let Mapping::Flash(ppn) = entry.mapping() {
                 found.written_refs[self.superblocks.of(ppn) as usize] -= 1;
             }

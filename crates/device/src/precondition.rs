@@ -3,7 +3,7 @@
 //! nothing of requests.
 
 use crate::device::UfsDevice;
-use crate::ftl::{Mapping, NoSpace, Stream};
+use crate::ftl::{Checkpoint, Mapping, NoSpace, Stream};
 use crate::media::MediaMode;
 use crate::probe::Probe;
 use readpath_flash::{DieSched, Ppn};
@@ -94,7 +94,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.ticks += 1;
             self.superblocks.open(Stream::Meta, self.ticks)?;
         }
-        self.durable.checkpoint = self.put_checkpoint_together();
+        let mut changes = Vec::new();
+        self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
+        self.durable.checkpoint = Checkpoint { changes: Some(changes), ..self.put_checkpoint_together() };
         Ok(())
     }
 }

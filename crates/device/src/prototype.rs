@@ -107,12 +107,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Begins to read where the hint of `tag` says, as much as its limit allows. Each block may turn out to need an operation
     /// of its own, so it counts as one.
     fn read_as_hinted(&mut self, now: Ns, tag: u8) {
-        let per_page = self.config.geometry.slices_per_page();
         loop {
             let slot = &self.slots[usize::from(tag)];
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
-            let count = (slot.blocks - index).min(per_page - ppn.0 % per_page).min(OPS_PER_REQUEST);
+            let count = (slot.blocks - index).min(self.config.geometry.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.ops.has_room() {
                 return;
             }

@@ -222,8 +222,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn issue_hinted(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, extra: Ns) -> u16 {
         match self.by_entries(now, tag, index) {
             Hint::At(ppn, run) => {
-                let per_page = self.config.geometry.slices_per_page();
-                let n = run.min(per_page - ppn.0 % per_page);
+                let n = run.min(self.config.geometry.slices_to_page_end(ppn));
                 self.stats.hpb_hits += u64::from(n);
                 if self.slots[usize::from(tag)].blocks > 1 {
                     self.stats.hpb_long_hits += u64::from(n);
@@ -301,8 +300,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let trimmed = (1..left).take_while(|&i| self.map.entry(lpn + i) == entry).count() as u32 + 1;
             return self.serve_from_sram(now, tag, life, index, lpn, trimmed, extra);
         };
-        let per_page = self.config.geometry.slices_per_page();
-        let most = left.min(per_page - ppn.0 % per_page);
+        let most = left.min(self.config.geometry.slices_to_page_end(ppn));
         let next = |i: u32| self.map.entry(lpn + i) == Entry::at(Ppn(ppn.0 + i)).recent();
         let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
         self.stats.recent_hits += u64::from(n);
@@ -406,8 +404,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Mapping::Flash(ppn) = self.map.get(lpn) else {
             return self.serve_from_sram(now, tag, life, index, lpn, most, extra);
         };
-        let per_page = self.config.geometry.slices_per_page();
-        let to_page_end = per_page - ppn.0 % per_page;
+        let to_page_end = self.config.geometry.slices_to_page_end(ppn);
         let mut n = 1;
         while n < most.min(to_page_end) && self.map.get(lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
             n += 1;

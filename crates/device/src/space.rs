@@ -180,9 +180,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         flash_entry(&self.map, &self.buffer, lpn)
     }
 
-    /// Sets what [`UfsDevice::flash_entry`] says.
+    /// Sets what [`UfsDevice::flash_entry`] says, which was `old` until now.
     #[inline]
-    pub(crate) fn set_flash_entry(&mut self, lpn: u32, entry: Entry) {
+    pub(crate) fn set_flash_entry(&mut self, lpn: u32, old: Entry, entry: Entry) {
+        self.durable.changed.push((lpn, old));
         match self.map.get(lpn) {
             Mapping::Buffered(slot) => self.buffer.set_under(slot, entry),
             _ => self.map.set(lpn, entry),
@@ -216,7 +217,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.changes.names_slice(true);
             self.superblocks.add_ref(ppn);
         }
-        self.set_flash_entry(lpn, to.recent());
+        self.set_flash_entry(lpn, old, to.recent());
         if let Some(sb) = left {
             self.discard_if_empty(sb);
         }

@@ -111,6 +111,14 @@ impl Geometry {
         self.page_bytes / BLOCK_BYTES
     }
 
+    /// Slices from `ppn` on to the end of its page.
+    #[inline]
+    pub fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
+        // Pages are powers of two.
+        let slices = self.slices_per_page();
+        slices - (ppn.0 & (slices - 1))
+    }
+
     /// Slices that one die programs together: a page on every plane.
     pub fn slices_per_unit(&self) -> u32 {
         self.slices_per_page() * self.planes
@@ -193,6 +201,7 @@ mod tests {
             let place = G.place(Ppn(ppn));
             prop_assert_eq!(G.ppn(place), Ppn(ppn));
             prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);
+            prop_assert_eq!(G.slices_to_page_end(Ppn(ppn)), 4 - place.slice % 4);
         }
     }
 

@@ -128,8 +128,11 @@ pub struct Checkpoint {
     pub directory: Vec<Option<Ppn>>,
     /// All superblocks.
     pub superblocks: Vec<Superblock>,
-    /// Logical page and entry of each change.
-    pub changes: Vec<(u32, Entry)>,
+    /// Logical page and entry of each change: clean, each page once. `None` as long as the power stays: looking up thousands of
+    /// entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what they were.
+    pub changes: Option<Vec<(u32, Entry)>>,
+    /// Places of the table of changes that were in use.
+    pub places: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
     pub trims: Vec<(u32, u32)>,
     /// Map pages that its own pages take in flash.
@@ -145,8 +148,17 @@ pub struct Durable {
     /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
     /// carries its own; here they lie in one row because a list for each would be allocated for each.
     pub refs: Vec<(u32, bool)>,
-    /// A checkpoint that is being written, and the length of the log when it was put together.
-    pub pending: Option<(Checkpoint, usize)>,
+    /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or not.
+    pub changed: Vec<(u32, Entry)>,
+    /// A checkpoint that is being written.
+    pub pending: Option<Pending>,
+}
+
+/// A checkpoint that is being written, and how much of the logs is older.
+pub struct Pending {
+    checkpoint: Checkpoint,
+    log: usize,
+    changed: usize,
 }
 
 impl Checkpoint {
@@ -157,17 +169,19 @@ impl Checkpoint {
         self.superblocks.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
     }
 
-    /// Places of the table of changes that are in use.
-    pub fn places(&self) -> usize {
-        let slices = self.changes.iter().filter(|(_, entry)| entry.mapping().flash().is_some()).count();
-        slices + self.trims.iter().map(|&(_, stretches)| stretches as usize).sum::<usize>()
+    /// Its changes, once the power is gone.
+    ///
+    /// # Panics
+    /// As long as it is not.
+    pub fn changes(&self) -> &[(u32, Entry)] {
+        self.changes.as_deref().expect("changes are recalled when the power goes")
     }
 }
 
 impl Durable {
     /// Nothing but a checkpoint.
     pub fn new(checkpoint: Checkpoint) -> Self {
-        Durable { checkpoint, log: Vec::new(), refs: Vec::new(), pending: None }
+        Durable { checkpoint, log: Vec::new(), refs: Vec::new(), changed: Vec::new(), pending: None }
     }
 
     /// Sequence numbers now count from `base` on.
@@ -187,13 +201,19 @@ impl Durable {
         }
     }
 
+    /// A checkpoint has been put together and is going to be written.
+    pub fn begin(&mut self, checkpoint: Checkpoint) {
+        self.pending = Some(Pending { checkpoint, log: self.log.len(), changed: self.changed.len() });
+    }
+
     /// The anchor of the pending checkpoint is in flash.
     pub fn commit(&mut self) {
-        if let Some((checkpoint, mark)) = self.pending.take() {
-            self.checkpoint = checkpoint;
+        if let Some(pending) = self.pending.take() {
+            self.checkpoint = pending.checkpoint;
+            self.changed.drain(..pending.changed);
             let refs =
                 |logged: Logged| if let Logged::Part(Held::Map { refs, .. }) = logged { refs as usize } else { 0 };
-            let gone: usize = self.log.drain(..mark).map(refs).sum();
+            let gone: usize = self.log.drain(..pending.log).map(refs).sum();
             self.refs.drain(..gone);
         }
     }

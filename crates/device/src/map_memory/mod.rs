@@ -265,7 +265,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The blocks of an operation are where SRAM, or else the copy, says.
     fn translate_copied(&mut self, now: Ns, op: &Op, held: Held, mut extra: Ns) {
         let end = op.lpn + u32::from(op.count);
-        let per_page = self.config.geometry.slices_per_page();
         let mut lpn = op.lpn;
         while lpn < end {
             let (index, left) = (op.index + (lpn - op.lpn), end - lpn);
@@ -281,7 +280,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     n as u16
                 }
                 Mapping::Flash(ppn) => {
-                    let most = left.min(per_page - ppn.0 % per_page);
+                    let most = left.min(self.config.geometry.slices_to_page_end(ppn));
                     let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
                     let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
                     self.begin_flash_read(now, op.tag, op.life, index, lpn, ppn, n, extra);
