@@ -67,35 +67,12 @@ impl DeadlineHeap {
     /// Removes and returns the earliest deadline if it is due at `now`.
     #[inline(always)]
     pub fn pop_due(&mut self, now: Ns) -> Option<(Ns, u32)> {
-        let due = self.first_due(now)?;
-        self.remove_first();
-        Some(due)
-    }
-
-    /// Removes the earliest deadline, which must be due and was seen by [`DeadlineHeap::first_due`], and adds another.
-    /// What is next again goes nowhere near the heap, and otherwise the heap is put in order once, not twice.
-    #[inline(always)]
-    pub fn replace_first(&mut self, at: Ns, slot: u32) {
-        assert!(at <= Self::LATEST, "virtual time exceeds 52 days");
-        assert!(slot < Self::SLOTS, "slot {slot} of {}", Self::SLOTS);
-        let word = at.0 << SLOT_BITS | u64::from(slot);
-        self.first = match self.rest.peek_mut() {
-            Some(mut next) if next.0 < word => std::mem::replace(&mut *next, Reverse(word)).0,
-            _ => word,
-        };
-    }
-
-    /// The earliest deadline if it is due at `now`; it stays.
-    #[inline(always)]
-    pub fn first_due(&self, now: Ns) -> Option<(Ns, u32)> {
-        let at = Ns(self.first >> SLOT_BITS);
-        (at <= now && self.first != NONE).then_some((at, (self.first & SLOT_MASK) as u32))
-    }
-
-    /// Removes the earliest deadline, if there is one.
-    #[inline(always)]
-    pub fn remove_first(&mut self) {
+        let due = (Ns(self.first >> SLOT_BITS), (self.first & SLOT_MASK) as u32);
+        if due.0 > now || self.first == NONE {
+            return None;
+        }
         self.first = self.rest.pop().map_or(NONE, |Reverse(word)| word);
+        Some(due)
     }
 
     /// Forgets every deadline.
@@ -133,30 +110,6 @@ mod tests {
                 out.push((t.0, s));
             }
             prop_assert_eq!(out, items);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn replacing_the_first_is_removing_it_and_adding(
-            items in proptest::collection::vec((0u64..50, 0u32..40), 1..40),
-            others in proptest::collection::vec((0u64..50, 40u32..80), 1..40),
-        ) {
-            let (mut one, mut two) = (DeadlineHeap::default(), DeadlineHeap::default());
-            for &(t, s) in &items {
-                one.push(Ns(t), s);
-                two.push(Ns(t), s);
-            }
-            for &(t, s) in &others {
-                prop_assert_eq!(one.first_due(Ns::NEVER), two.pop_due(Ns::NEVER));
-                one.replace_first(Ns(t), s);
-                two.push(Ns(t), s);
-                prop_assert_eq!((one.next(), one.len()), (two.next(), two.len()));
-            }
-            while let Some(due) = two.pop_due(Ns::NEVER) {
-                prop_assert_eq!(one.pop_due(Ns::NEVER), Some(due));
-            }
-            prop_assert!(one.is_empty());
         }
     }
 

@@ -9,7 +9,6 @@ const TAG_BITS: u32 = DeadlineHeap::SLOTS.trailing_zeros();
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 /// Stands for no deadline; later than every word that is made.
 const NONE: u64 = u64::MAX;
-
 /// Stands for no server.
 const NOBODY: u32 = u32::MAX;
 /// Nodes of the largest tournament: as many as a scheduler of 4096 dies and 64 channels needs.
@@ -101,6 +100,7 @@ impl Tournament {
     /// Plays the rounds of `server` again.
     #[inline(always)]
     fn play(&mut self, server: u32, word: u64) {
+        debug_assert!(server < self.places, "server {server} of {}", self.places);
         let mut at = (self.places + server) as usize;
         self.rounds[at % NODES] = word;
         let mut earliest = word;
