@@ -8,6 +8,7 @@ mod machines;
 mod text;
 mod trace;
 mod ubi;
+mod ubi_streams;
 mod ubifs;
 mod wire;
 
@@ -15,6 +16,7 @@ pub use machines::{device_requests, host_replies, prototype_replies, prototype_r
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
 pub use ubi::{ubi_attach, ubi_volume_table};
+pub use ubi_streams::{ubi_costs, ubi_stream};
 pub use ubifs::{ubifs_data, ubifs_nodes, ubifs_volume};
 pub use wire::{cdb, descriptors, upiu};
 
@@ -40,6 +42,8 @@ pub const TARGETS: &[Target] = &[
     ("trace_columns", trace_columns),
     ("ubi_attach", ubi_attach),
     ("ubi_volume_table", ubi_volume_table),
+    ("ubi_stream", ubi_stream),
+    ("ubi_costs", ubi_costs),
     ("ubifs_nodes", ubifs_nodes),
     ("ubifs_data", ubifs_data),
     ("ubifs_volume", ubifs_volume),

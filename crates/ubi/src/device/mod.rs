@@ -12,7 +12,7 @@ mod volumes;
 mod wear;
 mod write;
 
-use crate::attach::{self, Found, FoundTable, HowTo};
+use crate::attach::{self, Found, FoundTable, HowTo, Method};
 use crate::error::UbiError;
 use crate::headers::{LAYOUT_VOLUME, STATIC};
 use crate::io::Io;
@@ -92,6 +92,8 @@ pub struct Volume {
     pub corrupted: bool,
     /// Block of flash of each logical block. Shorter than the volume if nothing beyond is mapped.
     pub(crate) eba: Vec<u32>,
+    /// After an attach by fastmap: the logical blocks whose block of flash was looked at since. Those beyond the end were not.
+    proven: Vec<bool>,
 }
 
 impl Volume {
@@ -113,7 +115,8 @@ impl Volume {
         self.eba.iter().filter(|&&peb| peb != UNMAPPED).count() as u32
     }
 
-    /// The block of flash that holds a logical block.
+    /// The block of flash that holds a logical block. After an attach by fastmap it may have been erased since the fastmap
+    /// was written; the first read or write of the logical block finds out.
     pub fn peb(&self, lnum: u32) -> Option<u32> {
         self.eba.get(lnum as usize).copied().filter(|&peb| peb != UNMAPPED)
     }
@@ -127,6 +130,8 @@ pub struct Ubi<M, C = NoCache> {
     pub cache: C,
     /// By slot; the layout volume is the last one.
     volumes: Vec<Option<Volume>>,
+    /// Where logical blocks are was told by a fastmap, which knows of no erase after it.
+    by_fastmap: bool,
     found: Found,
     table: FoundTable,
     options: Options,
@@ -180,6 +185,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let mut ubi = Ubi {
             cache,
             volumes,
+            by_fastmap: found.method != Method::Scan,
             options: *options,
             wear,
             image_seq,
@@ -347,6 +353,7 @@ fn volume(layout: &Layout, found: &Found, id: u32, record: VolumeRecord) -> Volu
         last_leb_bytes: leb_bytes,
         corrupted: false,
         eba: Vec::new(),
+        proven: Vec::new(),
         record,
     };
     let blocks = found.volumes.get(&id);

@@ -18,6 +18,8 @@ enum NotCopied {
     Target,
     /// The source holds no logical block that is mapped to it.
     Stale,
+    /// The source was erased before the attach, and does not count as used any more.
+    Erased,
     Fatal(UbiError),
 }
 
@@ -57,6 +59,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                 self.wear.protect(from);
                 Ok(Work::NotMoved { from })
             }
+            Err(NotCopied::Erased) => {
+                self.wear.put_back(to);
+                Ok(Work::NotMoved { from })
+            }
             Err(NotCopied::Fatal(e)) => Err(e),
         }
     }
@@ -64,6 +70,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     fn copy(&mut self, from: u32, to: u32, buffer: &mut [u8]) -> Result<(), NotCopied> {
         let mut header = match self.io.read_vid(from)? {
             Header::Good { header, .. } => header,
+            _ if self.was_erased(from)? => return Err(NotCopied::Erased),
             // Taken, but nothing has been written yet.
             Header::Empty { .. } => return Err(NotCopied::Stale),
             Header::Bad { .. } => return Err(NotCopied::Source),

@@ -4,7 +4,7 @@
 use super::{Media, ReadCache, Ubi, Volume};
 use crate::crc::crc32;
 use crate::error::UbiError;
-use crate::headers::STATIC;
+use crate::headers::{STATIC, VidHeader};
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
@@ -26,11 +26,11 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             let what = "an update of the volume was interrupted: what it holds is not complete".into();
             return Err(UbiError::Leb { volume, lnum, what });
         }
-        let Some(peb) = vol.peb(lnum) else {
+        let is_static = vol.record.vol_type == STATIC;
+        let Some(peb) = self.proven_peb(volume, lnum)? else {
             out.fill(0xFF);
             return Ok(ReadOutcome::Clean);
         };
-        let is_static = vol.record.vol_type == STATIC;
         let why = Why::Leb { volume, lnum, tag };
         let mut outcome = self.read_cached(peb, self.io.layout.data_offset + offset, out, why)?;
         if outcome == ReadOutcome::Uncorrectable && is_static {
@@ -40,6 +40,59 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             self.wear.scrub(peb);
         }
         Ok(outcome)
+    }
+
+    /// The block of flash that holds a logical block, which a fastmap may have told: then its VID header is read, once for each
+    /// logical block. A block that was given up after the fastmap was written may have been erased by now (Linux,
+    /// drivers/mtd/ubi/eba.c: `check_mapping`).
+    #[inline]
+    pub(super) fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
+        let vol = self.volume(volume)?;
+        match vol.peb(lnum) {
+            Some(peb) if self.by_fastmap && vol.proven.get(lnum as usize) != Some(&true) => {
+                self.prove(volume, lnum, peb)
+            }
+            peb => Ok(peb),
+        }
+    }
+
+    #[cold]
+    fn prove(&mut self, volume: u32, lnum: u32, peb: u32) -> Result<Option<u32>, UbiError> {
+        let worn = match self.io.read_vid(peb)? {
+            Header::Good { header, .. } if (header.volume, header.lnum) == (volume, lnum) => None,
+            Header::Good { header, .. } => {
+                let VidHeader { volume: other, lnum: other_lnum, .. } = header;
+                let what = format!(
+                    "VID header: LEB {other_lnum} of volume {other}, where the fastmap has LEB {lnum} of volume {volume}"
+                );
+                self.read_only.get_or_insert_with(|| format!("PEB {peb}: {what}"));
+                return Err(UbiError::Peb { peb, offset: self.io.layout.vid_offset, what });
+            }
+            Header::Empty { flips } => Some(flips),
+            Header::Bad { ecc } => Some(ecc),
+        };
+        let proven = &mut self.volume_mut(volume)?.proven;
+        if proven.len() <= lnum as usize {
+            proven.resize(lnum as usize + 1, false);
+        }
+        proven[lnum as usize] = true;
+        let Some(worn) = worn else { return Ok(Some(peb)) };
+        self.map_to(volume, lnum, None);
+        self.wear.put(peb, worn);
+        Ok(None)
+    }
+
+    /// An erase block that is in use turned out to hold nothing: whether that was a fastmap's mistake, which is mended.
+    pub(super) fn was_erased(&mut self, peb: u32) -> Result<bool, UbiError> {
+        if !self.by_fastmap {
+            return Ok(false);
+        }
+        let told = self.volumes.iter().flatten().find_map(|v| {
+            let lnum = v.eba.iter().position(|&p| p == peb)?;
+            Some((v.id, lnum as u32))
+        });
+        let Some((volume, lnum)) = told else { return Ok(false) };
+        Ok(self.proven_peb(volume, lnum)?.is_none())
     }
 
     /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.

@@ -92,7 +92,16 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let leb_bytes = self.io.layout.leb_bytes - record.data_pad;
         let used_lebs = if new.is_static { 0 } else { new.lebs };
         let last_leb_bytes = if new.is_static { 0 } else { leb_bytes };
-        let volume = Volume { id, leb_bytes, used_lebs, last_leb_bytes, corrupted: false, eba: Vec::new(), record };
+        let volume = Volume {
+            id,
+            leb_bytes,
+            used_lebs,
+            last_leb_bytes,
+            corrupted: false,
+            eba: Vec::new(),
+            proven: Vec::new(),
+            record,
+        };
         self.volumes[id as usize] = Some(volume);
         if let Err(e) = self.write_table() {
             self.volumes[id as usize] = None;

@@ -15,7 +15,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// another erase block, and nothing behind them.
     pub fn write(&mut self, volume: u32, lnum: u32, offset: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_change(volume, lnum, offset, data.len())?;
-        match self.volume(volume)?.peb(lnum) {
+        match self.proven_peb(volume, lnum)? {
             Some(peb) if data.is_empty() => {
                 let what = format!("it is mapped already, to PEB {peb}");
                 Err(UbiError::Leb { volume, lnum, what })

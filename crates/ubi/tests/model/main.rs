@@ -86,4 +86,6 @@ engine! {
     two_q: cache::TwoQ::new(61), Split;
     arc: cache::Arc::new(61), Split;
     adaptive: cache::Adaptive::new(61, &costs(512)), Split;
+    learned: cache::Adaptive::learned(61, &costs(512)), Split;
+    lru_second: cache::SecondTouch::new(cache::Lru::new(61), 61), Patch;
 }

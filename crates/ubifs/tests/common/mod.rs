@@ -94,7 +94,12 @@ pub fn mount(name: &str, mode: MountMode) -> Ubifs<Recorder<Volume>> {
 
 /// What the kernel shows of a dump: `path|type|size|mode|nlink|ino|rdev|sha256 or link target`.
 pub fn manifest(name: &str) -> Vec<String> {
-    let text = String::from_utf8(unpack(&format!("tests/data/fx_{name}.manifest.xz"))).expect("text");
+    manifest_of(&format!("fx_{name}"))
+}
+
+/// The same of a file, by its name.
+pub fn manifest_of(file: &str) -> Vec<String> {
+    let text = String::from_utf8(unpack(&format!("tests/data/{file}.manifest.xz"))).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 
