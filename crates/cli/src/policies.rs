@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use readpath_results::Document;
 use readpath_sim::LUN;
 use readpath_sim::experiment::{self, ExperimentError, Shared};
-use readpath_sim::policies::{BUILTIN, Launched, add_launches, applications, contenders, document};
+use readpath_sim::policies::{BUILTIN, Contender, Launched, add_launches, applications, document};
 use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_stack::config::experiment::Layout;
 use readpath_stack::config::{self, Override};
@@ -59,8 +59,10 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
 pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> Result<Document> {
     let preset = preset(DEVICE, &common.basics.set)?;
     let blocks = preset.device.lus[usize::from(LUN)].blocks;
-    let mut contenders = contenders(&preset).map_err(usage)?;
-    runs::choose(&mut contenders, |c| &c.variant.name, "--variant", common.variant.as_deref())?;
+    let on_device = |c: Contender| c.on(&preset).map(|variant| (c, variant));
+    let mut contenders: Vec<_> =
+        Contender::all().into_iter().map(on_device).collect::<Result<_, _>>().map_err(usage)?;
+    runs::choose(&mut contenders, |(_, variant)| &variant.name, "--variant", common.variant.as_deref())?;
     let mut launched = launched(common)?;
     if let Some(wanted) = &common.variant {
         launched.keep_variant(wanted);
@@ -70,7 +72,7 @@ pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> 
         cases.extend(recorded(dir, blocks)?);
     }
     choose_cases(&mut cases, &mut launched, common.case.as_deref())?;
-    let variants: Vec<ReplayVariant> = contenders.iter().map(|c| c.variant.clone()).collect();
+    let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
     let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
     let replays = cases.len() * variants.len();

@@ -74,9 +74,7 @@ pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
             false => "the volume is empty: nothing was ever written to it".to_owned(),
         }));
     }
-    // The kernel reads whole units of writing.
-    let len = SUPERBLOCK_BYTES.max(min_io.min(leb_bytes)) as usize;
-    let mut bytes = vec![0; len];
+    let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
     crate::flash::read_tolerant(lebs, place, &mut bytes[..], ReadKind::Superblock)?;
     Superblock::parse(&bytes, leb_bytes, lebs.leb_count(), min_io).map_err(|refusal| match refusal {
         Refusal::Bad(detail) => bad(detail),

@@ -2,27 +2,18 @@
 //! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in place
 //! of its variants. It makes no run itself; [`crate::experiment`] does.
 
-use super::{MEMORY_MIB, Reads, Shown, best, bounds, name, rows};
+use super::{Contender, Reads, Shown, best, bounds, rows};
 use crate::execute::PhaseOutput;
 use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
-use readpath_host::PolicyChoice;
 use readpath_kit::Ns;
 use readpath_results::{Document, Error};
 use readpath_stack::config::experiment::{Experiment, Variant, Workload};
-use readpath_stack::config::{ConfigFileError, GivenKey, Override};
+use readpath_stack::config::{ConfigFileError, Override};
 use readpath_workload::launch::Launches;
 use serde_json::json;
 
 /// Cycles that are run, the first ones: from the third on they are alike, and there are many runs.
 const CYCLES: usize = 4;
-
-/// A policy with so much memory, and its variant of the experiment.
-#[derive(Clone, Debug)]
-struct Contender {
-    policy: PolicyChoice,
-    memory_mib: u64,
-    variant: String,
-}
 
 /// Runs of launches that are to be compared.
 pub struct Launched {
@@ -45,16 +36,12 @@ impl Launched {
             keys.busy_seconds.truncate(CYCLES);
             keys.cycles.truncate(CYCLES);
         }
-        let mut contenders = Vec::new();
-        let mut variants = Vec::new();
-        for memory_mib in MEMORY_MIB {
-            for policy in PolicyChoice::ALL {
-                let variant = name(policy.name(), memory_mib);
-                variants.push(Variant { set: hpb.to_vec(), ..of_policy(policy, memory_mib, &variant)? });
-                contenders.push(Contender { policy, memory_mib, variant });
-            }
-        }
-        experiment.variants = variants;
+        let contenders = Contender::all();
+        let variants = contenders.iter().map(|c| {
+            let variant = c.of_experiment()?;
+            Ok(Variant { set: [hpb, &variant.set].concat(), ..variant })
+        });
+        experiment.variants = variants.collect::<Result<_, ConfigFileError>>()?;
         let plans = experiment::plan(&experiment, set, read)?;
         Ok(Launched {
             case: format!("{}, {} cycles", experiment.name, experiment.workload.cases().len()),
@@ -79,13 +66,6 @@ impl Launched {
     }
 }
 
-fn of_policy(policy: PolicyChoice, memory_mib: u64, variant: &str) -> Result<Variant, ConfigFileError> {
-    let origin = "reproduce policies";
-    let keys =
-        [GivenKey::new("policy", policy.name(), origin), GivenKey::new("memory_mib", memory_mib.to_string(), origin)];
-    Variant::of_keys(variant, &keys)
-}
-
 /// Adds what the `runs` of `launched` showed to a document.
 ///
 /// # Errors
@@ -98,25 +78,24 @@ pub fn add_launches(doc: &mut Document, launched: &Launched, runs: &[CaseRun]) -
         configuration.insert("launches".to_owned(), json!({ "case": launched.case, "device": echo }));
     }
     let reads = reads(launches);
-    for memory_mib in MEMORY_MIB {
-        let of_size = |run: &&CaseRun| {
-            launched.contenders.iter().any(|c| c.memory_mib == memory_mib && c.variant == run.plan.variant)
-        };
+    for group in Contender::groups() {
+        let of_size =
+            |run: &&CaseRun| launched.contenders.iter().any(|c| c.is_of(group) && c.name() == run.plan.variant);
         let of_run = |run| shown(&launched.contenders, run);
         let all: Vec<Shown> = runs.iter().filter(of_size).filter_map(of_run).collect();
         rows(doc, &launched.case, &all)?;
         let device = &first.plan.setup.preset.device;
-        best(doc, &launched.case, memory_mib, &all, |map_bytes| bounds(&reads, device, map_bytes))?;
+        best(doc, &launched.case, group, &all, |map_bytes| bounds(&reads, device, map_bytes))?;
     }
     doc.simulated_ios += runs.iter().map(|run| run.output.ios).sum::<u64>();
     Ok(())
 }
 
-fn shown<'a>(contenders: &'a [Contender], run: &CaseRun) -> Option<Shown<'a>> {
-    let contender = contenders.iter().find(|c| c.variant == run.plan.variant)?;
+fn shown<'a>(contenders: &[Contender], run: &'a CaseRun) -> Option<Shown<'a>> {
+    let contender = contenders.iter().find(|c| c.name() == run.plan.variant)?;
     let phases: Vec<&PhaseOutput> = run.output.phases.iter().collect();
     let time: Ns = phases.iter().fold(Ns::ZERO, |sum, p| sum + p.stats.end.saturating_sub(p.stats.start));
-    Some(Shown { start_up_s: Some(time.as_secs_f64()), ..Shown::of(contender.policy, &contender.variant, &phases) })
+    Some(Shown { start_up_s: Some(time.as_secs_f64()), ..Shown::of(contender.policy, &run.plan.variant, &phases) })
 }
 
 /// The reads of all launches, in order.
@@ -133,6 +112,7 @@ fn reads(launches: &Launches) -> Reads {
 
 #[cfg(test)]
 mod tests {
+    use super::super::name;
     use super::*;
     use readpath_stack::config::experiment::load;
 
@@ -146,7 +126,7 @@ mod tests {
         keys.busy_seconds = vec![1.0, 0.5];
         keys.cycles.truncate(2);
         let launched = Launched::new(&small, &[], &nothing).expect("possible");
-        assert_eq!(launched.plans.len(), PolicyChoice::ALL.len() * MEMORY_MIB.len());
+        assert_eq!(launched.plans.len(), (8 + 5) * 3);
         let runs = experiment::run_all(launched.plans.clone(), &Default::default()).expect("they run");
         let mut doc = Document::new("policies", "test");
         doc.configuration = json!({});
@@ -154,17 +134,17 @@ mod tests {
         let value = |variant: &str, metric: &str| {
             doc.rows.iter().find(|r| r.variant == variant && r.metric == metric).map(|r| r.simulated)
         };
-        for memory_mib in MEMORY_MIB {
-            let optimum = value(&name("optimum", memory_mib), "map_loads").expect("a bound");
-            for policy in PolicyChoice::ALL {
-                let variant = name(policy.name(), memory_mib);
+        for group in Contender::groups() {
+            let optimum = value(&name("optimum", group), "map_loads").expect("a bound");
+            for contender in Contender::all().into_iter().filter(|c| c.is_of(group)) {
+                let variant = contender.name();
                 let (loads, time) = (value(&variant, "map_loads"), value(&variant, "start_up_time"));
                 assert!(loads.expect("loads") >= optimum * 0.9 && optimum > 100.0, "{variant}: {loads:?}, {optimum}");
                 assert!(time.is_some_and(|t| t > 1.5 && t < 10.0), "{variant}: {time:?}");
                 let memory = value(&variant, "host_memory").expect("bytes");
-                assert!(memory <= (memory_mib << 20) as f64, "{variant}: {memory}");
+                assert!(memory <= (group.1 << 20) as f64, "{variant}: {memory}");
             }
-            assert_eq!(value(&name("linux-dcm", memory_mib), "start_up_against_dcm"), Some(0.0));
+            assert_eq!(value(&name("linux-dcm", group), "start_up_against_dcm"), Some(0.0));
         }
         assert_eq!(doc.simulated_ios, launched.ios());
     }

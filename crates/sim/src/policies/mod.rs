@@ -25,39 +25,104 @@ pub const MEMORY_MIB: [u64; 3] = [8, 16, 32];
 /// A policy may be so much slower than `linux-dcm`, in percent, to be called better.
 const SLOWER_PERCENT: f64 = 2.0;
 
+/// Which reads can carry entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// HPB 1.0: reads of one block.
+    V1,
+    /// HPB 2.0: reads of up to 32 KiB with the entry of their first block, as Linux 6.1 sends them; this host's own policies
+    /// send longer ones too, behind a pre-request with all entries.
+    V2,
+}
+
+impl Protocol {
+    const ALL: [Protocol; 2] = [Protocol::V1, Protocol::V2];
+
+    /// The policies that run with it.
+    fn policies(self) -> &'static [PolicyChoice] {
+        const V2: [PolicyChoice; 5] = [
+            PolicyChoice::LinuxDcm,
+            PolicyChoice::LinuxHcm,
+            PolicyChoice::Managed(ManagedPolicy::Lru),
+            PolicyChoice::Managed(ManagedPolicy::CostAware),
+            PolicyChoice::Managed(ManagedPolicy::SramAware),
+        ];
+        match self {
+            Protocol::V1 => &PolicyChoice::ALL,
+            Protocol::V2 => &V2,
+        }
+    }
+
+    /// What is set for it beside policy and memory.
+    fn keys(self, policy: PolicyChoice) -> &'static [(&'static str, &'static str)] {
+        match (self, policy) {
+            (Protocol::V1, _) => &[],
+            (Protocol::V2, PolicyChoice::Managed(_)) => &[("hpb.v2.single_kib", "32"), ("long_reads", "pre-request")],
+            (Protocol::V2, _) => &[("hpb.v2.single_kib", "32")],
+        }
+    }
+}
+
 /// A policy with so much memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contender {
     /// The policy.
     pub policy: PolicyChoice,
     /// Host memory, everything included.
     pub memory_mib: u64,
-    /// Device and host.
-    pub variant: ReplayVariant,
+    /// Which reads can carry entries.
+    pub protocol: Protocol,
 }
 
-/// All policies with all sizes on a device.
-///
-/// # Errors
-/// When the device does not offer a control mode.
-pub fn contenders(preset: &DevicePreset) -> Result<Vec<Contender>, ConfigFileError> {
-    let mut list = Vec::new();
-    for memory_mib in MEMORY_MIB {
-        for policy in PolicyChoice::ALL {
-            let origin = "reproduce policies";
-            let keys = [
-                GivenKey::new("policy", policy.name(), origin),
-                GivenKey::new("memory_mib", memory_mib.to_string(), origin),
-            ];
-            let variant = Variant::of_keys(&name(policy.name(), memory_mib), &keys)?;
-            list.push(Contender { policy, memory_mib, variant: ReplayVariant::new(&variant, preset)? });
+impl Contender {
+    /// All of them.
+    pub fn all() -> Vec<Contender> {
+        let mut all = Vec::new();
+        for (protocol, memory_mib) in Contender::groups() {
+            all.extend(protocol.policies().iter().map(|&policy| Contender { policy, memory_mib, protocol }));
         }
+        all
     }
-    Ok(list)
+
+    /// What is compared with each other: protocols, and for each the sizes of memory.
+    fn groups() -> impl Iterator<Item = (Protocol, u64)> {
+        Protocol::ALL.into_iter().flat_map(|protocol| MEMORY_MIB.map(|memory_mib| (protocol, memory_mib)))
+    }
+
+    fn is_of(&self, group: (Protocol, u64)) -> bool {
+        (self.protocol, self.memory_mib) == group
+    }
+
+    /// The name of its variant.
+    pub fn name(&self) -> String {
+        name(self.policy.name(), (self.protocol, self.memory_mib))
+    }
+
+    /// Its variant of an experiment.
+    fn of_experiment(&self) -> Result<Variant, ConfigFileError> {
+        let origin = "reproduce policies";
+        let mut keys = vec![
+            GivenKey::new("policy", self.policy.name(), origin),
+            GivenKey::new("memory_mib", self.memory_mib.to_string(), origin),
+        ];
+        keys.extend(self.protocol.keys(self.policy).iter().map(|&(key, value)| GivenKey::new(key, value, origin)));
+        Variant::of_keys(&self.name(), &keys)
+    }
+
+    /// Device and host.
+    ///
+    /// # Errors
+    /// When the device does not offer a control mode.
+    pub fn on(&self, preset: &DevicePreset) -> Result<ReplayVariant, ConfigFileError> {
+        ReplayVariant::new(&self.of_experiment()?, preset)
+    }
 }
 
-fn name(policy: &str, memory_mib: u64) -> String {
-    format!("{policy}, {memory_mib} MiB")
+fn name(policy: &str, (protocol, memory_mib): (Protocol, u64)) -> String {
+    match protocol {
+        Protocol::V1 => format!("{policy}, {memory_mib} MiB"),
+        Protocol::V2 => format!("{policy}, HPB 2.0, {memory_mib} MiB"),
+    }
 }
 
 /// What one run showed that is compared.
@@ -119,7 +184,7 @@ impl<'a> Shown<'a> {
 pub fn document(
     title: &str,
     cases: &[ReplayCase],
-    contenders: &[Contender],
+    contenders: &[(Contender, ReplayVariant)],
     runs: &[ReplayRun],
 ) -> Result<Document, Error> {
     let mut doc = Document::new("policies", title);
@@ -127,9 +192,9 @@ pub fn document(
         "Policies of host memory for HPB at equal memory, tables included. Map loads are all map pages that \
                        the device read from flash, for translation and for HPB READ BUFFER."
             .to_owned();
-    if let Some(c) = contenders.first() {
+    if let Some((_, variant)) = contenders.first() {
         doc.configuration = json!({
-            "device": serde_json::to_value(c.variant.preset.echo()).unwrap_or(serde_json::Value::Null),
+            "device": serde_json::to_value(variant.preset.echo()).unwrap_or(serde_json::Value::Null),
             "memory_mib": MEMORY_MIB,
             "cases": cases.iter().map(|c| c.name.clone()).collect::<Vec<_>>(),
         });
@@ -141,20 +206,20 @@ pub fn document(
         }
     }
     for (i, case) in cases.iter().enumerate() {
-        for memory_mib in MEMORY_MIB {
-            let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].memory_mib == memory_mib;
+        for group in Contender::groups() {
+            let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].0.is_of(group);
             let shown: Vec<Shown> = runs
                 .iter()
                 .filter(of_size)
                 .map(|r| {
-                    let c = &contenders[r.variant];
+                    let (c, variant) = &contenders[r.variant];
                     let last: Vec<&PhaseOutput> = r.phases.last().map(|p| &p.output).into_iter().collect();
-                    Shown::of(c.policy, &c.variant.name, &last)
+                    Shown::of(c.policy, &variant.name, &last)
                 })
                 .collect();
             rows(&mut doc, &case.name, &shown)?;
-            let device = contenders.iter().find(|c| c.memory_mib == memory_mib).map(|c| &c.variant.preset.device);
-            best(&mut doc, &case.name, memory_mib, &shown, |map_bytes| {
+            let device = contenders.iter().find(|(c, _)| c.is_of(group)).map(|(_, v)| &v.preset.device);
+            best(&mut doc, &case.name, group, &shown, |map_bytes| {
                 let ios = case.trace.ios.iter().map(|io| (io.kind, io.block, io.blocks));
                 bounds(&Reads::of(ios), device?, map_bytes)
             })?;
@@ -214,15 +279,18 @@ fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
 fn best(
     doc: &mut Document,
     case: &str,
-    memory_mib: u64,
+    group: (Protocol, u64),
     all: &[Shown],
     bounds: impl FnOnce(u64) -> Option<Bounds>,
 ) -> Result<(), Error> {
     let of = |policy: PolicyChoice| all.iter().find(|s| s.policy == policy);
     let Some(lru) = of(PolicyChoice::Managed(ManagedPolicy::Lru)) else { return Ok(()) };
+    let (protocol, memory_mib) = group;
     if let Some(bounds) = bounds((memory_mib << 20).saturating_sub(lru.memory.table_bytes)) {
-        for (name_of, loads) in [("optimum", bounds.all), ("long reads alone", bounds.long)] {
-            let variant = name(name_of, memory_mib);
+        // With HPB 2.0 long reads carry entries too.
+        let long = (protocol == Protocol::V1).then_some(("long reads alone", bounds.long));
+        for (name_of, loads) in [("optimum", bounds.all)].into_iter().chain(long) {
+            let variant = name(name_of, group);
             doc.row(case, &variant, "map_loads", "", loads as f64, Origin::Predicted)?;
         }
     }
@@ -242,7 +310,7 @@ fn best(
         ),
         None => format!("no policy of this host's own is at most {SLOWER_PERCENT} % slower than linux-dcm"),
     };
-    doc.notes.push(format!("{case}, {memory_mib} MiB: {sentence}."));
+    doc.notes.push(format!("{}: {sentence}.", name(case, group)));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ mkdir -p /run/out
 mount -t tmpfs -o size=90% tmp /run/out
 for m in /mod/*.ko; do
     case $m in
-    *-nandsim.ko | *-ubi.ko | *-ubifs.ko) ;;
+    *-nandsim.ko | *-ramnand.ko | *-ubi.ko | *-ubifs.ko) ;;
     *) insmod "$m" || echo "FAILED: insmod $m" ;;
     esac
 done

@@ -14,6 +14,8 @@ need busybox busybox-static
 need cpio cpio
 need ubiattach mtd-utils
 need setfattr attr
+need make make
+need gcc-12 gcc-12
 if [ -n "$missing" ]; then
     echo "the guest needs packages that are not installed: apt-get install$missing" >&2
     exit 1
@@ -30,10 +32,24 @@ if [ ! -e vmlinuz ]; then
     rm -rf kernel ./*.deb
     apt-get -o APT::Sandbox::User=root download -q "$package"
     dpkg -x "$package"_*.deb kernel
+    version=${package#linux-image-}
+    common=${version%-*}-common
+    kbuild=linux-kbuild-$(echo "$version" | cut -d . -f 1,2)
+    apt-get -o APT::Sandbox::User=root download -q "linux-headers-$version" "linux-headers-$common" "$kbuild"
+    for headers in linux-headers-*.deb linux-kbuild-*.deb; do dpkg -x "$headers" kernel; done
+    sed -i "s|/usr/src|$PWD/kernel/usr/src|" "kernel/usr/src/linux-headers-$version/Makefile"
     rm -f ./*.deb
     cp kernel/boot/vmlinuz-* vmlinuz.new
     mv vmlinuz.new vmlinuz
 fi
+
+# A NAND with pages of 16 KiB, which the kernel has none of.
+rm -rf ramnand
+mkdir ramnand
+cp "$here/ramnand.c" ramnand/
+echo "obj-m := ramnand.o" >ramnand/Makefile
+headers=$(find kernel/usr/src -maxdepth 1 -name 'linux-headers-*' ! -name '*-common')
+make -s -C "$headers" M="$PWD/ramnand" CC=gcc-12 modules
 
 rm -rf root
 for d in bin dev etc mnt mod out proc sys tmp; do mkdir -p root/$d; done
@@ -52,6 +68,7 @@ module() {
     cp "$file" "root/mod/$(printf %02d $order)-$1.ko"
 }
 for m in virtio_pci virtio_blk zstd nandsim ubi ubifs; do module $m; done
+strip -g -o root/mod/99-ramnand.ko ramnand/ramnand.ko
 
 # Tools with the libraries that they are linked with.
 cp "$(command -v busybox)" root/bin/busybox

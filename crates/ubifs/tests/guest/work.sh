@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the guest does. $ids: identifier bytes of the NAND; $blocks: log2 of its erase blocks; $compr: compressor.
+# What the guest does. $ids: identifier bytes of the NAND, or none: then $page and $block are the bytes of its pages and erase
+# blocks; $blocks: how many of these; $compr: compressor; $big: bytes of a file; $gone: a file that is removed.
 # The image to be flashed is on /dev/vda, what comes back is a tar archive on /dev/vdb.
 out=/run/out
 trace=/sys/kernel/tracing
 
-insmod /mod/*-nandsim.ko id_bytes=$ids overridesize=$blocks
+if [ -n "$ids" ]; then
+    log2=0
+    while [ $((1 << log2)) -lt $blocks ]; do log2=$((log2 + 1)); done
+    insmod /mod/*-nandsim.ko id_bytes=$ids overridesize=$log2
+else
+    insmod /mod/*-ramnand.ko page=$page block=$block blocks=$blocks
+fi
 insmod /mod/*-ubi.ko
 insmod /mod/*-ubifs.ko
 echo 16384 >$trace/buffer_size_kb
@@ -74,6 +81,7 @@ for i in $(seq 1 60); do
     mkdir new/a/b/dir$i
 done
 noise new/large 1500000
+noise new/big $big
 seq 1 90000 >new/counting
 sync
 noise new/patch 3000
@@ -103,8 +111,8 @@ streams clean
 mount -t ubifs ubi0:rootfs /mnt
 manifest clean
 umount /mnt
-mounted clean_bulk "-o bulk_read" 'cat new/large new/counting >/dev/null'
-mounted clean_rm "" 'rm new/large; sync'
+mounted clean_bulk "-o bulk_read" 'cat new/large new/counting new/big >/dev/null'
+mounted clean_rm "" 'rm $gone; sync'
 
 # 3. A power cut: everything is in flash, some of it only in the journal, and a file without a name is still open.
 mount -t ubifs -o compr=$compr ubi0:rootfs /mnt

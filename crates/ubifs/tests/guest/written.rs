@@ -17,8 +17,8 @@ use std::process::Command;
 /// A dump of a device and what is in it.
 pub struct Written {
     pub image: Vec<u8>,
-    /// Entries of the file system, with its root.
-    pub entries: usize,
+    /// Entries of the file system, with its root. None where mkfs.ubifs makes no file system: then the kernel does.
+    pub entries: Option<usize>,
     pub static_sha256: String,
     pub scratch_sha256: String,
     /// Where data begins in an erase block.
@@ -72,14 +72,21 @@ fn attach(nand: Nand) -> Ubi<Nand, NoCache> {
     Ubi::attach(nand, NoCache, &Options::default()).expect("a device")
 }
 
+/// The largest logical block for which mkfs.ubifs makes a file system; the kernel has larger ones.
+const MOST_LEB_BYTES: u32 = 2 << 20;
+
 /// Writes the volumes and has blocks changed, moved and lost to cuts of the power.
 pub fn write(geometry: Geometry, folder: &Path) -> Written {
     let prng = &mut Prng::new(geometry.page_bytes.into());
     let layout = Layout::new(&geometry, None).expect("a layout");
     fs::create_dir(folder.join("tree")).expect("a folder");
-    let entries = make_tree(&folder.join("tree"), prng);
     let lebs = geometry.pebs * 3 / 4;
-    let rootfs = make_ubifs(&geometry, &layout, lebs, folder);
+    let (entries, rootfs) = if layout.leb_bytes <= MOST_LEB_BYTES {
+        let entries = make_tree(&folder.join("tree"), prng);
+        (Some(entries), make_ubifs(&geometry, &layout, lebs, folder))
+    } else {
+        (None, Vec::new())
+    };
     let contents = noise(prng, 3 * layout.leb_bytes as usize + 1234);
     let volume = ImageVolume::dynamic;
     let scratch_lebs = 6;
@@ -142,11 +149,11 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
 
 /// One step: something in the volume that is written often, a read of the file system, some background work.
 fn live(ubi: &mut Ubi<Nand, NoCache>, lnum: u32, prng: &mut Prng, leb_bytes: u32) -> Result<(), UbiError> {
+    let page_bytes = ubi.layout().page_bytes;
     match prng.below(4) {
         0 => ubi.unmap(2, lnum)?,
-        1 if !ubi.is_mapped(2, lnum)? => ubi.write(2, lnum, 0, &noise(prng, 4096))?,
+        1 if !ubi.is_mapped(2, lnum)? => ubi.write(2, lnum, 0, &noise(prng, page_bytes.max(4096) as usize))?,
         _ => {
-            let page_bytes = ubi.layout().page_bytes;
             let bytes = prng.below(u64::from(leb_bytes / page_bytes) + 1) as usize * page_bytes as usize;
             ubi.change(2, lnum, &noise(prng, bytes))?;
         }
