@@ -38,7 +38,9 @@ pub fn terminal_width() -> Option<u16> {
 }
 
 /// Columns that tables of experiments show, in order, where a document has them.
-const COLUMNS: [(&str, &str); 15] = [
+const COLUMNS: [(&str, &str); 17] = [
+    ("start_up_time", "start-up"),
+    ("start_up_time_gain", "against off"),
     ("random_read_throughput", "random read"),
     ("read_throughput", "read"),
     ("read_iops", "read IOPS"),
