@@ -193,6 +193,9 @@ impl<L: Lebs> Session<L> {
     }
 
     /// Opens files one after the other and reads each from its beginning to its end.
+    ///
+    /// # Errors
+    /// Also a path that leads to anything but a regular file.
     pub fn read_files<'p>(
         &mut self,
         paths: impl IntoIterator<Item = &'p [u8]>,
@@ -200,7 +203,13 @@ impl<L: Lebs> Session<L> {
     ) -> Result<()> {
         for path in paths {
             let (_, _, inode) = self.walk(path, true)?;
-            self.read_once(&inode, &mut sink)?;
+            match inode.file_type() {
+                Some(FileType::Regular) => self.read_once(&inode, &mut sink)?,
+                Some(FileType::Directory) => {
+                    return Err(UbifsError::path(path, "it is a directory; only regular files can be read"));
+                }
+                _ => return Err(UbifsError::path(path, "it is no regular file; only those can be read")),
+            }
         }
         Ok(())
     }
