@@ -292,8 +292,8 @@ fn far_off(stream: &TaskStream, rows: &[Row]) -> Option<String> {
         format!(
             "{}: up to {error:+.0} % from what was published ({}, {}). rm reads the index of the file, and where that lies \
              depends on who wrote it. The kernel writes an index node right behind its children (post-order), so that a page \
-             has both. mkfs.ubifs writes the index level by level, a parent far from its children, and puts other nodes \
-             between them. How many nodes cross the border of two pages depends on where the index begins.",
+             has both. mkfs.ubifs writes the index level by level, a parent far from its children. How many nodes cross the \
+             border of two pages depends on where the index begins.",
             stream.name(""),
             row.metric,
             row.variant,
