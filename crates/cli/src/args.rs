@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub use compare::Compare;
-pub use image::{ImageInput, ImageSizes, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
+pub use image::{ImageInput, ImageSizes, OwnImages, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
@@ -109,9 +109,8 @@ pub struct Reproduce {
     /// ubi: recorded read streams
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
-    /// For ubi: image of raw NAND with a UBIFS volume, whose reads are made and replayed as well; repeatable
-    #[arg(long = "image", value_name = "FILE")]
-    pub images: Vec<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnImages,
     #[command(flatten)]
     pub common: Common,
 }

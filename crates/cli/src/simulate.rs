@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
-use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, Report, Reproduce, RunFile};
+use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, OwnImages, Report, Reproduce, RunFile};
 use crate::events::read_events;
 use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
 use crate::live::Live;
@@ -28,7 +28,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.name == crate::ubi::EXPERIMENT {
         return crate::ubi::reproduce(args);
     }
-    if !args.images.is_empty() {
+    if !args.own.images.is_empty() {
         let name = &args.name;
         return Err(usage(anyhow!("--image goes with reproduce ubi; {name} reads no image of NAND")));
     }
@@ -56,7 +56,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
         ("--traces", args.traces.is_some()),
-        ("--image", !args.images.is_empty()),
+        ("--image", !args.own.images.is_empty()),
     ];
     let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = refused.or(common.live.given()) {
@@ -76,7 +76,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     documents.push(policies::write_and_show(common, None, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
     let ubi = folder.join(crate::ubi::EXPERIMENT);
-    documents.push(crate::ubi::write_and_show(None, &[], &ubi, false)?);
+    documents.push(crate::ubi::write_and_show(None, &OwnImages::default(), &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }

@@ -88,7 +88,16 @@ fn streams_can_be_replayed() {
     let all = room.read("all.csv");
     assert!(all.lines().nth(2).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
     assert!(all.ends_with(stream.splitn(3, '\n').nth(2).expect("records")), "the walk comes last");
-    room.write("list", "special/empty\nspecial/text300k\n");
+    // The device that the image is of may have more blocks: the attach looks for their headers, too.
+    let larger = ["ubi", "stream", "find", "/", "fxj.mtd", "--out", "larger.csv", "--with-mount", "--pebs", "600"];
+    room.good(&larger);
+    let (text, pebs) = (room.read("larger.csv"), fs::read(room.path("fxj.mtd")).expect("a file").len() / 131_072);
+    let lines = |text: &str, end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!(lines(&text, ",,ec"), 600);
+    assert_eq!(lines(&all, ",,ec"), pebs);
+    let without = |text: &str| text.lines().filter(|l| !l.ends_with(",,ec")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(without(&text), without(&all));
+    room.write("list", "special/empty\n\nspecial/text300k\n");
     let told = room.good(&["ubi", "stream", "read", "list", "fxj.mtd", "--out", "read.csv"]);
     assert_eq!(room.read("read.csv").lines().filter(|l| l.ends_with(",data")).count(), 75, "{told}");
 }
@@ -106,6 +115,14 @@ fn mistakes_are_named_and_leave_nothing() {
     room.bad(&["ubi", "cat", "fx.mtd", "special"], &["fx.mtd: special: it is a directory"]);
     room.bad(&["ubi", "stream", "find", "/no", "fx.mtd", "--out", "s.csv"], &["no such file or directory"]);
     room.bad(&["ubi", "stream", "mount", "/x", "fx.mtd", "--out", "s.csv"], &["/x: "]);
+    room.bad(&["ubi", "ls", "fx.mtd", "--pebs", "9"], &["fx.mtd: ", "the image has more PEBs than that"]);
+    room.bad(&["ubi", "find", "fx.mtd", "--ls", "--json"], &["'--ls' cannot be used with '--json'"]);
+    room.write("list", "special/text300k\nspecial\n");
+    let says = "fx.mtd: special: it is a directory; only regular files can be read";
+    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
+    room.write("list", "special/null\n");
+    let says = "fx.mtd: special/null: it is no regular file; only those can be read";
+    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
     room.bad(&["ubi", "stream", "rm", "/special", "fx.mtd", "--out", "s.csv"], &["it is a directory"]);
 }
 

@@ -10,6 +10,7 @@ use common::{Room, dump};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 /// Values by case, variant and metric.
@@ -126,11 +127,15 @@ fn recorded_streams_go_through_all_caches_and_sizes() {
     // The table for people has both, and says where the rest is.
     let text = room.good(&["reproduce", "ubi", "--traces", "t"]);
     assert!(text.contains("The same streams through other caches:") && text.contains("arc+split, 61 lines"), "{text}");
+    let hint = "\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, \
+                boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, with more caches.\n";
+    assert!(text.ends_with(hint) && !text.contains("Left out: recorded streams"), "{text}");
     assert!(!text.contains("find by lines") && room.read("out/ubi/report.html").contains("find by lines"), "{text}");
 }
 
 /// Streams of an image beside those that the commands for one step each give.
-fn check_image(room: &Room, doc: &Value, image: &str, volume: &str, top: &str, largest: &str) {
+/// Of a device of `pebs` blocks.
+fn check_image(room: &Room, doc: &Value, image: &str, [volume, pebs]: [&str; 2], top: &str, largest: &str) {
     let reader = format!("own reader: {image}");
     for (work, command, path) in [
         ("attach and mount", "mount", "/"),
@@ -139,7 +144,8 @@ fn check_image(room: &Room, doc: &Value, image: &str, volume: &str, top: &str, l
         ("reading all files", "cat", top),
         ("rm", "rm", largest),
     ] {
-        let mut args = vec!["ubi", "stream", command, path, image, "--volume", volume, "--out", "s.csv"];
+        let mut args =
+            vec!["ubi", "stream", command, path, image, "--volume", volume, "--pebs", pebs, "--out", "s.csv"];
         if command == "mount" {
             args.push("--with-mount");
         }
@@ -153,7 +159,10 @@ fn an_image_with_other_pages_is_replayed_with_its_own() {
     let room = Room::new();
     dump(&room, "fx.mtd");
     let doc = document(&room, &["reproduce", "ubi", "--image", "fx.mtd"]);
-    check_image(&room, &doc, "fx.mtd", "rootfs", "/", "/special/sparse");
+    check_image(&room, &doc, "fx.mtd", ["rootfs", "27"], "/", "/special/sparse");
+    let none =
+        "; no boot-like reading, as there is no file below /etc, /lib/systemd or /usr/lib/systemd; --boot-list FILE";
+    assert!(note(&doc, "fx.mtd: volume \"rootfs\"").contains(none));
     assert_eq!(doc, document(&room, &["reproduce", "ubi", "--image", "fx.mtd"]), "the same again");
     note(&doc, "Streams with pages of 2048 bytes do not stand beside published values, which are for 16384;");
     assert!(note(&doc, "fx.mtd: volume \"rootfs\", pages of 2048 bytes; ").contains("; find /: 822 reads ("));
@@ -163,10 +172,34 @@ fn an_image_with_other_pages_is_replayed_with_its_own() {
     assert_eq!((&doc["inputs"][0]["file"], doc["inputs"].as_array().map(Vec::len)), (&"fx.mtd".into(), Some(1)));
 }
 
+#[test]
+fn an_image_of_a_larger_device_and_a_list_of_what_a_boot_reads() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    room.write("list", "special/text300k\n/special/hardlink\nf009_uxiqrh.txt\n");
+    let args = ["reproduce", "ubi", "--image", "fx.mtd", "--pebs", "512", "--boot-list", "list"];
+    let doc = document(&room, &args);
+    check_image(&room, &doc, "fx.mtd", ["rootfs", "512"], "/", "/special/sparse");
+    room.good(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"]);
+    check(&room, &doc, "boot-like reading", "own reader: fx.mtd", "s.csv");
+    let told =
+        note(&doc, "fx.mtd: volume \"rootfs\", pages of 2048 bytes, a device of 512 erase blocks; attach and mount");
+    assert!(told.contains("; boot-like reading of a list: ") && told.contains(" reads of 3 files"), "{told}");
+    let inputs: Vec<&Value> = doc["inputs"].as_array().expect("inputs").iter().map(|input| &input["file"]).collect();
+    assert_eq!(inputs, ["fx.mtd", "list"]);
+    room.write("list", "special\n");
+    let says = "--boot-list: list: special: it is a directory; only regular files can be read";
+    room.bad(&args, &[says]);
+    room.write("list", "\n");
+    room.bad(&args, &["--boot-list: list: has no path; one on each line is expected"]);
+    room.bad(&["reproduce", "ubi", "--boot-list", "list"], &["  --image <FILE>\n"]);
+    room.bad(&["reproduce", "ubi", "--pebs", "512"], &["  --image <FILE>\n"]);
+}
+
 fn has_tools() -> bool {
     let found = ["mkfs.ubifs", "ubinize"].iter().all(|tool| Command::new(tool).arg("--version").output().is_ok());
     if !found {
-        println!("skipped: mkfs.ubifs and ubinize are not installed");
+        println!("SKIPPED: mkfs.ubifs and ubinize are not installed");
     }
     found
 }
@@ -212,15 +245,43 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
     // Its data would stay under the other name.
     fs::write(room.path("tree/linked"), [&largest[..], b"longer"].concat()).expect("a file");
     fs::hard_link(room.path("tree/linked"), room.path("tree/again")).expect("a link");
+    // What a boot reads: a link to a file counts, and a folder with two names is gone through once.
+    for dir in ["tree/usr/lib/systemd/system", "tree/etc/init.d"] {
+        fs::create_dir_all(room.path(dir)).expect("a directory");
+    }
+    symlink("usr/lib", room.path("tree/lib")).expect("a link");
+    symlink("../usr/lib/systemd/system/a.service", room.path("tree/etc/default.service")).expect("a link");
+    symlink("/nowhere", room.path("tree/etc/broken")).expect("a link");
+    for file in ["usr/lib/systemd/system/a.service", "usr/lib/systemd/systemd", "etc/passwd", "etc/init.d/rc"] {
+        fs::write(room.path("tree").join(file), file.repeat(500)).expect("a file");
+    }
     make_image(&room, "image", &["tree"]);
     let doc = document(&room, &["reproduce", "ubi", "--image", "image"]);
-    check_image(&room, &doc, "image", "tree", "/usr", "/one");
+    let bytes = fs::metadata(room.path("image")).expect("a file").len();
+    check_image(&room, &doc, "image", ["tree", &(bytes >> 21).to_string()], "/usr", "/one");
+    let files =
+        "/etc/default.service\n/etc/init.d/rc\n/etc/passwd\n/lib/systemd/system/a.service\n/lib/systemd/systemd\n";
+    room.write("boot", files);
+    room.good(&["ubi", "stream", "read", "boot", "image", "--volume", "tree", "--out", "s.csv"]);
+    check(&room, &doc, "boot-like reading", "own reader: image", "s.csv");
     let found = rows(&doc);
+    // The same attach, by the same costs.
+    let attach = document(&room, &["ubi", "attach", "image"]);
+    let with_cpu = &attach["attach"]["with_cpu"];
+    for (variant, key) in [("A: no cache", "seconds"), ("B: NAND core, one page", "seconds_without_subpage_reads")] {
+        let key_of =
+            ("attach and mount, own reader: image".to_owned(), variant.to_owned(), "header_seconds".to_owned());
+        assert_eq!(with_cpu[key].as_f64(), Some(found[&key_of]), "{with_cpu}");
+    }
     let attach = "attach and mount, own reader: image".to_owned();
     let headers = |variant: &str| found[&(attach.clone(), variant.to_owned(), "header_seconds".to_owned())];
     // Both headers of a block have a page of their own; the volume table is read in whole pages in any case.
     assert!(headers("B: NAND core, one page") > 1.2 * headers("A: no cache"), "whole pages take longer");
     let told = note(&doc, "image: volume \"tree\", pages of 16384 bytes; ");
+    assert!(
+        told.contains("; boot-like reading below the folders of a Debian: ") && told.contains(" of 5 files"),
+        "{told}"
+    );
     assert!(told.contains("; rm /one: ") && told.contains("; the file that rm takes has 8000000 bytes."), "{told}");
     let published = |case: &str| {
         let rows = doc["rows"].as_array().expect("rows").iter();

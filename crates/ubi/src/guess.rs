@@ -72,7 +72,9 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
             data
         }
     });
-    let aligned = vid.is_power_of_two() && (64..=page_bytes).contains(&vid) && page_bytes / vid.max(1) <= 16;
+    // A VID header right behind the EC header is in its sub-page: no chip has sub-pages of 64 bytes.
+    let behind_ec = HEADER_BYTES as u32 + 1;
+    let aligned = vid.is_power_of_two() && (behind_ec..=page_bytes).contains(&vid) && page_bytes / vid.max(1) <= 16;
     let subpage_bytes = known.subpage_bytes.unwrap_or(if aligned { vid } else { page_bytes });
     let Ok(pebs @ 1..=MAX_PEBS) = u32::try_from(bytes / u64::from(peb_bytes)) else {
         return refused(format!("{bytes} bytes are not 1 to {MAX_PEBS} PEBs of {peb_bytes} bytes"));

@@ -39,8 +39,8 @@ impl Layout {
         if !vid_offset.is_multiple_of(4) {
             return wrong("a multiple of 4 is needed");
         }
-        if vid_offset < align(header, subpage_bytes) {
-            return wrong("the EC header needs the first sub-page");
+        if vid_offset < header {
+            return wrong("the EC header needs the first 64 bytes");
         }
         if vid_offset > peb_bytes - page_bytes - header {
             return wrong("the VID header and a page of data have to fit into the PEB");
@@ -51,6 +51,12 @@ impl Layout {
         }
         let leb_bytes = peb_bytes - data_offset;
         Ok(Layout { page_bytes, subpage_bytes, peb_bytes, vid_offset, data_offset, leb_bytes })
+    }
+
+    /// Whether both headers are in one sub-page. Such a block can be read, but the second header could only be written by
+    /// programming the sub-page once more.
+    pub fn headers_share_subpage(&self) -> bool {
+        self.vid_offset < self.subpage_bytes
     }
 
     /// Where a read or write of the VID header begins: the sub-page that holds it.
@@ -124,7 +130,10 @@ mod tests {
         let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 64 };
         let odd = Layout::new(&geometry, Some(1984)).expect("a multiple of 4");
         assert_eq!((odd.vid_read_offset(), odd.vid_write_bytes(), odd.data_offset), (1536, 512, 2048));
-        for (offset, right) in [(510, "multiple of 4"), (448, "EC header"), (128 << 10, "fit")] {
+        let shared = Layout::new(&geometry, Some(64)).expect("behind the EC header");
+        assert_eq!((shared.vid_read_offset(), shared.data_offset, shared.headers_share_subpage()), (0, 2048, true));
+        assert!(!odd.headers_share_subpage());
+        for (offset, right) in [(510, "multiple of 4"), (60, "EC header"), (128 << 10, "fit")] {
             let e = Layout::new(&geometry, Some(offset)).expect_err("refused");
             assert!(e.to_string().contains(right), "{e}");
         }

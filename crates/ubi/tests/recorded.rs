@@ -68,7 +68,7 @@ fn a_small_image_counts_as_elsewhere() {
 fn traces() -> Option<PathBuf> {
     let folder = std::env::var_os("READPATH_TRACES").map(PathBuf::from);
     if folder.is_none() {
-        println!("skipped: READPATH_TRACES does not name a folder of recorded streams");
+        println!("SKIPPED: READPATH_TRACES does not name a folder of recorded streams");
     }
     // Either the folder itself, or one that has streams of UBI among others.
     folder.map(|f| if f.join("ubi").is_dir() { f.join("ubi") } else { f })

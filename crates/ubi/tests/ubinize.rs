@@ -5,7 +5,7 @@
 use readpath_kit::Prng;
 use readpath_ubi::device::{NewVolume, Options, Ubi};
 use readpath_ubi::guess::{Known, guess};
-use readpath_ubi::mtd::{Geometry, Image};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Why};
 use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::{NoCache, OnePage};
@@ -83,7 +83,8 @@ fn theirs(folder: &Path, head: &ImageHead, volumes: &[ImageVolume]) -> Option<Ve
 fn images_equal_those_of_ubinize() {
     let folder = tempfile::tempdir().expect("a folder");
     for geometry in GEOMETRIES {
-        for vid_offset in [None, Some(2 * geometry.page_bytes)] {
+        // Also a VID header right behind the EC header, in one sub-page with it.
+        for vid_offset in [None, Some(2 * geometry.page_bytes), Some(64)] {
             let head = ImageHead { geometry, vid_offset, image_seq: 0xABCD_1234, erase_counter: 7 };
             let leb_bytes = readpath_ubi::layout::Layout::new(&geometry, vid_offset).expect("a layout").leb_bytes;
             let data = contents(leb_bytes as usize);
@@ -96,6 +97,42 @@ fn images_equal_those_of_ubinize() {
             let differs = ours.iter().zip(&theirs).position(|(a, b)| a != b);
             assert_eq!(differs, None, "first byte that differs, {geometry:?} {vid_offset:?}");
         }
+    }
+}
+
+#[test]
+fn images_with_both_headers_in_one_subpage_can_be_read() {
+    for geometry in GEOMETRIES {
+        let head = ImageHead { geometry, vid_offset: Some(64), image_seq: 5, erase_counter: 3 };
+        let leb_bytes = readpath_ubi::layout::Layout::new(&geometry, Some(64)).expect("a layout").leb_bytes;
+        let data = contents(leb_bytes as usize);
+        let volumes = volumes(&data, leb_bytes.into(), geometry.page_bytes);
+        let mut image = Vec::new();
+        write_image(&head, &volumes, &mut image).expect("an image");
+        let guessed = guess(&image, &Known::default()).expect("a guess");
+        let sizes = (guessed.geometry.page_bytes, guessed.geometry.subpage_bytes, guessed.vid_offset);
+        // Nothing in the headers tells how large sub-pages are.
+        assert_eq!(sizes, (geometry.page_bytes, geometry.page_bytes, Some(64)));
+        let whole = Geometry { pebs: geometry.pebs, ..guessed.geometry };
+        let device = Logged::new(Image::new(image.clone(), whole).expect("it"));
+        let options = Options { vid_offset: Some(64), ..Options::image() };
+        let mut ubi = Ubi::attach(device, NoCache, &options).expect("an image");
+        // As Linux does: from the beginning of the sub-page to the end of the header.
+        let vid = ubi.mtd().records.iter().find(|r| r.why == Why::VidHeader).expect("a VID header");
+        assert_eq!((vid.offset, vid.len), (0, 128));
+        for v in &volumes {
+            let mut read = vec![0; v.data.len()];
+            let usable = ubi.volume(v.id).expect("a volume").leb_bytes as usize;
+            for (lnum, piece) in (0..).zip(read.chunks_mut(usable)) {
+                ubi.read(v.id, lnum, 0, piece, 0).expect("data");
+            }
+            assert!(read == v.data, "volume {}", v.id);
+        }
+        let mut nand = Nand::new(geometry, Ecc::new(512, 8), 1).expect("a device");
+        nand.load(&image).expect("it fits");
+        let writing = Options { vid_offset: Some(64), ..Options::default() };
+        let e = Ubi::attach(nand, NoCache, &writing).expect_err("a sub-page is programmed once");
+        assert!(e.to_string().ends_with("such a device can only be attached read-only"), "{e}");
     }
 }
 

@@ -2,7 +2,9 @@
 //! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the rest is
 //! told as it is, at every read anew.
 
-use readpath_ubi::cache::{Lines, Lru, ReadCache, Rules};
+use readpath_ubi::cache::{
+    Adaptive, Arc, Clock, Direct, Lines, Lru, Policy, ReadCache, Rules, SecondTouch, SetAssoc, TwoQ,
+};
 use readpath_ubi::cost::CostModel;
 use readpath_ubi::device::{self, NewVolume, Options, Ubi};
 use readpath_ubi::mtd::{Geometry, ReadOutcome};
@@ -12,6 +14,7 @@ use readpath_ubi::{NoCache, OnePage};
 const PAGE: u32 = 512;
 const STEP: u32 = 256;
 const STRENGTH: u8 = 8;
+const LINES: u32 = 4;
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8 * PAGE, page_bytes: PAGE, subpage_bytes: STEP, pebs: 24 };
 const COSTS: CostModel = CostModel {
     page_bytes: PAGE,
@@ -43,11 +46,24 @@ fn read_around<C: device::ReadCache>(cache: C) {
     }
 }
 
+/// The same with each way to choose which reads a cache serves.
+fn with_rules<P: Policy>(policy: impl Fn() -> P) {
+    for rules in [Rules::Patch, Rules::Split] {
+        read_around(ReadCache::new(policy(), Lines::new(PAGE, LINES), rules, COSTS));
+    }
+}
+
 #[test]
 fn a_page_that_cannot_be_corrected_is_not_kept() {
     read_around(NoCache);
     read_around(OnePage::new(PAGE));
-    for rules in [Rules::Patch, Rules::Split] {
-        read_around(ReadCache::new(Lru::new(4), Lines::new(PAGE, 4), rules, COSTS));
-    }
+    with_rules(|| Direct::new(LINES));
+    with_rules(|| Lru::new(LINES));
+    with_rules(|| SecondTouch::new(Lru::new(LINES), LINES));
+    with_rules(|| SetAssoc::new(LINES));
+    with_rules(|| Clock::new(LINES));
+    with_rules(|| TwoQ::new(LINES));
+    with_rules(|| Arc::new(LINES));
+    with_rules(|| Adaptive::learned(LINES, &COSTS));
+    with_rules(|| Adaptive::new(LINES, &COSTS));
 }

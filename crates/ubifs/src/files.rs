@@ -135,7 +135,7 @@ impl<L: Lebs> Ubifs<L> {
     }
 
     /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of it.
-    fn hole_end(&mut self, ino: u32, block: u32) -> Result<u32> {
+    pub(crate) fn hole_end(&mut self, ino: u32, block: u32) -> Result<u32> {
         let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
         Ok(match self.tnc.next_bound(found.spot) {
             Some(key) if key.ino == ino && key.kind() == Some(KeyType::Data) => key.low().max(block + 1),

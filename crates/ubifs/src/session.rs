@@ -193,6 +193,9 @@ impl<L: Lebs> Session<L> {
     }
 
     /// Opens files one after the other and reads each from its beginning to its end.
+    ///
+    /// # Errors
+    /// Also a path that leads to anything but a regular file.
     pub fn read_files<'p>(
         &mut self,
         paths: impl IntoIterator<Item = &'p [u8]>,
@@ -200,7 +203,13 @@ impl<L: Lebs> Session<L> {
     ) -> Result<()> {
         for path in paths {
             let (_, _, inode) = self.walk(path, true)?;
-            self.read_once(&inode, &mut sink)?;
+            match inode.file_type() {
+                Some(FileType::Regular) => self.read_once(&inode, &mut sink)?,
+                Some(FileType::Directory) => {
+                    return Err(UbifsError::path(path, "it is a directory; only regular files can be read"));
+                }
+                _ => return Err(UbifsError::path(path, "it is no regular file; only those can be read")),
+            }
         }
         Ok(())
     }
@@ -223,25 +232,45 @@ impl<L: Lebs> Session<L> {
         }
         check_readable(inode)?;
         let blocks = inode.size.div_ceil(BLOCK_BYTES as u64);
+        let mut out = [0; BLOCK_BYTES];
         let (mut at, mut in_a_row) = (0u64, 0);
         while at < blocks {
             in_a_row += 1;
             let block = at as u32;
-            let (pages, ended) = if in_a_row < 3 { (0, false) } else { self.fs.read_bulk(inode, block, sink)? };
-            if ended {
-                // Behind the last block that is stored, bulk reading pauses.
-                in_a_row = u64::from(pages > 0);
+            let mut passed = 0;
+            if in_a_row >= 3 {
+                let bulk = self.fs.read_bulk(inode, block, sink)?;
+                passed = u64::from(bulk.pages);
+                if bulk.ended {
+                    // Behind the last block that is stored, bulk reading pauses.
+                    in_a_row = u64::from(passed > 0);
+                }
+                if !bulk.fetched {
+                    // Until a search ends elsewhere, all is in memory that the pages to come make the kernel look at.
+                    let alike = u64::from(self.fs.hole_end(inode.ino, block)?).min(blocks) - at;
+                    let again = if bulk.ended {
+                        // Two pages alone and one bulk read that finds nothing, over and over.
+                        in_a_row = (alike - 1) % 3;
+                        alike
+                    } else {
+                        // Bulk reads of nothing, the last of which ends before the next block that is stored.
+                        ((alike - 1) / u64::from(MOST_BULK_BLOCKS) * u64::from(MOST_BULK_BLOCKS)).max(passed)
+                    };
+                    out.fill(0);
+                    for page in at + passed..at + again {
+                        sink(&out[..page_bytes(inode, page)]);
+                    }
+                    passed = again;
+                }
             }
-            if pages == 0 {
-                let mut out = [0; BLOCK_BYTES];
+            if passed == 0 {
                 if self.fs.read_block(inode.ino, block, &mut out)?.is_none() {
                     out.fill(0);
                 }
-                let n = (inode.size - at * BLOCK_BYTES as u64).min(BLOCK_BYTES as u64) as usize;
-                sink(&out[..n]);
-                at += 1;
+                sink(&out[..page_bytes(inode, at)]);
+                passed = 1;
             }
-            at += u64::from(pages);
+            at += passed;
         }
         Ok(())
     }
@@ -317,9 +346,8 @@ impl<L: Lebs> Session<L> {
 
 impl<L: Lebs> Ubifs<L> {
     /// Reads up to 32 blocks of a file whose nodes lie behind each other, from `block` on, with one read
-    /// (`ubifs_tnc_get_bu_keys`, `ubifs_tnc_bulk_read`). Says how many pages that filled and whether the file's last node
-    /// was among them.
-    pub(crate) fn read_bulk(&mut self, inode: &Inode, block: u32, sink: &mut impl FnMut(&[u8])) -> Result<(u32, bool)> {
+    /// (`ubifs_tnc_get_bu_keys`, `ubifs_tnc_bulk_read`).
+    fn read_bulk(&mut self, inode: &Inode, block: u32, sink: &mut impl FnMut(&[u8])) -> Result<Bulk> {
         let Ubifs { flash, tnc, .. } = self;
         let found = tnc.lookup(flash, Key::data(inode.ino, block))?;
         let mut nodes: Vec<(u32, NodeRef)> = Vec::new();
@@ -386,6 +414,21 @@ impl<L: Lebs> Ubifs<L> {
             }
             sink(&out[..left.min(BLOCK_BYTES as u64) as usize]);
         }
-        Ok((pages, ended))
+        Ok(Bulk { pages, ended, fetched: !nodes.is_empty() })
     }
+}
+
+/// What a bulk read came to.
+struct Bulk {
+    /// Pages that it filled.
+    pages: u32,
+    /// Whether nothing of the file is stored behind them.
+    ended: bool,
+    /// Whether it read flash: not so in a hole.
+    fetched: bool,
+}
+
+/// Bytes of a page that are in the file.
+fn page_bytes(inode: &Inode, page: u64) -> usize {
+    (inode.size - page * BLOCK_BYTES as u64).min(BLOCK_BYTES as u64) as usize
 }

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{DUMPS, listing, manifest, mount};
-use readpath_ubifs::MountMode;
+use common::patient::{Patient, key};
+use common::{DUMPS, SLC, listing, manifest, mount, volume};
+use readpath_ubifs::{Key, MountMode, NodeType, Ubifs};
 
 #[test]
 fn trees_attributes_and_bytes_are_the_kernels() {
@@ -29,4 +30,19 @@ fn nothing_is_wrong_with_them() {
         assert!(report.is_clean(), "{name}: {:#?}", report.findings);
         assert!(report.counts.inodes > 600 && report.counts.data_nodes > 600, "{:?}", report.counts);
     }
+}
+
+#[test]
+fn times_have_nanoseconds() {
+    // Volumes of mkfs.ubifs keep whole seconds, also under a kernel (their `time_gran`), so these are put in.
+    let mut patient = Patient::new("fx");
+    let root = patient.node(NodeType::Inode, |node| key(node) == Key::inode(1));
+    patient.change(root, |node| {
+        for (at, ns) in [(80, 1u32), (84, 22), (88, 333_444_555)] {
+            node[at..at + 4].copy_from_slice(&ns.to_le_bytes());
+        }
+    });
+    let mut fs = Ubifs::mount(volume(patient.image, SLC), MountMode::Inspect).expect("a volume");
+    let inode = fs.inode(1).expect("the root directory");
+    assert_eq!((inode.atime.ns, inode.ctime.ns, inode.mtime.ns), (1, 22, 333_444_555));
 }

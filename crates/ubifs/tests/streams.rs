@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Volume, assert_same, mount, moved, recording, taken};
+use common::{DUMPS, Volume, assert_same, mount, moved, recording, taken};
 use readpath_ubifs::{MountMode, Recorder, Session};
 
 /// A volume that was mounted to write, and whose mount is no longer part of what is recorded.
@@ -65,7 +65,31 @@ fn reading_all_files_reads_what_the_kernel_reads() {
 fn deleting_reads_what_the_kernel_reads() {
     let mut session = session("fx");
     session.rm(b"special/random200k").expect("a deletion");
-    assert_same("rm", &taken(session.fs()), &recording("pristine_rm"));
+    let recorded = recording("pristine_rm");
+    assert_eq!(recorded.len(), 18, "the recording is the one we know");
+    assert_same("rm", &taken(session.fs()), &recorded);
+}
+
+#[test]
+fn the_documentation_has_the_figures_of_these_recordings() {
+    let of = |name: &str| recording(name).len();
+    let each = |what: &str| ["pristine", "journal"].map(|name| of(&format!("{name}_{what}")));
+    let mounts = DUMPS.map(|(_, name)| of(&format!("{name}_mount")));
+    let (find, find_ls, all, rm) = (each("find"), each("findls"), each("catall"), of("pristine_rm"));
+    let thousands = |n: usize| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
+    let row = |numbers: &[usize]| numbers.iter().map(|&n| thousands(n)).collect::<Vec<_>>().join(" / ");
+    let sum: usize = [&mounts[..], &find, &find_ls, &all, &[rm]].concat().iter().sum();
+    let text = include_str!("../../../docs/ubifs.md");
+    for line in [
+        format!("| mount: made by mkfs / used / not unmounted | {} |", row(&mounts)),
+        format!("| find: made by mkfs / used | {} |", row(&find)),
+        format!("| find -ls: made by mkfs / used | {} |", row(&find_ls)),
+        format!("| all files: made by mkfs / used | {} |", row(&all)),
+        format!("| rm of a file of 200 KiB | {rm} |"),
+        format!("length and purpose, {} reads in all.", thousands(sum)),
+    ] {
+        assert!(text.lines().any(|l| l == line), "docs/ubifs.md says otherwise: {line}");
+    }
 }
 
 #[test]

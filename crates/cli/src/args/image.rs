@@ -29,6 +29,25 @@ pub struct ImageSizes {
     /// Bytes of a sub-page, also with K
     #[arg(long, value_name = "BYTES")]
     pub subpage_size: Option<String>,
+    /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
+    #[arg(long, value_name = "N")]
+    pub pebs: Option<u32>,
+}
+
+/// Images whose reads `reproduce ubi` makes.
+#[derive(Args, Debug, Default)]
+pub struct OwnImages {
+    /// For ubi: image of raw NAND with a UBIFS volume, whose reads are made and replayed as well; repeatable
+    #[arg(long = "image", value_name = "FILE")]
+    pub images: Vec<PathBuf>,
+    /// For ubi: erase blocks of the device that each image is of; those beyond an image are erased [default: those of the
+    /// image]
+    #[arg(long, value_name = "N", requires = "images")]
+    pub pebs: Option<u32>,
+    /// For ubi: the files of each image that a boot reads, a path a line [default: those below /etc, /lib/systemd and
+    /// /usr/lib/systemd]
+    #[arg(long, value_name = "FILE", requires = "images")]
+    pub boot_list: Option<PathBuf>,
 }
 
 /// Arguments of `ubi ls` and `ubi stat`.
@@ -49,8 +68,8 @@ pub struct UbiLook {
 pub struct UbiFind {
     #[command(flatten)]
     pub look: UbiLook,
-    /// Print attributes as well
-    #[arg(long)]
+    /// Print attributes as well; JSON has them in any case
+    #[arg(long, conflicts_with = "json")]
     pub ls: bool,
     /// Print paths as they are, byte for byte, each with a zero byte behind it
     #[arg(long, conflicts_with_all = ["ls", "json"])]

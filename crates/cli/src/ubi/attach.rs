@@ -2,18 +2,21 @@
 //! `readpath ubi attach`: what UBI finds in an image, and how long that takes on a NAND.
 
 use super::names::json_text;
-use super::open::{ambiguity, not_attached, sized};
+use super::open::{ambiguity, not_attached, of_device, sized};
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use readpath_kit::Ns;
+use readpath_sim::ubi::Published;
 use readpath_stack::config::size;
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::{Options, PebState, Volume};
 use readpath_ubi::guess::{Guess, Known};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
 use readpath_ubi::nand::{PRESETS, Preset, preset};
+use readpath_ubi::stream::{Pressure, Setup, Stream, run};
+use readpath_ubi::variant::Variant;
 use readpath_ubi::{NoCache, Ubi, printable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -56,9 +59,8 @@ type Device = Ubi<Logged<Image<File>>, NoCache>;
 pub fn main(args: &UbiAttach) -> Result<()> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
     let (file, found) = sized(&args.image, &known(args)?)?;
-    let pebs = args.pebs.unwrap_or(found.geometry.pebs);
     let nand = nand(args, &found.geometry)?;
-    let image = Image::new(file, Geometry { pebs, ..found.geometry }).map_err(|e| wrong(&e))?;
+    let image = Image::new(file, of_device(&found, args.pebs)).map_err(|e| wrong(&e))?;
     let present = image.present_pebs();
     let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };
     let mut device = match nand {
@@ -67,9 +69,10 @@ pub fn main(args: &UbiAttach) -> Result<()> {
     };
     device.recording = true;
     let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
+    let takes = Takes::of(&ubi, nand);
     let text = match args.json {
-        true => json_text(&document(&ubi, &found, nand, present)),
-        false => table(&ubi, &found, nand, present),
+        true => json_text(&document(&ubi, &found, &takes, present)),
+        false => table(&ubi, &found, &takes, present),
     };
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
@@ -103,6 +106,41 @@ fn nand(args: &UbiAttach, geometry: &Geometry) -> Result<Option<&'static Preset>
     let like = |p: &&Preset| p.geometry.page_bytes == geometry.page_bytes;
     let also = |p: &&Preset| like(p) && (p.geometry.subpage_bytes < p.geometry.page_bytes) == subpages;
     Ok(PRESETS.iter().find(also).or_else(|| PRESETS.iter().find(like)))
+}
+
+/// What the attach takes, with sub-page reads and without.
+struct Takes {
+    reads: usize,
+    /// Waiting for this NAND.
+    nand: Option<(&'static Preset, [Ns; 2])>,
+    /// Seconds of waiting and CPU by a preset of costs of that name, for pages that it was fitted to.
+    with_cpu: Option<(String, [f64; 2])>,
+    /// What makes the times doubtful.
+    warning: Option<String>,
+}
+
+impl Takes {
+    fn of(ubi: &Device, nand: Option<&'static Preset>) -> Takes {
+        let (g, log) = (*ubi.mtd().geometry(), &ubi.mtd().records);
+        let waits = |nand: &'static Preset| [ubi.mtd().elapsed, nand.timing.without_subpage_reads(&g, log)];
+        let other = nand.filter(|nand| nand.geometry.page_bytes != g.page_bytes);
+        let warning = other.map(|Preset { name, geometry, .. }| {
+            let theirs = geometry.page_bytes;
+            format!("{name} has pages of {theirs} bytes, the image of {}: no device takes these times", g.page_bytes)
+        });
+        // The costs with which 'reproduce ubi' counts the reads of an attach.
+        let costs = Published::builtin().preset();
+        let with_cpu = (costs.page_bytes == g.page_bytes).then(|| {
+            let stream = Stream::of_log(log, g.page_bytes);
+            let seconds = ["none", "nand-page"].map(|cache| {
+                let variant = Variant::parse(cache, 1).expect("the name of a cache");
+                let setup = Setup { variant, costs: costs.model(g.page_bytes), pressure: &Pressure::default() };
+                run(&stream.records, &setup).other.cost.seconds()
+            });
+            (costs.name.clone(), seconds)
+        });
+        Takes { reads: log.len(), nand: nand.map(|nand| (nand, waits(nand))), with_cpu, warning }
+    }
 }
 
 /// States of erase blocks, as they are counted.
@@ -143,7 +181,7 @@ fn method(ubi: &Device) -> String {
     }
 }
 
-fn table(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) -> String {
+fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
     let (g, found) = (*ubi.mtd().geometry(), ubi.found());
     let mut text = String::new();
     let mut line = |name: &str, value: String| writeln!(text, "{name:<15} {value}").expect("a string");
@@ -168,13 +206,24 @@ fn table(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) -> St
     let states: Vec<String> = counts(ubi).map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
     line("PEBs", states.join(", "));
     line("erase counters", format!("{} to {}, mean {}", found.min_ec, found.max_ec, found.mean_ec));
-    let reads = ubi.mtd().records.len();
-    match nand {
-        Some(nand) => line("attach takes", format!("{} for {reads} reads on {}", elapsed(ubi), nand.name)),
+    let reads = takes.reads;
+    match &takes.nand {
+        Some((nand, [with, without])) => line(
+            "attach waits",
+            format!("{with} for {reads} reads on {}, {without} without sub-page reads; CPU is not in it", nand.name),
+        ),
         None => {
             let why = format!("the time is not known: no NAND has such pages, --nand names one of {}", names());
-            line("attach takes", format!("{reads} reads; {why}"));
+            line("attach waits", format!("for {reads} reads; {why}"));
         }
+    }
+    if let Some((costs, [with, without])) = &takes.with_cpu {
+        let text =
+            format!("{with:.3} s, {without:.3} s without sub-page reads, by the costs {costs} of 'reproduce ubi'");
+        line("with CPU", text);
+    }
+    if let Some(warning) = &takes.warning {
+        line("warning", warning.clone());
     }
     for (copy, _) in found_rewrites(ubi) {
         line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
@@ -196,11 +245,7 @@ fn found_rewrites(ubi: &Device) -> impl Iterator<Item = (usize, bool)> {
     ubi.found_table().rewrite.into_iter().enumerate().filter(|&(_, rewrite)| rewrite)
 }
 
-fn elapsed(ubi: &Device) -> Ns {
-    ubi.mtd().elapsed
-}
-
-fn document(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) -> Value {
+fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
     let (g, found, layout) = (*ubi.mtd().geometry(), ubi.found(), ubi.layout());
     let volumes = ubi.volumes().map(|v| {
         json!({
@@ -232,9 +277,14 @@ fn document(ubi: &Device, guess: &Guess, nand: Option<&Preset>, present: u32) ->
         "pebs": counts(ubi).map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
         "erase_counter": { "min": found.min_ec, "mean": found.mean_ec, "max": found.max_ec },
         "attach": {
-            "nand": nand.map(|nand| nand.name),
-            "reads": ubi.mtd().records.len(),
-            "seconds": nand.map(|_| elapsed(ubi).as_secs_f64()),
+            "nand": takes.nand.map(|(nand, _)| nand.name),
+            "reads": takes.reads,
+            "seconds": takes.nand.map(|(_, [with, _])| with.as_secs_f64()),
+            "seconds_without_subpage_reads": takes.nand.map(|(_, [_, without])| without.as_secs_f64()),
+            "with_cpu": takes.with_cpu.as_ref().map(|(costs, [with, without])| {
+                json!({ "cost": costs, "seconds": with, "seconds_without_subpage_reads": without })
+            }),
+            "warning": takes.warning,
         },
         "volume_table_copies_to_rewrite": found_rewrites(ubi).map(|(copy, _)| copy).collect::<Vec<_>>(),
         "volumes": volumes.collect::<Vec<_>>(),

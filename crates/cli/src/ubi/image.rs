@@ -165,8 +165,8 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     let xattrs = fs.xattrs(inode.ino).map_err(|e| wrong(image, e))?;
     let mut out = stdout();
     let mut value = object(path, &inode);
-    value["atime"] = time(inode.atime).into();
-    value["ctime"] = time(inode.ctime).into();
+    value["atime"] = whole_time(inode.atime).into();
+    value["ctime"] = whole_time(inode.ctime).into();
     value["flags"] = inode.flags.into();
     let compression = Compression::from_number(inode.compression);
     value["compression"] = compression.map_or("unknown", Compression::name).into();
@@ -279,7 +279,7 @@ fn object(path: &[u8], inode: &Inode) -> Value {
         "ino": inode.ino,
         "uid": inode.uid,
         "gid": inode.gid,
-        "mtime": time(inode.mtime),
+        "mtime": whole_time(inode.mtime),
     });
     put(&mut value, "path", path);
     if let Some((major, minor)) = inode.device() {
@@ -308,6 +308,15 @@ fn mode(inode: &Inode) -> String {
     text
 }
 
+/// A time in UTC, to the nanosecond.
+fn whole_time(at: Time) -> String {
+    let text = time(at);
+    match text.strip_suffix('Z') {
+        Some(seconds) => format!("{seconds}.{:09}Z", at.ns),
+        None => format!("{text} {} ns", at.ns),
+    }
+}
+
 /// A time in UTC, to the second. The calendar is that of Howard Hinnant's `civil_from_days`.
 fn time(time: Time) -> String {
     let (days, s) = (time.s.div_euclid(86_400), time.s.rem_euclid(86_400));
@@ -324,4 +333,17 @@ fn time(time: Time) -> String {
     let (day, month) = (day_of_year - (153 * m + 2) / 5 + 1, if m < 10 { m + 3 } else { m - 9 });
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", s / 3600, s / 60 % 60, s % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_nanoseconds() {
+        assert_eq!(whole_time(Time { s: 1, ns: 20_000_003 }), "1970-01-01T00:00:01.020000003Z");
+        assert_eq!(time(Time { s: -1, ns: 5 }), "1969-12-31T23:59:59Z");
+        // No calendar has them.
+        assert_eq!(whole_time(Time { s: i64::MAX, ns: 7 }), "9223372036854775807 s 7 ns");
+    }
 }

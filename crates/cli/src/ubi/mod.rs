@@ -2,6 +2,7 @@
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
 mod attach;
+mod boot;
 mod check;
 mod image;
 mod names;

@@ -41,6 +41,11 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
     Ok((file, guess))
 }
 
+/// Sizes of the device that an image is of, which may have more erase blocks.
+pub fn of_device(found: &Guess, pebs: Option<u32>) -> Geometry {
+    Geometry { pebs: pebs.unwrap_or(found.geometry.pebs), ..found.geometry }
+}
+
 /// First bytes of packed files, and what unpacks them.
 const PACKED: [(&[u8], &str, &str); 6] = [
     (&[0x1F, 0x8B], "gzip", "gzip -dk"),
@@ -118,7 +123,8 @@ pub fn ambiguity(guess: &Guess) -> Option<String> {
 fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image<File>>>> {
     let ImageInput { image, sizes } = input;
     let (file, guess) = sized(image, &known(sizes)?)?;
-    let device = Image::new(file, guess.geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
+    let geometry = of_device(&guess, sizes.pebs);
+    let device = Image::new(file, geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
     let mut logged = Logged::new(device);
     logged.recording = log;
     let options = Options { vid_offset: guess.vid_offset, fastmap, ..Options::image() };

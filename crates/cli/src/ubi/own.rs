@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams of the experiment `ubi` that our own reader of UBIFS makes of an image: attach and mount, find, reading, rm.
+//! Streams of the experiment `ubi` that our own reader of UBIFS makes of an image: attach and mount, find,
+//! reading, what a boot reads, rm.
 
+use super::boot::{self, BootList, FOLDERS};
 use super::open::{only_ubifs, volume_at, wrong};
 use super::work::{Reads, Work, reads};
 use crate::args::{ImageInput, ImageSizes, UbiWork};
@@ -16,11 +18,12 @@ use readpath_ubifs::{FileType, MountMode, Session, Ubifs};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Streams of the image at `path`, called `name` in tables.
-pub fn streams(path: &Path, name: &str) -> Result<Vec<TaskStream>> {
-    let input = ImageInput { image: path.to_owned(), sizes: ImageSizes::default() };
+/// Streams of the image at `path`, called `name` in tables: of a device of `pebs` erase blocks, if given, on which a boot reads
+/// the files of a list, if there is one.
+pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootList>) -> Result<Vec<TaskStream>> {
+    let input = ImageInput { image: path.to_owned(), sizes: ImageSizes { pebs, ..ImageSizes::default() } };
     let (id, volume_name) = only_ubifs(&input).map_err(with_hint)?;
-    let tree = Tree::of(&input, id)?;
+    let tree = Tree::of(&input, id, list)?;
     let mode = if tree.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };
     let top = tree.top;
     // Name of the work, what it is, where, and the published task that it is like.
@@ -30,6 +33,9 @@ pub fn streams(path: &Path, name: &str) -> Result<Vec<TaskStream>> {
         ("find -ls", UbiWork::FindLs, top, None),
         ("reading all files", UbiWork::Cat, top, None),
     ];
+    if !tree.boot.is_empty() {
+        works.push((BOOT, UbiWork::Read, tree.boot_from, Some(Task::Boot)));
+    }
     if let Some((_, path)) = tree.largest.as_ref().filter(|_| !tree.read_only) {
         works.push(("rm", UbiWork::Rm, path, Some(Task::Rm)));
     }
@@ -38,17 +44,23 @@ pub fn streams(path: &Path, name: &str) -> Result<Vec<TaskStream>> {
     for (work, what, at, like) in works {
         let attach = what == UbiWork::Mount;
         let volume = volume_at(&input, id, attach)?;
-        let work_on = Work { what, path: at, list: "", mode, bulk_read: false, with_mount: attach };
-        let Reads { records, page_bytes } = reads(volume, &work_on).map_err(|e| wrong(path, e))?;
+        let work_on = Work { what, path: at, list: &tree.boot, mode, bulk_read: false, with_mount: attach };
+        let Reads { records, page_bytes } = reads(volume, &work_on).map_err(|e| match (what, list) {
+            (UbiWork::Read, Some(list)) => usage(anyhow!("--boot-list: {}: {e}", list.input.file)),
+            _ => wrong(path, e),
+        })?;
         let stream = Stream::of_log(&records, page_bytes);
         let case = CacheCase { name: name.to_owned(), stream, notes: Vec::new(), input: digest.clone() };
         streams.push((at, like, TaskStream::own(work, like, page_bytes, case)));
     }
-    let note = tree.note(path, &volume_name, &streams);
+    let note = tree.note(path, &volume_name, pebs, &streams);
     let mut streams: Vec<TaskStream> = streams.into_iter().map(|(.., stream)| stream).collect();
     streams[0].case.notes.push(note);
     Ok(streams)
 }
+
+/// Name of reading what a boot reads.
+const BOOT: &str = "boot-like reading";
 
 /// What is in a volume, as far as it decides what is done with it.
 struct Tree {
@@ -58,10 +70,13 @@ struct Tree {
     largest: Option<(u64, Vec<u8>)>,
     /// The first mount with write access would rewrite the volume.
     read_only: bool,
+    /// Files that a boot reads, and where they come from.
+    boot: Vec<Vec<u8>>,
+    boot_from: &'static [u8],
 }
 
 impl Tree {
-    fn of(input: &ImageInput, id: u32) -> Result<Tree> {
+    fn of(input: &ImageInput, id: u32, list: Option<&BootList>) -> Result<Tree> {
         let image = &input.image;
         let mut volume = volume_at(input, id, false)?;
         let page_bytes = volume.ubi().mtd_mut().geometry().page_bytes;
@@ -74,6 +89,10 @@ impl Tree {
             fs.resolve(b"/usr", false).is_ok_and(|inode| inode.file_type() == Some(FileType::Directory))
         };
         let top = if is_dir(&mut fs) { b"/usr".as_slice() } else { b"/" };
+        let (boot, boot_from) = match list {
+            Some(list) => (list.paths.clone(), b"of a list".as_slice()),
+            None => (boot::files(&mut fs).map_err(damaged)?, b"below the folders of a Debian".as_slice()),
+        };
         let mut files = 0u64;
         let mut largest: Option<(u64, Vec<u8>)> = None;
         let walk = Session::new(fs, false).find_ls(b"/", |path, inode| {
@@ -92,18 +111,30 @@ impl Tree {
             let what = "the volume has no regular file, so there is nothing to read or remove";
             return Err(usage(anyhow!("{}: {what}", image.display())));
         }
-        Ok(Tree { top, largest, read_only })
+        Ok(Tree { top, largest, read_only, boot, boot_from })
     }
 
     /// What a reader must know of the streams, each of which comes with its path and the task that it is like.
-    fn note(&self, image: &Path, volume: &str, streams: &[(&[u8], Option<Task>, TaskStream)]) -> String {
+    fn note(
+        &self,
+        image: &Path,
+        volume: &str,
+        pebs: Option<u32>,
+        streams: &[(&[u8], Option<Task>, TaskStream)],
+    ) -> String {
         let Some((.., first)) = streams.first() else { return String::new() };
         let published = Published::builtin();
         let mut left_alone = false;
         let mut text = format!("{}: volume \"{volume}\", pages of {} bytes", image.display(), first.page_bytes);
+        if let Some(pebs) = pebs {
+            text.push_str(&format!(", a device of {pebs} erase blocks"));
+        }
         for (path, like, stream) in streams {
             let s = &stream.case.stream.summary;
             text.push_str(&format!("; {} {}: {} reads", stream.work, printable(path), s.reads));
+            if stream.work == BOOT {
+                text.push_str(&format!(" of {} files", self.boot.len()));
+            }
             if s.other_reads > 0 {
                 text.push_str(&format!(", {} other reads", s.other_reads));
             }
@@ -111,6 +142,13 @@ impl Tree {
                 left_alone = true;
                 text.push_str(&format!(" (the published task: {})", published.reads(*task)));
             }
+        }
+        if self.boot.is_empty() {
+            let (last, others) = FOLDERS.split_last().unwrap_or((&"", &[]));
+            text.push_str(&format!(
+                "; no {BOOT}, as there is no file below {} or {last}; --boot-list FILE names others",
+                others.join(", ")
+            ));
         }
         match &self.largest {
             Some((size, _)) if !self.read_only => text.push_str(&format!("; the file that rm takes has {size} bytes")),

@@ -2,9 +2,10 @@
 //! `readpath reproduce ubi`: the published table beside the model, with streams where there are some: recorded ones, and
 //! those that our own reader makes of images.
 
+use super::boot::BootList;
 use super::own;
 use super::streams::{Input, load};
-use crate::args::Reproduce;
+use crate::args::{OwnImages, Reproduce};
 use crate::cases::names;
 use crate::output::{self, Folder};
 use crate::usage;
@@ -56,21 +57,23 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    write_and_show(args.traces.as_deref(), &args.images, &out, basics.json).map(drop)
+    write_and_show(args.traces.as_deref(), &args.own, &out, basics.json).map(drop)
 }
 
 /// The document, written to the folder `out` and shown.
-pub fn write_and_show(traces: Option<&Path>, images: &[PathBuf], out: &Path, json: bool) -> Result<Document> {
+pub fn write_and_show(traces: Option<&Path>, own: &OwnImages, out: &Path, json: bool) -> Result<Document> {
     let cost = Published::builtin().preset();
     let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
     let input = Input { geometry, page_is_assumed: false, lenient: false, cost };
     let (mut streams, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
-    for (path, name) in images.iter().zip(names(images)?) {
-        streams.extend(own::streams(path, &name)?);
+    let list = own.boot_list.as_deref().map(BootList::read).transpose()?;
+    for (path, name) in own.images.iter().zip(names(&own.images)?) {
+        streams.extend(own::streams(path, &name, own.pebs, list.as_ref())?);
     }
-    let folder = Folder::create(out)?.apart_from(images)?;
+    let folder = Folder::create(out)?.apart_from(own.images.iter().chain(&own.boot_list))?;
     let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
     doc.notes.extend(left_out);
+    doc.read_from(list.iter().map(|list| &list.input));
     doc.process = output::process();
     doc.validate()?;
     folder.write(&doc)?;
@@ -95,6 +98,22 @@ pub fn write_and_show(traces: Option<&Path>, images: &[PathBuf], out: &Path, jso
         writeln!(text, "Note: {note}")?;
     }
     output::print_end(&doc, Some(out), &mut text)?;
+    for (given, option, what) in [
+        (traces.is_some(), "--traces DIR", "recorded streams of attach, boot, find and rm"),
+        (
+            !own.images.is_empty(),
+            "--image FILE",
+            "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, boot-like \
+             reading, rm",
+        ),
+    ] {
+        if !given {
+            writeln!(
+                text,
+                "Left out: {what}. 'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches."
+            )?;
+        }
+    }
     output::emit(&text, None)?;
     Ok(doc)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi stream`: the flash reads of work on a freshly mounted volume, in the format that `ubi replay` reads.
 
+use super::boot::lines;
 use super::open::{volume, wrong};
 use super::work::{Reads, Work, reads};
 use crate::args::{UbiStream, UbiWork};
@@ -24,12 +25,12 @@ pub fn main(args: &UbiStream) -> Result<()> {
     let list = match args.work {
         UbiWork::Read => {
             let name = args.path.display();
-            read_text(&args.path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?
+            lines(&read_text(&args.path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?)
         }
         UbiWork::Mount if path != b"/" => {
             return Err(usage(anyhow!("{}: a mount reads nothing below /, which is its path", args.path.display())));
         }
-        _ => String::new(),
+        _ => Vec::new(),
     };
     if args.read_only && args.work == UbiWork::Rm {
         return Err(usage(anyhow!("--read-only: nothing can be removed then")));

@@ -12,8 +12,8 @@ pub struct Work<'a> {
     pub what: UbiWork,
     /// Where in the volume.
     pub path: &'a [u8],
-    /// Files to read, one on a line; for `read` only.
-    pub list: &'a str,
+    /// Files to read; for `read` only.
+    pub list: &'a [Vec<u8>],
     /// How the volume is mounted.
     pub mode: MountMode,
     /// Whether it is mounted with `bulk_read`.
@@ -40,7 +40,7 @@ pub fn reads(mut volume: Volume, work: &Work) -> Result<Reads, UbifsError> {
         UbiWork::Find => session.find(work.path, |_, _| {})?,
         UbiWork::FindLs => session.find_ls(work.path, |_, _| {})?,
         UbiWork::Cat => session.cat_all(work.path, |_| {})?,
-        UbiWork::Read => session.read_files(work.list.lines().map(str::as_bytes), |_| {})?,
+        UbiWork::Read => session.read_files(work.list.iter().map(Vec::as_slice), |_| {})?,
         UbiWork::Rm => session.rm(work.path)?,
     }
     let flash = session.fs().lebs().ubi().mtd_mut();

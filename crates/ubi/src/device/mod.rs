@@ -164,6 +164,13 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if options.partial && !options.read_only {
             return Err(UbiError::Refused("an image of a part of a device can only be attached read-only".into()));
         }
+        if layout.headers_share_subpage() && !options.read_only {
+            let offset = layout.vid_offset;
+            return Err(UbiError::Refused(format!(
+                "the VID header, at {offset}, is in the sub-page of the EC header, which would have to be programmed twice: \
+                 such a device can only be attached read-only"
+            )));
+        }
         let mut io = Io::new(mtd, layout);
         let how = HowTo { fastmap: options.fastmap, partial: options.partial };
         let (found, table) = attach::attach(&mut io, how)?;

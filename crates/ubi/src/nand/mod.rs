@@ -6,6 +6,7 @@ mod chip;
 mod presets;
 mod store;
 mod timing;
+mod whole_pages;
 
 pub use chip::{Counts, Ecc, Faults, Nand};
 pub use presets::{PRESETS, Preset, preset};

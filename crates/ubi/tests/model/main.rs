@@ -3,11 +3,12 @@
 //! failing programs, and power cuts at any operation, those of an attach and of the repair after a cut included.
 //! READPATH_SEED=n runs one episode only.
 
-mod lines;
+mod caches;
 mod run;
 mod truth;
 
-use lines::Lines;
+use caches::Deaf;
+use readpath_ubi::cache::{self, Lines, ReadCache, Rules};
 use run::{Episode, Stats};
 use std::env;
 
@@ -22,29 +23,8 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-#[test]
-fn a_read_through_the_cache_is_what_flash_holds() {
-    let mut all = Stats::default();
-    let seeds = seeds();
-    for &seed in &seeds {
-        let stats = Episode::new(seed).run(OPERATIONS, Lines::new).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        all.add(&stats);
-    }
-    println!("{all:?}");
-    if seeds.len() > 1 {
-        // That what is to be tested did happen.
-        assert!(all.operations >= 5_000_000, "{all:?}");
-        assert!(all.cuts > 5_000 && all.cuts_in_attach > 50 && all.cuts_in_repair > 100, "{all:?}");
-        assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 50 && all.bad > 10, "{all:?}");
-        assert!(all.torn_pages > 500 && all.came_back > 100 && all.hits > 500_000, "{all:?}");
-    }
-}
-
-#[test]
-fn a_cache_that_is_not_told_of_changes_is_found_out() {
-    let found = (0..4).filter(|&seed| Episode::new(seed).run(20_000, Lines::forgetful).is_err()).count();
-    assert_eq!(found, 4);
-}
+/// Operations in which a cache that is not told of changes has to be found out.
+const DEAF_OPERATIONS: u64 = 20_000;
 
 fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
     readpath_ubi::cost::CostModel {
@@ -58,22 +38,57 @@ fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
     }
 }
 
+#[test]
+fn a_read_through_the_cache_is_what_flash_holds() {
+    let mut all = Stats::default();
+    let seeds = seeds();
+    for &seed in &seeds {
+        let stats = Episode::new(seed)
+            .run(OPERATIONS, |page| {
+                ReadCache::new(cache::Lru::new(61), Lines::new(page, 61), Rules::Split, costs(page))
+            })
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        all.add(&stats);
+    }
+    println!("{all:?}");
+    if seeds.len() > 1 {
+        // That what is to be tested did happen.
+        assert!(all.operations >= 5_000_000, "{all:?}");
+        assert!(all.cuts > 5_000 && all.cuts_in_attach > 50 && all.cuts_in_repair > 100, "{all:?}");
+        assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 50 && all.bad > 10, "{all:?}");
+        assert!(all.torn_pages > 500 && all.came_back > 100 && all.hits > 500_000, "{all:?}");
+    }
+}
+
+/// For each cache: some episodes that find nothing, and some that find out at once that it is not told of changes.
 macro_rules! engine {
     ($($name:ident: $policy:expr, $rules:ident;)*) => {$(
-        #[test]
-        fn $name() {
-            use readpath_ubi::cache;
-            let mut all = Stats::default();
-            for seed in 100..105 {
-                let stats = Episode::new(seed)
-                    .run(OPERATIONS, |page| {
-                        cache::ReadCache::new($policy, cache::Lines::new(page, 61), cache::Rules::$rules, costs(page))
-                    })
-                    .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-                all.add(&stats);
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn reads_what_flash_holds() {
+                let mut all = Stats::default();
+                for seed in 100..105 {
+                    let stats = Episode::new(seed)
+                        .run(OPERATIONS, |page| {
+                            ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
+                        })
+                        .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+                    all.add(&stats);
+                }
+                assert!(all.hits > 1000, "{all:?}");
             }
-            assert!(all.hits > 1000, "{all:?}");
-            println!("{} {}", stringify!($name), all.hits);
+
+            #[test]
+            fn is_found_out_if_it_is_not_told_of_changes() {
+                for seed in 0..4 {
+                    let found = Episode::new(seed).run(DEAF_OPERATIONS, |page| {
+                        Deaf(ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page)))
+                    });
+                    assert!(found.is_err(), "seed {seed}: {found:?}");
+                }
+            }
         }
     )*};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An episode: a small device, faults and a mix of operations drawn from the seed, and the operations.
 
-use crate::lines::Counted;
+use crate::caches::Counted;
 use crate::truth::{Content, Leb, Stamps, bytes, is_remnant, small, stamp};
 use readpath_kit::Prng;
 use readpath_ubi::UbiError;
