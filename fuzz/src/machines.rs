@@ -7,7 +7,9 @@ use readpath_device::{
     Hpb2Config, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, Protection, PrototypeConfig, UfsDevice, Verification,
 };
 use readpath_flash::{Geometry, Lean, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, HpbParams, ListOrder, LongReads};
+use readpath_host::{
+    BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy,
+};
 use readpath_kit::Ns;
 use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::groups::{GroupEntry, GroupNotice, GroupPair};
@@ -37,7 +39,11 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
     // The last byte chooses as well, so that what is before it reads as ever.
     let long = data.last().copied().unwrap_or(0);
     let long_reads = [LongReads::First, LongReads::PreRequest, LongReads::Ehs][usize::from(long & 3) % 3];
+    // A policy of the host's own where the host controls what is active; the length of the input chooses it.
+    let managed = prototype.is_none() && options & 0xC0 == 0x80;
+    let policy = if managed { ManagedPolicy::ALL.get(data.len() % 8).copied() } else { None };
     let hpb = HpbOptions {
+        policy,
         long_reads,
         params: HpbParams { requeue_timeout_ms: u32::from(long >> 6), ..HpbParams::LINUX },
         order: if options & 1 == 0 { ListOrder::Activation } else { ListOrder::Recency },
@@ -60,6 +66,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
         assert!(driver.is_ready(), "{:?}", driver.failure());
     }
     let mut cookie = 0;
+    let mut ended = Vec::new();
     while !input.is_empty() {
         match input.u8() % 10 {
             0..=2 => {
@@ -68,6 +75,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
                 let (lun, block) = (input.u8() & 3, u32::from(input.u16()));
                 let blocks = u32::from(input.u16() % 600);
                 driver.submit(&BlockRequest { cookie, lun, op, block, blocks });
+                ended.push(false);
                 cookie += 1;
             }
             3 => driver.reset(now),
@@ -89,8 +97,16 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
                 now = driver.next_deadline().min(now + Ns::from_ms(u64::from(input.u8()))).max(now);
                 driver.advance(now);
             }
-            8 if input.u8() & 1 == 0 => driver.suspend(),
-            8 => driver.resume(now),
+            8 => match input.u8() {
+                // What is refused changes nothing.
+                what @ 224.. => drop(driver.limit_memory(now, what & 1, u64::from(input.u16()) * 4)),
+                what @ 192..224 => {
+                    let param = HpbParam::ALL[usize::from(input.u8()) % HpbParam::ALL.len()];
+                    let _ = driver.store_hpb_param(what & 1, param, u32::from(input.u16()));
+                }
+                what if what & 1 == 0 => driver.suspend(),
+                _ => driver.resume(now),
+            },
             _ => {
                 // What is in flight ends well, and what is loaded comes.
                 let lun = input.u8() & 1;
@@ -105,7 +121,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
             assert!(request.tag < slots);
             let _ = (driver.data_out(request.tag), driver.carried(request.tag));
         }
-        while driver.poll_done().is_some() {}
+        note_ends(&mut driver, &mut ended);
         for lun in 0..4 {
             let _ = (driver.counters(lun), driver.memory(lun), driver.prefetch(lun, 77));
         }
@@ -114,7 +130,9 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
     if driver.is_ready() {
         for _ in 0..10_000 {
             while driver.poll_request(now).is_some() {}
+            note_ends(&mut driver, &mut ended);
             if driver.is_idle() {
+                assert!(ended.iter().all(|&ended| ended), "a request is lost: {ended:?}");
                 return;
             }
             for tag in 0..slots {
@@ -122,6 +140,13 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
             }
         }
         panic!("the driver never comes to rest");
+    }
+}
+
+/// Takes what has ended: each request once.
+fn note_ends(driver: &mut Driver, ended: &mut [bool]) {
+    while let Some(done) = driver.poll_done() {
+        assert!(!std::mem::replace(&mut ended[done.cookie as usize], true), "request {} ended twice", done.cookie);
     }
 }
 

@@ -446,19 +446,28 @@ impl Driver {
 
     #[cold]
     fn on_error(&mut self, reply: &Reply) {
-        const UNIT_ATTENTION: u8 = 6;
+        const NOT_READY: u8 = 2;
         const ILLEGAL_REQUEST: u8 = 5;
+        const UNIT_ATTENTION: u8 = 6;
+        const ABORTED_COMMAND: u8 = 0xB;
         let (status, sense) = match &reply.body {
             ReplyBody::Response(r) => (r.status, r.sense),
             _ => (Status::TaskAborted, None),
         };
         let state = &mut self.tags[usize::from(reply.tag)];
         let key = sense.map_or(0, |s| s.key);
-        let busy = matches!(status, Status::Busy | Status::TaskSetFull | Status::TaskAborted);
+        // What passes by itself (Linux, drivers/scsi/scsi_error.c: `scsi_decide_disposition`, `scsi_check_sense`).
+        let becoming_ready = sense.is_some_and(|s| (s.key, s.asc, s.ascq) == (NOT_READY, 4, 1));
+        let passing =
+            status == Status::TaskAborted || matches!(key, UNIT_ATTENTION | ABORTED_COMMAND) || becoming_ready;
+        let busy = matches!(status, Status::Busy | Status::TaskSetFull);
+        // Linux does not count how often a device was busy.
+        let counts = !busy || self.sent.is_none();
         // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
         let refused = state.hpb && key == ILLEGAL_REQUEST && self.sent.is_none();
-        if state.retries < RETRIES && (busy || key == UNIT_ATTENTION || refused) {
-            state.retries += 1;
+        if (busy || passing || refused) && (state.retries < RETRIES || !counts) {
+            // A retry is a retry even if it does not count: it keeps its form on Linux.
+            state.retries = if counts { state.retries + 1 } else { state.retries.max(1) };
             state.plain |= refused;
             (state.listed, state.read_id) = (false, 0);
             return self.out.push_back(reply.tag);

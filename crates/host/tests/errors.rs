@@ -48,6 +48,10 @@ fn answers_to_an_hpb_read() {
     for (with, linux, own) in [
         (Answer::Good, Good, Good),
         (Answer::Check(6, 0x29, 0), Again, Again),
+        (Answer::Check(2, 4, 1), Again, Again),
+        (Answer::Check(2, 4, 0), Error, Error),
+        (Answer::Check(0x0B, 0, 0), Again, Again),
+        (Answer::Status(Status::TaskAborted), Again, Again),
         (Answer::Status(Status::Busy), Again, Again),
         (Answer::Status(Status::TaskSetFull), Again, Again),
         (Answer::Check(5, 0x20, 0), Error, Plain),
@@ -76,17 +80,65 @@ fn answers_to_an_hpb_read() {
 
 /// sd gives up after five retries.
 #[test]
-fn a_busy_device_is_asked_five_times_more() {
+fn what_passes_by_itself_is_waited_for_five_times() {
+    for strict in [true, false] {
+        for with in [Answer::Check(0x0B, 0, 0), Answer::Check(2, 4, 1), Answer::Status(Status::TaskAborted)] {
+            let mut host = host(strict);
+            let mut request = host.submit(0, BlockOp::Read, 5);
+            for _ in 0..5 {
+                answer(&mut host, &request, with);
+                assert!(host.done().is_none());
+                request = host.sent().expect("it is tried again");
+            }
+            answer(&mut host, &request, with);
+            assert!(host.done().is_some_and(|d| d.error.is_some()) && host.sent().is_none());
+        }
+    }
+}
+
+/// Linux does not count how often the device was busy; this host gives up as for anything else.
+#[test]
+fn a_busy_device_is_waited_for_on_linux_only() {
     for strict in [true, false] {
         let mut host = host(strict);
         let mut request = host.submit(0, BlockOp::Read, 5);
-        for _ in 0..5 {
-            host.status(&request, Status::Busy);
-            assert!(host.done().is_none());
-            request = host.sent().expect("it is tried again");
+        let mut tries = 0;
+        for status in [Status::Busy, Status::TaskSetFull].into_iter().cycle().take(1000) {
+            host.status(&request, status);
+            let Some(next) = host.sent() else { break };
+            (request, tries) = (next, tries + 1);
         }
-        host.status(&request, Status::Busy);
-        assert!(host.done().is_some_and(|d| d.error.is_some()) && host.sent().is_none());
+        assert_eq!(tries, if strict { 1000 } else { 5 });
+        if strict {
+            host.good(&request, None);
+        }
+        assert_eq!(host.done().expect("the end").error.is_some(), !strict);
+    }
+}
+
+/// What a block request does to the entries of what it covers: writes and discards make them dirty when they are sent.
+#[test]
+fn requests_that_make_entries_dirty() {
+    for strict in [true, false] {
+        for (op, dirty) in [
+            (BlockOp::Read, false),
+            (BlockOp::Flush, false),
+            (BlockOp::Write, true),
+            (BlockOp::WriteFua, true),
+            (BlockOp::Discard, true),
+        ] {
+            let mut host = host(strict);
+            let blocks = u32::from(op != BlockOp::Flush);
+            let request = host.submit_blocks(0, op, 5 * blocks, blocks).expect("it is sent");
+            let during = host.submit(0, BlockOp::Read, 5);
+            host.good(&request, None);
+            let after = host.submit(0, BlockOp::Read, 5);
+            for read in [during, after] {
+                assert_eq!(matches!(cdb(&read), Cdb::Read { .. }), dirty, "{op:?}");
+            }
+            let beside = host.submit(0, BlockOp::Read, 6);
+            assert!(matches!(cdb(&beside), Cdb::HpbRead { .. }), "{op:?}");
+        }
     }
 }
 
