@@ -128,6 +128,19 @@ fn an_older_copy_behind_a_block_is_not_taken_for_its_neighbour() {
     assert_eq!(served(&mut b, hpb_read(2, 2, entry(&list, 2), 0), &[]), 2);
 }
 
+/// What is longer than bMaxDataSizeForSingleCmd and has no pre-request is served all the same.
+#[test]
+fn reads_that_are_longer_than_one_command_may_be_are_reads() {
+    for layout in [Layout::Sequential, Layout::Random] {
+        let mut b = bare(V2, layout);
+        let list = entries(&mut b, 0, 0);
+        for blocks in [8, 9, 10, 64, 255] {
+            served(&mut b, hpb_read(0, blocks, entry(&list, 0), 0), &[]);
+            served(&mut b, hpb_read(7, blocks, entry(&list, 0), 0), &[]);
+        }
+    }
+}
+
 #[test]
 fn scattered_blocks_need_an_entry_each() {
     for list_too in [false, true] {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Bare, DELAYS, Meddled, Meddler, one};
-use readpath_device::{DeviceConfig, Layout, MediaOp};
+use readpath_device::{Control, DeviceConfig, HpbConfig, Layout, MediaOp};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, HpbCounters, HpbOptions, RegionState};
 use readpath_kit::Ns;
@@ -442,7 +442,19 @@ fn what_is_wrong_with_a_command() {
 
 #[test]
 fn write_buffer_answers() {
-    let mut b = bare();
+    for control in [Control::Device, Control::Host] {
+        write_buffer_answers_in(control);
+    }
+}
+
+fn write_buffer_answers_in(control: Control) {
+    let mut config = common::device(BLOCKS);
+    config.hpb = config.hpb.map(|hpb| HpbConfig { control, ..hpb });
+    // Region 3 is pinned: it is not dropped, whatever the host says.
+    (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
+    let mut b = Bare::new(&config);
+    b.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
+    let entry = entries(&mut b, at(3, 0))[5];
     let mut unknown = [0; 16];
     (unknown[0], unknown[1]) = (0xFA, 4);
     for (cdb, sense) in [
@@ -455,8 +467,11 @@ fn write_buffer_answers() {
         (Cdb::Other(unknown), Some(Sense::INVALID_FIELD)),
     ] {
         let (reply, _) = b.command(cdb, 0);
-        assert_eq!(response(&reply).sense, sense, "{cdb:?}");
+        assert_eq!(response(&reply).sense, sense, "{control:?} {cdb:?}");
     }
+    let hits = b.device.stats().hpb_hits;
+    b.command(hpb_read(3 * 256 + 5, 1, entry), 4096);
+    assert_eq!(b.device.stats().hpb_hits, hits + 1, "{control:?}: a pinned region stays active");
 }
 
 #[test]

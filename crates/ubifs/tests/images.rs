@@ -258,6 +258,11 @@ fn what_went_in_comes_out() {
             let mut plain = Ubifs::mount(volume(image.clone(), device.geometry), MountMode::Inspect).expect("a volume");
             assert_eq!(plain.read_dir(dir).expect("entries"), in_order, "{name}");
             assert_eq!(hole_reads(&image, device, false), hole_reads(&image, device, true), "{name}");
+            // 4096 bytes of the superblock, however large a page is (recorded on NAND with pages of 16 KiB).
+            let lebs = Recorder::new(volume(image.clone(), device.geometry));
+            let mut mounted = Ubifs::mount(lebs, MountMode::ReadWrite).expect("a volume");
+            let first = mounted.lebs().take()[0];
+            assert_eq!((first.lnum, first.offset, first.len), (0, 0, 4096), "{name}");
             let followed = fs.resolve(b"absolute/d2", true).expect("a way over a link");
             assert_eq!(followed.ino, fs.resolve(b"/deep/d0/d1/d2/.", true).expect("the same").ino);
             let endless = fs.resolve(b"loop", true).expect_err("a link to itself").to_string();
