@@ -106,7 +106,7 @@ pub struct Reproduce {
     /// ubi, or all
     pub name: String,
     /// Folder of recorded traces. For policies: mobile/X_exec.csv.gz, each behind its X_precond.csv.gz, and block/*; for
-    /// ubi: recorded read streams
+    /// ubi: recorded read streams. For all: a folder with mobile, block and ubi, or some of them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
     #[command(flatten)]

@@ -55,13 +55,13 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--case", common.case.is_some()),
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
-        ("--traces", args.traces.is_some()),
         ("--image", !args.own.images.is_empty()),
     ];
     let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = refused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
     }
+    let (traces, streams) = traces_of_all(args.traces.as_deref())?;
     let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(ALL));
     let _made = NewFolder::create(&folder)?;
     let page = folder.join("report.html");
@@ -73,12 +73,25 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         documents.push(run_and_show(&experiment, common, files)?);
         writeln!(io::stdout())?;
     }
-    documents.push(policies::write_and_show(common, None, &folder.join(policies::NAME))?);
+    documents.push(policies::write_and_show(common, traces, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
     let ubi = folder.join(crate::ubi::EXPERIMENT);
-    documents.push(crate::ubi::write_and_show(None, &OwnImages::default(), &ubi, false)?);
+    documents.push(crate::ubi::write_and_show(streams.as_deref(), &OwnImages::default(), &ubi, false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
+}
+
+/// Which experiment has what of a folder of traces: `policies` its `mobile` and `block`, `ubi` its `ubi`.
+fn traces_of_all(dir: Option<&Path>) -> Result<(Option<&Path>, Option<PathBuf>)> {
+    let Some(dir) = dir else { return Ok((None, None)) };
+    let has = |name: &str| dir.join(name).is_dir();
+    let traces = (has("mobile") || has("block")).then_some(dir);
+    let streams = has("ubi").then(|| dir.join("ubi"));
+    if traces.is_none() && streams.is_none() {
+        let dir = dir.display();
+        return Err(usage(anyhow!("--traces {dir}: there is none of {dir}/mobile, {dir}/block and {dir}/ubi")));
+    }
+    Ok((traces, streams))
 }
 
 /// `readpath run`.
