@@ -398,6 +398,45 @@ fn hpb_read_answers_at_the_edges() {
     }
 }
 
+/// A command that expects less than it reads gets as much as it expects, with an entry as without.
+#[test]
+fn an_hpb_read_transfers_what_is_expected() {
+    let mut b = bare();
+    let entry = entries(&mut b, at(0, 0))[5];
+    for (blocks, edtl, residual) in [
+        (2, 4096, Residual::Over(4096)),
+        (1, 8192, Residual::Under(4096)),
+        (1, 0, Residual::Over(4096)),
+        (1, 4096, Residual::None),
+    ] {
+        let (with_entry, _) = b.command(hpb_read(5, blocks, entry), edtl);
+        let cdb = Cdb::Read { form: Form::Ten, lba: 5, blocks: u32::from(blocks), flags: 0 };
+        let (plain, _) = b.command(cdb, edtl);
+        assert_eq!(response(&with_entry), response(&plain), "{blocks} {edtl}");
+        assert_eq!(response(&with_entry).residual, residual, "{blocks} {edtl}");
+    }
+}
+
+#[test]
+fn a_device_without_hpb_knows_none_of_its_commands() {
+    let mut config = DeviceConfig { hpb: None, ..common::device(BLOCKS) };
+    config.lus[0].hpb = false;
+    let mut b = Bare::new(&config);
+    let mut unknown = [0; 16];
+    (unknown[0], unknown[1]) = (0xFA, 4);
+    for cdb in [
+        hpb_read(0, 1, HpbEntry([1; 8])),
+        load(at(0, 0), 512),
+        Cdb::HpbInactivate { region: 0 },
+        Cdb::HpbInactivateAll,
+        Cdb::HpbPreRequest { lba: 0, read_id: 1, list_bytes: 8 },
+        Cdb::Other(unknown),
+    ] {
+        let (reply, _) = b.command(cdb, 0);
+        assert_eq!(response(&reply).sense, Some(Sense::INVALID_OPCODE), "{cdb:?}");
+    }
+}
+
 #[test]
 fn hpb_commands_need_an_hpb_unit() {
     let mut b = bare();
