@@ -56,6 +56,14 @@ fn apps_start_sooner_from_cycle_to_cycle() {
 }
 
 #[test]
+fn seconds_stand_beside_the_published_ones() {
+    let text = Room::new().good(&["reproduce", "appstart", "--case", "cycle 3", "--out", "out"]);
+    for part in ["start-up, s", "against off", "226.2", "215.6"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn tiobench_gains_random_reads_and_nothing_else() {
     let doc = reproduce("tiobench");
     for (threads, words) in [("1 thread", "60.0"), ("2 threads", "61.8"), ("4 threads", "63.4"), ("8 threads", "66.0")]

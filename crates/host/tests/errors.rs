@@ -182,3 +182,20 @@ fn a_load_that_is_refused_is_a_load_on_linux() {
         }
     }
 }
+
+/// The loss of the device's HPB state concerns every unit. Linux hears of it only where the notification names one with HPB.
+#[test]
+fn a_reset_that_names_a_unit_without_hpb_is_heard_by_this_host_only() {
+    for strict in [true, false] {
+        for lun in [0, 9] {
+            let mut host = host(strict);
+            let read = host.submit(0, BlockOp::Read, 5);
+            assert!(matches!(cdb(&read), Cdb::HpbRead { .. }));
+            let n = readpath_proto::typed::HpbNotification { operation: 2, lun, ..Default::default() };
+            host.good(&read, Some(n));
+            let after = host.submit(0, BlockOp::Read, 5);
+            let heard = matches!(cdb(&after), Cdb::Read { .. });
+            assert_eq!(heard, lun == 0 || !strict, "strict_linux = {strict}, unit {lun}");
+        }
+    }
+}

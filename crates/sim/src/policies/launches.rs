@@ -112,7 +112,7 @@ fn reads(launches: &Launches) -> Reads {
 
 #[cfg(test)]
 mod tests {
-    use super::super::name;
+    use super::super::{Protocol, name};
     use super::*;
     use readpath_stack::config::experiment::load;
 
@@ -126,7 +126,7 @@ mod tests {
         keys.busy_seconds = vec![1.0, 0.5];
         keys.cycles.truncate(2);
         let launched = Launched::new(&small, &[], &nothing).expect("possible");
-        assert_eq!(launched.plans.len(), (8 + 5) * 3);
+        assert_eq!(launched.plans.len(), Contender::all().len());
         let runs = experiment::run_all(launched.plans.clone(), &Default::default()).expect("they run");
         let mut doc = Document::new("policies", "test");
         doc.configuration = json!({});
@@ -145,6 +145,13 @@ mod tests {
                 assert!(memory <= (group.1 << 20) as f64, "{variant}: {memory}");
             }
             assert_eq!(value(&name("linux-dcm", group), "start_up_against_dcm"), Some(0.0));
+        }
+        // A pre-request spares a long read the map pages of all its blocks, not just that of the first.
+        let own = |c: &Contender| c.protocol == Protocol::V2 && c.policy.managed().is_some();
+        for of_v2 in Contender::all().into_iter().filter(own) {
+            let loads = |protocol| value(&Contender { protocol, ..of_v2 }.name(), "map_loads").expect("loads");
+            let (v1, v2) = (loads(Protocol::V1), loads(Protocol::V2));
+            assert!(v2 < 0.9 * v1, "{}: {v2} map pages, {v1} with HPB 1.0", of_v2.name());
         }
         assert_eq!(doc.simulated_ios, launched.ios());
     }

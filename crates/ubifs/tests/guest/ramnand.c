@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0
 // A NAND in memory of any geometry: nandsim, which the other devices of these tests are, has no pages of 16 KiB. Pages are
 // whole and have no errors; what was never programmed takes no memory.
 #include <linux/module.h>

@@ -23,7 +23,7 @@ fi
 
 mkdir -p "$dir"
 cd "$dir"
-if [ ! -e vmlinuz ]; then
+if [ ! -e vmlinuz ] || [ ! -d kernel/usr/src ]; then
     package=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p' | head -n 1)
     if [ -z "$package" ]; then
         echo "apt knows no linux-image-amd64: apt-get update" >&2
