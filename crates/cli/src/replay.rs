@@ -11,8 +11,9 @@ use crate::variants::Typed;
 use crate::{cases, inputs, runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_results::Document;
-use readpath_sim::LUN;
+use readpath_sim::experiment::ExperimentError;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
+use readpath_sim::{ExecuteError, LUN};
 use readpath_stack::config::experiment::Layout;
 use readpath_stack::config::{self, DevicePreset, EventKind, Override, size};
 use std::io::Write;
@@ -78,7 +79,10 @@ pub fn main(args: &Replay) -> Result<()> {
             runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
                 run_all(&cases, &variants, &options, shared)
             })?
-            .map_err(classify)?
+            .map_err(|error| match option_at_fault(args, &error) {
+                Some(option) => usage(anyhow!("{option}: {error}")),
+                None => classify(error),
+            })?
         }
     };
 
@@ -97,6 +101,21 @@ pub fn main(args: &Replay) -> Result<()> {
     written?;
     live.finish()?;
     complete(missing.into_iter(), runs.len() + failures.len())
+}
+
+/// The option that asked for what was not possible, where it is known only from a run.
+fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
+    let ExperimentError::Run { error, .. } = error else { return None };
+    let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));
+    match error {
+        error if error.is_memory_of_host() => {
+            let given = [("--host-memory", &args.host_memory), ("--host-map", &args.host_map)];
+            given.into_iter().find(|(_, value)| value.is_some()).map(|(option, _)| option.to_owned())
+        }
+        ExecuteError::Limit { .. } => with("--pressure", &args.pressure),
+        ExecuteError::Event(_) => with("--events", &args.events),
+        _ => None,
+    }
 }
 
 fn table(folder: Option<&Path>, doc: &Document) -> Result<Vec<u8>> {

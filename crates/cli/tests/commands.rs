@@ -194,10 +194,10 @@ fn host_control_mode_is_a_word_away() {
     }
     room.bad(
         &["fio", "job.fio", "--hpb", "hcm", "--set", "hpb.control_modes=device"],
-        &["HPB hcm: hpb.control: is \"host\", but the device offers \"device\" only"],
+        &["--hpb: hpb.control: is \"host\", but the device offers \"device\" only"],
     );
     let depth = ["compare", "job.fio", "--variant", "a:hpb=hcm,inflight_map_req=40", "--variant", "b:hpb=off"];
-    room.bad(&depth, &["inflight_map_req is 40; it must be 1 to 30"]);
+    room.bad(&depth, &["--variant a: inflight_map_req: is 40; it must be 1 to 30"]);
 }
 
 /// HPB 2.0 is a table of the device, and what the host sends a key of a variant.

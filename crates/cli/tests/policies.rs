@@ -75,7 +75,7 @@ fn events_in_the_middle_of_a_trace() {
         |hpb: &str, says: &str| room.bad(&["replay", "t.csv", "--policy", hpb, "--events", "events.csv"], &[says]);
     bad("linux-dcm", "--events: the host of variant 'linux-dcm' never gives memory back");
     room.write("events.csv", "1,pressure,1K\n");
-    bad("lru", "event 1 (pressure 1024 bytes at 1 ms): ");
+    bad("lru", "--events events.csv: t.csv, lru: event 1 (pressure 1024 bytes at 1 ms): ");
     room.write("events.csv", "1,resume\n2,sleep\n");
     bad("lru", "events.csv: line 2: \"sleep\" is no event");
 }
@@ -96,10 +96,20 @@ fn mistakes() {
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
     bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);
     bad(&["--policy", "lru,lru"], &["lru is given twice"]);
-    bad(&["--policy", "lru", "--host-memory", "64K"], &["65536 bytes of host memory are too little for HPB"]);
-    bad(&["--policy", "linux-dcm", "--host-memory", "64K"], &["65536 bytes of host memory are too little for HPB"]);
+    for policy in ["lru", "linux-dcm", "linux-hcm"] {
+        bad(
+            &["--policy", policy, "--host-memory", "64K"],
+            &["--host-memory: ", "memory of 65536 bytes is too little for HPB"],
+        );
+    }
+    let region = ["tables and the map of a region take"];
+    // Room for the tables and no region: Linux's policies would run without HPB.
+    bad(&["--policy", "linux-dcm", "--host-memory", "80K"], &region);
+    bad(&["--policy", "linux-hcm", "--host-memory", "100K"], &region);
+    bad(&["--policy", "lru", "--host-memory", "100K"], &["tables and the map of a sub-region take"]);
+    bad(&["--hpb", "prototype-host", "--host-map", "1K"], &["--host-map: ", "tables and the map of a group take"]);
     let pressed = |policy, file| ["--policy", policy, "--host-memory", "2M", "--pressure", file];
-    bad(&pressed("lru", "low.csv"), &["65536 bytes of host memory are too little for HPB"]);
+    bad(&pressed("lru", "low.csv"), &["--pressure low.csv: ", "limit 1 of host memory, from 10 ms on: "]);
     bad(&pressed("lru", "wrong.csv"), &["wrong.csv: line 2: 5 ms is before the line above"]);
     bad(&pressed("linux-hcm", "low.csv"), &["--pressure: variant 'linux-hcm' has a host that does not change"]);
     bad(&pressed("lru", "none.csv"), &["none.csv: cannot read"]);

@@ -63,8 +63,8 @@ pub enum ProbeError {
         /// Blocks of the unit.
         blocks: u64,
     },
-    /// A parameter of host control mode does not fit the unit.
-    #[error("hpb_params of logical unit {lun}: {error}")]
+    /// A parameter of host control mode does not fit the unit, or its memory is too little.
+    #[error("HPB of logical unit {lun}: {error}")]
     Param {
         /// The unit.
         lun: u8,

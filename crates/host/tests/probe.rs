@@ -201,7 +201,7 @@ fn parameters_that_the_unit_does_not_take_end_the_probe() {
     assert_eq!(probe(hpb::CONTROL_HOST, more), None);
     let says = |params, words: &str| {
         let text = probe(hpb::CONTROL_HOST, params).expect("a mistake");
-        assert!(text.starts_with("hpb_params of logical unit 0: ") && text.contains(words), "{text}");
+        assert!(text.starts_with("HPB of logical unit 0: ") && text.contains(words), "{text}");
     };
     says(shift, "normalization_factor is 7; it must be 1 to 6");
     says(loads, "inflight_map_req is 31; it must be 1 to 30");

@@ -8,7 +8,7 @@ use crate::measure::PhaseStats;
 use crate::run::{Observer, RunError, Runner};
 use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
-use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError};
+use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError, ProbeError};
 use readpath_kit::Ns;
 use readpath_stack::config::experiment::{Precondition, PreconditionRange};
 use readpath_stack::config::{DevicePreset, Event, Scheduler};
@@ -26,9 +26,16 @@ pub enum ExecuteError {
     /// The run itself failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A limit of host memory is not possible.
-    #[error(transparent)]
-    Memory(#[from] ParamError),
+    /// A limit of host memory during a trace is not possible.
+    #[error("limit {number} of host memory, from {} ms on: {error}", at.0 as f64 / 1e6)]
+    Limit {
+        /// Its place, from 1.
+        number: usize,
+        /// Its time from the start of the trace.
+        at: Ns,
+        /// Why.
+        error: ParamError,
+    },
     /// An event of the run is not possible.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -50,6 +57,14 @@ pub enum ExecuteError {
         /// Blocks.
         blocks: u32,
     },
+}
+
+impl ExecuteError {
+    /// Whether the memory that the host may use for HPB is too little to begin with.
+    pub fn is_memory_of_host(&self) -> bool {
+        let ExecuteError::Stack(StackError::Probe(ProbeError::Param { error, .. })) = self else { return false };
+        matches!(error, ParamError::TooLittleMemory { .. })
+    }
 }
 
 /// What a run is made of, besides its workload.

@@ -25,6 +25,7 @@ mod run;
 mod tap;
 pub mod trace_info;
 pub mod ubi;
+mod unused_hpb;
 
 pub use events::{Counts, EventError, Span};
 pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, UnitOutput, execute, sram};

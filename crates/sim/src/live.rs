@@ -54,8 +54,15 @@ pub struct HpbView {
     pub counters: HpbCounters,
     /// Its parameters.
     pub params: HpbParams,
-    /// It is in host control mode.
-    pub host_control: bool,
+    /// Those that it heeds, in the order of [`HpbParam::ALL`].
+    heeded: [bool; HpbParam::ALL.len()],
+}
+
+impl HpbView {
+    /// Whether the unit heeds a parameter.
+    pub fn takes(&self, param: HpbParam) -> bool {
+        HpbParam::ALL.into_iter().zip(self.heeded).any(|(p, heeded)| p == param && heeded)
+    }
 }
 
 /// What host and device would tell at one moment.
@@ -292,7 +299,8 @@ impl View {
 fn hpb_of(host: &Driver, lun: u8) -> Option<HpbView> {
     // Counters are withheld where HPB was given up.
     let (counters, hpb) = (*host.counters(lun)?, host.hpb(lun)?);
-    Some(HpbView { counters, params: *hpb.params(), host_control: hpb.is_host_control() })
+    let heeded = HpbParam::ALL.map(|param| hpb.takes_param(param));
+    Some(HpbView { counters, params: *hpb.params(), heeded })
 }
 
 fn query(opcode: u8, idn: u8, index: u8) -> QueryRequest {

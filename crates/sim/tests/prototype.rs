@@ -334,7 +334,7 @@ fn host_and_device_have_to_agree() {
     assert!(message.contains("none of the prototype of HPB (it has no attribute C1h)"), "{message}");
     let prototype = device(GroupUpdate::Host);
     let message = refused(&prototype, HpbOptions { max_map_bytes: Some(u64::from(GROUP) * 4 - 1), ..options() });
-    assert!(message.contains("hpb_params of logical unit 0: ") && message.contains("1023"), "{message}");
+    assert!(message.contains("HPB of logical unit 0: ") && message.contains("1023"), "{message}");
     let message = refused(&prototype, HpbOptions { memory_bytes: Some(1000), ..options() });
     assert!(message.contains("1000"), "{message}");
     // A host of JESD220-3 finds no HPB, and reads.

@@ -39,7 +39,9 @@ impl From<StoreError> for Errno {
     fn from(error: StoreError) -> Errno {
         match error {
             StoreError::NotRunning | StoreError::Refused(ParamError::NoHpb { .. }) => Errno::Enodev,
-            StoreError::Refused(ParamError::NotHostControl { .. } | ParamError::CannotShrink) => Errno::Eopnotsupp,
+            StoreError::Refused(
+                ParamError::NotHostControl { .. } | ParamError::NotOfPolicy { .. } | ParamError::CannotShrink,
+            ) => Errno::Eopnotsupp,
             StoreError::Refused(ParamError::OutOfRange { .. } | ParamError::TooLittleMemory { .. }) => Errno::Einval,
         }
     }

@@ -243,7 +243,7 @@ impl Tree {
                     Some((unit.lun, unit.hpb?))
                 });
                 let (lun, hpb) = unit.ok_or(Errno::Enodev)?;
-                if !hpb.host_control && param != HpbParam::RequeueTimeoutMs {
+                if !hpb.takes(param) {
                     return Err(Errno::Eopnotsupp);
                 }
                 // Of what is no number, these functions make EINVAL, also where it is too large.
@@ -293,7 +293,7 @@ impl Shown {
             }
             Shown::Param { unit, param } => match hpb(unit)? {
                 // Linux sets the others in host control mode only (`ufshpb_param_init`).
-                hpb if !hpb.host_control && param != HpbParam::RequeueTimeoutMs => "0".to_owned(),
+                hpb if !hpb.takes(param) => "0".to_owned(),
                 hpb => hpb.params.get(param).to_string(),
             },
             Shown::Case => post.case.clone(),

@@ -161,11 +161,13 @@ impl Driver {
     /// checked now whether they are possible: a limit below what tables and pinned regions take is not.
     ///
     /// # Errors
-    /// No HPB, one that follows Linux, or too little memory.
-    pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), ParamError> {
-        let hpb = self.hpb(lun).ok_or(ParamError::NoHpb { lun })?;
-        limits.iter().try_for_each(|&(_, bytes)| hpb.check_limit(bytes))?;
-        let Some(m) = &mut self.managed else { return Err(ParamError::CannotShrink) };
+    /// No HPB, one that follows Linux, or too little memory; and which limit it was, from 0.
+    pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), (usize, ParamError)> {
+        let hpb = self.hpb(lun).ok_or((0, ParamError::NoHpb { lun }))?;
+        for (i, &(_, bytes)) in limits.iter().enumerate() {
+            hpb.check_limit(bytes).map_err(|error| (i, error))?;
+        }
+        let Some(m) = &mut self.managed else { return Err((0, ParamError::CannotShrink)) };
         m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
         // Those of several units are told one unit after the other.
         m.limits.make_contiguous().sort_by_key(|limit| limit.0);
@@ -176,7 +178,7 @@ impl Driver {
     /// Limits the memory of a unit's HPB to `bytes` from now on. There may be requests to send afterwards.
     ///
     /// # Errors
-    /// As for [`Driver::schedule_limits`].
+    /// No HPB, one that follows Linux, or too little memory.
     pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
         self.hpb_of(lun).ok_or(ParamError::NoHpb { lun })?.limit_memory(bytes)?;
         self.run_map_worker(now);

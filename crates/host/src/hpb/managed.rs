@@ -413,7 +413,8 @@ impl HpbLu {
     /// As there.
     pub fn check_limit(&self, bytes: u64) -> Result<(), ParamError> {
         let least = self.least_memory()?;
-        if bytes < least { Err(ParamError::TooLittleMemory { bytes, least }) } else { Ok(()) }
+        let what = if self.pinned.is_empty() { "tables alone" } else { "tables and pinned regions" };
+        if bytes < least { Err(ParamError::TooLittleMemory { bytes, least, what }) } else { Ok(()) }
     }
 
     /// Sets the most bytes that may be used. What does not fit any more is dropped at once; requests on their way go on.

@@ -217,11 +217,21 @@ impl HpbLu {
     fn begin_with(&mut self, bytes: u64) -> Result<(), ParamError> {
         let (tables, per_map) = (self.memory().table_bytes, self.store.bytes_per_map());
         let per_region = self.geometry.sub_regions_per_region();
-        let pinned = self.pinned.len() as u32;
-        let least = tables + u64::from(pinned * per_region) * per_map;
-        let maps = bytes.checked_sub(least).ok_or(ParamError::TooLittleMemory { bytes, least })? / per_map;
+        let pinned = self.pinned.len() as u32 * per_region;
+        let kept = tables + u64::from(pinned) * per_map;
+        // Later pressure may leave nothing but tables; to begin so would be a run without HPB that is called one with it.
+        let (beside, what) = match (&self.manager, pinned) {
+            (Some(_), 0) => (per_map, "tables and the map of a sub-region"),
+            (None, 0) => (u64::from(per_region) * per_map, "tables and the map of a region"),
+            _ => (0, "tables and pinned regions"),
+        };
+        let least = kept + beside;
+        if bytes < least {
+            return Err(ParamError::TooLittleMemory { bytes, least, what });
+        }
+        let maps = (bytes - kept) / per_map;
         if let Some(m) = &mut self.manager {
-            m.most_maps = maps.min(u64::from(u32::MAX)) as u32 + pinned * per_region;
+            m.most_maps = (maps + u64::from(pinned)).min(u64::from(u32::MAX)) as u32;
         } else {
             // Linux counts regions.
             self.capacity = self.capacity.min((maps / u64::from(per_region)).min(u64::from(u32::MAX)) as u32);
@@ -391,18 +401,30 @@ impl HpbLu {
     /// Changes a parameter, as a write to its file in `hpb_params` does.
     ///
     /// # Errors
-    /// As [`HpbParams::store`].
+    /// As [`HpbParams::store`]; EOPNOTSUPP also for what a policy of this host's own does not heed.
     pub fn store_param(&mut self, param: HpbParam, value: u32) -> Result<(), ParamError> {
         let limits = ParamLimits {
             host_control: self.is_host_control(),
             entries_per_sub_region: self.geometry.entries_per_sub_region(),
             queue_depth: self.queue_depth,
         };
+        if let Some(policy) = self.options.policy.filter(|_| self.manager.is_some() && !self.takes_param(param)) {
+            return Err(ParamError::NotOfPolicy { param, policy: policy.name() });
+        }
         self.options.params.store(param, value, &limits)?;
         if let Some(hcm) = &mut self.hcm {
             hcm.params = self.options.params;
         }
         Ok(())
+    }
+
+    /// Whether the unit heeds a parameter: all of them in Linux's host control mode, else few.
+    pub fn takes_param(&self, param: HpbParam) -> bool {
+        match (&self.hcm, &self.manager) {
+            (Some(_), _) => true,
+            (None, Some(_)) => HpbParam::MANAGED.contains(&param),
+            (None, None) => param == HpbParam::RequeueTimeoutMs,
+        }
     }
 
     /// Parameters as they are now.

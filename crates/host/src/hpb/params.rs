@@ -42,6 +42,23 @@ impl HpbParam {
         HpbParam::InflightMapReq,
     ];
 
+    /// Those that a policy of this host's own heeds, or that do nothing anywhere: the others are rules of Linux's.
+    pub const MANAGED: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
+
+    /// All of them, each before those whose least value it is or twice it is: lowered in this order and raised in the other,
+    /// values are least in each other's way.
+    const LOWERED: [HpbParam; 9] = [
+        HpbParam::ActivationThld,
+        HpbParam::EvictionThldExit,
+        HpbParam::EvictionThldEnter,
+        HpbParam::TimeoutPollingIntervalMs,
+        HpbParam::ReadTimeoutMs,
+        HpbParam::ReadTimeoutExpiries,
+        HpbParam::NormalizationFactor,
+        HpbParam::InflightMapReq,
+        HpbParam::RequeueTimeoutMs,
+    ];
+
     /// Name of the file in `hpb_params`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -167,18 +184,18 @@ impl HpbParams {
         Ok(())
     }
 
-    /// Whether a set of values could have been stored, in whatever order. A default needs no storing, so what Linux itself
-    /// starts with is never refused.
+    /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has just set up.
+    /// A default needs no storing, so what Linux itself starts with is never refused.
     ///
     /// # Errors
-    /// As [`HpbParams::store`], of the first value that could not.
+    /// As [`HpbParams::store`], of the first value that cannot.
     pub fn check(&self, limits: &ParamLimits) -> Result<(), ParamError> {
-        for param in HpbParam::ALL {
-            if self.get(param) != HpbParams::LINUX.get(param) {
-                self.clone().store(param, self.get(param), limits)?;
-            }
-        }
-        Ok(())
+        let mut stored = HpbParams::LINUX;
+        let lowered = |param: HpbParam| self.get(param) < HpbParams::LINUX.get(param);
+        let raised = |param: HpbParam| self.get(param) > HpbParams::LINUX.get(param);
+        let first = HpbParam::LOWERED.into_iter().filter(|&p| lowered(p));
+        let then = HpbParam::LOWERED.into_iter().rev().filter(|&p| raised(p));
+        first.chain(then).try_for_each(|param| stored.store(param, self.get(param), limits))
     }
 }
 
@@ -218,6 +235,11 @@ const fn why(param: HpbParam) -> &'static str {
     }
 }
 
+/// What a policy of this host's own takes, for people.
+fn taken() -> String {
+    HpbParam::MANAGED.map(HpbParam::name).join(" and ")
+}
+
 /// Why a parameter does not take a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ParamError {
@@ -232,6 +254,14 @@ pub enum ParamError {
     NotHostControl {
         /// The parameter.
         param: HpbParam,
+    },
+    /// EOPNOTSUPP: the unit is managed by a policy of this host's own, which does not heed it.
+    #[error("{param} is a rule of Linux's own, which the policy {policy} does not have; it takes {}", taken())]
+    NotOfPolicy {
+        /// The parameter.
+        param: HpbParam,
+        /// The policy.
+        policy: &'static str,
     },
     /// EINVAL.
     #[error("{param} is {value}; it must be {least} to {most}{why}")]
@@ -248,12 +278,14 @@ pub enum ParamError {
         why: &'static str,
     },
     /// ENOMEM.
-    #[error("{bytes} bytes of host memory are too little for HPB: its tables alone, and what is pinned, take {least}")]
+    #[error("memory of {bytes} bytes is too little for HPB: {what} take {least}")]
     TooLittleMemory {
         /// The limit that was asked for.
         bytes: u64,
         /// The least possible.
         least: u64,
+        /// What takes so much.
+        what: &'static str,
     },
     /// EOPNOTSUPP: the driver of Linux has no shrinker.
     #[error("the policies linux-dcm and linux-hcm do not change their memory in use; choose another policy")]
@@ -265,7 +297,9 @@ impl ParamError {
     pub const fn errno(&self) -> &'static str {
         match self {
             ParamError::NoHpb { .. } => "ENODEV",
-            ParamError::NotHostControl { .. } | ParamError::CannotShrink => "EOPNOTSUPP",
+            ParamError::NotHostControl { .. } | ParamError::NotOfPolicy { .. } | ParamError::CannotShrink => {
+                "EOPNOTSUPP"
+            }
             ParamError::OutOfRange { .. } => "EINVAL",
             ParamError::TooLittleMemory { .. } => "ENOMEM",
         }
@@ -275,7 +309,9 @@ impl ParamError {
     pub const fn param(&self) -> Option<HpbParam> {
         match self {
             ParamError::NoHpb { .. } | ParamError::TooLittleMemory { .. } | ParamError::CannotShrink => None,
-            ParamError::NotHostControl { param } | ParamError::OutOfRange { param, .. } => Some(*param),
+            ParamError::NotHostControl { param }
+            | ParamError::NotOfPolicy { param, .. }
+            | ParamError::OutOfRange { param, .. } => Some(*param),
         }
     }
 }
@@ -330,8 +366,44 @@ mod tests {
         params.store(TimeoutPollingIntervalMs, 20, &LIMITS).unwrap();
         params.store(ReadTimeoutMs, 40, &LIMITS).unwrap();
         assert!(params.store(TimeoutPollingIntervalMs, 21, &LIMITS).is_err());
-        // As a whole set this could not have been stored in any order that ends so.
-        assert_eq!(params.check(&LIMITS).unwrap_err().param(), Some(EvictionThldExit));
+        params.check(&LIMITS).expect("a set that was stored");
+    }
+
+    /// A set is taken if there is an order in which its values can be stored: all orders of up to four values near each
+    /// other's bounds are tried.
+    #[test]
+    fn a_set_is_taken_if_some_order_of_stores_is() {
+        fn some_order(at: &HpbParams, left: &[(HpbParam, u32)]) -> bool {
+            left.is_empty()
+                || (0..left.len()).any(|i| {
+                    let (mut next, mut rest) = (*at, left.to_vec());
+                    let (param, value) = rest.remove(i);
+                    next.store(param, value, &LIMITS).is_ok() && some_order(&next, &rest)
+                })
+        }
+        let choices: [(HpbParam, &[u32]); 5] = [
+            (ActivationThld, &[8, 1, 7, 9, 127, 128, 256, 300]),
+            (EvictionThldExit, &[128, 2, 7, 8, 9, 129, 255, 256, 300]),
+            (EvictionThldEnter, &[256, 2, 8, 9, 128, 129, 300, 301]),
+            (ReadTimeoutMs, &[1000, 1, 2, 100, 399, 400, 1002]),
+            (TimeoutPollingIntervalMs, &[200, 1, 50, 201, 500, 501]),
+        ];
+        let (mut taken, mut refused) = (0, 0);
+        for n in 0..choices.iter().map(|(_, values)| values.len()).product() {
+            let (mut set, mut left, mut digits) = (HpbParams::LINUX, Vec::new(), n);
+            for (param, values) in choices {
+                let value = values[digits % values.len()];
+                digits /= values.len();
+                if value != set.get(param) {
+                    *set.slot(param) = value;
+                    left.push((param, value));
+                }
+            }
+            let possible = some_order(&HpbParams::LINUX, &left);
+            assert_eq!(set.check(&LIMITS).is_ok(), possible, "{left:?}");
+            *(if possible { &mut taken } else { &mut refused }) += 1;
+        }
+        assert!(taken > 1000 && refused > 1000, "{taken} and {refused}");
     }
 
     #[test]

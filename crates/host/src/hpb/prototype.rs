@@ -100,7 +100,7 @@ impl GroupLu {
         }
         if lu.maps == 0 {
             let bytes = options.memory_bytes.or(options.max_map_bytes).unwrap_or(0);
-            return Err(ParamError::TooLittleMemory { bytes, least });
+            return Err(ParamError::TooLittleMemory { bytes, least, what: "tables and the map of a group" });
         }
         lu.entries = huge_vec(lu.maps as usize * group_entries as usize);
         lu.free = (0..lu.maps).rev().collect();

@@ -7,7 +7,7 @@ use crate::execute::PhaseOutput;
 use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
 use readpath_kit::Ns;
 use readpath_results::{Document, Error};
-use readpath_stack::config::experiment::{Experiment, Variant, Workload};
+use readpath_stack::config::experiment::{Experiment, Workload};
 use readpath_stack::config::{ConfigFileError, Override};
 use readpath_workload::launch::Launches;
 use serde_json::json;
@@ -38,8 +38,9 @@ impl Launched {
         }
         let contenders = Contender::all();
         let variants = contenders.iter().map(|c| {
-            let variant = c.of_experiment()?;
-            Ok(Variant { set: [hpb, &variant.set].concat(), ..variant })
+            let mut variant = c.of_experiment()?;
+            variant.set.splice(..0, hpb.iter().cloned());
+            Ok(variant)
         });
         experiment.variants = variants.collect::<Result<_, ConfigFileError>>()?;
         let plans = experiment::plan(&experiment, set, read)?;

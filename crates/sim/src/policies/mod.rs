@@ -8,6 +8,7 @@ mod launches;
 
 use crate::execute::PhaseOutput;
 use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
+use crate::unused_hpb;
 use belady::optimum;
 pub use builtin::{NAME as BUILTIN, applications};
 pub use launches::{Launched, add_launches};
@@ -224,6 +225,9 @@ pub fn document(
                 bounds(&Reads::of(ios), device?, map_bytes)
             })?;
         }
+    }
+    for (_, variant) in contenders {
+        unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
     }
     for run in runs {
         doc.simulated_ios += run.phases.iter().map(|p| p.output.stats.ios).sum::<u64>();

@@ -7,6 +7,7 @@ use crate::document::{
     MIB, WRITES, distribution, hpb_counts, kind_name, latencies, unit_case, unit_figures, wear_metrics, write_metrics,
 };
 use crate::events;
+use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
@@ -62,6 +63,7 @@ pub fn document(
                 }
             }
         }
+        unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
         events::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
         doc.notes.extend(late_limits(case, variant, run));
     }

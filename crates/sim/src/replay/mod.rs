@@ -269,7 +269,11 @@ fn in_stack<S: DieSched, P: Probe>(
             // As the event does that limits memory: each unit with HPB has its own.
             let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
             for lun in if units.is_empty() { vec![LUN] } else { units } {
-                stack.host.schedule_limits(lun, &limits)?;
+                stack.host.schedule_limits(lun, &limits).map_err(|(i, error)| ExecuteError::Limit {
+                    number: i + 1,
+                    at: variant.limits[i].0,
+                    error,
+                })?;
             }
         }
         let before = Before::of(stack);

@@ -11,7 +11,7 @@ use super::host_control::MODES;
 use super::map_memory::map_memory;
 use super::overrides::Override;
 use super::section::Section;
-use super::tree::{Node, parse_document};
+use super::tree::{At, Node, Value, parse_document};
 use readpath_device::{
     ConfigError, Control, Delays, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig,
     Verification,
@@ -105,6 +105,20 @@ impl DevicePreset {
             }
         }
         interpret(tree)
+    }
+
+    /// Where the value of a key stood, or of what is nearest above it.
+    pub(super) fn locate(&self, key: &str) -> At {
+        self.tree.locate(key)
+    }
+
+    /// Where a word was given for a key if that was not in the device's own file, and the word.
+    pub(super) fn given_beside_file(&self, key: &str) -> Option<(At, &str)> {
+        let node = self.tree.find(key).filter(|node| node.at.file != self.tree.at.file)?;
+        match &node.value {
+            Value::String(word) => Some((node.at.clone(), word)),
+            _ => None,
+        }
     }
 
     /// Everything that was read, in the names and units of the file, for result documents.

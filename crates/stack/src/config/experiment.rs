@@ -13,7 +13,7 @@ use super::launches::{self, LaunchKeys};
 use super::overrides::Override;
 use super::prototype;
 use super::section::Section;
-use super::tree::parse_document;
+use super::tree::{At, parse_document};
 pub use readpath_device::Layout;
 use readpath_host::{GroupUpdate, HostConfig, HpbOptions, ListOrder, LongReads};
 use serde::{Serialize, Serializer};
@@ -188,6 +188,9 @@ pub struct Variant {
     /// Keys of the device that are different in this variant.
     #[serde(serialize_with = "as_table", skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<Override>,
+    /// Where its keys of HPB stood.
+    #[serde(skip)]
+    pub(super) places: Vec<(&'static str, At)>,
 }
 
 /// A published value.
@@ -378,12 +381,20 @@ impl Workload {
 }
 
 impl Variant {
-    /// The device of this variant: `base` with its overrides, and configured for the control mode that it names.
-    ///
-    /// # Errors
-    /// Names the key in `set` that is at fault, or says that the device does not offer the mode.
-    pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
-        base.with_overrides(&self.set)?.configured_for(self.hpb.as_ref(), &self.name)
+    /// A variant that stands in no file.
+    pub fn new(name: impl Into<String>, hpb: Option<HpbOptions>, set: Vec<Override>) -> Variant {
+        Variant { name: name.into(), hpb, set, places: Vec::new() }
+    }
+
+    /// Whether a key of HPB was given.
+    pub(super) fn says(&self, key: &str) -> bool {
+        self.places.iter().any(|(said, _)| *said == key)
+    }
+
+    /// Where a key of HPB was given; the variant itself if it was not.
+    pub(super) fn place_of(&self, key: &str) -> At {
+        let place = self.places.iter().find(|(said, _)| *said == key);
+        place.map_or_else(|| At { file: self.name.as_str().into(), line: 0, column: 0 }, |(_, at)| at.clone())
     }
 
     /// The host of this variant on a device.
@@ -555,7 +566,8 @@ pub(super) fn variant(s: &Section) -> Result<Variant> {
         }
         None
     };
-    Ok(Variant { name, hpb, set: overrides(s)? })
+    let places = HPB_KEYS.into_iter().filter_map(|key| Some((key, s.place_of(key)?))).collect();
+    Ok(Variant { name, hpb, set: overrides(s)?, places })
 }
 
 fn hpb_options(s: &Section) -> Result<HpbOptions> {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the parameters of
-//! host control mode, and the device that is configured for it. What they do is the business of the host.
+//! host control mode. What they do is the business of the host.
 
-use super::device::DevicePreset;
 use super::error::ConfigFileError;
 use super::experiment::{odd_bytes, whole_mib};
-use super::overrides::Override;
 use super::section::Section;
-use super::tree::At;
-use readpath_host::{Control, HpbOptions, HpbParam, HpbParams, ListOrder, ManagedPolicy, ParamLimits, PolicyChoice};
+use readpath_host::{
+    Control, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy, ParamError, ParamLimits,
+    PolicyChoice,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,9 +33,6 @@ pub(super) const KEYS: [&str; 13] = [
 
 pub(super) const MODES: [(&str, Control); 2] = [("device", Control::Device), ("host", Control::Host)];
 
-/// Parameters that a policy of this host's own heeds: the others are rules of Linux's.
-const MANAGED_PARAMS: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
-
 /// Reads the keys of a variant that are there. What depends on the device is checked when the host has found it.
 pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     if s.has("mode") {
@@ -56,9 +53,9 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     for param in HpbParam::ALL {
         if s.has(param.name()) {
             if let Some(policy) = options.policy
-                && !MANAGED_PARAMS.contains(&param)
+                && !HpbParam::MANAGED.contains(&param)
             {
-                let (name, used) = (policy.name(), MANAGED_PARAMS.map(HpbParam::name).join(" and "));
+                let (name, used) = (policy.name(), HpbParam::MANAGED.map(HpbParam::name).join(" and "));
                 let message = format!(
                     "belongs to Linux's host control mode (policy = \"linux-hcm\"); {name:?} decides in its own way and takes \
                      {used} only"
@@ -70,11 +67,35 @@ pub(super) fn read(s: &Section, options: &mut HpbOptions) -> Result<()> {
     }
     // Where the device says who is in control, the host is asked when it has found it.
     let host_control = options.mode != Some(Control::Device);
-    options.params.check(&ParamLimits { host_control, ..ParamLimits::WIDEST }).map_err(|e| {
-        let key = e.param().map_or("mode", HpbParam::name);
-        let text = e.to_string();
-        s.error(key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text))
-    })
+    let checked = options.params.check(&ParamLimits { host_control, ..ParamLimits::WIDEST });
+    checked.map_err(|e| {
+        let (key, message) = refused(&e);
+        s.error(key, message)
+    })?;
+    as_linux(s, options)
+}
+
+/// The key at fault when parameters are refused, and what is wrong with it.
+pub(super) fn refused(error: &ParamError) -> (&'static str, String) {
+    let key = error.param().map_or("mode", HpbParam::name);
+    let text = error.to_string();
+    (key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text).to_owned())
+}
+
+/// What is to do exactly as Linux does not do what Linux cannot.
+fn as_linux(s: &Section, options: &HpbOptions) -> Result<()> {
+    if !options.strict_linux {
+        return Ok(());
+    }
+    let never = [
+        ("order", options.order != ListOrder::Activation, "keeps its list by activation"),
+        ("dirty_bitmap", !options.dirty_bitmap, "always marks what is written"),
+        ("long_reads", options.long_reads != LongReads::First, "6.1 sends the entry of the first block only"),
+    ];
+    match never.into_iter().find(|(_, other, _)| *other) {
+        Some((key, _, linux)) => Err(s.error(key, format!("does not go with strict_linux: Linux {linux}"))),
+        None => Ok(()),
+    }
 }
 
 /// A policy says which control mode it takes.
@@ -124,46 +145,6 @@ impl Keys {
             memory_mib: whole_mib(options.memory_bytes),
             memory: odd_bytes(options.memory_bytes),
             params: changed.map(|p| (p.name(), options.params.get(p))).collect(),
-        }
-    }
-}
-
-/// Bytes of a map entry on the host.
-const ENTRY_BYTES: u64 = 8;
-
-impl DevicePreset {
-    /// Bytes of the map of an HPB region, if the device has HPB.
-    pub fn region_map_bytes(&self) -> Option<u64> {
-        // bRegionSize is the power of two in sectors of 512 bytes, eight to a block.
-        self.device.hpb.as_ref().map(|hpb| (1u64 << hpb.region_size) / 8 * ENTRY_BYTES)
-    }
-
-    /// The device as its maker or its user would have configured it for a host with these options: bHPBControl as they want
-    /// it. `origin` names whoever wants it, for errors.
-    ///
-    /// # Errors
-    /// When the device does not offer that mode, or no HPB at all, or the host may not hold even one region.
-    pub fn configured_for(&self, hpb: Option<&HpbOptions>, origin: &str) -> Result<DevicePreset> {
-        if let Some(update) = hpb.and_then(|options| options.prototype) {
-            // Its groups are not regions; its host knows what one takes.
-            return self.as_prototype(update, origin);
-        }
-        if let (Some(region), Some(bytes)) = (self.region_map_bytes(), hpb.and_then(|options| options.max_map_bytes))
-            && bytes < region
-        {
-            let message = format!("{bytes} bytes do not hold the map of one region, which has {region}");
-            return Err(At { file: origin.into(), line: 0, column: 0 }.error("max_map", message));
-        }
-        let Some(mode) = hpb.and_then(|options| options.mode) else { return Ok(self.clone()) };
-        let wanted = Override::new("hpb.control", mode.name(), origin)?;
-        match self.device.hpb {
-            Some(_) => self.with_overrides(&[wanted]),
-            // A host that may use device control mode, which is nothing special, does without.
-            None if mode == Control::Device => Ok(self.clone()),
-            None => {
-                let message = format!("the device '{}' has no HPB, so it has no host control mode", self.name);
-                Err(wanted.at.error("hpb.control", message))
-            }
         }
     }
 }

@@ -9,6 +9,7 @@
 mod booster;
 mod builtin;
 mod claim;
+mod configured;
 mod decimal;
 pub mod device;
 mod echo;

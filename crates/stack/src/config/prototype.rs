@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype of HPB in files: the table `[hpb.prototype]` of a device, the key `prototype` of a variant, and the device that is
-//! made one because its host wants it. What it does is the business of both.
+//! The prototype of HPB in files: the table `[hpb.prototype]` of a device, and the key `prototype` of a variant. What it
+//! does is the business of device and host.
 
-use super::device::DevicePreset;
 use super::error::ConfigFileError;
-use super::overrides::Override;
 use super::section::Section;
 use readpath_device::{GroupUpdate, PrototypeConfig};
 use readpath_host::HpbOptions;
@@ -77,17 +75,5 @@ pub(super) fn read_key(s: &Section, keys: &[&str], options: &mut HpbOptions) -> 
     match keys.iter().find(|key| **key != KEY && s.has(key) && !usual(key)) {
         Some(key) => Err(s.error(key, "belongs to HPB of JESD220-3; the prototype does not have it")),
         None => Ok(()),
-    }
-}
-
-impl DevicePreset {
-    /// The device as one of the prototype that begins updates as its host wants it.
-    pub(super) fn as_prototype(&self, update: GroupUpdate, origin: &str) -> Result<DevicePreset> {
-        let wanted = Override::new("hpb.prototype.update", update.name(), origin)?;
-        if self.device.hpb.is_none() {
-            let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", self.name);
-            return Err(wanted.at.error("hpb.prototype", message));
-        }
-        self.with_overrides(&[wanted])
     }
 }

@@ -5,7 +5,7 @@
 use super::decimal::{DecimalError, fixed};
 use super::error::{ConfigFileError, nearest};
 use super::size::size;
-use super::tree::{Node, Table, Value};
+use super::tree::{At, Node, Table, Value};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use std::ops::RangeInclusive;
 
@@ -62,6 +62,11 @@ impl<'a> Section<'a> {
 
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
+    }
+
+    /// Where the value of a key stands, if it is there.
+    pub fn place_of(&self, key: &str) -> Option<At> {
+        self.table.get(key).map(|entry| entry.node.at.clone())
     }
 
     pub fn keys(&self) -> impl Iterator<Item = (&'a str, &'a Node)> {

@@ -229,7 +229,12 @@ impl Node {
 
     /// Whether `path` stands here.
     pub fn contains(&self, path: &str) -> bool {
-        steps(path).is_some_and(|steps| steps.iter().try_fold(self, |node, step| node.child(step)).is_some())
+        self.find(path).is_some()
+    }
+
+    /// What stands at `path`.
+    pub fn find(&self, path: &str) -> Option<&Node> {
+        steps(path)?.iter().try_fold(self, |node, step| node.child(step))
     }
 
     fn child(&self, step: &Step) -> Option<&Node> {

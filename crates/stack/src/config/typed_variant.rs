@@ -161,7 +161,7 @@ mod tests {
         let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         let small = of(&[("hpb", "dcm"), ("max_map", "16K")]).expect("a variant");
         let message = small.device(&preset).expect_err("no region fits").to_string();
-        assert_eq!(message, "small: max_map: 16384 bytes do not hold the map of one region, which has 32768");
+        assert_eq!(message, "--vary: max_map: 16384 bytes do not hold the map of one region, which has 32768");
     }
 
     #[test]
@@ -176,17 +176,89 @@ mod tests {
         let only = preset.with_overrides(&[Override::new("hpb.control_modes", "device", "--set").expect("a value")]);
         let message = v.device(&only.expect("a device")).expect_err("it does not").to_string();
         assert!(
-            message.contains("small: hpb.control: is \"host\", but the device offers \"device\" only"),
+            message.contains("--vary: hpb.control: is \"host\", but the device offers \"device\" only"),
             "{message}"
         );
-        let mut without = preset.clone();
-        without.device.hpb = None;
-        let message = without.configured_for(v.hpb.as_ref(), "small").expect_err("it has no HPB").to_string();
+        let message = v.device(&without_hpb()).expect_err("it has no HPB").to_string();
         assert!(message.contains("has no HPB, so it has no host control mode"), "{message}");
-        // And back: what was typed counts, whatever the device was configured for.
-        let host = preset.with_overrides(&[Override::new("hpb.control", "host", "--set").expect("a value")]);
+        // And back: a file is written for no one host, so what was typed counts, whatever it says.
+        let host = preset.with_override("hpb.control", "host").expect("a device");
+        let file = super::super::device::parse(&host.echo().to_toml(), "file.toml").expect("the same");
         let v = of(&[("hpb", "dcm")]).expect("a variant");
-        assert_eq!(control(&v.device(&host.expect("a device")).expect("it offers both")), Control::Device);
+        assert_eq!(control(&v.device(&file).expect("it offers both")), Control::Device);
+    }
+
+    fn without_hpb() -> DevicePreset {
+        let mut preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        preset.device.hpb = None;
+        preset.device.lus.iter_mut().for_each(|lu| (lu.hpb, lu.max_active_regions) = (false, 0));
+        preset.fitted.clear();
+        super::super::device::parse(&preset.echo().to_toml(), "small.toml").expect("a device")
+    }
+
+    /// What would make a variant that is called one with HPB run without.
+    #[test]
+    fn a_device_on_which_hpb_would_not_be_found_is_refused() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let made = |word: &str, key: &str, value: &str| {
+            let device =
+                preset.with_overrides(&[Override::new(key, value, "--set").expect("a value")]).expect("a device");
+            of(&[("hpb", word)]).expect("a variant").device(&device).map_err(|e| e.to_string())
+        };
+        let prototype = "makes the device one of the prototype, on which a host with HPB of JESD220-3 finds none";
+        let units = "is false, as for all logical units: variant \"small\" would be called one with HPB and have none";
+        for (word, key, value, says) in [
+            ("dcm", "hpb.prototype.listed_changes", "9", format!("--set: hpb.prototype: {prototype}")),
+            ("hcm", "hpb.prototype.group_kib", "4096", format!("--set: hpb.prototype: {prototype}")),
+            ("dcm", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            ("hcm", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            ("prototype-host", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            (
+                "dcm",
+                "hpb.control",
+                "host",
+                "--set: hpb.control: is \"host\", but variant \"small\" says \"device\"".into(),
+            ),
+            ("hcm", "hpb.control", "device", "--set: hpb.control: is \"device\", but variant \"small\" says".into()),
+            (
+                "prototype-host",
+                "hpb.prototype.update",
+                "device",
+                "--set: hpb.prototype.update: is \"device\", but".into(),
+            ),
+        ] {
+            let message = made(word, key, value).expect_err("a contradiction");
+            assert!(message.starts_with(&says), "{says}: {message}");
+        }
+        for (word, key, value) in [
+            ("off", "lu[0].hpb", "false"),
+            ("off", "hpb.prototype.listed_changes", "9"),
+            ("hcm", "hpb.control", "host"),
+            ("prototype-device", "hpb.prototype.update", "device"),
+            ("prototype-device", "hpb.prototype.listed_changes", "9"),
+        ] {
+            assert!(made(word, key, value).is_ok(), "{word}: {key}");
+        }
+        // A host that may use HPB does without where there is none to be had.
+        assert!(of(&[("hpb", "dcm")]).expect("a variant").device(&without_hpb()).is_ok());
+    }
+
+    /// Parameters that only this device does not take are found before anything runs, at their places.
+    #[test]
+    fn parameters_are_checked_against_the_device() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        for (key, value, says) in [
+            (
+                "inflight_map_req",
+                "31",
+                "--vary: inflight_map_req: is 31; it must be 1 to 30 (less than the queue depth",
+            ),
+            ("normalization_factor", "13", "--vary: normalization_factor: is 13; it must be 1 to 12 (the logarithm of"),
+        ] {
+            let v = of(&[("hpb", "hcm"), (key, value)]).expect("possible elsewhere");
+            let message = v.device(&preset).expect_err("not here").to_string();
+            assert!(message.starts_with(says), "{says}: {message}");
+        }
     }
 
     #[test]
@@ -201,10 +273,8 @@ mod tests {
             let echo: DevicePreset = super::super::device::parse(&device.echo().to_toml(), "echo").expect("the same");
             assert_eq!(echo.device, device.device);
         }
-        let mut without = preset.clone();
-        without.device.hpb = None;
         let v = of(&[("hpb", "prototype-host")]).expect("a variant");
-        let message = without.configured_for(v.hpb.as_ref(), "small").expect_err("it has no HPB").to_string();
+        let message = v.device(&without_hpb()).expect_err("it has no HPB").to_string();
         assert!(message.contains("hpb.prototype: the device 'ufs21-64g' has no HPB, so it cannot be"), "{message}");
         for (key, value, says) in [
             (
@@ -248,6 +318,18 @@ mod tests {
                 "--vary: activation_thld: can be changed in host control mode only",
             ),
             (&[("hpb", "off"), ("order", "recency")], "--vary: order: has no meaning with hpb = false"),
+            (
+                &[("hpb", "dcm"), ("order", "recency"), ("strict_linux", "true")],
+                "--vary: order: does not go with strict_linux: Linux keeps its list by activation",
+            ),
+            (
+                &[("hpb", "hcm"), ("dirty_bitmap", "false"), ("strict_linux", "true")],
+                "--vary: dirty_bitmap: does not go with strict_linux: Linux always marks",
+            ),
+            (
+                &[("hpb", "dcm"), ("long_reads", "pre-request"), ("strict_linux", "true")],
+                "--vary: long_reads: does not go with strict_linux: Linux 6.1 sends",
+            ),
             (&[("hpb", "dcm"), ("order", "recent")], "--vary: order: is \"recent\"; "),
             (&[("hpb", "dcm"), ("max_map_mib", "0")], "--vary: max_map_mib: is 0; expected a whole number from 1"),
             (&[("hpb", "dcm"), ("a.b", "1"), ("a.b", "1")], "--vary: a.b: is given twice"),

@@ -2,7 +2,7 @@
 //! The tree of real runs: each test makes one that goes on until the test has seen enough, and asks its files.
 
 use super::*;
-use readpath_host::{Control, HpbOptions};
+use readpath_host::{Control, HpbOptions, HpbParam, PolicyChoice};
 use readpath_sim::Setup;
 use readpath_sim::experiment::{Plan, Shared, run_all};
 use readpath_stack::config::experiment::{Layout, Precondition, PreconditionRange, Variant};
@@ -18,8 +18,11 @@ fn preset() -> DevicePreset {
 
 /// A long run with HPB in this mode, or without.
 fn plan(name: &str, mode: Option<Control>) -> Plan {
-    let hpb = mode.map(|mode| HpbOptions { mode: Some(mode), ..HpbOptions::default() });
-    let variant = Variant { name: name.into(), hpb, set: Vec::new() };
+    plan_with(name, mode.map(|mode| HpbOptions { mode: Some(mode), ..HpbOptions::default() }))
+}
+
+fn plan_with(name: &str, hpb: Option<HpbOptions>) -> Plan {
+    let variant = Variant::new(name, hpb, Vec::new());
     let preset = variant.device(&preset()).expect("a possible device");
     let host = variant.host(&preset);
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
@@ -233,6 +236,22 @@ fn device_control_mode_has_one_parameter() {
     assert_eq!(read(&tree, "readpath/host0/state").as_deref(), Ok("over\n"));
     let (changes, count) = tree.board.posts()[0].changes();
     assert_eq!((changes.len(), count, changes[0].param, changes[0].value), (1, 1, HpbParam::RequeueTimeoutMs, 5));
+}
+
+/// What is a rule of Linux's is not heeded by a policy of this host's own, so it is not taken either.
+#[test]
+fn a_policy_takes_what_it_heeds() {
+    let policy = PolicyChoice::ALL.into_iter().find_map(PolicyChoice::managed);
+    assert!(policy.is_some());
+    let options = HpbOptions { mode: Some(Control::Host), policy, ..HpbOptions::default() };
+    during(vec![plan_with("managed", Some(options))], |tree| {
+        for p in HpbParam::ALL {
+            let heeded = matches!(p, HpbParam::RequeueTimeoutMs | HpbParam::InflightMapReq);
+            let expected = if heeded { Ok(()) } else { Err(Errno::Eopnotsupp) };
+            assert_eq!(write(tree, &param(p.name()), "5\n"), expected, "{p}");
+            assert_eq!(read(tree, &param(p.name())).as_deref(), Ok(if heeded { "5\n" } else { "0\n" }), "{p}");
+        }
+    });
 }
 
 #[test]

@@ -71,11 +71,14 @@ set = { "map_cache.size_kib" = 512, scheduler = "exact", "flash.read_us" = 40.5 
 name = "large"
 hpb = true
 order = "recency"
-strict_linux = true
 dirty_bitmap = false
 max_map_mib = 8
 [variant.set]
 "map_cache.size_kib" = 2048
+[[variant]]
+name = "as Linux"
+hpb = true
+strict_linux = true
 "#;
 
 #[test]
@@ -83,10 +86,11 @@ fn variants_change_the_device_and_the_host() {
     let e = good(VARIANTS);
     let base = e.load_device(&no_file).unwrap();
     let devices = e.variant_devices(&base).unwrap();
-    assert_eq!(devices.iter().map(|d| d.device.map_cache_bytes >> 10).collect::<Vec<_>>(), [512, 2048]);
+    assert_eq!(devices[..2].iter().map(|d| d.device.map_cache_bytes >> 10).collect::<Vec<_>>(), [512, 2048]);
     assert_eq!(devices[0].device.flash.read.0, 40_500);
     let hpb = e.variants[1].hpb.unwrap();
-    assert_eq!((hpb.order, hpb.strict_linux, hpb.dirty_bitmap), (ListOrder::Recency, true, false));
+    assert_eq!((hpb.order, hpb.strict_linux, hpb.dirty_bitmap), (ListOrder::Recency, false, false));
+    assert!(e.variants[2].hpb.unwrap().strict_linux);
     assert_eq!(hpb.max_map_bytes, Some(8 << 20));
     assert_eq!(e.seed, u64::MAX);
     assert!(matches!(&e.workload, Workload::Fio(Fio::Text { case, .. }) if case == "random read"));
@@ -259,6 +263,19 @@ fn truncated_files_are_errors() {
     assert!(load("iozon", &no_file).unwrap_err().to_string().contains("did you mean iozone?"));
 }
 
+/// What only this device does not take is found with its line, as everything else is.
+#[test]
+fn parameters_that_the_device_does_not_take_point_at_their_line() {
+    let text = replaced(VARIANTS, "strict_linux = true", "mode = \"host\"\ninflight_map_req = 31");
+    let e = good(&text);
+    let error = e.variant_devices(&e.load_device(&no_file).unwrap()).unwrap_err();
+    points_at(&error, &text, "inflight_map_req = 31", "inflight_map_req", "it must be 1 to 30");
+    let text = replaced(VARIANTS, "max_map_mib = 8", "max_map = \"16K\"");
+    let e = good(&text);
+    let error = e.variant_devices(&e.load_device(&no_file).unwrap()).unwrap_err();
+    points_at(&error, &text, "max_map = \"16K\"", "max_map", "do not hold the map of one region");
+}
+
 #[test]
 fn events_are_read_and_written() {
     let with = |events: &str| format!("{VARIANTS}{events}");
@@ -276,7 +293,9 @@ fn events_are_read_and_written() {
     ];
     assert_eq!(e.events, expected);
     assert_eq!(good(&e.to_toml()).events, expected);
-    let managed = text.replace("order = \"recency\"\nstrict_linux = true\n", "policy = \"lru\"\n");
+    let managed = ["order = \"recency\"\n", "strict_linux = true\n"]
+        .iter()
+        .fold(text, |text, own| replaced(&text, own, "policy = \"lru\"\n"));
     let pressed = good(&format!("{managed}[[event]]\nat_ms = 9\nwhat = \"pressure\"\nmemory_bytes = 4096\n"));
     assert_eq!(pressed.events[4].kind, EventKind::Pressure { bytes: 4096 });
     assert_eq!(good(&pressed.to_toml()).events, pressed.events);

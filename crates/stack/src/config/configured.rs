@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The device as its maker or its user would have configured it for a host that uses HPB in a certain way, and what no
+//! configuration makes possible: a host that is to use HPB on a device where it would find none. What is done with either is
+//! the business of device and host.
+
+use super::device::DevicePreset;
+use super::error::ConfigFileError;
+use super::experiment::Variant;
+use super::host_control::refused;
+use super::overrides::Override;
+use super::tree::At;
+use readpath_host::{Control, GroupUpdate, HpbOptions, ParamLimits};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// Bytes of a map entry on the host.
+const ENTRY_BYTES: u64 = 8;
+const CONTROL: &str = "hpb.control";
+const PROTOTYPE: &str = "hpb.prototype";
+const UPDATE: &str = "hpb.prototype.update";
+
+impl Variant {
+    /// The device of this variant: `base` with its overrides, and configured for the use of HPB that it names.
+    ///
+    /// # Errors
+    /// Names the key in `set` that is at fault, or the key of HPB that this device does not take; so does a variant with HPB
+    /// on a device on which it would find none, unless that offers none at all: a host that may use HPB does without.
+    pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
+        let preset = base.with_overrides(&self.set)?;
+        match &self.hpb {
+            Some(options) => Wish { variant: self, options }.configure(&preset),
+            None => Ok(preset),
+        }
+    }
+}
+
+impl DevicePreset {
+    /// Bytes of the map of an HPB region, if the device has HPB.
+    pub fn region_map_bytes(&self) -> Option<u64> {
+        // bRegionSize is the power of two in sectors of 512 bytes, eight to a block.
+        self.device.hpb.as_ref().map(|hpb| (1u64 << hpb.region_size) / 8 * ENTRY_BYTES)
+    }
+}
+
+/// A variant that uses HPB.
+struct Wish<'a> {
+    variant: &'a Variant,
+    options: &'a HpbOptions,
+}
+
+impl Wish<'_> {
+    fn configure(&self, preset: &DevicePreset) -> Result<DevicePreset> {
+        if let Some(update) = self.options.prototype {
+            return self.prototype(preset, update);
+        }
+        let Some(hpb) = &preset.device.hpb else {
+            return match self.options.mode {
+                Some(Control::Host) => {
+                    let message = format!("the device '{}' has no HPB, so it has no host control mode", preset.name);
+                    Err(self.at("mode").error(CONTROL, message))
+                }
+                _ => Ok(preset.clone()),
+            };
+        };
+        if hpb.prototype.is_some() {
+            let message = "makes the device one of the prototype, on which a host with HPB of JESD220-3 finds none; choose \
+                           hpb = prototype-host or prototype-device, or leave the table out";
+            return Err(preset.locate(PROTOTYPE).error(PROTOTYPE, message));
+        }
+        self.has_units(preset)?;
+        let configured = match self.options.mode {
+            Some(mode) => self.with(preset, CONTROL, "mode", mode.name())?,
+            None => preset.clone(),
+        };
+        self.fits(&configured)?;
+        Ok(configured)
+    }
+
+    /// The device as one of the prototype that begins updates as its host wants it. Its groups are not regions, and its host
+    /// knows what one takes.
+    fn prototype(&self, preset: &DevicePreset, update: GroupUpdate) -> Result<DevicePreset> {
+        if preset.device.hpb.is_none() {
+            let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", preset.name);
+            return Err(self.at("prototype").error(PROTOTYPE, message));
+        }
+        self.has_units(preset)?;
+        self.with(preset, UPDATE, "prototype", update.name())
+    }
+
+    /// Some logical unit has HPB.
+    fn has_units(&self, preset: &DevicePreset) -> Result<()> {
+        if preset.device.lus.iter().any(|lu| lu.hpb) {
+            return Ok(());
+        }
+        let message = format!(
+            "is false, as for all logical units: variant {:?} would be called one with HPB and have none; use hpb = off, or \
+             make it true",
+            self.variant.name
+        );
+        Err(preset.locate("lu[0].hpb").error("lu[0].hpb", message))
+    }
+
+    /// The device with what the variant says for a key. A device file may say something else, as no file is written for one
+    /// host; who says it beside the variant is mistaken.
+    fn with(&self, preset: &DevicePreset, key: &str, said_by: &str, word: &str) -> Result<DevicePreset> {
+        let wanted = Override { at: self.at(said_by), ..Override::new(key, word, "")? };
+        if let Some((at, other)) = preset.given_beside_file(key)
+            && other != word
+        {
+            let message = format!("is {other:?}, but variant {:?} says {word:?}; leave it out", self.variant.name);
+            return Err(at.error(key, message));
+        }
+        preset.with_overrides(&[wanted])
+    }
+
+    /// The host's parameters and memory fit the device.
+    fn fits(&self, preset: &DevicePreset) -> Result<()> {
+        let (Some(hpb), Some(region)) = (&preset.device.hpb, preset.region_map_bytes()) else { return Ok(()) };
+        if let Some(bytes) = self.options.max_map_bytes.filter(|&bytes| bytes < region) {
+            let message = format!("{bytes} bytes do not hold the map of one region, which has {region}");
+            let key = if self.variant.says("max_map_mib") { "max_map_mib" } else { "max_map" };
+            return Err(self.at(key).error(key, message));
+        }
+        let limits = ParamLimits {
+            host_control: hpb.control == Control::Host,
+            // bSubRegionSize counts as bRegionSize does.
+            entries_per_sub_region: (1 << hpb.sub_region_size) / 8,
+            // The last slot is for queries.
+            queue_depth: u32::from(preset.host.slots - 1),
+        };
+        self.options.params.check(&limits).map_err(|e| {
+            let (key, message) = refused(&e);
+            self.at(key).error(key, message)
+        })
+    }
+
+    /// Where the variant says a key; else the variant itself.
+    fn at(&self, key: &str) -> At {
+        self.variant.place_of(key)
+    }
+}
