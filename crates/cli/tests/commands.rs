@@ -155,9 +155,7 @@ fn host_control_mode_is_a_word_away() {
     let room = Room::new();
     let job = "[job]\nrw=randread\nbs=4k\nsize=16m\nioengine=libaio\niodepth=8\ntime_based\nruntime=1\n";
     room.write("job.fio", job);
-    let mut trace = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
-    (0..20_000u64).for_each(|i| trace += &format!("{},R,{},4096,,\n", i * 50_000, i * 2_654_435_761 % 4096 * 4096));
-    room.write("trace.csv", &trace);
+    room.write("trace.csv", &read_trace(20_000));
     let iozone = ["iozone", "--json", "--hpb", "hcm", "--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "8", "-s", "32m"];
     for (command, variant) in [
         (&["fio", "job.fio", "--json", "--hpb", "hcm"][..], "HPB hcm"),
@@ -198,6 +196,40 @@ fn host_control_mode_is_a_word_away() {
     );
     let depth = ["compare", "job.fio", "--variant", "a:hpb=hcm,inflight_map_req=40", "--variant", "b:hpb=off"];
     room.bad(&depth, &["--variant a: inflight_map_req: is 40; it must be 1 to 30"]);
+}
+
+/// Random reads of single blocks in 16 MiB.
+fn read_trace(reads: u64) -> String {
+    let mut trace = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    (0..reads).for_each(|i| trace += &format!("{},R,{},4096,,\n", i * 50_000, i * 2_654_435_761 % 4096 * 4096));
+    trace
+}
+
+/// A row that is called one with HPB is no run without.
+#[test]
+fn what_is_called_hpb_has_it() {
+    let room = Room::new();
+    room.write("job.fio", "[global]\nrw=randread\nsize=8m\nnumber_ios=500\n[a]\n");
+    room.write("trace.csv", &read_trace(500));
+    let prototype = "--set: hpb.prototype: makes the device one of the prototype";
+    for (command, set, says) in [
+        (&["fio", "job.fio"][..], "hpb.prototype.listed_changes=9", prototype),
+        (&["replay", "trace.csv"], "hpb.prototype.group_kib=4096", prototype),
+        (&["compare", "job.fio"], "hpb.prototype.group_kib=4096", prototype),
+        (&["reproduce", "tiobench"], "hpb.prototype.group_kib=4096", prototype),
+        (&["reproduce", "policies"], "hpb.prototype.group_kib=4096", prototype),
+        (&["fio", "job.fio"], "lu[0].hpb=false", "--set: lu[0].hpb: is false, as for all logical units"),
+        (&["replay", "trace.csv", "--policy", "lru"], "lu[0].hpb=false", "--set: lu[0].hpb: is false, as for all"),
+        (&["fio", "job.fio", "--hpb", "hcm"], "hpb.control=device", "--set: hpb.control: is \"device\", but variant"),
+    ] {
+        room.bad(&[command, &["--set", set]].concat(), &[says]);
+    }
+    let off = ["--json", "--set", "hpb.v2.single_kib=4", "--set", "hpb.v2.enabled=false"];
+    for command in [&["fio", "job.fio"][..], &["replay", "trace.csv"], &["compare", "job.fio", "--seeds", "1"]] {
+        let notes = json(&room.good(&[command, &off].concat()))["notes"].to_string();
+        assert_eq!(notes.matches("'HPB on' ran WITHOUT HPB: the device has it switched off").count(), 1, "{notes}");
+        assert!(!notes.contains("'HPB off' ran"), "{notes}");
+    }
 }
 
 /// HPB 2.0 is a table of the device, and what the host sends a key of a variant.
