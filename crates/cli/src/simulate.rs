@@ -39,7 +39,8 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         let name = &args.name;
         return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
-    let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
+    let others = [policies::NAME, crate::ubi::EXPERIMENT, ALL];
+    let experiment = config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Files { folder: Some(folder), inputs: &[], to: None }).map(drop)
 }

@@ -92,6 +92,9 @@ fn mistakes() {
         room.bad(&all, says);
     };
     bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    for none in ["", "lru,", ",lru"] {
+        bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"dirty-refresh\""]);
+    }
     bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, but mode says device"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
     bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);
