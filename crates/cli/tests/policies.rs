@@ -127,3 +127,15 @@ fn one_policy_on_the_built_in_workload() {
     assert!(text.contains("only the built-in workloads were run"));
     assert!(room.path("out/policies/report.html").exists());
 }
+
+#[test]
+fn a_folder_that_is_missing_among_the_traces_is_noted() {
+    let room = Room::new();
+    std::fs::create_dir_all(room.path("t/block")).expect("a folder");
+    room.write("t/block/areas.csv", &areas());
+    let args = ["reproduce", "policies", "--traces", "t", "--case", "areas.csv", "--variant", "lru, 8 MiB"];
+    let note = "--traces t: has no folder mobile; left out.";
+    assert!(room.good(&args).contains(&format!("Note: {note}\n")));
+    let doc: Value = serde_json::from_str(&room.read("out/policies/result.json")).expect("a document");
+    assert_eq!(doc["notes"].as_array().expect("notes").iter().filter(|n| *n == note).count(), 1);
+}
