@@ -203,7 +203,7 @@ fn notifications_reach_the_unit_that_they_name() {
             let mut device = Device::new();
             device.descriptor.number_lu = 2;
             device.geometry.hpb_number_lu = 2;
-            device.units.push(UnitDescriptor { unit_index: 1, ..device.units[0].clone() });
+            device.units.push(UnitDescriptor { unit_index: 1, ..device.units[0] });
             let mut host = Host::probe(&mut device, HpbOptions { strict_linux: strict, ..HpbOptions::default() });
             let region = |region| SubRegion { region, index: 1 };
             let note = |n: HpbNotification| Some(HpbNotification { operation: 1, lun: named, ..n });
