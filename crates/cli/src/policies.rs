@@ -26,6 +26,10 @@ const DEVICE: &str = "ufs31-256g";
 /// The experiment whose applications are started, on its own device.
 const LAUNCHES: &str = "appstart";
 const SEED: u64 = 1;
+/// Said of a result without recorded traces.
+pub const ONLY_BUILT_IN: &str = "Without --traces DIR only the built-in workloads were run.";
+/// Folders of recorded traces: with pairs of what is replayed and what went before, and with single ones.
+pub const FOLDERS: [&str; 2] = ["mobile", "block"];
 /// Longer pauses of recorded traces are cut to this.
 const MAX_IDLE: &str = "10ms";
 
@@ -46,17 +50,30 @@ const COLUMNS: [(&str, &str); 13] = [
     ("read_latency_against_dcm", "to dcm"),
 ];
 
+/// All that is to be run.
+pub struct Prepared {
+    contenders: Vec<(Contender, ReplayVariant)>,
+    launched: Launched,
+    cases: Vec<ReplayCase>,
+    /// What the result has to say of what was left out.
+    pub notes: Vec<String>,
+}
+
 /// `readpath reproduce policies`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.common.trace_io.is_some() {
         return Err(usage(anyhow!("--trace-io records a single run: use 'readpath replay' with --policy")));
     }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
-    write_and_show(&args.common, args.traces.as_deref(), &folder).map(drop)
+    let mut prepared = prepare(&args.common, args.traces.as_deref())?;
+    if args.traces.is_none() {
+        prepared.notes.push(ONLY_BUILT_IN.to_owned());
+    }
+    prepared.write_and_show(&args.common, &folder).map(drop)
 }
 
-/// Makes all runs, those of recorded traces if there is a folder of them, writes `folder` and prints what became of them.
-pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> Result<Document> {
+/// Reads all that is to be run, recorded traces too if there is a folder of them.
+pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
     let preset = preset(DEVICE, &common.basics.set)?;
     let blocks = preset.device.lus[usize::from(LUN)].blocks;
     let on_device = |c: Contender| c.on(&preset).map(|variant| (c, variant));
@@ -68,57 +85,66 @@ pub fn write_and_show(common: &Common, traces: Option<&Path>, folder: &Path) -> 
         launched.keep_variant(wanted);
     }
     let mut cases = vec![builtin(blocks)?];
+    let mut notes = Vec::new();
     if let Some(dir) = traces {
         cases.extend(recorded(dir, blocks)?);
+        let missing = FOLDERS.into_iter().filter(|name| !dir.join(name).exists());
+        notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }
     choose_cases(&mut cases, &mut launched, common.case.as_deref())?;
-    let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
-    let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
-    let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
-    let replays = cases.len() * variants.len();
-    let count = replays + launched.plans.len();
-    let plans = launched.plans.clone();
-    let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
-    let planned = planned.chain(plans.iter().map(|p| (p.case.clone(), p.variant.clone())));
-    let live = Live::start(&common.live, planned)?;
-    let shared = runs::stoppable(&live)?;
-    // Nothing has been made by then, so that whoever ends the program while traces are read leaves nothing.
-    let files = Folder::create(folder)?;
-    let ((made, failures), launches) =
-        runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
-            let made = run_all(&cases, &variants, &options, shared)?;
-            Ok::<_, ExperimentError>((made, experiment::run_after(replays, plans, shared)?))
-        })?
-        .map_err(classify)?;
-    // Policies are compared: without one of them the table would mislead.
-    if let Some(error) = failures.into_iter().next() {
-        return Err(classify(error));
-    }
-    let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
-    add_launches(&mut doc, &launched, &launches)?;
-    doc.seed = SEED;
-    if traces.is_none() {
-        doc.notes.push("Without --traces DIR only the built-in workloads were run.".to_owned());
-    }
-    doc.notes.extend(live.notes());
-    doc.process = output::process();
-    doc.validate()?;
-    files.write(&doc)?;
-    let text = if common.basics.json {
-        doc.to_json_pretty()?.into_bytes()
-    } else {
-        let mut out = Vec::new();
-        writeln!(out, "{}\n", doc.title)?;
-        output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut out)?;
-        for note in &doc.notes {
-            writeln!(out, "Note: {note}")?;
+    Ok(Prepared { contenders, launched, cases, notes })
+}
+
+impl Prepared {
+    /// Makes all runs, writes `folder` and prints what became of them.
+    pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
+        let Prepared { contenders, launched, cases, notes } = self;
+        let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
+        let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
+        let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
+        let replays = cases.len() * variants.len();
+        let count = replays + launched.plans.len();
+        let plans = launched.plans.clone();
+        let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
+        let planned = planned.chain(plans.iter().map(|p| (p.case.clone(), p.variant.clone())));
+        let live = Live::start(&common.live, planned)?;
+        let shared = runs::stoppable(&live)?;
+        // Nothing has been made by then, so that whoever ends the program while traces are read leaves nothing.
+        let files = Folder::create(folder)?;
+        let ((made, failures), launches) =
+            runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
+                let made = run_all(&cases, &variants, &options, shared)?;
+                Ok::<_, ExperimentError>((made, experiment::run_after(replays, plans, shared)?))
+            })?
+            .map_err(classify)?;
+        // Policies are compared: without one of them the table would mislead.
+        if let Some(error) = failures.into_iter().next() {
+            return Err(classify(error));
         }
-        output::print_end(&doc, Some(folder), &mut out)?;
-        out
-    };
-    output::emit(&text, None)?;
-    live.finish()?;
-    Ok(doc)
+        let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
+        add_launches(&mut doc, &launched, &launches)?;
+        doc.seed = SEED;
+        doc.notes.extend(notes);
+        doc.notes.extend(live.notes());
+        doc.process = output::process();
+        doc.validate()?;
+        files.write(&doc)?;
+        let text = if common.basics.json {
+            doc.to_json_pretty()?.into_bytes()
+        } else {
+            let mut out = Vec::new();
+            writeln!(out, "{}\n", doc.title)?;
+            output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut out)?;
+            for note in &doc.notes {
+                writeln!(out, "Note: {note}")?;
+            }
+            output::print_end(&doc, Some(folder), &mut out)?;
+            out
+        };
+        output::emit(&text, None)?;
+        live.finish()?;
+        Ok(doc)
+    }
 }
 
 /// The launches of applications with every policy.
@@ -153,14 +179,14 @@ fn builtin(blocks: u32) -> Result<ReplayCase> {
 /// The traces of a folder, in order of their names.
 fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
     let mut cases = Vec::new();
-    for exec in files_in(&dir.join("mobile"))? {
+    for exec in files_in(&dir.join(FOLDERS[0]))? {
         let name = exec.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
         cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks, &Shared::default())?);
     }
-    for file in files_in(&dir.join("block"))? {
+    for file in files_in(&dir.join(FOLDERS[1]))? {
         let names = cases::names(std::slice::from_ref(&file))?;
         cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks, &Shared::default())?);
     }

@@ -39,7 +39,8 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         let name = &args.name;
         return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
-    let experiment = config::experiment::load(&args.name, &read_text).map_err(usage)?;
+    let others = [policies::NAME, crate::ubi::EXPERIMENT, ALL];
+    let experiment = config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Files { folder: Some(folder), inputs: &[], to: None }).map(drop)
 }
@@ -61,37 +62,57 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     if let Some(option) = refused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
     }
-    let (traces, streams) = traces_of_all(args.traces.as_deref())?;
+    // It takes minutes until the first of these is wanted; who named a bad one wants to know now.
+    let (recorded, ubi) = traces_of_all(common, args.traces.as_deref())?;
+    let experiments = config::experiments().iter().map(|builtin| {
+        let experiment = config::experiment::load(builtin.name, &read_text).map_err(usage)?;
+        plans(&experiment, common).map(|_| experiment)
+    });
+    let experiments = experiments.collect::<Result<Vec<_>>>()?;
     let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(ALL));
     let _made = NewFolder::create(&folder)?;
     let page = folder.join("report.html");
     check_writable(&page)?;
     let mut documents = Vec::new();
-    for builtin in config::experiments() {
-        let experiment = config::experiment::load(builtin.name, &read_text).map_err(usage)?;
-        let files = Files { folder: Some(folder.join(builtin.name)), inputs: &[], to: None };
+    for experiment in experiments {
+        let files = Files { folder: Some(folder.join(&experiment.name)), inputs: &[], to: None };
         documents.push(run_and_show(&experiment, common, files)?);
         writeln!(io::stdout())?;
     }
-    documents.push(policies::write_and_show(common, traces, &folder.join(policies::NAME))?);
+    documents.push(recorded.write_and_show(common, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
-    let ubi = folder.join(crate::ubi::EXPERIMENT);
-    documents.push(crate::ubi::write_and_show(streams.as_deref(), &OwnImages::default(), &ubi, false)?);
+    documents.push(ubi.write_and_show(&folder.join(crate::ubi::EXPERIMENT), false)?);
     write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
-/// Which experiment has what of a folder of traces: `policies` its `mobile` and `block`, `ubi` its `ubi`.
-fn traces_of_all(dir: Option<&Path>) -> Result<(Option<&Path>, Option<PathBuf>)> {
-    let Some(dir) = dir else { return Ok((None, None)) };
-    let has = |name: &str| dir.join(name).is_dir();
-    let traces = (has("mobile") || has("block")).then_some(dir);
-    let streams = has("ubi").then(|| dir.join("ubi"));
-    if traces.is_none() && streams.is_none() {
+/// What `policies` and `ubi` run, with all traces read: those of the folders `mobile` and `block`, and `ubi`, as far as there
+/// are such.
+fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepared, crate::ubi::Prepared)> {
+    const UBI: &str = crate::ubi::EXPERIMENT;
+    let has = |name: &str| dir.is_some_and(|dir| dir.join(name).is_dir());
+    let traces = dir.filter(|_| policies::FOLDERS.into_iter().any(has));
+    let streams = dir.filter(|_| has(UBI)).map(|dir| dir.join(UBI));
+    if let (Some(dir), None, None) = (dir, traces, &streams) {
         let dir = dir.display();
         return Err(usage(anyhow!("--traces {dir}: there is none of {dir}/mobile, {dir}/block and {dir}/ubi")));
     }
-    Ok((traces, streams))
+    let mut recorded = policies::prepare(common, traces)?;
+    let mut ubi = crate::ubi::prepare(streams.as_deref(), &OwnImages::default())?;
+    match dir.map(Path::display) {
+        None => recorded.notes.push(policies::ONLY_BUILT_IN.to_owned()),
+        Some(dir) => {
+            if traces.is_none() {
+                recorded.notes.push(format!(
+                    "--traces {dir}: has no folder mobile or block; only the built-in workloads were run."
+                ));
+            }
+            if streams.is_none() {
+                ubi.notes.push(format!("--traces {dir}: has no folder {UBI}; no recorded stream was replayed."));
+            }
+        }
+    }
+    Ok((recorded, ubi))
 }
 
 /// `readpath run`.
@@ -351,5 +372,42 @@ pub fn classify(error: ExperimentError) -> anyhow::Error {
         usage(error)
     } else {
         error.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use std::fs;
+
+    /// Each part says in its own result what the folder has not.
+    #[test]
+    fn notes_of_a_folder_of_traces_that_lacks_some() {
+        let room = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| room.path().join(name);
+        let notes = |dir: Option<&Path>| {
+            let Command::Reproduce(args) = Cli::parse_from(["readpath", "reproduce", "all"]).command else { panic!() };
+            let (recorded, ubi) = traces_of_all(&args.common, dir).expect("traces");
+            let of = |notes: Vec<String>| notes.join(" ").replace(&room.path().display().to_string(), "DIR");
+            (of(recorded.notes), of(ubi.notes))
+        };
+        assert_eq!(notes(None), (policies::ONLY_BUILT_IN.to_owned(), String::new()));
+        for name in ["ubi", "block"] {
+            fs::create_dir(path(name)).expect("a folder");
+        }
+        fs::write(path("ubi/x_find.csv"), "R,1,0,64,,find\n").expect("a stream");
+        let table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n";
+        fs::write(path("block/x.csv"), table).expect("a trace");
+        let no_mobile = "--traces DIR: has no folder mobile; left out.".to_owned();
+        assert_eq!(notes(Some(room.path())), (no_mobile.clone(), String::new()));
+        fs::rename(path("ubi"), path("other")).expect("another name");
+        let no_ubi = "--traces DIR: has no folder ubi; no recorded stream was replayed.".to_owned();
+        assert_eq!(notes(Some(room.path())), (no_mobile, no_ubi));
+        fs::rename(path("other"), path("ubi")).expect("its name");
+        fs::remove_dir_all(path("block")).expect("the folder");
+        let only_ubi = "--traces DIR: has no folder mobile or block; only the built-in workloads were run.".to_owned();
+        assert_eq!(notes(Some(room.path())), (only_ubi, String::new()));
     }
 }

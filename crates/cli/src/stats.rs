@@ -5,7 +5,7 @@ use crate::args::Stats;
 use crate::live::socket::{self, Found};
 use crate::live::{HOST, SCHEMA};
 use crate::usage;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use serde_json::{Map, Value};
 use std::fs;
 use std::io::{self, Read, Write};
@@ -73,7 +73,7 @@ fn the_only_one() -> Result<PathBuf> {
 /// A line of the list of sockets.
 fn described(path: &Path) -> String {
     let command = ask(path).ok().and_then(|answer| answer.get("command")?.as_str().map(str::to_owned));
-    format!("  {}  {}", path.display(), command.unwrap_or_else(|| "(does not answer)".to_owned()))
+    format!("  {}  {}", path.display(), command.map_or_else(|| "(does not answer)".to_owned(), |c| harmless(&c)))
 }
 
 fn connect(path: &Path) -> io::Result<UnixStream> {
@@ -97,18 +97,50 @@ fn ask(path: &Path) -> Result<Value> {
         _ => wrong(format!("cannot connect: {e}")),
     })?;
     let mut text = String::new();
-    stream.take(LONGEST).read_to_string(&mut text).with_context(|| format!("{name}: the run does not answer"))?;
+    stream.take(LONGEST).read_to_string(&mut text).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            wrong(format!("has not answered for {} s; what serves it was stopped, or is no run", PATIENCE.as_secs()))
+        }
+        io::ErrorKind::InvalidData => wrong("answers no text".into()),
+        _ => wrong(format!("does not answer: {e}")),
+    })?;
     let answer: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("answers no JSON document: {e}")))?;
     match answer.get("schema").and_then(Value::as_str) {
-        Some(SCHEMA) => Ok(answer),
-        other => Err(wrong(format!("answers {}; this program reads {SCHEMA}", other.unwrap_or("something else")))),
+        Some(SCHEMA) => {}
+        other => {
+            let found = other.map_or_else(|| "something else".to_owned(), harmless);
+            return Err(wrong(format!("answers {found}; this program reads {SCHEMA}")));
+        }
     }
+    match answer.get("runs").and_then(Value::as_array) {
+        Some(runs) if runs.iter().all(Value::is_object) => Ok(answer),
+        _ => Err(wrong("answers without runs, a list of objects".into())),
+    }
+}
+
+/// A text that somebody else wrote, for the terminal: what would control that is shown, not sent.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// The same of a document that stays one: JSON has to escape only some of what controls a terminal, and nothing of that stands
+/// outside of its strings.
+fn harmless_json(answer: &Value) -> String {
+    let mut out = String::new();
+    for c in answer.to_string().chars() {
+        if c.is_control() { out.push_str(&format!("\\u{:04x}", u32::from(c))) } else { out.push(c) }
+    }
+    out
 }
 
 fn print(answer: &Value, args: &Stats) -> Result<()> {
     let mut out = Vec::new();
     if args.json {
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{}", harmless_json(answer))?;
     } else {
         text(answer, args.all, &mut out)?;
     }
@@ -122,7 +154,7 @@ fn text(answer: &Value, all: bool, out: &mut Vec<u8>) -> Result<()> {
     let object = |value: &'_ Value| value.as_object().cloned().unwrap_or_default();
     let runs = answer.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for run in runs.iter().filter_map(Value::as_object) {
-        let word = |key: &str| run.get(key).and_then(Value::as_str).unwrap_or_default();
+        let word = |key: &str| harmless(run.get(key).and_then(Value::as_str).unwrap_or_default());
         let number = |key: &str| run.get(key).and_then(Value::as_u64).unwrap_or_default();
         let host = word("host");
         writeln!(
@@ -137,7 +169,7 @@ fn text(answer: &Value, all: bool, out: &mut Vec<u8>) -> Result<()> {
         let mut files = Vec::new();
         walk("", &object(run.get("device").unwrap_or(&Value::Null)), &mut files);
         for (address, unit) in run.get("units").and_then(Value::as_object).unwrap_or(&empty) {
-            walk(address, &object(unit), &mut files);
+            walk(&harmless(address), &object(unit), &mut files);
         }
         files.retain(|(path, _)| all || path.contains("hpb"));
         let width = files.iter().map(|(path, _)| path.len()).max().unwrap_or(0);
@@ -159,11 +191,12 @@ fn text(answer: &Value, all: bool, out: &mut Vec<u8>) -> Result<()> {
 /// Paths of files below `path`, each with what is in it.
 fn walk(path: &str, folder: &Map<String, Value>, files: &mut Vec<(String, String)>) {
     for (name, value) in folder {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        let name = harmless(name);
+        let path = if path.is_empty() { name } else { format!("{path}/{name}") };
         match value {
             Value::Object(folder) => walk(&path, folder, files),
             Value::Null => files.push((path, "-".to_owned())),
-            Value::String(text) => files.push((path, text.clone())),
+            Value::String(text) => files.push((path, harmless(text))),
             other => files.push((path, other.to_string())),
         }
     }

@@ -133,7 +133,10 @@ fn policies(arguments: &[String]) -> Result<Vec<Choice>> {
         if list.iter().any(|c| c.name.as_ref() == Some(name)) {
             return Err(usage(anyhow!("--policy: {name} is given twice")));
         }
-        list.push(Choice { name: Some(name.clone()), keys: vec![GivenKey::new("policy", name, "--policy")] });
+        let key = GivenKey::new("policy", name, "--policy");
+        // Before the variant gets its name of it, which may be wrong for other reasons.
+        Variant::of_keys("policy", std::slice::from_ref(&key)).map_err(usage)?;
+        list.push(Choice { name: Some(name.clone()), keys: vec![key] });
     }
     if list.is_empty() {
         list.push(Choice::default());

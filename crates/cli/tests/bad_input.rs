@@ -98,6 +98,11 @@ fn overrides_and_names() {
     room.bad(&["device", "show", "ufs21-64"], &["did you mean ufs21-64g?", "mqsim-64g"]);
     room.bad(&["device", "show", "none.toml"], &["none.toml: cannot be read"]);
     room.bad(&["reproduce", "iozon"], &["there is no experiment of this name; did you mean iozone?"]);
+    room.bad(&["reproduce", "polices"], &["did you mean policies?"]);
+    room.bad(
+        &["reproduce", "nosuch"],
+        &["(built in: iozone, ", ", rivals_apps, policies, ubi, all; a file of your own"],
+    );
     room.bad(
         &["reproduce", "iozone", "--case", "1 TB"],
         &["--case '1 TB' is not one of: 1 GB, 4 GB, 8 GB, 16 GB, 32 GB\n"],

@@ -102,3 +102,31 @@ fn a_folder_without_traces_is_named_before_anything_runs() {
     room.bad(&["reproduce", "all", "--traces", "nowhere"], &["--traces nowhere: there is none of nowhere/mobile,"]);
     room.bad(&["reproduce", "all", "--traces", "empty"], &["--traces empty: there is none of empty/mobile,"]);
 }
+
+/// The runs before their turn take minutes, and would be on standard output, and in the folder, by then.
+#[test]
+fn bad_traces_are_named_before_anything_runs() {
+    const TRACE: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n";
+    let room = Room::new();
+    for (folder, file, text, says) in [
+        ("mobile", "x_exec.csv", "nothing\n", "x_exec.csv"),
+        ("block", "y.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,what,,\n", "y.csv:2: "),
+        ("ubi", "z_find.csv", "R,1,nowhere,64,,find\n", "z_find.csv:1: offset: expected"),
+    ] {
+        for name in ["mobile", "block", "ubi"] {
+            std::fs::create_dir_all(room.path(&format!("t/{name}"))).expect("a folder");
+        }
+        room.write("t/mobile/a_exec.csv", TRACE);
+        room.write("t/mobile/a_precond.csv", TRACE);
+        room.write("t/ubi/a_find.csv", "R,1,0,64,,find\n");
+        room.write(&format!("t/{folder}/{file}"), text);
+        room.bad(&["reproduce", "all", "--traces", "t"], &[says]);
+        std::fs::remove_dir_all(room.path("t")).expect("the folder");
+    }
+    std::fs::create_dir_all(room.path("t/block")).expect("a folder");
+    room.bad(&["reproduce", "all", "--traces", "t"], &["--traces t: there is no trace in t/mobile"]);
+    std::fs::create_dir_all(room.path("t/ubi")).expect("a folder");
+    room.write("t/block/a.csv", TRACE);
+    room.bad(&["reproduce", "all", "--traces", "t"], &["--traces: t/ubi has no recorded stream"]);
+    room.bad(&["reproduce", "all", "--set", "nosuch=1"], &["--set: nosuch"]);
+}

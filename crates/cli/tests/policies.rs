@@ -92,6 +92,9 @@ fn mistakes() {
         room.bad(&all, says);
     };
     bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    for none in ["", "lru,", ",lru"] {
+        bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"dirty-refresh\""]);
+    }
     bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, but mode says device"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
     bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);
@@ -133,4 +136,16 @@ fn one_policy_on_the_built_in_workload() {
     assert!(value(&doc, "lru, 8 MiB", "host_memory") <= f64::from(8 << 20));
     assert!(text.contains("only the built-in workloads were run"));
     assert!(room.path("out/policies/report.html").exists());
+}
+
+#[test]
+fn a_folder_that_is_missing_among_the_traces_is_noted() {
+    let room = Room::new();
+    std::fs::create_dir_all(room.path("t/block")).expect("a folder");
+    room.write("t/block/areas.csv", &areas());
+    let args = ["reproduce", "policies", "--traces", "t", "--case", "areas.csv", "--variant", "lru, 8 MiB"];
+    let note = "--traces t: has no folder mobile; left out.";
+    assert!(room.good(&args).contains(&format!("Note: {note}\n")));
+    let doc: Value = serde_json::from_str(&room.read("out/policies/result.json")).expect("a document");
+    assert_eq!(doc["notes"].as_array().expect("notes").iter().filter(|n| *n == note).count(), 1);
 }

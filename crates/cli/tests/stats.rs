@@ -240,3 +240,67 @@ fn wrong_sockets() {
     room.good(&["run", "small.toml", "--stats=stale"]);
     assert!(!room.path("stale").exists());
 }
+
+/// What serves a socket may be anything, and may have written anything.
+#[test]
+fn answers_of_strangers() {
+    let room = Room::new();
+    let wrong: [(&[u8], &str); 7] = [
+        (b"{\"schema\": \"readpath-stats/1\"}", "its.sock: answers without runs"),
+        (b"{\"schema\": \"readpath-stats/1\", \"runs\": {}}", "its.sock: answers without runs"),
+        (b"{\"schema\": \"readpath-stats/1\", \"runs\": [1]}", "its.sock: answers without runs"),
+        (b"{\"schema\": \"\\u001b[2J\"}", "its.sock: answers \\u{1b}[2J; this program reads readpath-stats/1"),
+        (b"", "its.sock: answers no JSON document"),
+        (b"\"\xff\"", "its.sock: answers no text"),
+        (b"{\"schema\": 1, \"runs\": []}", "its.sock: answers something else"),
+    ];
+    for (answer, says) in wrong {
+        let listener = UnixListener::bind(room.path("its.sock")).expect("a socket");
+        let server = std::thread::spawn(move || serve_once(&listener, answer));
+        room.bad(&["stats", "its.sock"], &[says]);
+        server.join().expect("no panic");
+        std::fs::remove_file(room.path("its.sock")).expect("the socket");
+    }
+    let name = r"a\u001b]0;b\u0007\u009b\u007f\n";
+    let all_of_it = r"a\u{1b}]0;b\u{7}\u{9b}\u{7f}\n";
+    let unit = format!(r#"{{"{name}hpb": "{name}"}}"#);
+    let run = format!(
+        r#"{{"host": "{name}", "case": "{name}", "variant": "{name}", "state": "{name}", "device": {unit}, "units": {{"{name}": {unit}}}}}"#
+    );
+    let answer = format!(
+        r#"{{"schema": "readpath-stats/1", "command": "{name}", "runs": [{run}], "module": {{"{name}": "{name}"}}}}"#
+    );
+    for args in [&["stats", "its.sock"][..], &["stats", "its.sock", "--json"]] {
+        let (listener, served) = (UnixListener::bind(room.path("its.sock")).expect("a socket"), answer.clone());
+        let server = std::thread::spawn(move || serve_once(&listener, served.as_bytes()));
+        let shown = room.good(args);
+        server.join().expect("no panic");
+        std::fs::remove_file(room.path("its.sock")).expect("the socket");
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+        if args.len() == 2 {
+            assert_eq!(shown.matches(all_of_it).count(), 4 + 2 + 3 + 2, "{shown}");
+        } else {
+            assert_eq!(serde_json::from_str::<Value>(&shown).ok(), serde_json::from_str(&answer).ok());
+        }
+    }
+}
+
+/// Somebody who accepts and says nothing is the user's mistake too, not a failure of this program.
+#[test]
+fn silence() {
+    let room = Room::new();
+    let listener = UnixListener::bind(room.path("its.sock")).expect("a socket");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody asks");
+        // Until whoever asks has gone.
+        std::io::Read::read(&mut stream, &mut [0]).expect("the end")
+    });
+    room.bad(&["stats", "its.sock"], &["its.sock: has not answered for 10 s"]);
+    assert_eq!(server.join().expect("no panic"), 0);
+}
+
+fn serve_once(listener: &UnixListener, answer: &[u8]) {
+    use std::io::Write;
+    let (mut stream, _) = listener.accept().expect("somebody asks");
+    stream.write_all(answer).ok();
+}

@@ -6,7 +6,8 @@ mod common;
 
 use common::{Device, Host, cdb};
 use readpath_host::{BlockOp, HpbOptions};
-use readpath_proto::typed::{Cdb, Request, Sense, Status};
+use readpath_proto::desc::UnitDescriptor;
+use readpath_proto::typed::{Cdb, HpbNotification, ReplyBody, Request, Response, Sense, Status, SubRegion};
 
 /// What follows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -163,22 +164,75 @@ fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
 /// Commands of HPB's own and what becomes of them: nothing that anybody else would notice.
 #[test]
 fn a_load_that_is_refused_is_a_load_on_linux() {
+    // The SCSI mid-layer hands both to whoever sent the command: of its own it tries only block requests again.
+    for sense in [Sense::INVALID_FIELD, Sense::RESET_OCCURRED] {
+        for strict in [true, false] {
+            let options = HpbOptions { strict_linux: strict, ..HpbOptions::default() };
+            let mut host = Host::probe(&mut Device::new(), options);
+            let read = host.submit(0, BlockOp::Read, 0);
+            let n = HpbNotification { operation: 1, active_count: 1, ..Default::default() };
+            host.good(&read, Some(n));
+            let load = host.sent().expect("a load");
+            host.check(&load, sense);
+            let next = host.sent();
+            if strict {
+                assert!(next.is_none());
+                let read = host.submit(0, BlockOp::Read, 5);
+                assert!(matches!(cdb(&read), Cdb::HpbRead { entry, .. } if entry.0 == [0; 8]), "zeros are entries too");
+            } else {
+                let again = next.expect("another attempt");
+                assert_eq!(cdb(&again), cdb(&load));
+                let read = host.submit(0, BlockOp::Read, 5);
+                assert!(matches!(cdb(&read), Cdb::Read { .. }));
+                host.reply(&again, ReplyBody::Response(Response::GOOD), &[9; 512]);
+                let read = host.submit(0, BlockOp::Read, 5);
+                assert!(matches!(cdb(&read), Cdb::HpbRead { entry, .. } if entry.0 == [9; 8]));
+            }
+            let c = host.driver.counters(0).expect("HPB");
+            let expected = if strict { (1, 0) } else { (2, 1) };
+            assert_eq!((c.map_req_cnt, c.map_error_cnt), expected, "{sense:?}");
+        }
+    }
+}
+
+/// A notification is for the unit that it names, whichever unit's response brings it (Linux `ufshpb_rsp_upiu`).
+#[test]
+fn notifications_reach_the_unit_that_they_name() {
     for strict in [true, false] {
-        let mut host = Host::probe(&mut Device::new(), HpbOptions { strict_linux: strict, ..HpbOptions::default() });
-        let read = host.submit(0, BlockOp::Read, 0);
-        let n = readpath_proto::typed::HpbNotification { operation: 1, active_count: 1, ..Default::default() };
-        host.good(&read, Some(n));
-        let load = host.sent().expect("a load");
-        host.check(&load, Sense::INVALID_FIELD);
-        let next = host.sent();
-        if strict {
-            assert!(next.is_none());
-            let read = host.submit(0, BlockOp::Read, 5);
-            assert!(matches!(cdb(&read), Cdb::HpbRead { entry, .. } if entry.0 == [0; 8]), "zeros are entries too");
-        } else {
-            assert!(matches!(cdb(&next.expect("another attempt")), Cdb::HpbReadBuffer { .. }));
-            let read = host.submit(0, BlockOp::Read, 5);
-            assert!(matches!(cdb(&read), Cdb::Read { .. }));
+        for (by, named) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let mut device = Device::new();
+            device.descriptor.number_lu = 2;
+            device.geometry.hpb_number_lu = 2;
+            device.units.push(UnitDescriptor { unit_index: 1, ..device.units[0] });
+            let mut host = Host::probe(&mut device, HpbOptions { strict_linux: strict, ..HpbOptions::default() });
+            let region = |region| SubRegion { region, index: 1 };
+            let note = |n: HpbNotification| Some(HpbNotification { operation: 1, lun: named, ..n });
+            let entry = |host: &mut Host, lun| {
+                let read = host.submit(lun, BlockOp::Read, 64);
+                let has = matches!(cdb(&read), Cdb::HpbRead { .. });
+                host.good(&read, None);
+                has
+            };
+            let read = host.submit(by, BlockOp::Read, 0);
+            let active = [region(0), region(0)];
+            host.good(&read, note(HpbNotification { active_count: 1, active, ..Default::default() }));
+            let load = host.sent().expect("a load");
+            assert!(load.lun == named && matches!(cdb(&load), Cdb::HpbReadBuffer { at, .. } if at == region(0)));
+            assert!(host.sent().is_none(), "and no other");
+            host.reply(&load, ReplyBody::Response(Response::GOOD), &[7; 512]);
+            assert_eq!([0, 1].map(|lun| entry(&mut host, lun)), [0, 1].map(|lun| lun == named));
+            let counted = |host: &Host, lun| host.driver.counters(lun).expect("HPB").rcmd_noti_cnt;
+            assert_eq!([0, 1].map(|lun| counted(&host, lun)), [0, 1].map(|lun| u64::from(lun == named)));
+            // Both hold the same; one is told to drop it.
+            let read = host.submit(1 - named, BlockOp::Read, 0);
+            let other = HpbNotification { operation: 1, lun: 1 - named, active_count: 1, active, ..Default::default() };
+            host.good(&read, Some(other));
+            let load = host.sent().expect("a load");
+            host.reply(&load, ReplyBody::Response(Response::GOOD), &[7; 512]);
+            assert_eq!([0, 1].map(|lun| entry(&mut host, lun)), [true, true]);
+            let read = host.submit(by, BlockOp::Read, 0);
+            host.good(&read, note(HpbNotification { inactive_count: 1, ..Default::default() }));
+            assert_eq!([0, 1].map(|lun| entry(&mut host, lun)), [0, 1].map(|lun| lun != named));
         }
     }
 }
@@ -191,7 +245,7 @@ fn a_reset_that_names_a_unit_without_hpb_is_heard_by_this_host_only() {
             let mut host = host(strict);
             let read = host.submit(0, BlockOp::Read, 5);
             assert!(matches!(cdb(&read), Cdb::HpbRead { .. }));
-            let n = readpath_proto::typed::HpbNotification { operation: 2, lun, ..Default::default() };
+            let n = HpbNotification { operation: 2, lun, ..Default::default() };
             host.good(&read, Some(n));
             let after = host.submit(0, BlockOp::Read, 5);
             let heard = matches!(cdb(&after), Cdb::Read { .. });

@@ -12,8 +12,8 @@ use readpath_kit::Ns;
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::{WLUN_DEVICE, WLUN_REPORT_LUNS};
 use readpath_proto::typed::{
-    Cdb, Command, Form, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense,
-    Status, SubRegion,
+    Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, Reply, ReplyBody, Request, RequestBody, Residual,
+    Response, Sense, Status, SubRegion,
 };
 use readpath_stack::{Stack, Tags};
 use std::collections::VecDeque;
@@ -604,6 +604,140 @@ fn an_hpb_reset_by_the_host_makes_all_entries_worthless() {
     let entry = entries(&mut b, at(0, 0))[5];
     b.command(hpb_read(5, 1, entry), 4096);
     assert_eq!(b.device.stats().hpb_hits, 1);
+}
+
+/// HPB READ BUFFER is no INQUIRY: it is refused while its unit has to report a reset, and takes that report.
+#[test]
+fn a_load_meets_a_unit_attention() {
+    let mut b = bare();
+    let old = entries(&mut b, at(0, 0))[5];
+    let loads = b.device.stats().read_buffers;
+    b.device.hardware_reset(b.now);
+    // Another unit reports for itself.
+    let command = Command { expected_bytes: 0, cdb: Cdb::TestUnitReady };
+    let (other, _) = b.ask(1, RequestBody::Command(command), &[]);
+    assert_eq!(response(&other).sense, Some(Sense::RESET_OCCURRED));
+    let (reply, data) = b.command(load(at(0, 0), 512), 512);
+    assert_eq!(response(&reply), Response::check(Sense::RESET_OCCURRED, 512));
+    assert_eq!((data.len(), b.device.stats().read_buffers), (0, loads), "nothing is loaded");
+    // Once is enough, and what comes then is good.
+    let hits = b.device.stats().hpb_hits;
+    let new = entries(&mut b, at(0, 0))[5];
+    for (entry, more) in [(old, 0), (new, 1)] {
+        assert_eq!(response(&b.command(hpb_read(5, 1, entry), 4096).0).status, Status::Good);
+        assert_eq!(b.device.stats().hpb_hits - hits, more);
+    }
+}
+
+/// SET FLAG fHPBReset at every moment of an HPB READ BUFFER: both are answered, and what was given out before is not believed.
+#[test]
+fn an_hpb_reset_in_the_middle_of_a_load() {
+    let (mut believed, mut worthless) = (0, 0);
+    for delay in (0..400).step_by(5) {
+        let mut b = bare();
+        let old = entries(&mut b, at(0, 0))[5];
+        let body = |cdb| RequestBody::Command(Command { expected_bytes: 512, cdb });
+        b.device.submit(b.now, &Request { lun: 0, tag: 1, body: body(load(at(1, 0), 512)) }, &[]);
+        b.device.submit(b.now, &Request { lun: 0, tag: 2, body: body(load(at(0, 0), 512)) }, &[]);
+        let reset_at = b.now + Ns::from_us(delay);
+        let (mut loaded, mut was_reset) = (Vec::new(), false);
+        let mut submitted = false;
+        loop {
+            if !submitted && b.device.next_deadline() > reset_at {
+                submitted = true;
+                let query = QueryRequest {
+                    opcode: opcode::SET_FLAG,
+                    idn: flag::HPB_RESET,
+                    index: 0,
+                    selector: 0,
+                    length: 0,
+                    value: 0,
+                };
+                b.device.submit(reset_at, &Request { lun: 0, tag: 3, body: RequestBody::Query(query) }, &[]);
+            }
+            let now = b.device.next_deadline();
+            if now == Ns::NEVER {
+                break;
+            }
+            b.now = now;
+            b.device.advance(now);
+            while let Some(reply) = b.device.poll_reply(now) {
+                match reply.body {
+                    ReplyBody::Query(q) => was_reset = q.result == result::SUCCESS,
+                    _ => {
+                        assert_eq!(response(&reply), Response { hpb: response(&reply).hpb, ..Response::GOOD });
+                        let data = b.device.data_in(reply.tag);
+                        assert_eq!(data.len(), 512, "a whole load");
+                        loaded.push((reply.tag, HpbEntry(data[40..48].try_into().expect("8 bytes"))));
+                    }
+                }
+            }
+        }
+        assert!(was_reset && loaded.len() == 2, "at {delay} us: {loaded:?}");
+        let old_hits = b.device.stats().hpb_hits;
+        let good = |b: &mut Bare, entry| {
+            let (reply, _) = b.command(hpb_read(5, 1, entry), 4096);
+            assert_eq!(response(&reply).status, Status::Good);
+            moved(b)
+        };
+        // Only what was put together after the reset counts, and wherever data comes from, it is the same.
+        let from = good(&mut b, old);
+        assert_eq!(b.device.stats().hpb_hits, old_hits, "given out before the reset");
+        let (_, new) = *loaded.iter().find(|(tag, _)| *tag == 2).expect("a load");
+        assert_eq!(good(&mut b, new), from);
+        let hit = b.device.stats().hpb_hits - old_hits;
+        (believed, worthless) = (believed + hit, worthless + 1 - hit);
+        // Written since, neither is good.
+        let fua = readpath_proto::typed::FLAG_FUA;
+        b.command(Cdb::Write { form: Form::Ten, lba: 5, blocks: 1, flags: fua }, 4096);
+        let [after_old, after_new] = [old, new].map(|entry| good(&mut b, entry));
+        assert_eq!(b.device.stats().hpb_hits - old_hits, hit);
+        assert!(after_old == after_new && after_old != from, "the new place");
+        // And the host can go on.
+        let again = entries(&mut b, at(0, 0))[5];
+        assert_eq!(good(&mut b, again), after_new);
+        assert_eq!(b.device.stats().hpb_hits - old_hits, hit + 1);
+    }
+    assert!(believed > 0 && worthless > 0, "before and after the hand-out: {believed}, {worthless}");
+}
+
+/// A reset that the host did not ask for, as far as its driver knows: entries that it still has lead to reads as without HPB,
+/// and what the device recommends then brings new ones.
+#[test]
+fn a_host_goes_on_after_an_hpb_reset_in_the_middle_of_its_load() {
+    for after in [0, 20, 60, 100, 200] {
+        let mut talk = Talk::new(&common::device(BLOCKS), false);
+        talk.reads(70);
+        assert_eq!(talk.reads(70), [Sent::HpbRead(70)]);
+        talk.sent();
+        // The device recommends, and the host begins to load.
+        let request = readpath_host::BlockRequest { cookie: 7, lun: 0, op: BlockOp::Read, block: 5, blocks: 1 };
+        talk.stack.submit(talk.now, &request);
+        while !talk.sent().contains(&Sent::Load(at(0, 0), 512)) {
+            talk.now = talk.stack.next_deadline();
+            talk.stack.advance(talk.now);
+        }
+        let later = talk.now + Ns::from_us(after);
+        while talk.stack.next_deadline() <= later {
+            talk.now = talk.stack.next_deadline();
+            talk.stack.advance(talk.now);
+        }
+        talk.now = later;
+        common::reset_hpb(&mut talk.stack, talk.now);
+        common::settle(&mut talk.stack, &mut talk.now);
+        assert!(talk.stack.poll_done().is_some_and(|done| done.error.is_none()));
+        assert!(talk.stack.host.is_idle(), "the load has ended");
+        let hits = talk.stack.device.stats().hpb_hits;
+        let mut sent = talk.reads(70);
+        assert_eq!(sent[0], Sent::HpbRead(70), "the host knows nothing");
+        assert_eq!(talk.stack.device.stats().hpb_hits, hits, "an entry of before the reset");
+        sent.extend((0..6).flat_map(|_| [talk.reads(5), talk.reads(70)].concat()));
+        assert!(sent.contains(&Sent::Load(at(0, 1), 512)), "{sent:?}");
+        let hits = talk.stack.device.stats().hpb_hits;
+        assert_eq!([talk.reads(5), talk.reads(70)].concat(), [Sent::HpbRead(5), Sent::HpbRead(70)]);
+        assert_eq!(talk.stack.device.stats().hpb_hits, hits + 2, "new entries are believed");
+        assert_eq!(talk.stack.payload.wrong, 0);
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod work;
 
 pub use attach::UbiAttach;
 pub use replay::caches;
-pub use reproduce::{EXPERIMENT, reproduce, write_and_show};
+pub use reproduce::{EXPERIMENT, Prepared, prepare, reproduce};
 
 use crate::args::UbiCommand;
 use anyhow::Result;

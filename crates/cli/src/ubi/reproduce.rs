@@ -57,65 +57,85 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    write_and_show(args.traces.as_deref(), &args.own, &out, basics.json).map(drop)
+    prepare(args.traces.as_deref(), &args.own)?.write_and_show(&out, basics.json).map(drop)
 }
 
-/// The document, written to the folder `out` and shown.
-pub fn write_and_show(traces: Option<&Path>, own: &OwnImages, out: &Path, json: bool) -> Result<Document> {
+/// All that is to be replayed.
+pub struct Prepared {
+    streams: Vec<TaskStream>,
+    images: Vec<PathBuf>,
+    boot_list: Option<(PathBuf, BootList)>,
+    with_traces: bool,
+    /// What the result has to say of what was left out.
+    pub notes: Vec<String>,
+}
+
+/// Reads streams, if there is a folder of them, and images.
+pub fn prepare(traces: Option<&Path>, own: &OwnImages) -> Result<Prepared> {
     let cost = Published::builtin().preset();
     let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
     let input = Input { geometry, page_is_assumed: false, lenient: false, cost };
     let (mut streams, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
-    let list = own.boot_list.as_deref().map(BootList::read).transpose()?;
+    let read = |path: &PathBuf| BootList::read(path).map(|list| (path.clone(), list));
+    let boot_list = own.boot_list.as_ref().map(read).transpose()?;
     for (path, name) in own.images.iter().zip(names(&own.images)?) {
-        streams.extend(own::streams(path, &name, own.pebs, list.as_ref())?);
+        streams.extend(own::streams(path, &name, own.pebs, boot_list.as_ref().map(|(_, list)| list))?);
     }
-    let folder = Folder::create(out)?.apart_from(own.images.iter().chain(&own.boot_list))?;
-    let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
-    doc.notes.extend(left_out);
-    doc.read_from(list.iter().map(|list| &list.input));
-    doc.process = output::process();
-    doc.validate()?;
-    folder.write(&doc)?;
-    if json {
-        output::emit(doc.to_json_pretty()?.as_bytes(), None)?;
-        return Ok(doc);
-    }
-    let mut text = Vec::new();
-    writeln!(text, "{}\n", doc.title)?;
-    let part = |rows: Range<usize>| {
-        let mut part = Document::new(EXPERIMENT, &doc.title);
-        part.rows = doc.rows[rows].to_vec();
-        part
-    };
-    output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), &mut text)?;
-    if caches < sizes {
-        writeln!(text, "The same streams through other caches:\n")?;
-        output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), &mut text)?;
-        writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
-    }
-    for note in &doc.notes {
-        writeln!(text, "Note: {note}")?;
-    }
-    output::print_end(&doc, Some(out), &mut text)?;
-    for (given, option, what) in [
-        (traces.is_some(), "--traces DIR", "recorded streams of attach, boot, find and rm"),
-        (
-            !own.images.is_empty(),
-            "--image FILE",
-            "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, boot-like \
-             reading, rm",
-        ),
-    ] {
-        if !given {
-            writeln!(
-                text,
-                "Left out: {what}. 'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches."
-            )?;
+    let (images, with_traces) = (own.images.clone(), traces.is_some());
+    Ok(Prepared { streams, images, boot_list, with_traces, notes: left_out.into_iter().collect() })
+}
+
+impl Prepared {
+    /// The document, written to the folder `out` and shown.
+    pub fn write_and_show(self, out: &Path, json: bool) -> Result<Document> {
+        let Prepared { streams, images, boot_list, with_traces, notes } = self;
+        let folder = Folder::create(out)?.apart_from(images.iter().chain(boot_list.as_ref().map(|(path, _)| path)))?;
+        let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
+        doc.notes.extend(notes);
+        doc.read_from(boot_list.iter().map(|(_, list)| &list.input));
+        doc.process = output::process();
+        doc.validate()?;
+        folder.write(&doc)?;
+        if json {
+            output::emit(doc.to_json_pretty()?.as_bytes(), None)?;
+            return Ok(doc);
         }
+        let mut text = Vec::new();
+        writeln!(text, "{}\n", doc.title)?;
+        let part = |rows: Range<usize>| {
+            let mut part = Document::new(EXPERIMENT, &doc.title);
+            part.rows = doc.rows[rows].to_vec();
+            part
+        };
+        output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), &mut text)?;
+        if caches < sizes {
+            writeln!(text, "The same streams through other caches:\n")?;
+            output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), &mut text)?;
+            writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
+        }
+        for note in &doc.notes {
+            writeln!(text, "Note: {note}")?;
+        }
+        output::print_end(&doc, Some(out), &mut text)?;
+        for (given, option, what) in [
+            (with_traces, "--traces DIR", "recorded streams of attach, boot, find and rm"),
+            (
+                !images.is_empty(),
+                "--image FILE",
+                "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, boot-like \
+             reading, rm",
+            ),
+        ] {
+            if !given {
+                writeln!(
+                    text,
+                    "Left out: {what}. 'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches."
+                )?;
+            }
+        }
+        output::emit(&text, None)?;
+        Ok(doc)
     }
-    output::emit(&text, None)?;
-    Ok(doc)
 }
 
 /// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.

@@ -267,12 +267,10 @@ impl HpbLu {
             self.store.clean(map);
         }
         self.failures[srgn as usize] = 0;
-        if self.regions[usize::from(at.region)] == RegionState::Inactive {
-            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
-        } else {
-            self.sub_regions[srgn as usize] = SubRegionState::Valid;
-            self.valid_map[srgn as usize] = map;
-        }
+        // A region with a load under way is neither dropped nor made a victim, and what takes all back leaves nothing ISSUED.
+        debug_assert_ne!(self.regions[usize::from(at.region)], RegionState::Inactive);
+        self.sub_regions[srgn as usize] = SubRegionState::Valid;
+        self.valid_map[srgn as usize] = map;
         if !self.options.strict_linux {
             self.kick();
         }

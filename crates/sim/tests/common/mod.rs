@@ -114,16 +114,30 @@ pub fn any_booster(config: &mut DeviceConfig, rng: &mut Prng) {
     config.write_booster = Some(WriteBoosterConfig { buffer_blocks, ..booster });
 }
 
-/// Changes one of the flags of WriteBooster, on a tag that no driver with fewer than 64 slots uses.
+/// Changes one of the flags of WriteBooster, unknown to the driver.
 pub fn toggle_booster<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     now: Ns,
     rng: &mut Prng,
 ) {
-    const TAG: u8 = 63;
     let opcodes = [opcode::SET_FLAG, opcode::CLEAR_FLAG, opcode::TOGGLE_FLAG];
     let flags = [flag::WB_EN, flag::WB_FLUSH_EN, flag::WB_FLUSH_DURING_HIBERNATE];
-    let (opcode, idn) = (opcodes[rng.below(3) as usize], flags[rng.below(3) as usize]);
+    change_flag(stack, now, opcodes[rng.below(3) as usize], flags[rng.below(3) as usize]);
+}
+
+/// Has the device forget all that it knows of HPB, unknown to the driver.
+pub fn reset_hpb<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: Ns) {
+    change_flag(stack, now, opcode::SET_FLAG, flag::HPB_RESET);
+}
+
+/// Sends a query on a tag that no driver with fewer than 64 slots uses.
+fn change_flag<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: Ns,
+    opcode: u8,
+    idn: u8,
+) {
+    const TAG: u8 = 63;
     let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value: 0 };
     if stack.device.is_tag_free(TAG) {
         stack.device.submit(now, &Request { lun: 0, tag: TAG, body: RequestBody::Query(query) }, &[]);

@@ -11,6 +11,7 @@ pub struct Met {
     pub requests: u64,
     pub blocks_checked: u64,
     pub resets: u64,
+    pub hpb_resets: u64,
     pub cuts: u64,
     pub hits: u64,
     pub stale: u64,
@@ -119,7 +120,7 @@ impl Met {
         let Met { unmapped, padded, erases, recommended, evicted, refused, load_errors, .. } = *self;
         let Met { collected, collected_idle, levelled, refreshed, map_writes, checkpoints, .. } = *self;
         let device = [hits, stale, forged, zero, inactive, map_misses, buffer_hits, unmapped, padded, erases];
-        let host = [resets, cuts, recommended, evicted, refused, load_errors];
+        let host = [resets, self.hpb_resets, cuts, recommended, evicted, refused, load_errors];
         let Met { suspends, hcm_loads, hcm_drops, hcm_evicted, hcm_hits, .. } = *self;
         let translation = [collected, collected_idle, levelled, 10 * refreshed, map_writes, checkpoints];
         let worn = [self.bad_blocks, 20 * self.retired];

@@ -218,6 +218,7 @@ impl Options {
                 swap: some(),
                 replay: some(),
                 misdirect: some() / 4,
+                hpb_resets_per_million: one_of(&mut Prng::stream(seed, "hpb resets", 0), &[0, 0, 2_000]),
             };
         }
         let kind = rng.below(4);

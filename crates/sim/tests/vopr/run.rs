@@ -30,10 +30,18 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let sleep = &mut Prng::stream(o.seed, "sleep", 0);
     let mut flights = InFlight::default();
     let (mut sent, mut steps) = (0, 0u64);
+    let hpb_resets = &mut Prng::stream(o.seed, "hpb resets", 1);
     let toggles = &mut Prng::stream(o.seed, "toggles", 0);
     while sent < o.ops {
         if o.config.write_booster.is_some() && o.host.slots < 64 && toggles.below(1000) == 0 {
             common::toggle_booster(&mut stack, now, toggles);
+        }
+        if o.host.slots < 64 && hpb_resets.below(1_000_000) < o.trouble.hpb_resets_per_million {
+            // While the device still works at what came before.
+            now = stack.next_deadline().min(now + Ns(hpb_resets.below(100_000)));
+            stack.advance(now);
+            common::reset_hpb(&mut stack, now);
+            met.hpb_resets += 1;
         }
         // Now and then everything ends before more is sent.
         if rng.below(2000) == 0 {

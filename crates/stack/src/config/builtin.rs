@@ -54,10 +54,12 @@ pub fn experiments() -> &'static [Builtin] {
     ]
 }
 
-/// Text and file name of what is meant by a name or a path.
+/// Text and file name of what is meant by a name or a path. `others` are names that the user may have meant and whoever asks
+/// knows himself.
 pub(crate) fn find(
     kind: &str,
     all: &[Builtin],
+    others: &[&str],
     name_or_path: &str,
     read: ReadFile,
 ) -> Result<(String, String), ConfigFileError> {
@@ -70,7 +72,7 @@ pub(crate) fn find(
         let text = read(Path::new(name_or_path)).map_err(|e| error(format!("cannot be read: {e}")))?;
         return Ok((text, name_or_path.to_owned()));
     }
-    let names = all.iter().map(|b| b.name);
+    let names = all.iter().map(|b| b.name).chain(others.iter().copied());
     let hint = nearest(name_or_path, names.clone()).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
     let names: Vec<&str> = names.collect();
     Err(error(format!(

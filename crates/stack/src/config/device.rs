@@ -77,7 +77,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<DevicePreset> {
 /// # Errors
 /// When there is no such preset or file, or as [`parse`].
 pub fn load(name_or_path: &str, read: ReadFile) -> Result<DevicePreset> {
-    let (text, file) = builtin::find("device", builtin::presets(), name_or_path, read)?;
+    let (text, file) = builtin::find("device", builtin::presets(), &[], name_or_path, read)?;
     parse(&text, &file)
 }
 

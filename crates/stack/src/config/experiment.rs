@@ -319,7 +319,15 @@ pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
 /// # Errors
 /// When there is no such experiment or file, or as [`parse`].
 pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
-    let (text, file) = builtin::find("experiment", builtin::experiments(), name_or_path, read)?;
+    load_beside(&[], name_or_path, read)
+}
+
+/// The same where `others` are names of experiments too, which are no files: an error lists them.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(others: &[&str], name_or_path: &str, read: ReadFile) -> Result<Experiment> {
+    let (text, file) = builtin::find("experiment", builtin::experiments(), others, name_or_path, read)?;
     parse(&text, &file)
 }
 

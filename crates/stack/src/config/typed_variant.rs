@@ -41,6 +41,8 @@ impl GivenKey {
                 );
                 Err(self.at().error("hpb", message))
             }
+            // Always a word, so that one that cannot be is told what there is, not what is wrong with it as TOML.
+            ("policy", word) if !word.starts_with(['"', '\'']) => Ok(Value::String(word.to_owned())),
             (_, text) => parse_value(text, &self.at()).map_err(error),
         }
     }
@@ -158,6 +160,7 @@ mod tests {
         // What a policy of this host's own heeds of the parameters.
         assert!(of(&[("policy", "lru"), ("inflight_map_req", "4"), ("requeue_timeout_ms", "1")]).is_ok());
         assert!(of(&[("policy", "linux-hcm"), ("activation_thld", "9")]).is_ok());
+        assert!(of(&[("policy", "\"lru\"")]).is_ok());
         let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         let small = of(&[("hpb", "dcm"), ("max_map", "16K")]).expect("a variant");
         let message = small.device(&preset).expect_err("no region fits").to_string();
@@ -339,6 +342,9 @@ mod tests {
                 &[("hpb", "dcm"), ("max_map", "1M"), ("max_map_mib", "1")],
                 "--vary: max_map: is what max_map_mib says too",
             ),
+            (&[("policy", "")], "--vary: policy: is \"\"; expected \"linux-dcm\" or \"linux-hcm\" or "),
+            (&[("policy", "a b")], "--vary: policy: is \"a b\"; expected \"linux-dcm\" or "),
+            (&[("policy", "\"lur\"")], "--vary: policy: is \"lur\"; expected \"linux-dcm\" or "),
             (&[("policy", "lru"), ("max_map", "1M"), ("memory_mib", "1")], "--vary: memory_mib: bounds maps, dirty"),
             (
                 &[("policy", "lru"), ("activation_thld", "9")],

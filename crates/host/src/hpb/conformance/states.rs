@@ -70,6 +70,11 @@ fn units() {
             Hold(0, 0), Destroy, Lu(L::Failed), Maps(0), Region(0, R::Inactive), Sub(0, 0, S::Unused), Miss(0, 1),
             Activate(0, 0), Counter("rcmd_noti_cnt", 0), Sent(&[]), Timer(false), Resume, Restored, Lu(L::Failed),
         ]),
+        row("FAILED: a load that was under way comes to nothing", Both, Any, &[
+            Hold(0, 0), Queue(0, 1), Queue(1, 0), Suspend, Resume, Sent(&[Load(0, 1), Load(1, 0)]), Destroy,
+            Loaded(0, 1), Failed(1, 0), Lu(L::Failed), Maps(0), Region(0, R::Inactive), Sub(0, 1, S::Unused),
+            Region(1, R::Inactive), Sub(1, 0, S::Unused), Miss(0, 1), Miss(16, 1), Miss(32, 1), Sent(&[]),
+        ]),
     ]);
 }
 
