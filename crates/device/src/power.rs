@@ -55,6 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.collector = crate::collect::Collector::new(self.map.pages(), &self.config);
         self.lose_sram();
         self.target = Target::new(&self.config);
+        self.target.attention_after_reset();
     }
 
     /// Programs in progress become torn units.

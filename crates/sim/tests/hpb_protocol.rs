@@ -609,23 +609,37 @@ fn an_hpb_reset_by_the_host_makes_all_entries_worthless() {
 /// HPB READ BUFFER is no INQUIRY: it is refused while its unit has to report a reset, and takes that report.
 #[test]
 fn a_load_meets_a_unit_attention() {
-    let mut b = bare();
-    let old = entries(&mut b, at(0, 0))[5];
-    let loads = b.device.stats().read_buffers;
-    b.device.hardware_reset(b.now);
-    // Another unit reports for itself.
-    let command = Command { expected_bytes: 0, cdb: Cdb::TestUnitReady };
-    let (other, _) = b.ask(1, RequestBody::Command(command), &[]);
-    assert_eq!(response(&other).sense, Some(Sense::RESET_OCCURRED));
-    let (reply, data) = b.command(load(at(0, 0), 512), 512);
-    assert_eq!(response(&reply), Response::check(Sense::RESET_OCCURRED, 512));
-    assert_eq!((data.len(), b.device.stats().read_buffers), (0, loads), "nothing is loaded");
-    // Once is enough, and what comes then is good.
-    let hits = b.device.stats().hpb_hits;
-    let new = entries(&mut b, at(0, 0))[5];
-    for (entry, more) in [(old, 0), (new, 1)] {
-        assert_eq!(response(&b.command(hpb_read(5, 1, entry), 4096).0).status, Status::Good);
-        assert_eq!(b.device.stats().hpb_hits - hits, more);
+    for loses_power in [false, true] {
+        let mut b = bare();
+        let old = entries(&mut b, at(0, 0))[5];
+        if loses_power {
+            b.device.power_cut(b.now);
+            while b.device.poll_media().is_some() {}
+            b.now = b.device.recover(b.now + Ns::from_ms(1)).ready_at;
+            // Entries are handed out again when more of their generations are named in flash.
+            while b.device.next_deadline() < Ns::NEVER {
+                b.now = b.device.next_deadline();
+                b.device.advance(b.now);
+                while b.device.poll_media().is_some() {}
+            }
+        } else {
+            b.device.hardware_reset(b.now);
+        }
+        let loads = b.device.stats().read_buffers;
+        // Another unit reports for itself.
+        let command = Command { expected_bytes: 0, cdb: Cdb::TestUnitReady };
+        let (other, _) = b.ask(1, RequestBody::Command(command), &[]);
+        assert_eq!(response(&other).sense, Some(Sense::RESET_OCCURRED));
+        let (reply, data) = b.command(load(at(0, 0), 512), 512);
+        assert_eq!(response(&reply), Response::check(Sense::RESET_OCCURRED, 512));
+        assert_eq!((data.len(), b.device.stats().read_buffers), (0, loads), "nothing is loaded");
+        // Once is enough, and what comes then is good.
+        let hits = b.device.stats().hpb_hits;
+        let new = entries(&mut b, at(0, 0))[5];
+        for (entry, more) in [(old, 0), (new, 1)] {
+            assert_eq!(response(&b.command(hpb_read(5, 1, entry), 4096).0).status, Status::Good);
+            assert_eq!(b.device.stats().hpb_hits - hits, more, "loses its power: {loses_power}");
+        }
     }
 }
 
