@@ -179,6 +179,12 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.exchange(now);
     }
 
+    /// The host hears which application comes to the foreground, as [`Driver::foreground`].
+    pub fn foreground(&mut self, now: Ns, app: u32) {
+        self.host.foreground(now, app);
+        self.exchange(now);
+    }
+
     /// Limits the memory of a unit's HPB on the host.
     ///
     /// # Errors

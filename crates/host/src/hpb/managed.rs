@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 
 /// Wishes that wait. More are refused: what could not be loaded for so long is asked for again by the next read.
 const MOST_WANTED: usize = 64;
+/// Wishes that wait when a policy is asked what to load ahead: what a read asks for does not wait behind a long list.
+const MOST_AHEAD: usize = 16;
 
 /// What a managed unit keeps beside maps and states.
 pub struct Manager {
@@ -128,10 +130,19 @@ impl HpbLu {
     fn ask_for_more(&mut self) {
         let HpbLu { manager: Some(m), sub_regions, kicked, .. } = self else { return };
         let held = |s: u32| matches!(sub_regions[s as usize], SubRegionState::Valid | SubRegionState::Issued);
-        while m.wanted.len() < MOST_WANTED {
+        while m.wanted.len() < MOST_AHEAD {
             let Some(srgn) = m.policy.more(held) else { return };
             m.want(srgn);
             *kicked = true;
+        }
+    }
+
+    /// The system says which application comes to the foreground.
+    pub(crate) fn foreground(&mut self, app: u32) {
+        let Some(m) = &mut self.manager else { return };
+        m.policy.foreground(app);
+        if self.state == LuState::Present {
+            self.ask_for_more();
         }
     }
 
@@ -171,6 +182,11 @@ impl HpbLu {
                 self.kicked |= !m.wanted.is_empty();
                 return;
             }
+            if m.wanted.is_empty() {
+                // There may be more to a list than was asked for when the last read came.
+                self.ask_for_more();
+            }
+            let Some(m) = &mut self.manager else { return };
             let Some(srgn) = m.next() else { return };
             let state = self.sub_regions[srgn as usize];
             if state == SubRegionState::Issued {

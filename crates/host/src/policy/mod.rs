@@ -6,6 +6,7 @@
 //! Two policies are not here because they are the driver of Linux: `linux-dcm` (`hpb::notify`) and `linux-hcm` (`hpb::hcm`).
 //! The others run in host control mode. One more is a file here, a variant of [`ManagedPolicy`] and one of [`Policy`].
 
+mod apps;
 mod cost_aware;
 mod costs;
 mod dirty_refresh;
@@ -35,7 +36,7 @@ pub enum ManagedPolicy {
     Lfu,
     /// Loads when the reads that it would have served have cost as much as a load, and again more than the victim's.
     CostAware,
-    /// Loads what was read next when the same was read before.
+    /// Loads what the application that is launched read the last time, or what was read next when the same was read before.
     Preload,
     /// As `cost-aware`, and reads without an entry where the device is likely to hold the map itself.
     SramAware,
@@ -183,7 +184,10 @@ pub trait MapPolicy {
     /// Only what is `free` to go may be named; `None` if nothing is, or nothing is worth less.
     fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32>;
 
-    /// What else is to be loaded after a read, one at a time, until `None`. `held` says what need not be.
+    /// The system says which application comes to the foreground: any number that means it. Only some systems do.
+    fn foreground(&mut self, _app: u32) {}
+
+    /// What else is to be loaded after a read or a launch, one at a time, until `None`. `held` says what need not be.
     fn more(&mut self, _held: impl Fn(u32) -> bool) -> Option<u32> {
         None
     }
@@ -255,6 +259,10 @@ impl MapPolicy for Policy {
 
     fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
         ask!(self, p => p.victim(candidate, free))
+    }
+
+    fn foreground(&mut self, app: u32) {
+        ask!(self, p => p.foreground(app));
     }
 
     fn more(&mut self, held: impl Fn(u32) -> bool) -> Option<u32> {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `preload`: `lru`, and lists of sub-regions in the order in which applications read them. When two sub-regions are read in
-//! the order of an earlier time, an application is recognised, and what it read next then is loaded ahead. Lists are learned
-//! from the reads alone; nobody says which application runs. (HPBvalve, FAST 2023, is told by Android.)
+//! `preload`: `lru`, and lists of sub-regions that are loaded ahead.
+//! - Of a system that says which application comes to the foreground (HPBvalve, FAST 2023, is told by Android), each
+//!   application's own list: what served its reads the last time.
+//! - Where nobody says so, as in a trace, what is learned from the reads alone: when two sub-regions are read in the order of
+//!   an earlier time, an application is recognised, and what it read next then is loaded.
 //!
 //! Loads ahead wait behind those that reads ask for, and share their limit of loads in flight (`inflight_map_req`).
 
+use super::apps::Apps;
 use super::lru::Lru;
 use super::{MapPolicy, Touch, Wish};
 
@@ -20,6 +23,7 @@ const NEVER: u32 = u32::MAX;
 
 pub struct Preload {
     lru: Lru,
+    apps: Apps,
     /// What was read, in order, as a ring; positions go on counting.
     log: Vec<u32>,
     /// Where each sub-region was entered last.
@@ -37,6 +41,7 @@ impl Preload {
         let log = (sub_regions as usize).clamp(64, LOG);
         Preload {
             lru: Lru::new(sub_regions),
+            apps: Apps::new(sub_regions),
             log: vec![0; log],
             entered: vec![NEVER; sub_regions as usize],
             head: 0,
@@ -86,10 +91,25 @@ impl MapPolicy for Preload {
         if touch.eligible {
             self.enter(touch.sub_region);
         }
+        if touch.eligible && touch.clean {
+            self.apps.served(touch.sub_region);
+        }
         self.lru.read(touch)
     }
 
+    fn foreground(&mut self, app: u32) {
+        self.apps.foreground(app);
+        // An order that was followed until now was another application's.
+        (self.before, self.ahead) = (None, (0, 0));
+    }
+
     fn more(&mut self, held: impl Fn(u32) -> bool) -> Option<u32> {
+        while let Some(next) = self.apps.next_ahead() {
+            if !held(next) {
+                return Some(next);
+            }
+            self.lru.touch(next);
+        }
         while self.ahead.0 < self.ahead.1 {
             let next = self.at(self.ahead.0);
             self.ahead.0 += 1;
@@ -115,6 +135,6 @@ impl MapPolicy for Preload {
     }
 
     fn bytes(&self) -> u64 {
-        self.lru.bytes() + (self.log.len() + self.entered.len()) as u64 * 4
+        self.lru.bytes() + self.apps.bytes() + (self.log.len() + self.entered.len()) as u64 * 4
     }
 }

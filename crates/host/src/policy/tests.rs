@@ -190,6 +190,35 @@ fn preload_follows_an_order_that_it_has_seen() {
     assert_eq!(all(&mut p), []);
 }
 
+/// What an application's reads found is loaded when it is launched again, and no more of it than its list has room for.
+#[test]
+fn preload_follows_the_application_that_it_is_told() {
+    let mut p = Preload::new(4096);
+    let ahead = |p: &mut Preload, held: u32| std::iter::from_fn(|| p.more(|s| s == held)).collect::<Vec<_>>();
+    let launch = |p: &mut Preload, app: u32, reads: &[(u32, bool)]| {
+        p.foreground(app);
+        let list = ahead(p, 20);
+        reads.iter().for_each(|&(s, held)| drop(p.read(&touch(s, held))));
+        list
+    };
+    let first = [(10, false), (30, false), (20, true), (10, true), (20, true), (11, true)];
+    assert_eq!(launch(&mut p, 7, &first), [0; 0], "nothing is known yet");
+    assert_eq!(launch(&mut p, 8, &[(900, true)]), [0; 0]);
+    assert_eq!(launch(&mut p, 7, &[(11, true)]), [10, 11], "not what is held, nor what did not serve a read");
+    assert_eq!(launch(&mut p, 8, &[]), [900]);
+    assert_eq!(launch(&mut p, 7, &[]), [11], "what was not read again is forgotten");
+    assert_eq!(launch(&mut p, 8, &[]), [900], "who read nothing keeps what there was");
+    // More applications than there is room for: the one launched longest ago goes.
+    (100..163).for_each(|app| drop(launch(&mut p, app, &[(app, true)])));
+    assert_eq!(launch(&mut p, 8, &[]), [900]);
+    assert_eq!(launch(&mut p, 7, &[]), [0; 0]);
+    let many: Vec<(u32, bool)> = (1000..1300).map(|s| (s, true)).collect();
+    launch(&mut p, 9, &many);
+    p.foreground(8);
+    p.foreground(9);
+    assert_eq!(ahead(&mut p, 20), (1000..1256).collect::<Vec<_>>());
+}
+
 /// A device with a map cache of `frames`, where a miss takes 95 more; it does not tell. Shares of reads that went without
 /// an entry though there was one, and of those that missed, after a time of learning.
 fn beside_device(units: u32, frames: usize) -> (f64, f64) {
