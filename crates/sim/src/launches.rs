@@ -31,7 +31,7 @@ pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
     watch(stack, observer, 0, start)?;
     for app in 0..launches.apps() {
         let launch = launches.launch(cycle, app);
-        stack.foreground(*now, app as u32);
+        stack.foreground(*now, app);
         play(stack, lun, now, &launch, events, &mut kinds)?;
         ios += launch.requests.len() as u64;
         watch(stack, observer, ios, *now)?;

@@ -41,7 +41,9 @@ fn a_launch_loads_the_list_of_its_application() {
     common::settle(&mut stack, &mut now);
     assert_eq!(loads(&stack), 40);
     let hits = stack.host.counters(0).expect("HPB").hit_cnt;
-    (0..20).for_each(|srgn| drop(one(&mut stack, &mut now, BlockOp::Read, srgn * 64, 1)));
+    for srgn in 0..20 {
+        one(&mut stack, &mut now, BlockOp::Read, srgn * 64, 1);
+    }
     assert_eq!(stack.host.counters(0).expect("HPB").hit_cnt - hits, 20);
     assert_eq!((loads(&stack), stack.payload.wrong), (40, 0));
 }

@@ -198,7 +198,9 @@ fn preload_follows_the_application_that_it_is_told() {
     let launch = |p: &mut Preload, app: u32, reads: &[(u32, bool)]| {
         p.foreground(app);
         let list = ahead(p, 20);
-        reads.iter().for_each(|&(s, held)| drop(p.read(&touch(s, held))));
+        for &(s, held) in reads {
+            p.read(&touch(s, held));
+        }
         list
     };
     let first = [(10, false), (30, false), (20, true), (10, true), (20, true), (11, true)];
