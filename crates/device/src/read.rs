@@ -183,7 +183,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     fn note_block(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
         let Some(unit) = &mut self.hpb[lun] else { return };
-        if let Some(what) = unit.note_read(now, block, good)
+        // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its reads.
+        let is_served = good || self.map.get(self.bases[lun] + block) == Mapping::Unmapped;
+        if let Some(what) = unit.note_read(now, block, is_served)
             && !self.recommendations.push(unit.lun(), what)
         {
             unit.not_recommended(what.activate);

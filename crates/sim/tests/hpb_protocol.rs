@@ -643,6 +643,21 @@ fn a_load_meets_a_unit_attention() {
     }
 }
 
+/// No entry helps a read of a block that lies nowhere, so nothing is recommended for it, however often it is read.
+#[test]
+fn blocks_that_were_never_written_are_not_worth_a_load() {
+    for (first, recommended) in [(0, true), (900, false)] {
+        let mut b = bare();
+        b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
+        entries(&mut b, at(0, 0));
+        for i in 0..2_000u32 {
+            let cdb = Cdb::Read { form: Form::Ten, lba: u64::from(first + i % 64), blocks: 1, flags: 0 };
+            assert_eq!(response(&b.command(cdb, 4096).0).status, Status::Good);
+        }
+        assert_eq!(b.device.stats().recommended_active > 0, recommended, "from block {first} on");
+    }
+}
+
 /// SET FLAG fHPBReset at every moment of an HPB READ BUFFER: both are answered, and what was given out before is not believed.
 #[test]
 fn an_hpb_reset_in_the_middle_of_a_load() {
