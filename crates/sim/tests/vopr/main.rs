@@ -54,7 +54,7 @@ fn exact_seeds() {
 
 #[test]
 fn queued_seeds() {
-    seeds::<Queued>(4_000, 40, 60_000);
+    seeds::<Queued>(4_000, 50, 60_000);
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
