@@ -164,9 +164,13 @@ fn recorded(folder: &Path, input: &Input) -> Result<(Vec<TaskStream>, Option<Str
     let mut cases = files.iter().map(|(_, name, path)| load(path, name, input)).collect::<Result<Vec<_>>>()?;
     let page_bytes = input.geometry.page_bytes;
     cases.retain(|case| {
-        let other = case.stream.summary.page_bytes.filter(|&said| said != page_bytes);
-        left_out.extend(other.map(|said| format!("{} (says that its pages have {said} bytes)", case.name)));
-        other.is_none()
+        let summary = &case.stream.summary;
+        let other = summary.page_bytes.filter(|&said| said != page_bytes);
+        let says = other.map(|said| format!("says that its pages have {said} bytes"));
+        let misfit = || summary.misfits.certain.as_ref().map(|m| format!("line {} does not fit such pages", m.line));
+        let why = says.or_else(misfit);
+        left_out.extend(why.iter().map(|why| format!("{} ({why})", case.name)));
+        why.is_none()
     });
     left_out.sort();
     let note = format!(
