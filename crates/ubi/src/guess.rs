@@ -102,14 +102,14 @@ fn compare(image: &impl ReadAt, headers: &[(u64, EcHeader)], given: u32) -> Resu
     let (small, large) = (u64::from(given.min(fits)), u64::from(given.max(fits)));
     let wrong =
         |what: String| Err(format!("PEB size = {given}: {what}; PEBs of {fits} bytes fit what is in the image"));
-    let within = |at: &u64| at % small == 0 && at % large != 0;
+    let within = |at: &u64| at.is_multiple_of(small) && !at.is_multiple_of(large);
     if fits < given {
         // An image of UBI within a volume has another number, and mostly other sizes.
         let alike = |h: &EcHeader| {
             (h.image_seq, h.vid_offset, h.data_offset) == (first.image_seq, first.vid_offset, first.data_offset)
         };
         let mut inner = headers.iter().filter(|(at, header)| within(at) && alike(header)).map(|(at, _)| at);
-        let outer = headers.iter().filter(|(at, _)| at % large == 0).count();
+        let outer = headers.iter().filter(|(at, _)| at.is_multiple_of(large)).count();
         let Some(at) = inner.next() else { return Ok(None) };
         return match inner.count() + 1 {
             n if 2 * n < outer => Ok(None),

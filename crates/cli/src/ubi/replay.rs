@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi replay`: recorded read streams through the caches that were asked for.
 
+use super::stop::hold;
 use super::streams;
 use crate::args::UbiReplay;
 use crate::cases::names;
@@ -76,8 +77,11 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         return Err(usage(anyhow!("{first}")));
     }
     input.settle(&cases)?;
-    // After all reading, so that nothing is left behind where that is stopped.
-    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
+    let folder = || args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs.clone())).transpose();
+    // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until then.
+    let held = hold();
+    drop(folder()?);
+    drop(held);
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({
@@ -105,8 +109,10 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     doc.notes.splice(0..0, missing.chain(of_pages));
     doc.process = output::process();
     doc.validate()?;
-    if let Some(folder) = folder {
+    let held = hold();
+    if let Some(folder) = folder()? {
         folder.write(&doc)?;
+        held.done();
     }
     let text = if args.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
     output::emit(&text, None)?;
