@@ -9,7 +9,7 @@ use common::{DUMPS, SLC, Volume, dump, volume};
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::{NoCache, Ubi, device::Options};
-use readpath_ubifs::{Damage, DamageKind, MountMode, UbiVolume, Ubifs, check, sample};
+use readpath_ubifs::{Damage, DamageKind, LptShape, MountMode, UbiVolume, Ubifs, check, crc16, sample};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -85,6 +85,51 @@ fn the_first_wrong_byte_behind_the_superblock_is_named() {
         let text = patient.expect_only(DamageKind::NotErased, (0, place, 0));
         assert!(text.contains(says), "{text}");
     }
+}
+
+/// Puts `value` into a packed table, lowest bit first.
+fn put_bits(bytes: &mut [u8], at: u32, bits: u32, value: u32) {
+    for i in 0..bits {
+        let bit = (at + i) as usize;
+        bytes[bit / 8] = bytes[bit / 8] & !(1 << (bit % 8)) | ((value >> i & 1) as u8) << (bit % 8);
+    }
+}
+
+#[test]
+fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
+    let good = Patient::new("fxj");
+    let fs = Ubifs::mount(volume(good.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+    let (sb, head, table) = (fs.superblock().clone(), fs.master().lpt_head.0, fs.master().ltab);
+    let shape = LptShape::new(&sb);
+    // A block with one page of nodes that are not in use any more; bytes of the second page are neither that nor free.
+    let lnum = (sb.lpt_first()..sb.orphans_first()).find(|&lnum| lnum != head && lnum != table.0).expect("a block");
+    let whole = LEB_BYTES as u32;
+    let with = |free: u32, dirty: u32, at: u32| {
+        let mut patient = Patient { image: good.image.clone(), pebs: good.pebs.clone() };
+        patient.fill_block(lnum, &[0x11; 2048]);
+        patient.bytes((lnum, at, 1))[0] = 0xFE;
+        let entry = 20 + (lnum - sb.lpt_first()) * 2 * shape.whole_bits;
+        let bytes = patient.bytes((table.0, table.1, shape.table_bytes));
+        put_bits(bytes, entry, shape.whole_bits, free);
+        put_bits(bytes, entry + shape.whole_bits, shape.whole_bits, dirty);
+        let crc = crc16(&bytes[2..]);
+        bytes[..2].copy_from_slice(&crc.to_le_bytes());
+        patient
+    };
+    let found = with(whole - 2048, 2048, 70_000).expect_only(DamageKind::NotErased, (lnum, 70_000, 0));
+    assert!(
+        found.ends_with("0xfe in the last 126976 bytes, which the table of the properties tree says are free"),
+        "{found}"
+    );
+    with(whole - 2048, 2048, 2048).expect_only(DamageKind::NotErased, (lnum, 2048, 0));
+    for (free, dirty, at) in
+        [(whole - 2048, 2048, 2047), (whole - 4096, 4096, 2048), (whole, 0, 70_000), (0, whole, 70_000)]
+    {
+        let report = with(free, dirty, at).report();
+        assert!(report.is_clean(), "{free} {dirty} {at}: {:#?}", report.findings);
+    }
+    let found = with(whole, 8, 2047).expect_only(DamageKind::BadProperties, (table.0, table.1, 0));
+    assert!(found.ends_with(&format!("LEB {lnum} has 129024 free and 8 dirty bytes, of 129024")), "{found}");
 }
 
 #[test]
