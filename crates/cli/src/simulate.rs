@@ -6,6 +6,7 @@ use crate::events::read_events;
 use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
 use crate::live::Live;
 use crate::output::Folder;
+use crate::ubi::stop::{self, Written};
 use crate::variants::Typed;
 use crate::{attacks, output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
@@ -81,8 +82,13 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     }
     documents.push(recorded.write_and_show(common, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
+    // All runs are over; replays of reads do not look whether they are to stop.
+    stop::at_once(Written::Others)?;
     documents.push(ubi.write_and_show(&folder.join(crate::ubi::EXPERIMENT), false)?);
-    write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
+    let all = html::pages("Readpath: all experiments", &documents)?;
+    let held = stop::hold();
+    write_whole(&page, all.as_bytes())?;
+    held.done();
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
