@@ -156,15 +156,29 @@ pub enum Fill {
     None,
 }
 
+/// Hosts with HPB, and without.
+#[derive(Args, Debug)]
+pub struct HpbHost {
+    /// Whether the host uses HPB [default: both; what --policy says]
+    #[arg(long, value_enum)]
+    pub hpb: Option<Hpb>,
+    /// Policies of host memory for HPB, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
+    /// sram-aware, dirty-refresh
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub policy: Vec<String>,
+    /// Host memory for all of HPB at most, maps, dirty bitmaps and tables: bytes, or with K, M or G
+    #[arg(long, value_name = "BYTES")]
+    pub host_memory: Option<String>,
+}
+
 /// What a workload of the user's runs on.
 #[derive(Args, Debug)]
 pub struct Target {
     /// Device preset, or a device file
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// Whether the host uses HPB
-    #[arg(long, value_enum, default_value = "both")]
-    pub hpb: Hpb,
+    #[command(flatten)]
+    pub host: HpbHost,
     /// What is on the device before the run
     #[arg(long, value_enum, default_value = "sequential")]
     pub precondition: Fill,
@@ -206,8 +220,8 @@ pub struct Fio {
     pub target: Target,
     #[command(flatten)]
     pub common: Common,
-    /// What happens in the middle of the run: a file with a time in ms, a comma and suspend, resume, hardware-reset or
-    /// power-cycle (,TIME without power) in each line
+    /// What happens in the middle of the run: a file with a time in ms, a comma and suspend, resume, hardware-reset,
+    /// power-cycle (,TIME without power) or pressure,BYTES in each line
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// How to print
@@ -348,22 +362,14 @@ pub struct Replay {
     /// Device preset, or a device file
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// Whether the host uses HPB [default: both; what --policy says]
-    #[arg(long, value_enum)]
-    pub hpb: Option<Hpb>,
-    /// Policies of host memory for HPB, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
-    /// sram-aware, dirty-refresh
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub policy: Vec<String>,
+    #[command(flatten)]
+    pub host: HpbHost,
     /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub map_cache: Vec<String>,
     /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
     pub host_map: Option<String>,
-    /// Host memory for all of HPB at most, maps, dirty bitmaps and tables: bytes, or with K, M or G
-    #[arg(long, value_name = "BYTES", conflicts_with = "host_map")]
-    pub host_memory: Option<String>,
     /// Change --host-memory during the trace: a file with a time in ms, a comma and a size in each line, for policies of
     /// this host's own
     #[arg(long, value_name = "FILE", requires = "host_memory")]

@@ -25,6 +25,14 @@ pub fn read_events(path: &Path) -> Result<Vec<Event>> {
     read(path, events)
 }
 
+/// Refuses memory pressure on hosts that do as Linux. `linux` has the names of their variants.
+pub fn check_pressure<'a>(events: &[Event], mut linux: impl Iterator<Item = &'a str>) -> Result<()> {
+    let pressed = events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
+    let Some(name) = linux.next().filter(|_| pressed) else { return Ok(()) };
+    let message = "never gives memory back, as Linux never does; pressure needs policies of this host's own";
+    Err(usage(anyhow!("--events: the host of variant '{name}' {message}")))
+}
+
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T> {
     let name = path.display();
     let text = read_text(path).with_context(|| format!("{name}: cannot read")).map_err(usage)?;

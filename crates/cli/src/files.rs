@@ -122,7 +122,7 @@ impl PartFile {
 }
 
 /// Whether there is something that is neither a file nor a folder: a device, a pipe, a socket.
-fn is_special(path: &Path) -> bool {
+pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 

@@ -30,8 +30,6 @@ const SEED: u64 = 1;
 pub const ONLY_BUILT_IN: &str = "Without --traces DIR only the built-in workloads were run.";
 /// Folders of recorded traces: with pairs of what is replayed and what went before, and with single ones.
 pub const FOLDERS: [&str; 2] = ["mobile", "block"];
-/// Longer pauses of recorded traces are cut to this.
-const MAX_IDLE: &str = "10ms";
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 13] = [
@@ -217,7 +215,7 @@ fn how(precondition: Vec<PathBuf>) -> TraceHow {
         mode: None,
         iodepth: None,
         speed: None,
-        max_idle: Some(MAX_IDLE.to_owned()),
+        max_idle: None,
         fold: true,
         shift_sectors: 0,
     }

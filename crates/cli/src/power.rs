@@ -50,7 +50,7 @@ pub fn main(args: &Power) -> Result<()> {
     };
     let target = &args.target;
     let mut experiment =
-        simulate::of_job(&args.job, &target.device, target.precondition, simulate::variants(target.hpb)?);
+        simulate::of_job(&args.job, &target.device, target.precondition, simulate::variants(&target.host)?);
     experiment.seed = target.seed;
     let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
     let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;

@@ -2,7 +2,7 @@
 //! `readpath replay`: makes the variants that were asked for, has them run on traces and shows the document.
 
 use crate::args::{Hpb, Preload, Replay};
-use crate::events::{read_events, read_limits};
+use crate::events::{check_pressure, read_events, read_limits};
 use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
@@ -15,7 +15,7 @@ use readpath_sim::experiment::ExperimentError;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_sim::{ExecuteError, LUN};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, EventKind, Override, size};
+use readpath_stack::config::{self, DevicePreset, Override, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -109,7 +109,7 @@ fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
     let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));
     match error {
         error if error.is_memory_of_host() => {
-            let given = [("--host-memory", &args.host_memory), ("--host-map", &args.host_map)];
+            let given = [("--host-memory", &args.host.host_memory), ("--host-map", &args.host_map)];
             given.into_iter().find(|(_, value)| value.is_some()).map(|(option, _)| option.to_owned())
         }
         ExecuteError::Limit { .. } => with("--pressure", &args.pressure),
@@ -132,12 +132,11 @@ fn table(folder: Option<&Path>, doc: &Document) -> Result<Vec<u8>> {
 fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.common.basics.set)?;
     let max_map_bytes = host_map(args, &preset)?;
-    let memory_bytes = host_memory(args)?;
+    let memory_bytes = args.host.memory_bytes()?;
     let limits = args.pressure.as_deref().map(read_limits).transpose()?.unwrap_or_default();
     let events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
-    let pressed = events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
-    let hpb: Vec<Hpb> = args.hpb.into_iter().collect();
-    let typed = Typed { named: &[], varied: &[], policy: &args.policy, map_cache: &args.map_cache, hpb: &hpb };
+    let hpb: Vec<Hpb> = args.host.hpb.into_iter().collect();
+    let typed = Typed { named: &[], varied: &[], policy: &args.host.policy, map_cache: &args.map_cache, hpb: &hpb };
     let mut list = Vec::new();
     for variant in typed.variants()? {
         let mut variant = ReplayVariant::new(&variant, &preset).map_err(usage)?;
@@ -149,14 +148,12 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
             let message = "has a host that does not change its memory in use; choose policies of this host's own";
             return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
         }
-        if pressed && variant.host.hpb.is_some_and(|hpb| hpb.policy.is_none()) {
-            let message = "never gives memory back, as Linux never does; pressure needs policies of this host's own";
-            return Err(usage(anyhow!("--events: the host of variant '{}' {message}", variant.name)));
-        }
         variant.limits.clone_from(&limits);
         variant.events.clone_from(&events);
         list.push(variant);
     }
+    let linux = list.iter().filter(|v| v.host.hpb.is_some_and(|hpb| hpb.policy.is_none()));
+    check_pressure(&events, linux.map(|v| &*v.name))?;
     Ok(list)
 }
 
@@ -167,22 +164,13 @@ pub fn preset(device: &str, set: &[String]) -> Result<DevicePreset> {
     preset.with_overrides(&set.map_err(usage)?).map_err(usage)
 }
 
-fn host_memory(args: &Replay) -> Result<Option<u64>> {
-    let Some(text) = &args.host_memory else { return Ok(None) };
-    let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
-    if args.hpb == Some(Hpb::Off) {
-        return Err(usage(anyhow!("--host-memory is memory for HPB, which --hpb off does not use")));
-    }
-    Ok(Some(bytes))
-}
-
 fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
     let Some(text) = &args.host_map else { return Ok(None) };
     let bytes = size(text).map_err(|e| usage(anyhow!("--host-map: {e}")))?;
-    if args.hpb == Some(Hpb::Off) {
+    if args.host.hpb == Some(Hpb::Off) {
         return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
     }
-    if matches!(args.hpb, Some(Hpb::Prototype | Hpb::PrototypeHost | Hpb::PrototypeDevice)) {
+    if matches!(args.host.hpb, Some(Hpb::Prototype | Hpb::PrototypeHost | Hpb::PrototypeDevice)) {
         // Its groups are the device's of each variant, and its host knows what one takes.
         return Ok(Some(bytes));
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that simulate: all of them make an experiment, run it and show its document.
 
-use crate::args::{Common, Fill, Fio, FioFormat, Hpb, Iozone, OwnImages, Report, Reproduce, RunFile};
-use crate::events::read_events;
+use crate::args::{Common, Fill, Fio, FioFormat, Hpb, HpbHost, Iozone, OwnImages, Report, Reproduce, RunFile};
+use crate::events::{check_pressure, read_events};
 use crate::files::{NewFolder, check_not_input, check_writable, read_document, read_text, write_whole};
 use crate::live::Live;
 use crate::output::Folder;
+use crate::ubi::stop::{self, Written};
 use crate::variants::Typed;
 use crate::{attacks, output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
@@ -81,8 +82,13 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     }
     documents.push(recorded.write_and_show(common, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
+    // All runs are over; replays of reads do not look whether they are to stop.
+    stop::at_once(Written::Others)?;
     documents.push(ubi.write_and_show(&folder.join(crate::ubi::EXPERIMENT), false)?);
-    write_whole(&page, html::pages("Readpath: all experiments", &documents)?.as_bytes())?;
+    let all = html::pages("Readpath: all experiments", &documents)?;
+    let held = stop::hold();
+    write_whole(&page, all.as_bytes())?;
+    held.done();
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
@@ -130,7 +136,7 @@ pub fn iozone(args: &Iozone) -> Result<()> {
     let source = IozoneSource::Args { case: "iozone".into(), args: args.args.clone() };
     let title = format!("iozone {}", args.args.join(" "));
     let (target, workload) = (&args.target, Workload::Iozone(source));
-    let variants = variants(target.hpb)?;
+    let variants = variants(&target.host)?;
     let mut experiment = of_user("iozone_command", title, &target.device, target.precondition, variants, workload);
     experiment.seed = target.seed;
     let files = Files { folder: args.common.basics.out.clone(), inputs: &[], to: None };
@@ -140,14 +146,11 @@ pub fn iozone(args: &Iozone) -> Result<()> {
 /// `readpath fio`.
 pub fn fio(args: &Fio) -> Result<()> {
     let target = &args.target;
-    let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(target.hpb)?);
+    let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(&target.host)?);
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
-    if experiment.events.iter().any(|event| matches!(event.kind, config::EventKind::Pressure { .. })) {
-        let message =
-            "pressure needs a policy of this host's own, and fio's hosts have none; use an experiment file or replay";
-        return Err(usage(anyhow!("--events: {message}")));
-    }
+    let linux = experiment.variants.iter().filter(|v| v.hpb.is_some_and(|hpb| hpb.policy.is_none()));
+    check_pressure(&experiment.events, linux.map(|v| &*v.name))?;
     let inputs: Vec<&Path> =
         [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };
@@ -221,8 +224,14 @@ fn of_user(
     experiment
 }
 
-pub fn variants(hpb: Hpb) -> Result<Vec<Variant>> {
-    Typed { named: &[], varied: &[], policy: &[], map_cache: &[], hpb: &[hpb] }.variants()
+/// Hosts of a workload of the user's, each a variant.
+pub fn variants(host: &HpbHost) -> Result<Vec<Variant>> {
+    let hpb: Vec<Hpb> = host.hpb.into_iter().collect();
+    let memory_bytes = host.memory_bytes()?;
+    let typed = Typed { named: &[], varied: &[], policy: &host.policy, map_cache: &[], hpb: &hpb };
+    let mut variants = typed.variants()?;
+    variants.iter_mut().filter_map(|v| v.hpb.as_mut()).for_each(|hpb| hpb.memory_bytes = memory_bytes);
+    Ok(variants)
 }
 
 /// The files of a command that simulates.

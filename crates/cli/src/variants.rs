@@ -2,7 +2,7 @@
 //! Variants from the command line: named ones, and every combination of what is varied. What a key means, and whether a
 //! value is possible, is known elsewhere.
 
-use crate::args::Hpb;
+use crate::args::{Hpb, HpbHost};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_stack::config::experiment::Variant;
@@ -25,6 +25,18 @@ pub struct Typed<'a> {
     pub map_cache: &'a [String],
     /// `--hpb`; both if neither this nor a key says.
     pub hpb: &'a [Hpb],
+}
+
+impl HpbHost {
+    /// `--host-memory`.
+    pub fn memory_bytes(&self) -> Result<Option<u64>> {
+        let Some(text) = &self.host_memory else { return Ok(None) };
+        let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
+        if self.hpb == Some(Hpb::Off) {
+            return Err(usage(anyhow!("--host-memory is memory for HPB, which --hpb off does not use")));
+        }
+        Ok(Some(bytes))
+    }
 }
 
 /// One choice: what it adds to the name of a variant, and its keys.

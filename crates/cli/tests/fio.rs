@@ -83,7 +83,7 @@ fn the_prototype_of_hpb_in_both_ways() {
 }
 
 #[test]
-fn events_happen_in_a_job_and_pressure_does_not() {
+fn events_happen_in_a_job() {
     let room = Room::new();
     room.write("job.fio", "[a]\nrw=randread\nsize=16m\nthinktime=1ms\ntime_based=1\nruntime=50ms\n");
     room.write("events", "10,suspend\n20,resume\n30,hardware-reset\n");
@@ -91,9 +91,44 @@ fn events_happen_in_a_job_and_pressure_does_not() {
     let shown = room.good(&job("events"));
     assert!(shown.contains("job: after event 3 (hardware-reset at 30 ms)"), "{shown}");
     room.write("pressure", "10,suspend\n20,resume\n30,pressure,1M\n");
-    room.bad(&job("pressure"), &["--events: pressure needs a policy of this host's own"]);
+    room.bad(&job("pressure"), &["--events: the host of variant 'HPB on' never gives memory back"]);
+    let lru = ["fio", "job.fio", "--policy", "lru", "--host-memory", "4M", "--events", "pressure", "--json"];
+    let shown = room.good(&lru);
+    assert!(shown.contains("job: after event 3 (pressure 1048576 bytes at 30 ms)"), "{shown}");
     room.write("before", "20,suspend\n10,resume\n");
     room.bad(&job("before"), &["before: line 2: 10 ms is before the line above"]);
+}
+
+/// Policies of the host's memory, for jobs, iozone and power cuts as for traces.
+#[test]
+fn policies_have_memory_and_hold_to_it() {
+    let room = Room::new();
+    room.write("job.fio", "[a]\nrw=randrw\nsize=256m\nio_size=16m\ndirect=1\nioengine=libaio\niodepth=4\n");
+    let iozone = ["-r", "4k", "-i2", "-ecI", "-t", "1", "-s", "64m"];
+    let choice = ["--policy", "linux-dcm,lru", "--host-memory"];
+    let job = |memory| [&["fio", "job.fio"][..], &choice, &[memory, "--json"]].concat();
+    let suite = |memory| [&["iozone"][..], &choice, &[memory, "--json", "--"], &iozone].concat();
+    for args in [job("300K"), suite("300K")] {
+        let document: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("a document");
+        let rows = document["rows"].as_array().expect("rows");
+        let of = |metric| rows.iter().filter(move |row| row["metric"] == metric);
+        let memory: Vec<f64> = of("host_memory").filter_map(|row| row["simulated"].as_f64()).collect();
+        assert!(memory.len() == 2 && memory.iter().all(|&bytes| bytes > 0.0 && bytes <= 300.0 * 1024.0), "{memory:?}");
+        assert!(of("hit_cnt").all(|row| row["simulated"].as_f64() > Some(0.0)), "{args:?}");
+    }
+    for args in [job("4K"), suite("4K"), [&["power", "job.fio"][..], &choice, &["4K"]].concat()] {
+        room.bad(&args, &["memory of 4096 bytes is too little for HPB", " take "]);
+    }
+    for loses in ["everything", "device"] {
+        let args = [&["power", "job.fio", "--cuts", "4", "--loses", loses][..], &choice, &["300K"]].concat();
+        let shown = room.good(&args);
+        assert!(shown.contains("linux-dcm") && shown.contains("lru"), "{shown}");
+    }
+    room.bad(&["fio", "job.fio", "--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    room.bad(&["fio", "job.fio", "--host-memory", "lots"], &["--host-memory: \"lots\" is not a size"]);
+    room.bad(&["power", "job.fio", "--hpb", "off", "--host-memory", "1M"], &["--hpb off does not use"]);
+    let one = ["fio", "job.fio", "--policy", "lru", "--output-format", "json"];
+    assert!(text(&room.output(&one).stdout).contains("\"fio version\""));
 }
 
 /// What the device does of its own accord, and what it meets, is told, also where nothing is written.

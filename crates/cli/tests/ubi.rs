@@ -104,7 +104,7 @@ fn mistakes_name_file_line_and_field() {
             &["s.csv", "--peb-size", "20000"],
             "--peb-size: an erase block of 20000 bytes: expected a multiple of the page",
         ),
-        (&["none.csv"], "none.csv: no line is a read through ubi_eba_read_leb (r)"),
+        (&["none.csv"], "none.csv: no line is a read (r or R), so there is nothing to replay"),
         (&["gone.csv"], "gone.csv: cannot be read"),
         (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is no cache; there are none, nand-page"),
         (&["s.csv", "--cache", "lru,lru"], "--cache lru with 61 lines: is asked for twice"),
@@ -118,7 +118,104 @@ fn mistakes_name_file_line_and_field() {
         room.bad(&all, &[says]);
     }
     let doc = document(&room, &["bad.csv", "--lenient"]);
-    assert!(doc["notes"][1].as_str().unwrap().contains("1 lines were SKIPPED; the first is line 2: offset: expected"));
+    note(&doc, "1 lines were SKIPPED; the first is line 2: offset: expected");
+}
+
+/// The one note that has this part.
+fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
+    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let mut with = notes.iter().filter(|n| n.contains(part));
+    let found = with.next().unwrap_or_else(|| panic!("{part} in {notes:#?}"));
+    assert!(with.next().is_none(), "{part} once in {notes:#?}");
+    found
+}
+
+#[test]
+fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    // An attach of a device with pages of 8 KiB: headers, then a copy of the volume table; and a walk there.
+    let attach = "R,0,0,64,,ubiattach\nR,0,8192,64,,ubiattach\nR,0,16384,24576,,ubiattach\n";
+    room.write("attach.csv", attach);
+    room.write("find.csv", "# find\nr,5,40000,188,2,idx\nr,5,16576,60,2,dent\n");
+    room.write("said.csv", &format!("# page_bytes=8192\n{attach}"));
+    let from = |doc: &Value| doc["configuration"]["streams"]["page_bytes_from"].as_str().unwrap().to_owned();
+    let assumed = "pages were ASSUMED to have 16384 bytes; neither the stream nor --page-size says it";
+    let doc = document(&room, &["s.csv", "attach.csv", "find.csv"]);
+    assert_eq!(note(&doc, "ASSUMED"), format!("s.csv, attach.csv, find.csv: {assumed}"));
+    assert_eq!(from(&doc), "assumed");
+    assert_eq!(
+        [note(&doc, "does NOT FIT"), note(&doc, "MAY NOT FIT")],
+        [
+            "attach.csv: line 3 does NOT FIT pages of 16384 bytes: it reads 24576 bytes at byte 16384, which are whole \
+             pages; --page-size 8192 fits",
+            "find.csv: line 3 MAY NOT FIT pages of 16384 bytes: it reads data at byte 16576 of an erase block, where \
+             headers are unless the chip has sub-pages; --page-size 8192 would fit",
+        ]
+    );
+    let text = room.good(&["ubi", "replay", "attach.csv"]);
+    assert!(text.contains(&format!("\nNote: attach.csv: {assumed}\nNote: attach.csv: line 3 does NOT FIT")), "{text}");
+    // Whoever says a size may know of sub-pages, but no chip reads half pages of a table.
+    let doc = document(&room, &["attach.csv", "find.csv", "--page-size", "16K"]);
+    assert_eq!(from(&doc), "--page-size");
+    note(&doc, "does NOT FIT");
+    assert!(!doc["notes"].to_string().contains("ASSUMED") && !doc["notes"].to_string().contains("MAY NOT"));
+    for (args, says) in
+        [(&["attach.csv", "find.csv", "--page-size", "8K"][..], "--page-size"), (&["said.csv"], "streams")]
+    {
+        let doc = document(&room, args);
+        assert_eq!(from(&doc), says);
+        let notes = doc["notes"].to_string();
+        assert!(!notes.contains("ASSUMED") && !notes.contains("NOT FIT"), "{notes}");
+    }
+}
+
+#[test]
+fn an_attach_is_counted_as_what_it_is_and_what_has_no_reads_is_left_out() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    room.write("attach.csv", "R,0,0,64,,ubiattach\nR,0,16384,64,,ubiattach\nR,0,32768,32768,,ubiattach\n");
+    room.write("none.csv", "e,1,0,0,,\n");
+    let caches = ["--cache", "none,nand-page,lru", "--page-size", "16K"];
+    let alone = document(&room, &[&["s.csv"][..], &caches].concat());
+    let both = document(&room, &[&["s.csv", "attach.csv"][..], &caches].concat());
+    let of = |doc: &Value, case: &str| -> Vec<Value> {
+        doc["rows"].as_array().unwrap().iter().filter(|r| r["case"] == case).cloned().collect()
+    };
+    assert_eq!(of(&alone, "s.csv"), of(&both, "s.csv"), "the other stream is as it would be alone");
+    assert_eq!(alone["charts"], both["charts"], "there is nothing to draw of an attach");
+    let rows: Vec<(String, String, f64)> = of(&both, "attach.csv")
+        .iter()
+        .map(|r| {
+            let text = |key: &str| r[key].as_str().unwrap().to_owned();
+            (text("variant"), text("metric"), (r["simulated"].as_f64().unwrap() * 1e5).round() / 1e5)
+        })
+        .collect();
+    // Two headers in a step of ECC each, and a table of two pages.
+    let row = |variant: &str, metric: &str, value| (variant.to_owned(), metric.to_owned(), value);
+    let parts = 2.0 * 0.84e-3 + 2.0 * 1.3e-3;
+    assert_eq!(
+        rows,
+        [
+            row("none", "other_page_reads", 4.0),
+            row("none", "other_seconds", parts),
+            row("nand-page", "other_page_reads", 4.0),
+            row("nand-page", "other_seconds", 4.0 * 1.3e-3),
+            row("lru, 61 lines", "other_page_reads", 4.0),
+            row("lru, 61 lines", "other_seconds", parts),
+        ]
+    );
+    note(&both, "attach.csv: none of its 3 reads passes ubi_eba_read_leb");
+    let text = room.good(&["ubi", "replay", "attach.csv", "--cache", "none"]);
+    assert!(text.contains("other reads") && !text.contains("misses"), "{text}");
+    // What holds no read does not take the others along, but somebody asked for it.
+    let output = room.output(&["ubi", "replay", "none.csv", "s.csv", "--json", "--cache", "none,nand-page,lru"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = "none.csv: no line is a read (r or R), so there is nothing to replay";
+    assert_eq!(common::text(&output.stderr), format!("readpath: results are incomplete: {why}\n"));
+    let doc: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(doc["notes"][0], format!("INCOMPLETE: {why}"));
+    assert_eq!(of(&doc, "s.csv"), of(&alone, "s.csv"));
 }
 
 #[test]

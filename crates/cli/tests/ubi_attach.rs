@@ -83,6 +83,41 @@ fn mistakes() {
     room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
 }
 
+#[test]
+fn a_size_of_erase_blocks_that_headers_speak_against_is_refused() {
+    let room = room("fx.mtd");
+    for (size, says) in [
+        (
+            "256K",
+            "fx.mtd: PEB size = 262144: 13 EC headers of the same image are inside of such PEBs, the first at byte 131072; \
+             PEBs of 131072 bytes fit what is in the image",
+        ),
+        ("1M", "PEB size = 1048576: 23 EC headers"),
+        ("64K", "fx.mtd: PEB size = 65536: only PEBs at multiples of 131072 begin with an EC header, and byte "),
+        ("16K", "PEB size = 16384: only PEBs at multiples of 131072"),
+    ] {
+        for command in ["attach", "ls", "check"] {
+            room.bad(&["ubi", command, "fx.mtd", "--peb-size", size], &[says]);
+        }
+    }
+    let right = document(&room, &["fx.mtd", "--peb-size", "128K"]);
+    assert_eq!((&right, &right["peb_size_warning"]), (&document(&room, &["fx.mtd"]), &Value::Null));
+    // Where nothing is between headers, a smaller size is possible.
+    let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 2048, pebs: 8 };
+    made(&room, geometry, &[7; 5000]);
+    let warning = "--peb-size 65536 may be too small: only each block at a multiple of 131072 bytes has an EC header, as if \
+                   PEBs had that size";
+    let sizes = ["made", "--page-size", "2K", "--subpage-size", "2K", "--peb-size", "64K"];
+    assert_eq!(document(&room, &sizes)["peb_size_warning"], json!(warning));
+    let text = room.good(&[&["ubi", "attach"], &sizes[..]].concat());
+    assert!(text.contains(&format!("\nwarning         {warning}\n")), "{text}");
+    // An image within a volume has headers of its own, and is not what the size is of.
+    let inner = fs::read(room.path("made")).expect("a file");
+    made(&room, Geometry { peb_bytes: 1 << 20, pebs: 8, ..geometry }, &inner);
+    let outer = document(&room, &["made", "--peb-size", "1M", "--page-size", "2K", "--subpage-size", "2K"]);
+    assert_eq!((&outer["peb_size_warning"], &outer["device"]["peb_bytes"]), (&Value::Null, &json!(1 << 20)));
+}
+
 /// An image with one volume that begins with `data`.
 fn made(room: &Room, geometry: Geometry, data: &[u8]) {
     let head = ImageHead { geometry, vid_offset: None, image_seq: 1, erase_counter: 0 };

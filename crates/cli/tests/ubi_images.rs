@@ -75,12 +75,13 @@ fn streams_can_be_replayed() {
     room.write("t/x_find.csv", &stream);
     room.write("t/y_find.csv", "r,1,0,64,,x\n");
     room.write("t/usb8k_find.csv", "r,1,0,64,,x\n");
+    room.write("t/z_find.csv", "r,1,32768,64,,x\nR,1,16384,24576,,x\n");
     room.write("t/README", "");
     let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
     let doc: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
-    let left_out =
-        ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 bytes).";
+    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 bytes), \
+                    z_find.csv (line 2 does not fit such pages).";
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
     assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
     // Attach, mount, and then the same.

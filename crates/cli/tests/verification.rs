@@ -20,8 +20,8 @@ fn costs_and_attacks_are_in_one_document() {
     assert!(shown.contains("tag of 32 bits: no attack returned anything that a READ would not have"), "{shown}");
     let doc = Document::from_json(&room.read("out/result.json")).expect("our own document");
     assert!(room.read("out/report.html").contains("attack: replay"));
-    for attack in ["forge", "replay", "swap", "other device", "flip a bit"] {
-        let case = format!("attack: {attack}");
+    let attacks = ["forge", "replay", "swap", "other device", "flip a bit"];
+    for case in attacks.iter().flat_map(|a| [format!("attack: {a}"), format!("attack: {a} by lists")]) {
         for safe in ["tag of 32 bits", "encrypted"] {
             assert_eq!(value(&doc, &case, safe, "leaked"), 0.0, "{case}, {safe}");
         }

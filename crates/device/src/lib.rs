@@ -65,7 +65,7 @@ pub use entry_config::{CheckOn, EntryConfig, Protection};
 pub use ftl::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
-pub use hpb2_config::Hpb2Config;
+pub use hpb2_config::{Hpb2Config, MOST_ENTRIES};
 pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
 pub use precondition::Layout;

@@ -24,6 +24,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     ///
     /// # Errors
     /// [`NoSpace`] when the erased superblocks do not suffice.
+    ///
+    /// # Panics
+    /// If something has been written to the device.
     pub fn precondition(
         &mut self,
         lun: u8,
@@ -31,12 +34,50 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         blocks: u32,
         layout: Layout,
         seed: u64,
+        place: impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
+        self.precondition_all([(lun, first, blocks)], layout, seed, place)
+    }
+
+    /// The same for many ranges, each a unit, its first block and how many, one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn precondition_all(
+        &mut self,
+        ranges: impl IntoIterator<Item = (u8, u32, u32)>,
+        layout: Layout,
+        seed: u64,
         mut place: impl FnMut(u32, Ppn),
     ) -> Result<(), NoSpace> {
-        if blocks == 0 {
-            return Ok(());
-        }
         assert!(self.sequence == 0, "a device that has been written to cannot be preconditioned");
+        let mut any = false;
+        for (lun, first, blocks) in ranges.into_iter().filter(|&(.., blocks)| blocks > 0) {
+            self.place(lun, first, blocks, layout, seed, &mut place)?;
+            any = true;
+        }
+        if any {
+            // What power cuts go back to. It is as large as the device, so it is put together once.
+            let mut changes = Vec::new();
+            self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
+            self.durable.checkpoint = Checkpoint { changes: Some(changes), ..self.put_checkpoint_together() };
+        }
+        Ok(())
+    }
+
+    /// Places one range, of a block at least.
+    fn place(
+        &mut self,
+        lun: u8,
+        first: u32,
+        blocks: u32,
+        layout: Layout,
+        seed: u64,
+        place: &mut impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
         let base = self.bases[usize::from(lun)] + first;
         for lpn in base..base + blocks {
             if let Mapping::Flash(ppn) = self.map.get(lpn) {
@@ -94,9 +135,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.ticks += 1;
             self.superblocks.open(Stream::Meta, self.ticks)?;
         }
-        let mut changes = Vec::new();
-        self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
-        self.durable.checkpoint = Checkpoint { changes: Some(changes), ..self.put_checkpoint_together() };
         Ok(())
     }
 }

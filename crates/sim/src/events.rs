@@ -5,10 +5,11 @@
 use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{HostMemory, HpbCounters, ParamError};
-use readpath_kit::Ns;
+use readpath_kit::{Histogram, Ns};
 use readpath_results::{Document, Error, Origin};
 use readpath_stack::config::{Event, EventKind};
 use readpath_stack::{Payload, Stack, Wire};
+use readpath_workload::IoKind;
 use thiserror::Error;
 
 /// An event that this run cannot have.
@@ -62,6 +63,8 @@ pub struct Span {
     pub counts: Counts,
     /// From the return of the power until the device was ready, if the event took it away.
     pub recovery: Option<Ns>,
+    /// By kind, from submission to end in nanoseconds: the requests that ended in it, also those from before.
+    pub latency: [Histogram; 4],
 }
 
 /// The events of a run that are to come.
@@ -104,6 +107,14 @@ impl<'a> Schedule<'a> {
         self.events.get(self.next).map_or(Ns::NEVER, |event| self.start + event.at)
     }
 
+    /// A request has ended.
+    #[inline]
+    pub fn request_ended(&mut self, kind: IoKind, latency: Ns) {
+        if let Some(span) = self.spans.last_mut() {
+            span.latency[kind as usize].record(latency.0);
+        }
+    }
+
     /// Lets the next event happen at `now`, which is not before its time. Returns the time when it is over.
     #[cold]
     pub fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) -> Ns {
@@ -141,7 +152,8 @@ impl<'a> Schedule<'a> {
     }
 
     fn begin(&mut self, event: Option<(usize, Event)>, from: Ns, recovery: Option<Ns>) {
-        self.spans.push(Span { event, from, to: from, counts: Counts::default(), recovery });
+        let (counts, latency) = Default::default();
+        self.spans.push(Span { event, from, to: from, counts, recovery, latency });
     }
 
     /// Ends the newest span, if there is one.
@@ -185,6 +197,12 @@ pub(crate) fn did_not_come(what: &str, came: usize, all: usize) -> Option<String
     }
 }
 
+/// Names of the latencies of a kind: mean, 99th percentile, longest.
+const LATENCIES: [(IoKind, [&str; 3]); 2] = [
+    (IoKind::Read, ["read_latency_mean", "read_latency_p99", "read_latency_max"]),
+    (IoKind::Write, ["write_latency_mean", "write_latency_p99", "write_latency_max"]),
+];
+
 fn figures(span: &Span) -> Vec<(&'static str, &'static str, f64)> {
     let Counts { device, hpb, memory } = &span.counts;
     let ms = |time: Ns| time.0 as f64 / 1e6;
@@ -196,6 +214,13 @@ fn figures(span: &Span) -> Vec<(&'static str, &'static str, f64)> {
         let share = |n: u64| 100.0 * n as f64 / reads as f64;
         list.push(("map_hit_ratio", "%", share(reads - device.map_misses)));
         list.push(("hpb_hit_ratio", "%", share(device.hpb_hits)));
+    }
+    for (kind, names) in LATENCIES {
+        let all = &span.latency[kind as usize];
+        if all.count() > 0 {
+            let of = [all.mean(), all.quantile(0.99) as f64, all.max() as f64];
+            list.extend(names.into_iter().zip(of).map(|(name, ns)| (name, "us", ns / 1e3)));
+        }
     }
     list.push(("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64));
     list.push(("hpb_read_buffers", "", device.read_buffers as f64));

@@ -346,12 +346,9 @@ pub(crate) fn precondition<S: DieSched, X: Payload, P: Probe>(
     workload: &Workload,
 ) -> Result<(), ExecuteError> {
     let Precondition { range, layout, .. } = setup.precondition;
-    for (lun, first, blocks) in ranges(range, workload, &setup.preset) {
-        stack
-            .precondition(lun, first, blocks, layout, setup.seed)
-            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
-    }
-    Ok(())
+    let ranges = ranges(range, workload, &setup.preset);
+    let blocks = ranges.iter().map(|&(.., blocks)| blocks).sum();
+    stack.precondition_all(ranges, layout, setup.seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
 }
 
 /// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the units

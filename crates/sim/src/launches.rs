@@ -61,6 +61,7 @@ impl Playing<'_> {
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         now: Ns,
+        events: &mut Schedule,
     ) -> Result<(), RunError> {
         while let Some(done) = stack.poll_done() {
             let flight = self.flights.get(done.cookie);
@@ -70,6 +71,7 @@ impl Playing<'_> {
             }
             self.waited_for -= usize::from(flight.is_waited_for);
             self.kinds[flight.io.kind as usize].record(u32::from(flight.io.blocks), now - flight.begun);
+            events.request_ended(flight.io.kind, now - flight.begun);
         }
         Ok(())
     }
@@ -92,7 +94,7 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
         }
         while stack.next_deadline().min(events.next_at()) <= until {
             step_once(stack, now, events)?;
-            playing.take_done(stack, *now)?;
+            playing.take_done(stack, *now, events)?;
         }
         // With the device idle, only timers of the host are left, which are not among its deadlines. An event may have taken
         // longer than the app computes.
@@ -105,15 +107,15 @@ fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
             let request = BlockRequest { cookie, lun, op: block_op(io), block: io.block, blocks: u32::from(io.blocks) };
             stack.submit(until, &request);
         }
-        playing.take_done(stack, *now)?;
+        playing.take_done(stack, *now, events)?;
         while playing.waited_for > 0 {
             step_once(stack, now, events)?;
-            playing.take_done(stack, *now)?;
+            playing.take_done(stack, *now, events)?;
         }
     }
     while !playing.flights.is_empty() {
         step_once(stack, now, events)?;
-        playing.take_done(stack, *now)?;
+        playing.take_done(stack, *now, events)?;
     }
     Ok(())
 }

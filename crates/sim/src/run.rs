@@ -183,6 +183,7 @@ impl Runner {
                 ios += 1;
                 let job = &mut jobs[flight.job as usize];
                 job.completed(flight, self.now);
+                events.request_ended(flight.io.kind, self.now - flight.since);
                 self.fill_now(stack, job, flight.job, self.now);
                 if ios % WATCH_EVERY == 0 {
                     watch(stack, observer, ios, self.now)?;

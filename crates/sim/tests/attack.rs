@@ -7,7 +7,7 @@ mod common;
 use readpath_device::{CheckOn, DeviceConfig, EntryConfig, Protection};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
-use readpath_sim::attack::{Attack, BLOCKS, Rogue, Tally, attack, device};
+use readpath_sim::attack::{self, Attack, BLOCKS, Got, Means, Rogue, Tally};
 
 fn times() -> DeviceConfig {
     common::device(64)
@@ -21,8 +21,27 @@ fn tag(tag_bits: u8) -> EntryConfig {
     EntryConfig { tag_bits, ..EntryConfig::DEFAULT }
 }
 
+const MEANS: [Means; 3] = [Means::OneEntry, Means::PreRequest, Means::HeaderSegment];
+
 fn try_out(kind: Attack, entries: EntryConfig, forgeries: u64) -> Tally {
-    attack(kind, &times(), entries, forgeries, 7).expect("a possible device")
+    try_by(Means::OneEntry, kind, entries, forgeries)
+}
+
+fn try_by(means: Means, kind: Attack, entries: EntryConfig, forgeries: u64) -> Tally {
+    attack::attack(kind, &times(), entries, means, forgeries, 7).expect("a possible device")
+}
+
+fn rogue(entries: EntryConfig) -> Rogue {
+    rogue_by(Means::OneEntry, entries)
+}
+
+fn rogue_by(means: Means, entries: EntryConfig) -> Rogue {
+    let config = attack::device(&times(), entries, means, [1, 2]).expect("a possible device");
+    Rogue::new(&config, 3).expect("a possible device")
+}
+
+fn read(rogue: &mut Rogue, lpn: u32, entry: HpbEntry) -> Got {
+    rogue.read(lpn, &[entry], Means::OneEntry)
 }
 
 /// On the firmware core and on an engine, where an entry is judged some time after it has come.
@@ -31,12 +50,17 @@ fn each_way(protection: Protection) -> [EntryConfig; 2] {
     [entries(protection), engine]
 }
 
+fn both_by_each_means() -> impl Iterator<Item = (Protection, Means)> {
+    [Protection::Mac, Protection::Encrypted].into_iter().flat_map(|p| MEANS.map(|means| (p, means)))
+}
+
 #[test]
 fn no_forged_entry_is_ever_believed() {
-    for protection in [Protection::Mac, Protection::Encrypted] {
-        let tally = try_out(Attack::Forge, entries(protection), 2_000_000);
-        assert_eq!((tally.tries, tally.believed, tally.leaked), (2_000_000, 0, 0), "{protection:?}");
-        assert_eq!(tally.device.hpb_forged, 2_000_000);
+    for (protection, means) in both_by_each_means() {
+        let forgeries = if means == Means::OneEntry { 2_000_000 } else { 500_000 };
+        let tally = try_by(means, Attack::Forge, entries(protection), forgeries);
+        assert_eq!((tally.tries, tally.believed, tally.leaked), (forgeries, 0, 0), "{protection:?} {means:?}");
+        assert_eq!(tally.device.hpb_forged, forgeries);
     }
 }
 
@@ -44,25 +68,51 @@ fn no_forged_entry_is_ever_believed() {
 /// 16,000 would fail.
 #[test]
 fn guesses_succeed_as_often_as_stated() {
-    for (bits, guesses) in [(8u8, 400_000u64), (12, 800_000), (16, 4_000_000)] {
-        let tally = try_out(Attack::Forge, tag(bits), guesses);
+    let one_by_one = [(8u8, 400_000u64), (12, 800_000), (16, 4_000_000)].map(|(bits, n)| (Means::OneEntry, bits, n));
+    let by_lists = [Means::PreRequest, Means::HeaderSegment].map(|means| (means, 8, 400_000));
+    for (means, bits, guesses) in one_by_one.into_iter().chain(by_lists) {
+        let tally = try_by(means, Attack::Forge, tag(bits), guesses);
         let p = 1.0 / f64::from(1u32 << bits);
         let (mean, deviation) = (guesses as f64 * p, (guesses as f64 * p * (1.0 - p)).sqrt());
         let off = (tally.believed as f64 - mean) / deviation;
-        assert!(off.abs() < 4.0, "{bits} bits: {} of {guesses} believed, expected {mean:.0}", tally.believed);
+        assert!(off.abs() < 4.0, "{means:?}, {bits} bits: {} of {guesses}, expected {mean:.0}", tally.believed);
         assert!(tally.leaked > 0, "{bits} bits: what was believed gave other data away");
         assert_eq!(tally.believed + tally.device.hpb_forged, guesses);
     }
 }
 
+/// With HPB 2.0 an entry says how many blocks lie in a row. A guess that succeeds gives that many away where it is the only entry,
+/// and where each block has its own, those that are read with it from a page of flash.
+#[test]
+fn a_guess_that_succeeds_gives_a_run_away_with_hpb_2() {
+    const RUN_OF_255: u64 = 0xF << 60;
+    let page = u64::from(rogue(tag(8)).page_slices());
+    for (means, most) in [(Means::OneEntry, 255), (Means::PreRequest, page), (Means::HeaderSegment, page)] {
+        let knows = if means == Means::OneEntry { Means::PreRequest } else { means };
+        let mut rogue = rogue_by(knows, tag(8));
+        rogue.load();
+        let got = (0..256u64).map(|guess| {
+            let address = u64::from(rogue.slices() / 2) << 32;
+            let mut list = [HpbEntry::default(); 255];
+            list[0] = HpbEntry((RUN_OF_255 | address | guess).to_be_bytes());
+            rogue.read(0, &list, means)
+        });
+        let believed: Vec<Got> = got.filter(|got| got.believed > 0).collect();
+        assert!(!believed.is_empty(), "a tag of 8 bits has 256 values");
+        for got in believed {
+            assert!(got.believed == most && got.leaked > most * 3 / 4, "{means:?}: {got:?}");
+        }
+    }
+}
+
 #[test]
 fn neither_old_nor_swapped_nor_changed_nor_foreign_entries_give_anything_away() {
-    for protection in [Protection::Mac, Protection::Encrypted] {
+    for (protection, means) in both_by_each_means() {
         for entries in each_way(protection) {
             for kind in [Attack::Replay, Attack::Swap, Attack::Foreigner, Attack::Flip] {
-                let tally = try_out(kind, entries, 0);
+                let tally = try_by(means, kind, entries, 0);
                 assert!(tally.tries >= u64::from(2 * BLOCKS), "{tally:?}");
-                assert_eq!(tally.leaked, 0, "{kind:?} {entries:?}: {tally:?}");
+                assert_eq!(tally.leaked, 0, "{means:?} {kind:?} {entries:?}: {tally:?}");
                 let d = &tally.device;
                 match kind {
                     // What did not move is still where it was.
@@ -76,25 +126,26 @@ fn neither_old_nor_swapped_nor_changed_nor_foreign_entries_give_anything_away() 
 
 #[test]
 fn without_protection_every_attack_succeeds() {
-    for kind in Attack::ALL {
-        let tally = try_out(kind, entries(Protection::None), 100_000);
-        assert!(tally.leaked > 1_000, "{kind:?}: {tally:?}");
+    for means in MEANS {
+        for kind in Attack::ALL {
+            let tally = try_by(means, kind, entries(Protection::None), 100_000);
+            assert!(tally.leaked > 1_000, "{means:?} {kind:?}: {tally:?}");
+        }
     }
 }
 
 /// Freshness alone still catches an old entry as long as nothing newer was given out.
 #[test]
 fn without_protection_only_what_has_changed_since_the_last_hand_out_is_stale() {
-    let config = device(&times(), entries(Protection::None), [1, 2]).expect("a possible device");
-    let mut rogue = Rogue::new(&config, 3).expect("a possible device");
+    let mut rogue = rogue(entries(Protection::None));
     let old = rogue.load();
     rogue.write(5);
     rogue.flush();
-    let got = rogue.read(5, old[5]);
-    assert!(!got.believed && !got.leaked && rogue.stats().hpb_stale == 1, "{:?}", rogue.stats());
+    let got = read(&mut rogue, 5, old[5]);
+    assert!(got == Got { believed: 0, leaked: 0 } && rogue.stats().hpb_stale == 1, "{:?}", rogue.stats());
     rogue.load();
-    let got = rogue.read(5, old[5]);
-    assert!(got.believed && got.leaked, "the block's old data, from where it once was");
+    let got = read(&mut rogue, 5, old[5]);
+    assert_eq!(got, Got { believed: 1, leaked: 1 }, "the block's old data, from where it once was");
 }
 
 /// The spare area of the slice that an entry names tells for which block it was made, as long as the block lies there.
@@ -113,11 +164,11 @@ fn entries_of_other_blocks_are_told_from_forged_ones_at_a_price() {
 
     // The look costs the die a read: at an unlucky moment the next read waits for it.
     let time = |entries| {
-        let mut rogue = Rogue::new(&device(&times(), entries, [1, 2]).expect("possible"), 3).expect("possible");
+        let mut rogue = rogue(entries);
         let loaded = rogue.load();
         let from = rogue.now();
         (0..200).for_each(|lpn| {
-            rogue.read(lpn, loaded[lpn as usize + 1]);
+            read(&mut rogue, lpn, loaded[lpn as usize + 1]);
         });
         rogue.now().saturating_sub(from)
     };
@@ -128,12 +179,12 @@ fn entries_of_other_blocks_are_told_from_forged_ones_at_a_price() {
 #[test]
 fn a_check_costs_what_it_says_on_the_core_and_on_the_engine() {
     let reads = |entries| {
-        let mut rogue = Rogue::new(&device(&times(), entries, [1, 2]).expect("possible"), 3).expect("possible");
+        let mut rogue = rogue(entries);
         let from = rogue.now();
         let loaded = rogue.load();
         let loads = rogue.now().saturating_sub(from);
         let from = rogue.now();
-        (0..100).for_each(|lpn| assert!(rogue.read(lpn, loaded[lpn as usize]).believed));
+        (0..100).for_each(|lpn| assert!(read(&mut rogue, lpn, loaded[lpn as usize]).believed == 1));
         (loads, rogue.now().saturating_sub(from))
     };
     let plain = reads(EntryConfig::DEFAULT);
@@ -149,11 +200,11 @@ fn a_check_costs_what_it_says_on_the_core_and_on_the_engine() {
     let entry_of = |rogue: &mut Rogue| -> HpbEntry { rogue.load()[9] };
     let timed = EntryConfig { check: Ns(700), ..EntryConfig::DEFAULT };
     let stale_read = |entries| {
-        let mut rogue = Rogue::new(&device(&times(), entries, [1, 2]).expect("possible"), 3).expect("possible");
+        let mut rogue = rogue(entries);
         let old = entry_of(&mut rogue);
         rogue.load();
         let from = rogue.now();
-        assert!(!rogue.read(9, old).believed && rogue.stats().hpb_stale == 1);
+        assert!(read(&mut rogue, 9, old).believed == 0 && rogue.stats().hpb_stale == 1);
         rogue.now().saturating_sub(from)
     };
     let (with, without) = (stale_read(timed), stale_read(EntryConfig::DEFAULT));

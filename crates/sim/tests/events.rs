@@ -137,6 +137,27 @@ fn memory_shrinks_and_grows_with_its_limit() {
     assert!(hits(little) < hits(before) && hits(enough) > 90, "{little:?} {enough:?}");
 }
 
+/// No request waits for memory that is given back: the slowest of those around every shrink, and while the limit goes up and
+/// down, takes no longer than the slowest of a host that has had little, or enough, all the time.
+#[test]
+fn nothing_waits_while_memory_shrinks() {
+    let slowest = |spans: &[Span]| spans.iter().map(|s| s.latency[0].max()).max().expect("spans");
+    let pressure = |at, bytes: u32| event(at, &format!("\"pressure\"\nmemory_bytes = {bytes}"));
+    for policy in ["lru", "lfu", "cost-aware", "preload", "sram-aware", "dirty-refresh"] {
+        const LITTLE: u32 = 300_000;
+        const ENOUGH: u32 = 4_000_000;
+        let host = format!("hpb = true\npolicy = \"{policy}\"");
+        let steady = |bytes| slowest(&spans(&host, &pressure(0, bytes)));
+        let changes = (8..24).map(|i| pressure(i * 10, if i % 2 == 0 { LITTLE } else { ENOUGH })).collect::<String>();
+        let spans = spans(&host, &(pressure(0, ENOUGH) + &changes));
+        let shrunk: u64 = spans.iter().map(|s| s.counts.hpb.expect("HPB").shrink_cnt).sum();
+        assert!(shrunk > 10, "{policy}: {shrunk}");
+        assert!(spans[1..].iter().all(|s| s.latency[0].count() > 100), "{policy}: requests end all the time");
+        let (changing, usual) = (slowest(&spans), steady(LITTLE).max(steady(ENOUGH)));
+        assert!(changing <= usual, "{policy}: {changing} ns, and {usual} ns without changes");
+    }
+}
+
 #[test]
 fn apps_are_launched_through_events() {
     let workload = r#"

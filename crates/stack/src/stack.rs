@@ -67,6 +67,17 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.device.precondition(lun, first, blocks, layout, seed, |lpn, ppn| payload.preset(lpn, ppn))
     }
 
+    /// The same for many ranges: unit, first block, blocks.
+    pub fn precondition_all(
+        &mut self,
+        ranges: impl IntoIterator<Item = (u8, u32, u32)>,
+        layout: Layout,
+        seed: u64,
+    ) -> Result<(), NoSpace> {
+        let payload = &mut self.payload;
+        self.device.precondition_all(ranges, layout, seed, |lpn, ppn| payload.preset(lpn, ppn))
+    }
+
     /// Lets the host find the device; returns when it has, and the time that took.
     pub fn start(&mut self, mut now: Ns) -> Result<Ns, StackError> {
         self.host.start(now);

@@ -26,6 +26,9 @@ pub struct Guess {
     pub vid_offset: Option<u32>,
     /// Whether other sizes would explain the headers as well: pages of twice the size, with sub-pages.
     pub ambiguous: bool,
+    /// A larger size of erase blocks, where one was given between whose headers no other block has a header, nor anything
+    /// else that would decide: it is doubtful.
+    pub larger_peb_bytes: Option<u32>,
 }
 
 /// The smallest erase block that is guessed.
@@ -52,8 +55,11 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
         image.read_exact_at(at, &mut header).ok()?;
         Some((at, EcHeader::parse(&header).ok()?))
     };
-    let places = (0..bytes).step_by(step as usize).take(LOOK_AT);
-    let headers: Vec<(u64, EcHeader)> = places.filter_map(header_at).take(ENOUGH).collect();
+    let headers_at_each = |step: u32| -> Vec<(u64, EcHeader)> {
+        let places = (0..bytes).step_by(step as usize).take(LOOK_AT);
+        places.filter_map(header_at).take(ENOUGH).collect()
+    };
+    let headers = headers_at_each(step);
     let Some(&(_, header)) = headers.first() else {
         return refused(format!("no UBI: no EC header at a multiple of {step} bytes in {bytes} bytes"));
     };
@@ -82,7 +88,48 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let geometry = Geometry { peb_bytes, page_bytes, subpage_bytes, pebs };
     geometry.check()?;
     let default = (HEADER_BYTES as u32).next_multiple_of(subpage_bytes);
-    Ok(Guess { geometry, vid_offset: (vid != default).then_some(vid), ambiguous })
+    let larger_peb_bytes = match known.peb_bytes {
+        Some(given) => compare(image, &headers_at_each(LEAST_PEB_BYTES), given).map_err(UbiError::Refused)?,
+        None => None,
+    };
+    Ok(Guess { geometry, vid_offset: (vid != default).then_some(vid), ambiguous, larger_peb_bytes })
+}
+
+/// Holds a size that was given against where headers are: an error if that is wrong, and a larger size if it may be.
+fn compare(image: &impl ReadAt, headers: &[(u64, EcHeader)], given: u32) -> Result<Option<u32>, String> {
+    let Some(&(_, first)) = headers.first() else { return Ok(None) };
+    let Some(fits) = peb_bytes(headers, first.data_offset).filter(|&fits| fits != given) else { return Ok(None) };
+    let (small, large) = (u64::from(given.min(fits)), u64::from(given.max(fits)));
+    let wrong =
+        |what: String| Err(format!("PEB size = {given}: {what}; PEBs of {fits} bytes fit what is in the image"));
+    let within = |at: &u64| at.is_multiple_of(small) && !at.is_multiple_of(large);
+    if fits < given {
+        // An image of UBI within a volume has another number, and mostly other sizes.
+        let alike = |h: &EcHeader| {
+            (h.image_seq, h.vid_offset, h.data_offset) == (first.image_seq, first.vid_offset, first.data_offset)
+        };
+        let mut inner = headers.iter().filter(|(at, header)| within(at) && alike(header)).map(|(at, _)| at);
+        let outer = headers.iter().filter(|(at, _)| at.is_multiple_of(large)).count();
+        let Some(at) = inner.next() else { return Ok(None) };
+        return match inner.count() + 1 {
+            n if 2 * n < outer => Ok(None),
+            n => wrong(format!("{n} EC headers of the same image are inside of such PEBs, the first at byte {at}")),
+        };
+    }
+    let last = headers.last().map_or(0, |(at, _)| *at);
+    if headers.iter().any(|(at, _)| within(at)) {
+        return Ok(None);
+    }
+    let has_data = |&at: &u64| {
+        let mut bytes = [0; HEADER_BYTES];
+        image.read_exact_at(at, &mut bytes).is_ok() && bytes != [0xFF; HEADER_BYTES]
+    };
+    match (0..last).step_by(given as usize).filter(within).find(has_data) {
+        Some(at) => wrong(format!(
+            "only PEBs at multiples of {fits} begin with an EC header, and byte {at} with something else"
+        )),
+        None => Ok(Some(fits)),
+    }
 }
 
 /// The size of which most multiples have a header. Other headers may lie about: those of an image of UBI within a volume.

@@ -55,6 +55,8 @@ pub enum DamageKind {
     BadInode,
     /// A directory entry with an impossible name or a hash that is not that of its name.
     BadEntry,
+    /// Unused space is not erased.
+    NotErased,
     /// Flash could not be read.
     Unreadable,
 }
@@ -87,6 +89,7 @@ impl DamageKind {
             DamageKind::BadData => "bad-data",
             DamageKind::BadInode => "bad-inode",
             DamageKind::BadEntry => "bad-entry",
+            DamageKind::NotErased => "not-erased",
             DamageKind::Unreadable => "unreadable",
         }
     }

@@ -317,6 +317,15 @@ impl Lpt {
     }
 }
 
+/// Free and dirty bytes of each of the area's own blocks, as the table says.
+pub(crate) fn own_blocks<L: Lebs>(flash: &mut Flash<L>, table: (u32, u32)) -> Result<Vec<(u32, u32)>> {
+    let shape = LptShape::new(&flash.sb);
+    let bytes = read_packed(flash, table, shape.table_bytes, NodeKind::Table, &shape, ReadKind::Check)?;
+    let mut bits = Bits { bytes: &bytes, at: (CRC_BITS + TYPE_BITS) as usize };
+    let blocks = (0..flash.sb.lpt_lebs).map(|_| (bits.take(shape.whole_bits), bits.take(shape.whole_bits)));
+    Ok(blocks.collect())
+}
+
 /// Reads a packed node and checks its checksum and type.
 fn read_packed<L: Lebs>(
     flash: &mut Flash<L>,

@@ -194,8 +194,11 @@ fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<Found,
     if at < whole {
         let end = whole.min(at.saturating_add(step));
         found.corrupt = !all_ff(&bytes[at as usize..end as usize]);
-        if !all_ff(&bytes[end as usize..]) {
-            return Err((end, "data behind the last master node, more than one torn write leaves".to_owned()));
+        if let Some(first) = bytes[end as usize..].iter().position(|&b| b != 0xFF) {
+            return Err((
+                end + first as u32,
+                "data behind the last master node, more than one torn write leaves".to_owned(),
+            ));
         }
     }
     Ok(found)

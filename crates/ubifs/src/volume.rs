@@ -5,14 +5,14 @@
 use crate::error::{DamageKind, Place, Result, UbifsError};
 use crate::flash::Flash;
 use crate::journal::{self, Bud, Log};
-use crate::key::Key;
+use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
 use crate::lpt::Lpt;
 use crate::master::{self, Master};
 use crate::node::{Inode, NodeType, SUPERBLOCK_BYTES};
 use crate::orphans;
 use crate::superblock::{Refusal, SUPERBLOCK_LEB, Superblock};
-use crate::tnc::Tnc;
+use crate::tnc::{Tnc, Visit};
 use std::collections::BTreeMap;
 
 /// Inode of the root directory.
@@ -159,6 +159,20 @@ impl<L: Lebs> Ubifs<L> {
     /// Unmounts.
     pub fn into_lebs(self) -> L {
         self.flash.lebs
+    }
+
+    /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of what it reads for
+    /// that in memory.
+    pub fn stored_bytes(&mut self) -> Result<BTreeMap<u32, u64>> {
+        let (mut stored, mut damage) = (BTreeMap::new(), None);
+        self.tnc.walk(&mut self.flash, |_, visit| match visit {
+            Visit::Leaf(key, at) if key.kind() == Some(KeyType::Data) => {
+                *stored.entry(key.ino).or_default() += u64::from(at.len);
+            }
+            Visit::Damage(e) => damage = damage.take().or(Some(e)),
+            _ => {}
+        });
+        damage.map_or(Ok(stored), Err)
     }
 
     /// Reads an inode.

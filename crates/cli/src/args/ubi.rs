@@ -29,7 +29,7 @@ pub enum UbiCommand {
 /// How read streams are read, and what reads cost.
 #[derive(Args, Debug)]
 pub struct StreamInput {
-    /// Bytes of a NAND page: a power of two, also with K [default: what the streams say, or 16384]
+    /// Bytes of a NAND page: a power of two, also with K [default: what the streams say, or else 16384, and a note tells so]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<String>,
     /// Bytes of an erase block; reads beyond it are then errors

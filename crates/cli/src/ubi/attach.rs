@@ -198,6 +198,9 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
             layout.vid_offset, layout.data_offset, layout.leb_bytes
         ),
     );
+    if let Some(larger) = guess.larger_peb_bytes {
+        line("warning", doubtful(g.peb_bytes, larger));
+    }
     line("attached by", method(ubi));
     if let Some(fault) = &found.fastmap_fault {
         line("fastmap", format!("not used: {fault}"));
@@ -241,6 +244,13 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
     text
 }
 
+/// What to say of a size of erase blocks that may be too small.
+fn doubtful(given: u32, larger: u32) -> String {
+    format!(
+        "--peb-size {given} may be too small: only each block at a multiple of {larger} bytes has an EC header, as if PEBs had that size"
+    )
+}
+
 fn found_rewrites(ubi: &Device) -> impl Iterator<Item = (usize, bool)> {
     ubi.found_table().rewrite.into_iter().enumerate().filter(|&(_, rewrite)| rewrite)
 }
@@ -270,6 +280,7 @@ fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
             "sizes_ambiguous": guess.ambiguous,
         },
         "layout": { "vid_offset": layout.vid_offset, "data_offset": layout.data_offset, "leb_bytes": layout.leb_bytes },
+        "peb_size_warning": guess.larger_peb_bytes.map(|larger| doubtful(g.peb_bytes, larger)),
         "method": method(ubi),
         "fastmap_fault": found.fastmap_fault,
         "image_sequence": found.image_seq,

@@ -10,6 +10,7 @@ mod open;
 mod own;
 mod replay;
 mod reproduce;
+pub mod stop;
 mod stream;
 mod streams;
 mod work;
@@ -20,9 +21,12 @@ pub use reproduce::{EXPERIMENT, Prepared, prepare, reproduce};
 
 use crate::args::UbiCommand;
 use anyhow::Result;
+use stop::Written;
 
 /// `readpath ubi`.
 pub fn main(command: &UbiCommand) -> Result<()> {
+    let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_));
+    stop::at_once(if writes { Written::Nothing } else { Written::Printed })?;
     match command {
         UbiCommand::Replay(args) => replay::main(args),
         UbiCommand::Attach(args) => attach::main(args),

@@ -36,8 +36,8 @@ pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootLis
     if !tree.boot.is_empty() {
         works.push((BOOT, UbiWork::Read, tree.boot_from, Some(Task::Boot)));
     }
-    if let Some((_, path)) = tree.largest.as_ref().filter(|_| !tree.read_only) {
-        works.push(("rm", UbiWork::Rm, path, Some(Task::Rm)));
+    if let Some(largest) = tree.largest.as_ref().filter(|_| !tree.read_only) {
+        works.push(("rm", UbiWork::Rm, &largest.path, Some(Task::Rm)));
     }
     let digest = digest(path)?;
     let mut streams = Vec::new();
@@ -66,13 +66,21 @@ const BOOT: &str = "boot-like reading";
 struct Tree {
     /// Directory whose tree is walked and read.
     top: &'static [u8],
-    /// Size and path of the largest file that has no other name, with which its data would stay.
-    largest: Option<(u64, Vec<u8>)>,
+    /// The largest file that has no other name, with which its data would stay.
+    largest: Option<Largest>,
     /// The first mount with write access would rewrite the volume.
     read_only: bool,
     /// Files that a boot reads, and where they come from.
     boot: Vec<Vec<u8>>,
     boot_from: &'static [u8],
+}
+
+/// The file with most bytes on flash: holes are no work to remove, however many.
+struct Largest {
+    /// Bytes that its data nodes take.
+    stored: u64,
+    size: u64,
+    path: Vec<u8>,
 }
 
 impl Tree {
@@ -94,16 +102,18 @@ impl Tree {
             None => (boot::files(&mut fs).map_err(damaged)?, b"below the folders of a Debian".as_slice()),
         };
         let mut files = 0u64;
-        let mut largest: Option<(u64, Vec<u8>)> = None;
+        let stored = fs.stored_bytes().map_err(damaged)?;
+        let mut largest: Option<Largest> = None;
         let walk = Session::new(fs, false).find_ls(b"/", |path, inode| {
             if inode.file_type() != Some(FileType::Regular) {
                 return;
             }
             files += 1;
             // Of several as large the first by name, so that an image always gives the same streams.
-            let is_better = |(size, other): &(u64, Vec<u8>)| (inode.size, other.as_slice()) > (*size, path);
+            let (stored, size) = (stored.get(&inode.ino).copied().unwrap_or(0), inode.size);
+            let is_better = |l: &Largest| (stored, size, l.path.as_slice()) > (l.stored, l.size, path);
             if inode.nlink == 1 && largest.as_ref().is_none_or(is_better) {
-                largest = Some((inode.size, path.to_vec()));
+                largest = Some(Largest { stored, size, path: path.to_vec() });
             }
         });
         walk.map_err(damaged)?;
@@ -151,7 +161,9 @@ impl Tree {
             ));
         }
         match &self.largest {
-            Some((size, _)) if !self.read_only => text.push_str(&format!("; the file that rm takes has {size} bytes")),
+            Some(Largest { stored, size, .. }) if !self.read_only => text.push_str(&format!(
+                "; the file that rm takes has {size} bytes, its data nodes {stored}, most of all files with one name"
+            )),
             Some(_) => {
                 text.push_str("; no rm, as the first mount with write access rewrites all blocks (mkfs.ubifs -F)")
             }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi replay`: recorded read streams through the caches that were asked for.
 
+use super::stop::hold;
 use super::streams;
 use crate::args::UbiReplay;
 use crate::cases::names;
 use crate::files::read_text;
 use crate::output::{self, Folder};
+use crate::simulate::complete;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_results::Document;
@@ -29,6 +31,9 @@ const COLUMNS: [(&str, &str); 8] = [
     ("seconds", "seconds"),
     ("metadata_memory", "metadata"),
 ];
+
+/// Columns more, where a stream has nothing but other reads.
+const OTHER_COLUMNS: [(&str, &str); 2] = [("other_page_reads", "other reads"), ("other_seconds", "their seconds")];
 
 /// What `--help` says below the options.
 pub fn caches() -> String {
@@ -59,18 +64,30 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     let inputs = args.files.iter().chain(&args.pressure);
     let cases: Vec<CacheCase> =
         args.files.iter().zip(&names).map(|(path, name)| streams::load(path, name, &input)).collect::<Result<_>>()?;
-    if let Some(i) = cases.iter().position(|case| case.stream.summary.reads == 0) {
-        let message = "no line is a read through ubi_eba_read_leb (r), so no cache would be asked";
-        return Err(usage(anyhow!("{}: {message}", args.files[i].display())));
+    let of = cases.len();
+    let (cases, without): (Vec<CacheCase>, Vec<CacheCase>) = cases.into_iter().partition(|case| {
+        let s = &case.stream.summary;
+        s.reads + s.other_reads > 0
+    });
+    let left_out: Vec<String> = without
+        .iter()
+        .map(|case| format!("{}: no line is a read (r or R), so there is nothing to replay", case.input.file))
+        .collect();
+    if let (Some(first), true) = (left_out.first(), cases.is_empty()) {
+        return Err(usage(anyhow!("{first}")));
     }
     input.settle(&cases)?;
-    // After all reading, so that nothing is left behind where that is stopped.
-    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
+    let folder = || args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs.clone())).transpose();
+    // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until then.
+    let held = hold();
+    drop(folder()?);
+    drop(held);
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({
             "files": args.files.iter().map(|p| p.display().to_string()).collect::<Vec<_>>(),
             "page_bytes": input.geometry.page_bytes,
+            "page_bytes_from": input.page_size_is_from(&cases),
             "peb_bytes": input.geometry.peb_bytes,
             "lenient": input.lenient,
             "cost": input.cost.name,
@@ -86,19 +103,31 @@ pub fn main(args: &UbiReplay) -> Result<()> {
             input.cost.name, input.cost.page_bytes, costs.page_bytes
         ));
     }
+    let of_pages = input.notes_of_pages(&cases);
+    let missing = left_out.iter().map(|what| format!("INCOMPLETE: {what}"));
+    // What makes all figures doubtful comes first.
+    doc.notes.splice(0..0, missing.chain(of_pages));
     doc.process = output::process();
     doc.validate()?;
-    if let Some(folder) = folder {
+    let held = hold();
+    if let Some(folder) = folder()? {
         folder.write(&doc)?;
+        held.done();
     }
     let text = if args.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
-    output::emit(&text, None)
+    output::emit(&text, None)?;
+    complete(left_out.into_iter(), of)
 }
 
 fn table(args: &UbiReplay, doc: &Document) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     writeln!(out, "{}\n", doc.title)?;
-    output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
+    let only_other = doc.rows.chunk_by(|a, b| a.case == b.case).any(|rows| rows.iter().all(|r| r.metric != "seconds"));
+    let mut columns = COLUMNS.to_vec();
+    if only_other {
+        columns.extend(OTHER_COLUMNS);
+    }
+    output::print_columns(doc, &columns, output::terminal_width(), &mut out)?;
     for note in &doc.notes {
         writeln!(out, "Note: {note}")?;
     }

@@ -4,6 +4,7 @@
 
 use super::boot::BootList;
 use super::own;
+use super::stop::{self, Written};
 use super::streams::{Input, load};
 use crate::args::{OwnImages, Reproduce};
 use crate::cases::names;
@@ -56,6 +57,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if let Some(option) = unused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
+    stop::at_once(Written::Nothing)?;
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
     prepare(args.traces.as_deref(), &args.own)?.write_and_show(&out, basics.json).map(drop)
 }
@@ -89,13 +91,20 @@ impl Prepared {
     /// The document, written to the folder `out` and shown.
     pub fn write_and_show(self, out: &Path, json: bool) -> Result<Document> {
         let Prepared { streams, images, boot_list, with_traces, notes } = self;
-        let folder = Folder::create(out)?.apart_from(images.iter().chain(boot_list.as_ref().map(|(path, _)| path)))?;
+        let inputs = || images.iter().chain(boot_list.as_ref().map(|(path, _)| path));
+        let folder = || Folder::create(out)?.apart_from(inputs());
+        // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until then.
+        let held = stop::hold();
+        drop(folder()?);
+        drop(held);
         let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
         doc.notes.extend(notes);
         doc.read_from(boot_list.iter().map(|(_, list)| &list.input));
         doc.process = output::process();
         doc.validate()?;
-        folder.write(&doc)?;
+        let held = stop::hold();
+        folder()?.write(&doc)?;
+        held.done();
         if json {
             output::emit(doc.to_json_pretty()?.as_bytes(), None)?;
             return Ok(doc);
@@ -164,9 +173,13 @@ fn recorded(folder: &Path, input: &Input) -> Result<(Vec<TaskStream>, Option<Str
     let mut cases = files.iter().map(|(_, name, path)| load(path, name, input)).collect::<Result<Vec<_>>>()?;
     let page_bytes = input.geometry.page_bytes;
     cases.retain(|case| {
-        let other = case.stream.summary.page_bytes.filter(|&said| said != page_bytes);
-        left_out.extend(other.map(|said| format!("{} (says that its pages have {said} bytes)", case.name)));
-        other.is_none()
+        let summary = &case.stream.summary;
+        let other = summary.page_bytes.filter(|&said| said != page_bytes);
+        let says = other.map(|said| format!("says that its pages have {said} bytes"));
+        let misfit = || summary.misfits.certain.as_ref().map(|m| format!("line {} does not fit such pages", m.line));
+        let why = says.or_else(misfit);
+        left_out.extend(why.iter().map(|why| format!("{} ({why})", case.name)));
+        why.is_none()
     });
     left_out.sort();
     let note = format!(

@@ -3,9 +3,10 @@
 
 use super::boot::lines;
 use super::open::{volume, wrong};
+use super::stop::hold;
 use super::work::{Reads, Work, reads};
 use crate::args::{UbiStream, UbiWork};
-use crate::files::{check_not_input, check_writable, is_standard_output, read_text, write_whole};
+use crate::files::{check_not_input, check_writable, is_special, is_standard_output, read_text, write_whole};
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_ubi::mtd::write_stream;
@@ -21,7 +22,9 @@ pub fn main(args: &UbiStream) -> Result<()> {
     if args.work == UbiWork::Read {
         check_not_input(&args.out, &args.path)?;
     }
+    let held = hold();
     check_writable(&args.out)?;
+    drop(held);
     let list = match args.work {
         UbiWork::Read => {
             let name = args.path.display();
@@ -47,7 +50,12 @@ pub fn main(args: &UbiStream) -> Result<()> {
         reads(volume(&args.input, args.with_mount)?, &work).map_err(|e| wrong(image, e))?;
     let mut text = format!("# op,peb,offset,len,lnum,what\n# page_bytes={page_bytes}\n").into_bytes();
     write_stream(&records, &mut text, |tag| ReadKind::ALL.get(usize::from(tag)).map_or("", |kind| kind.name()))?;
+    // What is no file is written as it comes, to a reader who may take long.
+    let held = (!is_special(&args.out)).then(hold);
     write_whole(&args.out, &text)?;
+    if let Some(held) = held {
+        held.done();
+    }
     if !is_standard_output(&args.out) {
         writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use readpath_sim::ubi::CacheCase;
 use readpath_stack::config::size;
 use readpath_ubi::preset::{BUILTIN, CostPreset};
-use readpath_ubi::stream::{self, Geometry, Limits};
+use readpath_ubi::stream::{self, Geometry, Limits, Misfit};
 use readpath_workload::trace::decompress;
 use std::io::{self, BufReader};
 use std::path::Path;
@@ -47,6 +47,49 @@ impl Input {
         self.geometry = Geometry::new(page_bytes, self.geometry.peb_bytes).map_err(wrong)?;
         Ok(())
     }
+
+    /// Who says how large pages are, once that is settled.
+    pub fn page_size_is_from(&self, cases: &[CacheCase]) -> &'static str {
+        match cases.iter().any(|case| self.is_assumed(case)) {
+            true => "assumed",
+            false if self.page_is_assumed => "streams",
+            false => "--page-size",
+        }
+    }
+
+    fn is_assumed(&self, case: &CacheCase) -> bool {
+        self.page_is_assumed && case.stream.summary.page_bytes.is_none()
+    }
+
+    /// What a reader must know of the size of pages, once that is settled: that nobody said it, and which streams speak
+    /// against it.
+    pub fn notes_of_pages(&self, cases: &[CacheCase]) -> Vec<String> {
+        let page_bytes = self.geometry.page_bytes;
+        let names = |cases: &[&CacheCase]| cases.iter().map(|c| c.input.file.as_str()).collect::<Vec<_>>().join(", ");
+        let assumed: Vec<&CacheCase> = cases.iter().filter(|case| self.is_assumed(case)).collect();
+        let mut notes = Vec::new();
+        if !assumed.is_empty() {
+            notes.push(format!(
+                "{}: pages were ASSUMED to have {page_bytes} bytes; neither the stream nor --page-size says it",
+                names(&assumed)
+            ));
+        }
+        notes.extend(cases.iter().filter_map(|case| misfit(case, page_bytes, self.is_assumed(case))));
+        notes
+    }
+}
+
+/// What speaks against pages of `page_bytes` in a stream. What is merely unusual counts where nobody said how large they are.
+pub fn misfit(case: &CacheCase, page_bytes: u32, is_assumed: bool) -> Option<String> {
+    let misfits = &case.stream.summary.misfits;
+    let unusual = misfits.unusual.as_ref().filter(|_| is_assumed);
+    let Misfit { line, what, page_bytes: would_fit } = misfits.certain.as_ref().or(unusual)?;
+    let (does, would) = match misfits.certain {
+        Some(_) => ("does NOT FIT", "fits"),
+        None => ("MAY NOT FIT", "would fit"),
+    };
+    let file = &case.input.file;
+    Some(format!("{file}: line {line} {does} pages of {page_bytes} bytes: it {what}; --page-size {would_fit} {would}"))
 }
 
 /// Reads the options and the cost preset.

@@ -568,10 +568,13 @@ impl Superblocks {
     /// refers to them is the caller's business.
     pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
         let mut left = slices;
-        // In the order in which they would be opened, the first last, so that a large device is not searched each time.
-        self.sort_erased_for(stream);
+        let mut sorted = false;
         while left > 0 {
             if self.open[stream.index()].is_none() {
+                // In the order in which they would be opened, the first last, so that a large device is not searched each time.
+                if !std::mem::replace(&mut sorted, true) {
+                    self.sort_erased_for(stream);
+                }
                 let last = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
                 self.open_erased(last, stream, 0);
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Attacks as rows of a result document: each is a case, each protection a variant.
 
-use super::{Attack, Tally, attack};
+use super::{Attack, Means, Tally, attack};
 use crate::experiment::Shared;
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_results::{Document, Error, Origin};
@@ -12,8 +12,11 @@ use std::sync::atomic::Ordering;
 const FORGERIES: u64 = 400_000;
 
 /// Attacks that are made.
-pub const RUNS: usize = Attack::ALL.len() * PROTECTIONS;
+pub const RUNS: usize = Attack::ALL.len() * MEANS.len() * PROTECTIONS;
 const PROTECTIONS: usize = 6;
+
+/// How entries are sent, and what that adds to the name of a case.
+const MEANS: [(Means, &str); 2] = [(Means::OneEntry, ""), (Means::PreRequest, " by lists")];
 
 /// Protections that are attacked, by what tables call them.
 fn attacked() -> [(&'static str, EntryConfig); PROTECTIONS] {
@@ -50,29 +53,31 @@ pub enum AttackError {
 pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Shared) -> Result<(), AttackError> {
     let mut safe = Vec::new();
     for kind in Attack::ALL {
-        for (name, entries) in attacked() {
-            if shared.stop.load(Ordering::Relaxed) {
-                return Err(AttackError::Interrupted);
-            }
-            let tally = attack(kind, times, entries, FORGERIES, seed)?;
-            doc.simulated_ios += tally.tries;
-            shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
-            rows(doc, kind, name, &tally)?;
-            if kind == Attack::Forge && entries.protection == Protection::Mac {
-                let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
-                let case = format!("attack: {}", kind.name());
-                doc.row(case, name, "believed_expected", "%", expected, Origin::Predicted)?;
-            }
-            if tally.leaked == 0 {
-                safe.push((kind, name));
+        for (means, suffix) in MEANS {
+            let case = format!("attack: {}{suffix}", kind.name());
+            for (name, entries) in attacked() {
+                if shared.stop.load(Ordering::Relaxed) {
+                    return Err(AttackError::Interrupted);
+                }
+                let tally = attack(kind, times, entries, means, FORGERIES, seed)?;
+                doc.simulated_ios += tally.tries;
+                shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
+                rows(doc, &case, name, &tally)?;
+                if kind == Attack::Forge && entries.protection == Protection::Mac {
+                    let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
+                    doc.row(&case, name, "believed_expected", "%", expected, Origin::Predicted)?;
+                }
+                if tally.leaked == 0 {
+                    safe.push((format!("{}{suffix}", kind.name()), name));
+                }
             }
         }
     }
     for (name, _) in attacked() {
-        let withstood: Vec<&str> = safe.iter().filter(|(_, n)| *n == name).map(|(kind, _)| kind.name()).collect();
+        let withstood: Vec<&str> = safe.iter().filter(|(_, n)| *n == name).map(|(kind, _)| kind.as_str()).collect();
         doc.notes.push(match withstood.len() {
             0 => format!("ATTACK: {name}: every kind of attack returned data that a READ would not have"),
-            n if n == Attack::ALL.len() => {
+            n if n == Attack::ALL.len() * MEANS.len() => {
                 format!("ATTACK: {name}: no attack returned anything that a READ would not have")
             }
             _ => format!("ATTACK: {name}: withstood {}; the others got through", withstood.join(", ")),
@@ -81,18 +86,17 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Sh
     Ok(())
 }
 
-fn rows(doc: &mut Document, kind: Attack, variant: &str, tally: &Tally) -> Result<(), Error> {
-    let case = format!("attack: {}", kind.name());
+fn rows(doc: &mut Document, case: &str, variant: &str, tally: &Tally) -> Result<(), Error> {
     for (metric, count) in [("tries", tally.tries), ("believed", tally.believed), ("leaked", tally.leaked)]
         .into_iter()
         .chain(verdicts(&tally.device))
     {
-        doc.row(&case, variant, metric, "", count as f64, Origin::Predicted)?;
+        doc.row(case, variant, metric, "", count as f64, Origin::Predicted)?;
     }
     let share = 100.0 * tally.believed as f64 / tally.tries.max(1) as f64;
-    doc.row(&case, variant, "believed_share", "%", share, Origin::Predicted)?;
+    doc.row(case, variant, "believed_share", "%", share, Origin::Predicted)?;
     let each = tally.time.0 as f64 / 1e3 / tally.tries.max(1) as f64;
-    doc.row(&case, variant, "time_of_a_try", "us", each, Origin::Predicted)?;
+    doc.row(case, variant, "time_of_a_try", "us", each, Origin::Predicted)?;
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 //! likes, and knows of each block what an ordinary READ would return. Which attack it makes of that is not its business.
 
 use readpath_device::{
-    ConfigError, Control, Delays, DeviceConfig, DeviceStats, EntryConfig, FtlConfig, HpbConfig, Layout, LuConfig,
-    MediaOp, NoSpace, UfsDevice, Verification, WithMedia,
+    ConfigError, Control, Delays, DeviceConfig, DeviceStats, EntryConfig, FtlConfig, Hpb2Config, HpbConfig, Layout,
+    LuConfig, MOST_ENTRIES, MediaOp, NoSpace, UfsDevice, Verification, WithMedia,
 };
 use readpath_flash::{Geometry, Lean};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -17,6 +17,26 @@ pub const BLOCKS: u32 = 2048;
 const SUB_REGION: u32 = 64;
 const PER_REGION: u32 = 4;
 const TAG: u8 = 0;
+/// The READ ID of every pre-request: there is never more than one.
+const READ_ID: u8 = 1;
+
+/// How entries reach the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// HPB READ of one block, HPB 1.0.
+    OneEntry,
+    /// HPB READ of up to 255 blocks, whose entries came before it in HPB WRITE BUFFER 02h (HPB 2.0).
+    PreRequest,
+    /// The same with its entries in an extra header segment.
+    HeaderSegment,
+}
+
+impl Means {
+    /// Entries of one read.
+    pub fn most(self) -> usize {
+        if self == Means::OneEntry { 1 } else { usize::from(MOST_ENTRIES) }
+    }
+}
 
 /// What a slice holds: logical page plus one, and which write of it. Zero = nothing, or zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -32,7 +52,18 @@ impl Content {
 ///
 /// # Errors
 /// When it cannot exist.
-pub fn device(times: &DeviceConfig, entries: EntryConfig, key: [u64; 2]) -> Result<DeviceConfig, ConfigError> {
+pub fn device(
+    times: &DeviceConfig,
+    entries: EntryConfig,
+    means: Means,
+    key: [u64; 2],
+) -> Result<DeviceConfig, ConfigError> {
+    let v2 = Hpb2Config {
+        enabled: true,
+        single_blocks: MOST_ENTRIES,
+        pre_requests: 1,
+        entries_in_ehs: means == Means::HeaderSegment,
+    };
     let lu = LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 16, pinned_start: 0, pinned_regions: 0 };
     let mut config = DeviceConfig {
         geometry: Geometry {
@@ -62,7 +93,7 @@ pub fn device(times: &DeviceConfig, entries: EntryConfig, key: [u64; 2]) -> Resu
             read_buffers: 1,
             verification: Verification::On,
             entries,
-            v2: None,
+            v2: (means != Means::OneEntry).then_some(v2),
             prototype: None,
         }),
         entry_key: key,
@@ -82,10 +113,10 @@ pub fn device(times: &DeviceConfig, entries: EntryConfig, key: [u64; 2]) -> Resu
 /// What became of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Got {
-    /// The entry was believed.
-    pub believed: bool,
-    /// The data is not what an ordinary READ would have returned.
-    pub leaked: bool,
+    /// Blocks that were read from where an entry said.
+    pub believed: u64,
+    /// Blocks whose data is not what an ordinary READ would have returned.
+    pub leaked: u64,
 }
 
 /// See the module.
@@ -140,6 +171,11 @@ impl Rogue {
         self.device.array_slices()
     }
 
+    /// Slices of a page of flash, which are read together.
+    pub fn page_slices(&self) -> u32 {
+        self.device.config().geometry.page_bytes / BLOCK_BYTES
+    }
+
     /// The entries of every block of every unit, in order, as they are now.
     pub fn load(&mut self) -> Vec<HpbEntry> {
         let mut all = Vec::with_capacity(self.truth.len());
@@ -182,15 +218,35 @@ impl Rogue {
         self.ask(0, cdb, 0, &[]);
     }
 
-    /// HPB READ of a block with an entry.
-    pub fn read(&mut self, lpn: u32, entry: HpbEntry) -> Got {
+    /// HPB READ of as many blocks as there are entries, of one unit, from `first` on, by its number across units. Each entry is
+    /// that of its block, but with [`Means::OneEntry`] only the first is sent; the device has to know the others, and for more
+    /// than one block one of them.
+    pub fn read(&mut self, first: u32, entries: &[HpbEntry], means: Means) -> Got {
         let hits = self.device.stats().hpb_hits;
-        let (lun, lba) = place(lpn);
+        let (lun, lba) = place(first);
+        let blocks = entries.len() as u32;
+        let list: Vec<u8> =
+            if means == Means::OneEntry { Vec::new() } else { entries.iter().flat_map(|e| e.0).collect() };
+        if means == Means::PreRequest {
+            let cdb = Cdb::HpbPreRequest { lba, read_id: READ_ID, list_bytes: list.len() as u16 };
+            self.ask(lun, cdb, list.len() as u32, &list);
+        }
         self.moving.clear();
-        self.moving.push(Content(u64::MAX));
-        self.device.submit_read(self.now, lun, TAG, lba, 1, Some(entry));
-        self.wait();
-        Got { believed: self.device.stats().hpb_hits > hits, leaked: self.moving[0] != self.truth[lpn as usize] }
+        self.moving.resize(entries.len(), Content(u64::MAX));
+        match means {
+            Means::OneEntry => {
+                self.device.submit_read(self.now, lun, TAG, lba, blocks, Some(entries[0]));
+                self.wait();
+            }
+            _ => {
+                let (read_id, in_header) = if means == Means::PreRequest { (READ_ID, &[][..]) } else { (0, &list[..]) };
+                let cdb = Cdb::HpbRead { lba, blocks: blocks as u8, entry: entries[0], flags: 0, read_id };
+                self.ask(lun, cdb, blocks * BLOCK_BYTES, in_header);
+            }
+        }
+        let truth = &self.truth[first as usize..][..entries.len()];
+        let leaked = self.moving.iter().zip(truth).filter(|(got, true_one)| got != true_one).count() as u64;
+        Got { believed: self.device.stats().hpb_hits - hits, leaked }
     }
 
     fn ask(&mut self, lun: u8, cdb: Cdb, expected_bytes: u32, data_out: &[u8]) {
@@ -220,9 +276,9 @@ impl Rogue {
             MediaOp::Fill { slot, .. } => self.buffer[usize::from(slot)] = self.moving[0],
             MediaOp::Program { slot, ppn } => self.slices[ppn.0 as usize] = self.buffer[usize::from(slot)],
             MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
-            MediaOp::ReadFlash { ppn, .. } => self.moving[0] = self.slices[ppn.0 as usize],
-            MediaOp::ReadBuffer { slot, .. } => self.moving[0] = self.buffer[usize::from(slot)],
-            MediaOp::ReadZeros { .. } => self.moving[0] = Content::default(),
+            MediaOp::ReadFlash { index, ppn, .. } => self.moving[index as usize] = self.slices[ppn.0 as usize],
+            MediaOp::ReadBuffer { index, slot, .. } => self.moving[index as usize] = self.buffer[usize::from(slot)],
+            MediaOp::ReadZeros { index, .. } => self.moving[index as usize] = Content::default(),
             MediaOp::Erase { first, slices } | MediaOp::Torn { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::default());
             }

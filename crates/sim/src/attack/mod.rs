@@ -8,7 +8,7 @@ mod host;
 
 pub(crate) use document::verdict_metrics;
 pub use document::{AttackError, RUNS, add_rows};
-pub use host::{BLOCKS, Content, Got, Rogue, device};
+pub use host::{BLOCKS, Content, Got, Means, Rogue, device};
 
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_kit::{Ns, Prng};
@@ -53,11 +53,12 @@ impl Attack {
 /// What came of an attack.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tally {
-    /// Reads.
+    /// Entries that were sent.
     pub tries: u64,
-    /// Entries that were believed.
+    /// Blocks that were read from where an entry said: one for each entry that was believed, or as many as it says that lie in
+    /// a row (HPB 2.0).
     pub believed: u64,
-    /// Reads that returned what an ordinary READ would not have.
+    /// Blocks that were returned and that an ordinary READ would not have.
     pub leaked: u64,
     /// What the device counted meanwhile.
     pub device: DeviceStats,
@@ -65,8 +66,8 @@ pub struct Tally {
     pub time: Ns,
 }
 
-/// Tries one attack on a device whose entries are protected so: `forgeries` forged entries, and as many of the other kinds
-/// as there are blocks, or a few times that.
+/// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, and as many of
+/// the other kinds as there are blocks, or a few times that.
 ///
 /// # Errors
 /// When the device cannot exist.
@@ -74,23 +75,26 @@ pub fn attack(
     attack: Attack,
     times: &DeviceConfig,
     entries: EntryConfig,
+    means: Means,
     forgeries: u64,
     seed: u64,
 ) -> Result<Tally, ConfigError> {
-    let mut rogue = Rogue::new(&device(times, entries, KEYS[0])?, seed)?;
+    let mut rogue = Rogue::new(&device(times, entries, means, KEYS[0])?, seed)?;
     let loaded = rogue.load();
     let before = *rogue.stats();
-    let mut tries = Tries { rogue, tally: Tally::default(), rng: Prng::stream(seed, "attack", 0) };
+    let rng = Prng::stream(seed, "attack", 0);
+    let mut tries = Tries { rogue, tally: Tally::default(), rng, means, first: 0, list: Vec::new() };
     match attack {
         Attack::Forge => tries.forge(&entries, forgeries),
         Attack::Replay => tries.replay(loaded),
         Attack::Swap => tries.swap(&loaded),
         Attack::Foreigner => {
-            let other = Rogue::new(&device(times, entries, KEYS[1])?, seed + 1)?.load();
+            let other = Rogue::new(&device(times, entries, means, KEYS[1])?, seed + 1)?.load();
             (0..ALL).for_each(|lpn| tries.one(lpn, other[lpn as usize]));
         }
         Attack::Flip => tries.flip(&loaded),
     }
+    tries.send();
     // Whatever is still being looked at for the counters.
     tries.rogue.flush();
     tries.tally.device = tries.rogue.stats().since(&before);
@@ -102,15 +106,47 @@ struct Tries {
     rogue: Rogue,
     tally: Tally,
     rng: Prng,
+    means: Means,
+    /// Entries that wait to be sent together, and the block of the first.
+    list: Vec<HpbEntry>,
+    first: u32,
 }
 
 impl Tries {
+    /// Tries an entry for a block: together with those before it, if they are for the blocks before it.
     fn one(&mut self, lpn: u32, entry: HpbEntry) {
-        let from = self.rogue.now();
-        let got = self.rogue.read(lpn, entry);
+        let next = self.next();
+        // One block between two is read without an entry.
+        let joins = (next..=next + 1).contains(&lpn) && lpn / BLOCKS == self.first / BLOCKS;
+        if !joins || (lpn - self.first) as usize >= self.means.most() {
+            self.send();
+        }
+        if self.list.is_empty() {
+            self.first = lpn;
+        }
+        self.list.resize((lpn - self.first) as usize, HpbEntry::default());
+        self.list.push(entry);
         self.tally.tries += 1;
-        self.tally.believed += u64::from(got.believed);
-        self.tally.leaked += u64::from(got.leaked);
+        if self.list.len() == self.means.most() {
+            self.send();
+        }
+    }
+
+    /// The block behind those of the list.
+    fn next(&self) -> u32 {
+        self.first + self.list.len() as u32
+    }
+
+    /// Sends what waits.
+    fn send(&mut self) {
+        if self.list.is_empty() {
+            return;
+        }
+        let from = self.rogue.now();
+        let got = self.rogue.read(self.first, &self.list, self.means);
+        self.list.clear();
+        self.tally.believed += got.believed;
+        self.tally.leaked += got.leaked;
         self.tally.time += self.rogue.now().saturating_sub(from);
     }
 
@@ -121,7 +157,7 @@ impl Tries {
     fn forge(&mut self, entries: &EntryConfig, forgeries: u64) {
         let slices = u64::from(self.rogue.slices());
         for _ in 0..forgeries {
-            let lpn = self.any_block();
+            let lpn = if self.list.is_empty() { self.any_block() } else { self.next() % ALL };
             let guess = self.rng.next_u64();
             let address = self.rng.below(slices) << 32;
             let word = match entries.protection {
@@ -144,6 +180,7 @@ impl Tries {
         // No newer entries, then newer ones, then still newer ones.
         for _ in 0..3 {
             (0..ALL).filter(even).for_each(|lpn| self.one(lpn, old[lpn as usize]));
+            self.send();
             self.rogue.load();
         }
         // The other half is moved by garbage collection, while the first is written again and again.
@@ -155,23 +192,25 @@ impl Tries {
         }
         for _ in 0..3 {
             (0..ALL).for_each(|lpn| self.one(lpn, old[lpn as usize]));
+            self.send();
             self.rogue.load();
         }
     }
 
     fn swap(&mut self, loaded: &[HpbEntry]) {
+        // The next block, one of another region, and the same one of the other unit.
+        for other in [|lpn| lpn ^ 1, |lpn| (lpn + 512) % ALL, |lpn| (lpn + BLOCKS) % ALL] {
+            (0..ALL).for_each(|lpn: u32| self.one(lpn, loaded[other(lpn) as usize]));
+        }
         for lpn in 0..ALL {
-            // The next block, one of another region, the same one of the other unit, and any.
             let any = (lpn + 1 + self.rng.below(u64::from(ALL - 1)) as u32) % ALL;
-            for other in [lpn ^ 1, (lpn + 512) % ALL, (lpn + BLOCKS) % ALL, any] {
-                self.one(lpn, loaded[other as usize]);
-            }
+            self.one(lpn, loaded[any as usize]);
         }
     }
 
     fn flip(&mut self, loaded: &[HpbEntry]) {
-        for lpn in 0..ALL {
-            for bit in 0..64 {
+        for bit in 0..64 {
+            for lpn in 0..ALL {
                 let word = u64::from_be_bytes(loaded[lpn as usize].0) ^ 1 << bit;
                 self.one(lpn, HpbEntry(word.to_be_bytes()));
             }

@@ -39,21 +39,6 @@ pub enum Protocol {
 impl Protocol {
     const ALL: [Protocol; 2] = [Protocol::V1, Protocol::V2];
 
-    /// The policies that run with it.
-    fn policies(self) -> &'static [PolicyChoice] {
-        const V2: [PolicyChoice; 5] = [
-            PolicyChoice::LinuxDcm,
-            PolicyChoice::LinuxHcm,
-            PolicyChoice::Managed(ManagedPolicy::Lru),
-            PolicyChoice::Managed(ManagedPolicy::CostAware),
-            PolicyChoice::Managed(ManagedPolicy::SramAware),
-        ];
-        match self {
-            Protocol::V1 => &PolicyChoice::ALL,
-            Protocol::V2 => &V2,
-        }
-    }
-
     /// What is set for it beside policy and memory.
     fn keys(self, policy: PolicyChoice) -> &'static [(&'static str, &'static str)] {
         match (self, policy) {
@@ -80,7 +65,7 @@ impl Contender {
     pub fn all() -> Vec<Contender> {
         let mut all = Vec::new();
         for (protocol, memory_mib) in Contender::groups() {
-            all.extend(protocol.policies().iter().map(|&policy| Contender { policy, memory_mib, protocol }));
+            all.extend(PolicyChoice::ALL.map(|policy| Contender { policy, memory_mib, protocol }));
         }
         all
     }

@@ -251,11 +251,15 @@ fn in_stack<S: DieSched, P: Probe>(
     if !observer.progress(0, Ns::ZERO) {
         return Err(RunError::Interrupted.into());
     }
-    for (first, blocks) in preload::joined(&case.preload, variant.preset.device.geometry.slices_per_unit()) {
-        stack
-            .precondition(LUN, first, blocks, options.layout, options.seed)
-            .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
-    }
+    let preloaded = preload::joined(&case.preload, variant.preset.device.geometry.slices_per_unit());
+    let blocks = preloaded.iter().map(|&(_, blocks)| blocks).sum();
+    stack
+        .precondition_all(
+            preloaded.into_iter().map(|(first, blocks)| (LUN, first, blocks)),
+            options.layout,
+            options.seed,
+        )
+        .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
     let mut now = stack.start(Ns::ZERO)?;
     let mut phases = Vec::new();
     let mut events = Schedule::default();

@@ -83,6 +83,7 @@ pub(super) fn play<S: DieSched, P: Probe, W: Wire>(
             let pieces = &ios[flight.first as usize..flight.end as usize];
             let blocks = pieces.iter().map(|io| u32::from(io.blocks)).sum();
             stats.kinds[pieces[0].kind as usize].record(blocks, now - flight.since);
+            events.request_ended(pieces[0].kind, now - flight.since);
             ended += 1;
         }
         let due = |player: &Player| ios.get(player.next).map(|io| Ns(start.0.saturating_add(io.time.0)));

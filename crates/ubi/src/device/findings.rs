@@ -50,6 +50,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
         self.of_blocks_said_empty(&mut findings)?;
         self.of_table(&mut findings);
+        self.behind_tables(&mut findings)?;
         let statics: Vec<u32> = self.volumes().filter(|v| v.record.vol_type == STATIC).map(|v| v.id).collect();
         for id in statics {
             self.of_static(id, &mut findings)?;
@@ -164,6 +165,18 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
     }
 
+    /// Copies of the volume table that are good.
+    fn behind_tables(&mut self, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
+        let copies = self.volume(LAYOUT_VOLUME).map(|v| [v.peb(0), v.peb(1)]).unwrap_or_default();
+        let records = self.io.layout.volume_slots() * RECORD_BYTES as u32;
+        for (copy, peb) in copies.into_iter().enumerate() {
+            if let Some(peb) = peb.filter(|_| self.table.damaged[copy].is_none()) {
+                findings.extend(self.behind(peb, records, &format!("copy {copy} of the volume table"))?);
+            }
+        }
+        Ok(())
+    }
+
     fn of_static(&mut self, id: u32, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
         let volume = self.volume(id)?;
         if volume.record.update_marker {
@@ -171,7 +184,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
         for lnum in 0..volume.used_lebs {
             let (place, detail) = match self.check_static_leb(id, lnum) {
-                Ok(()) => continue,
+                Ok((peb, bytes)) => {
+                    findings.extend(self.behind(peb, bytes, &format!("LEB {lnum} of volume {id}"))?);
+                    continue;
+                }
                 Err(UbiError::Peb { peb, offset, what }) => (Some((peb, offset)), what),
                 Err(UbiError::Leb { what, .. }) => (None, what),
                 Err(e) => return Err(e),

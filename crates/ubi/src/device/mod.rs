@@ -5,6 +5,7 @@
 mod cache;
 mod engine;
 mod erase;
+mod erased;
 mod findings;
 mod moves;
 mod read;

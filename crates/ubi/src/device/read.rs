@@ -142,8 +142,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(())
     }
 
-    /// Compares the checksum of one logical block of a static volume.
-    pub(super) fn check_static_leb(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
+    /// Compares the checksum of one logical block of a static volume; its erase block, and how many bytes it has.
+    pub(super) fn check_static_leb(&mut self, volume: u32, lnum: u32) -> Result<(u32, u32), UbiError> {
         let vol = self.volume(volume)?;
         let leb_bytes = vol.leb_bytes;
         let Some(peb) = vol.peb(lnum) else {
@@ -165,7 +165,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             let what = format!("data CRC {crc:#010x} instead of {:#010x} (LEB {lnum})", header.data_crc);
             return Err(UbiError::Peb { peb, offset: self.io.layout.data_offset, what });
         }
-        Ok(())
+        Ok((peb, header.data_bytes))
     }
 }
 

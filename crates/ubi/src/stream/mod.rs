@@ -6,11 +6,13 @@
 //! details. This part opens no file: it takes any `BufRead` and a name for messages.
 
 mod error;
+mod fit;
 mod parse;
 mod pressure;
 mod replay;
 
 pub use error::{Skips, StreamError};
+pub use fit::{Misfit, Misfits};
 pub use parse::{Limits, Stream, Summary, load};
 pub use pressure::{Pressure, Step, parse_pressure};
 pub use replay::{Outcome, Setup, Totals, run};

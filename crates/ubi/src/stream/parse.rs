@@ -2,6 +2,7 @@
 //! Text of a read stream to records. Memory is bounded by the limits, whatever the input.
 
 use super::error::{Skips, StreamError, excerpt};
+use super::fit::Misfits;
 use super::{Geometry, Op, Record};
 use crate::mtd;
 use std::io::{self, BufRead};
@@ -44,6 +45,8 @@ pub struct Summary {
     pub unterminated: bool,
     /// Bytes of a page, if a comment `# page_bytes=N` says so: the last that does.
     pub page_bytes: Option<u32>,
+    /// Records that do not fit pages of that size, or of the size that was given to read the stream.
+    pub misfits: Misfits,
 }
 
 impl Summary {
@@ -133,7 +136,9 @@ pub fn load(
                 return Err(fault(at, message));
             }
             Ok(Some(record)) => {
+                let page_bytes = stream.summary.page_bytes.unwrap_or(geometry.page_bytes);
                 stream.summary.note(record.op);
+                stream.summary.misfits.note(&record, at, page_bytes);
                 stream.records.push(record);
             }
             Err(Fault { field, message }) => {

@@ -4,6 +4,7 @@
 //! The volume is seen as after a mount: the journal is applied, torn ends are cut off. So an unclean volume that recovers
 //! is in order.
 
+mod erased;
 mod inodes;
 mod space;
 mod totals;
@@ -140,6 +141,7 @@ pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
         }
     };
     space::check(&mut check, &mut flash, &master, log.as_ref())?;
+    erased::check(&mut check, &mut flash, &master)?;
     Ok(check.report)
 }
 

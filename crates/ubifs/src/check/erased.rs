@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Blocks in front of the main area, as far as no mount looks at them: what lies behind the superblock, in blocks of the log
+//! and of the orphan area that are not in use, and behind the nodes of the properties tree. Unused space has to be erased.
+//!
+//! Facts: Linux `fs/ubifs/sb.c` (`ubifs_write_sb_node` pads to a unit of writing), `lpt_commit.c` (`dbg_check_ltab_lnum`) and
+//! `lpt.c` (`lpt_init_wr` unmaps blocks that the table calls empty, whatever is in them).
+
+use super::Check;
+use crate::error::{DamageKind, Result};
+use crate::flash::{Flash, NodeRef};
+use crate::lebs::{Lebs, ReadKind};
+use crate::lpt;
+use crate::master::Master;
+use crate::node::{NODE_MAGIC, NodeType, SUPERBLOCK_BYTES, crc32, le32};
+use crate::scan::{Tail, recover, scan};
+use crate::superblock::{LOG_LEB, SUPERBLOCK_LEB};
+
+/// Looks at them.
+pub(super) fn check<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
+    superblock(check, flash)?;
+    let sb = &flash.sb;
+    let (log, orphans, main) = (LOG_LEB..sb.lpt_first(), sb.orphans_first(), sb.main_first());
+    let of_log = [NodeType::CommitStart, NodeType::Reference];
+    for lnum in log {
+        nodes(check, flash, master, lnum, &of_log, DamageKind::BadLog)?;
+    }
+    for lnum in orphans..main {
+        nodes(check, flash, master, lnum, &[NodeType::Orphan], DamageKind::BadOrphans)?;
+    }
+    properties(check, flash, master)
+}
+
+/// Bytes of the node for a signature.
+const SIGNATURE_BYTES: u32 = 64;
+/// Its type; mkfs.ubifs leaves it at 0 where nothing is signed.
+const SIGNATURE_TYPES: [u8; 2] = [0, 13];
+
+/// Whether these bytes begin with the node that mkfs.ubifs puts behind the superblock.
+fn is_signature(bytes: &[u8]) -> bool {
+    let Some(node) = bytes.get(..SIGNATURE_BYTES as usize) else { return false };
+    let (magic, crc, len) = (le32(node, 0), le32(node, 4), le32(node, 16));
+    magic == NODE_MAGIC && len == SIGNATURE_BYTES && SIGNATURE_TYPES.contains(&node[20]) && crc == crc32(&node[8..])
+}
+
+fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
+    let bytes = match flash.read_rest(SUPERBLOCK_LEB, SUPERBLOCK_BYTES, ReadKind::Check) {
+        Ok(bytes) => bytes,
+        Err(e) => return check.error(e),
+    };
+    let behind = if is_signature(&bytes) { SIGNATURE_BYTES } else { 0 };
+    // mkfs.ubifs pads that node by itself, so that the padding need not end with a unit of writing.
+    let end = SUPERBLOCK_BYTES + flash.sb.min_io_bytes;
+    let found = scan(&bytes[behind as usize..], SUPERBLOCK_BYTES + behind, 8, flash.sb.fanout);
+    let wrong = match found {
+        Err(e) => Some((e.offset, e.what)),
+        Ok(leb) => match leb.nodes.first() {
+            Some(node) => Some((node.offset, format!("a {}, expected nothing", node.header.kind.name()))),
+            None if leb.end > end => Some((end, format!("padding up to {}, expected only up to {end}", leb.end))),
+            None => None,
+        },
+    };
+    if let Some((offset, what)) = wrong {
+        let at = NodeRef { lnum: SUPERBLOCK_LEB, offset, len: 0 };
+        check.damage(flash, DamageKind::NotErased, at, format!("behind the superblock: {what}"));
+    }
+    Ok(())
+}
+
+/// A block of the log or of the orphan area, whoever wrote it last: nodes, padding, and then nothing.
+fn nodes<L: Lebs>(
+    check: &mut Check,
+    flash: &mut Flash<L>,
+    master: &Master,
+    lnum: u32,
+    kinds: &[NodeType],
+    damage: DamageKind,
+) -> Result<()> {
+    if !flash.lebs.is_mapped(lnum) || check.report.findings.iter().any(|d| d.place.lnum == lnum) {
+        return Ok(());
+    }
+    let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {
+        Ok(bytes) => bytes,
+        Err(e) => return check.error(e),
+    };
+    let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
+    let found = match scan(&bytes, 0, min_io, fanout) {
+        Ok(leb) => Ok(leb),
+        // The end of a write that was cut off.
+        Err(_) if master.is_dirty() => recover(&bytes, 0, min_io, fanout, Tail::Single).map(|r| r.leb),
+        Err(e) => Err(e),
+    };
+    let wrong = match found {
+        Err(e) => Some((e.offset, e.what)),
+        Ok(leb) => leb.nodes.iter().find(|n| !kinds.contains(&n.header.kind)).map(|node| {
+            let place = if damage == DamageKind::BadLog { "log" } else { "orphan area" };
+            (node.offset, format!("a {} in the {place}", node.header.kind.name()))
+        }),
+    };
+    if let Some((offset, what)) = wrong {
+        check.damage(flash, damage, NodeRef { lnum, offset, len: 0 }, what);
+    }
+    Ok(())
+}
+
+/// The free end of each block of the properties tree.
+fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
+    // A commit that was interrupted may have gone on with the tree.
+    if master.is_dirty() {
+        return Ok(());
+    }
+    // What is wrong with the table itself was told when the properties were looked at.
+    let Ok(table) = lpt::own_blocks(flash, master.ltab) else { return Ok(()) };
+    let whole = flash.sb.leb_bytes;
+    for (lnum, (free, dirty)) in (flash.sb.lpt_first()..).zip(table) {
+        if u64::from(free) + u64::from(dirty) > u64::from(whole) {
+            let at = NodeRef { lnum: master.ltab.0, offset: master.ltab.1, len: 0 };
+            let detail = format!("LEB {lnum} has {free} free and {dirty} dirty bytes, of {whole}");
+            check.damage(flash, DamageKind::BadProperties, at, detail);
+            continue;
+        }
+        // One that is empty is unmapped before anybody writes to it.
+        if free == 0 || free == whole || !flash.lebs.is_mapped(lnum) {
+            continue;
+        }
+        let bytes = match flash.read_rest(lnum, whole - free, ReadKind::Check) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                check.error(e)?;
+                continue;
+            }
+        };
+        let Some(first) = bytes.iter().position(|&b| b != 0xFF) else { continue };
+        let offset = whole - free + first as u32;
+        if check.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == (lnum, offset)) {
+            continue;
+        }
+        let byte = bytes[first];
+        let detail =
+            format!("{byte:#04x} in the last {free} bytes, which the table of the properties tree says are free");
+        check.damage(flash, DamageKind::NotErased, NodeRef { lnum, offset, len: 0 }, detail);
+    }
+    Ok(())
+}
