@@ -37,7 +37,7 @@ pub fn ubi_stream(data: &[u8]) {
                     _ => format!("{}{suffix}", kind.name()),
                 };
                 let variant = Variant::parse(&name, LINES).expect("a cache");
-                let outcome = run(&stream.records, &Setup { variant, costs, pressure });
+                let outcome = run(&stream.records, &Setup { variant, costs, pressure }).expect("a short stream");
                 let c = &outcome.counters;
                 assert_eq!(c.hits + c.misses + c.no_query, s.reads, "{name}");
                 assert!(outcome.resident_most <= variant.lines, "{name}");

@@ -20,7 +20,7 @@ type Place = (u32, u32);
 fn replay(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> Outcome {
     let costs = CostPreset::builtin("mlc-16k").expect("it").model(PAGE);
     let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
-    run(records, &Setup { variant, costs, pressure })
+    run(records, &Setup { variant, costs, pressure }).expect("a short stream")
 }
 
 fn pages_read(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> u64 {
@@ -181,4 +181,27 @@ fn the_optimum_has_all_of_a_budget() {
         let outcome = replay(&records, cache, 4096, &pressure);
         assert_eq!((outcome.counters.misses, outcome.resident_most, outcome.metadata_bytes), (3, 3, 0), "{cache}");
     }
+}
+
+/// Streams that would take hours to plan, or more memory than there is, are refused at once.
+#[test]
+fn what_is_too_much_to_plan_is_refused() {
+    let costs = CostPreset::builtin("mlc-16k").expect("it").model(PAGE);
+    let read = |page: u32, bytes| Record { op: Op::Read, peb: page / 64, offset: page % 64 * PAGE, bytes };
+    let fault = |records: &[Record], cache: &str, lines| {
+        let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
+        run(records, &Setup { variant, costs, pressure: &Pressure::default() }).err().map(|e| e.to_string())
+    };
+    // 40,000 pages in parts, then whole, twice: with fewer lines than pages it matters which are kept.
+    let many: Vec<Record> = [64, PAGE, 64, PAGE].iter().flat_map(|&n| (0..40_000).map(move |i| read(i, n))).collect();
+    let says = fault(&many, "opt+split", 39_000).expect("an error");
+    assert!(says.contains("planned for 199999 pages of reads and 39000 lines, but"), "{says}");
+    assert_eq!(fault(&many, "opt+split", 1), None);
+    assert_eq!(fault(&many, "opt+split", 40_000), None, "all pages have a line");
+    assert_eq!(fault(&many, "opt", 39_000), None, "no page is read whole through it");
+    // 64 pages, each of which a read of all may find at every moment.
+    let bulk = |i: u32| [read(i % 64, 64), read(0, 64 * PAGE)];
+    let wide: Vec<Record> = (0..150_000).flat_map(bulk).collect();
+    let says = fault(&wide, "opt+split", 1).expect("an error");
+    assert!(says.contains("pages of reads and 1 lines, but pages may be 8388608 at most"), "{says}");
 }

@@ -244,7 +244,7 @@ proptest! {
                 future.invalidate(page, 1) == 0
             };
         }
-        let mut opt = Opt::new(lines, future);
+        let mut opt = Opt::new(lines, future).expect("few touches");
         let mut misses = 0;
         for &(page, n) in &acts {
             let page = Page::new(0, page);

@@ -24,7 +24,7 @@ fn replay(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> Outcome 
 fn within(stream: &Stream, page_bytes: u32, cache: &str, lines: u32, pressure: &Pressure) -> Outcome {
     let costs = CostPreset::builtin("mlc-16k").unwrap().model(page_bytes);
     let variant = Variant::parse(cache, lines).unwrap();
-    let outcome = run(&stream.records, &Setup { variant, costs, pressure });
+    let outcome = run(&stream.records, &Setup { variant, costs, pressure }).unwrap();
     assert_eq!(outcome.counters.reads(), stream.summary.reads, "{cache} {lines}");
     outcome
 }

@@ -42,7 +42,7 @@ pub use counters::Counters;
 pub use direct::Direct;
 pub use lru::Lru;
 pub use nand_page::NandPage;
-pub use opt::{Future, Opt};
+pub use opt::{Future, Opt, TooLarge};
 pub use reader::{BULK_PAGES, Media, ReadCache, Rules};
 pub use second_touch::SecondTouch;
 pub use set_assoc::SetAssoc;

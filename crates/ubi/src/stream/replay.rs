@@ -4,7 +4,7 @@
 use super::{Op, Pressure, Record};
 use crate::cache::{
     Adaptive, Arc, Clock, Counters, Direct, Future, Lru, Media, NandPage, NoData, Opt, Page, Policy, ReadCache,
-    SecondTouch, SetAssoc, TwoQ,
+    SecondTouch, SetAssoc, TooLarge, TwoQ,
 };
 use crate::cost::{Cost, CostModel};
 use crate::variant::{Kind, Variant};
@@ -52,10 +52,13 @@ pub struct Setup<'a> {
 }
 
 /// Replays `records`.
-pub fn run(records: &[Record], setup: &Setup) -> Outcome {
+///
+/// # Errors
+/// The optimum, where it splits reads, is too much to plan.
+pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
     let (variant, lines) = (setup.variant, setup.variant.lines);
     let costs = &setup.costs;
-    match variant.kind {
+    Ok(match variant.kind {
         Kind::None => uncached(records, setup),
         Kind::NandPage => nand_page(records, setup),
         Kind::OneLine | Kind::PebHash => drive(records, setup, Direct::new(lines)),
@@ -70,9 +73,9 @@ pub fn run(records: &[Record], setup: &Setup) -> Outcome {
         Kind::Opt => {
             // What a cache is asked for depends on no answer of it, so one without lines hears all there is to know.
             let (_, future) = drive_and_keep(records, setup, Future::default());
-            drive(records, setup, Opt::new(lines, future))
+            drive(records, setup, Opt::new(lines, future)?)
         }
-    }
+    })
 }
 
 /// Counts what a read costs and moves no data.

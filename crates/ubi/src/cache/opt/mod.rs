@@ -13,6 +13,7 @@ mod plan;
 
 use super::frames::Frames;
 use super::{Answer, Page, Policy, Touch};
+pub use plan::TooLarge;
 use plan::{Runs, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -97,18 +98,21 @@ pub struct Opt {
 
 impl Opt {
     /// `lines` lines, to begin with.
-    pub fn new(lines: u32, future: Future) -> Opt {
+    ///
+    /// # Errors
+    /// Pages are read in parts and also whole or in bulk, and it would take too long to plan for so many of them.
+    pub fn new(lines: u32, future: Future) -> Result<Opt, TooLarge> {
         let mut spans = vec![Span { begin: 0, lines }];
         for (begin, size) in future.sizes {
             spans.push(Span { begin, lines: size.min(lines) });
         }
-        Opt {
+        Ok(Opt {
             frames: Frames::new(lines),
-            until: plan::plan(future.runs, &spans, future.now).into_iter(),
+            until: plan::plan(future.runs, &spans, future.now)?.into_iter(),
             now: 0,
             line_until: vec![0; lines as usize],
             soonest: BinaryHeap::new(),
-        }
+        })
     }
 
     fn keep(&mut self, line: u32, until: u32) {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The most profitable flow of as many units as there are lines is integral and found by adding the best path as often as
-//! there are lines: time is in proportion to lines and runs.
+//! there are lines: time is in proportion to lines and to what runs may serve. Both are bounded, see [`TooLarge`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,6 +24,24 @@ pub(super) struct Runs {
     /// When each begins, and its last end.
     begins: Vec<(u32, u32)>,
     ends: Vec<End>,
+    /// Ends that are not noted, as there are too many to plan with.
+    left_out: u64,
+}
+
+/// Ends and moments of a flow at most, each of about 200 bytes.
+const MOST_PARTS: usize = 1 << 23;
+/// The same times lines, as each line is a search of all: about five minutes.
+const MOST_STEPS: u64 = 1 << 31;
+
+/// An optimum that takes too long to find, or too much memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "the optimum is planned for {parts} pages of reads and {lines} lines, but pages may be {MOST_PARTS} at most, and pages \
+     times lines {MOST_STEPS}: take fewer lines, a shorter stream, or opt without +split"
+)]
+pub struct TooLarge {
+    parts: u64,
+    lines: u32,
 }
 
 /// What is served if the page is kept until `at`.
@@ -46,11 +64,13 @@ impl Runs {
 
     /// A run would serve something now.
     pub(super) fn serves(&mut self, run: u32, now: u32) {
+        let full = self.ends.len() > self.begins.len() + MOST_PARTS;
         let last = &mut self.begins[run as usize].1;
         match self.ends.get_mut(*last as usize) {
             Some(end) if end.at == now => end.served += 1,
+            _ if full => self.left_out += 1,
             _ => {
-                *last = u32::try_from(self.ends.len()).expect("fewer peeks than 2^32");
+                *last = u32::try_from(self.ends.len()).expect("fewer records than 2^32");
                 self.ends.push(End { run, at: now, served: 1 });
             }
         }
@@ -65,21 +85,29 @@ pub(super) struct Span {
 }
 
 /// For each run until when its page is kept: where it begins, if it is not.
-pub(super) fn plan(runs: Runs, spans: &[Span], moments: u32) -> Vec<u32> {
-    let Runs { begins, mut ends } = runs;
+///
+/// # Errors
+/// There are several ends to a run, and more of them than can be planned with in reasonable time and memory.
+pub(super) fn plan(runs: Runs, spans: &[Span], moments: u32) -> Result<Vec<u32>, TooLarge> {
+    let Runs { begins, mut ends, left_out } = runs;
     let begins: Vec<u32> = begins.into_iter().map(|(begin, _)| begin).collect();
     ends.sort_by_key(|end| end.run);
     let most = most_at_once(&begins, &ends, moments);
-    if spans.iter().all(|span| span.lines >= most) {
+    if left_out == 0 && spans.iter().all(|span| span.lines >= most) {
         let mut until = begins;
         ends.iter().for_each(|end| until[end.run as usize] = end.at);
-        return until;
+        return Ok(until);
     }
     let simple = ends.iter().all(|end| end.served == 1) && ends.windows(2).all(|pair| pair[0].run != pair[1].run);
-    match simple {
-        true => belady(begins, &ends, spans),
-        false => Flow::new(&begins, &ends, spans, moments, most).best(begins, &ends),
+    if simple {
+        return Ok(belady(begins, &ends, spans));
     }
+    let lines = spans.iter().map(|span| span.lines).max().unwrap_or(0).min(most);
+    let parts = ends.len() as u64 + u64::from(moments) + left_out;
+    if parts > MOST_PARTS as u64 || parts * u64::from(lines) > MOST_STEPS {
+        return Err(TooLarge { parts, lines });
+    }
+    Ok(Flow::new(&begins, &ends, spans, moments, lines).best(begins, &ends))
 }
 
 /// Lines with which everything could be kept.
@@ -155,7 +183,7 @@ struct Edge {
 }
 
 impl Flow {
-    fn new(begins: &[u32], ends: &[End], spans: &[Span], moments: u32, most: u32) -> Flow {
+    fn new(begins: &[u32], ends: &[End], spans: &[Span], moments: u32, units: u32) -> Flow {
         let is_last = |i: usize| ends.get(i + 1).is_none_or(|next| next.run != ends[i].run);
         // Nodes up to and with that of each moment.
         let mut main = vec![1u32; moments as usize + 1];
@@ -167,7 +195,6 @@ impl Flow {
         }
         let nodes = main[moments as usize] as usize;
         main.iter_mut().for_each(|node| *node -= 1);
-        let units = spans.iter().map(|span| span.lines).max().unwrap_or(0).min(most);
         let mut flow = Flow {
             first: vec![NONE; nodes],
             edges: Vec::with_capacity(2 * (nodes + 2 * ends.len())),
