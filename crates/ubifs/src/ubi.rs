@@ -3,7 +3,12 @@
 
 use crate::lebs::{LebError, Lebs, ReadKind};
 use readpath_ubi::mtd::{Mtd, ReadOutcome};
+use readpath_ubi::vtbl::FLAG_AUTORESIZE;
 use readpath_ubi::{ReadCache, Ubi, UbiError};
+
+/// Blocks that a volume has that is going to take all its device has left (Linux `ubi_autoresize`), as long as nobody knows
+/// the device: more than any raw NAND has, and few enough for tables of them.
+const GROWN_LEBS: u32 = 1 << 18;
 
 /// A volume of an attached UBI device. Reads carry the number of their [`ReadKind`] as tag into the device's log.
 #[derive(Debug)]
@@ -11,17 +16,22 @@ pub struct UbiVolume<M, C> {
     ubi: Ubi<M, C>,
     volume: u32,
     leb_bytes: u32,
+    /// Blocks that it has, and that it will have.
+    reserved: u32,
     leb_count: u32,
     page_bytes: u32,
 }
 
 impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
-    /// Volume `volume` of `ubi`.
+    /// Volume `volume` of `ubi`. One with the flag *autoresize* is as large as UBIFS may want it: that it grows belongs to an
+    /// attach that writes.
     pub fn new(ubi: Ubi<M, C>, volume: u32) -> Result<Self, UbiError> {
         let found = ubi.volume(volume)?;
-        let (leb_bytes, leb_count) = (found.leb_bytes, found.record.reserved_pebs);
+        let grows = found.record.flags & FLAG_AUTORESIZE != 0;
+        let reserved = found.record.reserved_pebs;
+        let (leb_bytes, leb_count) = (found.leb_bytes, if grows { reserved.max(GROWN_LEBS) } else { reserved });
         let page_bytes = ubi.layout().page_bytes;
-        Ok(UbiVolume { ubi, volume, leb_bytes, leb_count, page_bytes })
+        Ok(UbiVolume { ubi, volume, leb_bytes, reserved, leb_count, page_bytes })
     }
 
     /// The device.
@@ -52,6 +62,11 @@ impl<M: Mtd, C: ReadCache> Lebs for UbiVolume<M, C> {
     }
 
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
+        if (self.reserved..self.leb_count).contains(&lnum) {
+            // What it grows by is not mapped, and UBI does not know of it yet.
+            buf.fill(0xFF);
+            return Ok(());
+        }
         match self.ubi.read(self.volume, lnum, offset, buf, what as u16) {
             Ok(ReadOutcome::Uncorrectable) => {
                 let message = format!("{} bytes with more bit errors than the code corrects", buf.len());

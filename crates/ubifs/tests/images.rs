@@ -295,3 +295,33 @@ fn nearly_empty_trees_are_volumes() {
         }
     }
 }
+
+/// As images for a factory are made: ubinize finds the size of the volume, which takes all of the device at its first attach.
+#[test]
+fn a_volume_that_will_grow_is_judged_as_grown() {
+    if !has_tools() {
+        return;
+    }
+    let device = &DEVICES[0];
+    let room = tempfile::tempdir().expect("a directory");
+    let dir = room.path();
+    fs::create_dir(dir.join("tree")).expect("a directory");
+    fs::write(dir.join("tree/file"), text(&mut Prng::new(3), 400_000)).expect("a file");
+    make_image(dir, device, "zlib");
+    let image = |flags: &str| {
+        let config = format!("[v]\nmode=ubi\nimage=fs.ubifs\nvol_id=0\nvol_type=dynamic\nvol_name=rootfs\n{flags}");
+        fs::write(dir.join("ubi.ini"), config).expect("a file");
+        run(dir, "ubinize", &["-p", "131072", "-m", "2048", "-s", "512", "-o", "small", "ubi.ini"]);
+        let bytes = fs::read(dir.join("small")).expect("an image");
+        let pebs = (bytes.len() / (128 << 10)) as u32;
+        volume(bytes, Geometry { pebs, ..device.geometry })
+    };
+    let mut fs = Ubifs::mount(image("vol_flags=autoresize\n"), MountMode::ReadWrite).expect("a volume");
+    assert_eq!(fs.superblock().leb_count, device.max_lebs, "all that it may have");
+    assert_eq!(compare(&mut fs, 1, &dir.join("tree"), &mut BTreeMap::new()), 1);
+    let report = check(image("vol_flags=autoresize\n"), 10).expect("a volume that is supported");
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    // Without the flag it stays as small, and its journal does not fit: Linux refuses it too (validate_sb).
+    let error = Ubifs::mount(image(""), MountMode::ReadWrite).expect_err("a small volume").to_string();
+    assert!(error.contains("bytes of journal, expected 3 blocks to"), "{error}");
+}

@@ -7,7 +7,7 @@ mod caches;
 mod run;
 mod truth;
 
-use caches::Deaf;
+use caches::{Counted, Deaf};
 use readpath_ubi::cache::{self, Lines, ReadCache, Rules};
 use run::{Episode, Stats};
 use std::env;
@@ -38,16 +38,12 @@ fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
     }
 }
 
-#[test]
-fn a_read_through_the_cache_is_what_flash_holds() {
+/// What happened to caches that `make` makes in five million operations, if all of their reads were what flash holds.
+fn run<C: Counted>(make: fn(u32) -> C) -> Stats {
     let mut all = Stats::default();
     let seeds = seeds();
     for &seed in &seeds {
-        let stats = Episode::new(seed)
-            .run(OPERATIONS, |page| {
-                ReadCache::new(cache::Lru::new(61), Lines::new(page, 61), Rules::Split, costs(page))
-            })
-            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let stats = Episode::new(seed).run(OPERATIONS, make).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         all.add(&stats);
     }
     println!("{all:?}");
@@ -56,36 +52,31 @@ fn a_read_through_the_cache_is_what_flash_holds() {
         assert!(all.operations >= 5_000_000, "{all:?}");
         assert!(all.cuts > 5_000 && all.cuts_in_attach > 50 && all.cuts_in_repair > 100, "{all:?}");
         assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 50 && all.bad > 10, "{all:?}");
-        assert!(all.torn_pages > 500 && all.came_back > 100 && all.hits > 500_000, "{all:?}");
+        assert!(all.torn_pages > 500 && all.came_back > 100, "{all:?}");
     }
+    all
 }
 
-/// For each cache: some episodes that find nothing, and some that find out at once that it is not told of changes.
+/// For each cache: all episodes, which find nothing; and some that find out at once that it is not told of changes.
 macro_rules! engine {
     ($($name:ident: $policy:expr, $rules:ident;)*) => {$(
         mod $name {
             use super::*;
 
+            fn cache(page: u32) -> impl Counted {
+                ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
+            }
+
             #[test]
             fn reads_what_flash_holds() {
-                let mut all = Stats::default();
-                for seed in 100..105 {
-                    let stats = Episode::new(seed)
-                        .run(OPERATIONS, |page| {
-                            ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
-                        })
-                        .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-                    all.add(&stats);
-                }
-                assert!(all.hits > 1000, "{all:?}");
+                let all = run(cache);
+                assert!(all.hits > 100_000 || all.operations < 5_000_000, "{all:?}");
             }
 
             #[test]
             fn is_found_out_if_it_is_not_told_of_changes() {
                 for seed in 0..4 {
-                    let found = Episode::new(seed).run(DEAF_OPERATIONS, |page| {
-                        Deaf(ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page)))
-                    });
+                    let found = Episode::new(seed).run(DEAF_OPERATIONS, |page| Deaf(cache(page)));
                     assert!(found.is_err(), "seed {seed}: {found:?}");
                 }
             }
