@@ -109,6 +109,21 @@ impl Lean {
         self.fill(judge, slot, part_ns)
     }
 
+    /// As [`crate::cache::Policy::peek`].
+    pub(super) fn peek(&mut self, judge: &mut Judge, touch: &Touch) -> Option<u32> {
+        let slot = self.index.find(touch.page.0);
+        if slot.is_some() {
+            judge.served(touch.part_ns, self.slots());
+        }
+        let line = slot.and_then(|slot| self.line(slot));
+        if line.is_some() {
+            judge.hit(touch.part_ns)
+        } else {
+            judge.passed(touch.part_ns)
+        }
+        line
+    }
+
     /// The line of a page.
     pub(super) fn line_of(&self, page: Page) -> Option<u32> {
         self.line(self.index.find(page.0)?)
@@ -145,5 +160,21 @@ impl Lean {
     /// Bytes of one with so many slots.
     pub(super) fn bytes(slots: u32) -> u64 {
         Index::bytes_for(slots) + IndexLru::bytes_for(slots as usize) + u64::from(slots) * size_of::<u32>() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{Lru, Policy};
+
+    #[test]
+    fn it_takes_no_byte_more_than_lru() {
+        for slots in [0, 1, 2, 3, 61, 64, 65, 1000] {
+            let lean = Lean::new(slots, &[], 0..slots);
+            let lines = (lean.lines.len() * size_of::<u32>()) as u64;
+            assert_eq!(Lean::bytes(slots), lean.index.bytes() + lean.order.bytes() + lines, "{slots}");
+            assert_eq!(Lean::bytes(slots), Lru::new(slots).metadata_bytes(), "{slots}");
+        }
     }
 }

@@ -299,6 +299,22 @@ impl Learning {
         }
     }
 
+    /// As [`crate::cache::Policy::peek`].
+    pub(super) fn peek(&mut self, judge: &mut Judge, touch: &Touch) -> Option<u32> {
+        let node = self.index.find(touch.page.0).map(|node| self.nodes[node as usize]);
+        // What is only remembered would have lost its line by now.
+        if node.is_some_and(|node| node.spot != NO_LINE) {
+            judge.served(touch.part_ns, self.limit);
+        }
+        let line = node.map(|node| node.line).filter(|&line| line != NO_LINE);
+        if line.is_some() {
+            judge.hit(touch.part_ns)
+        } else {
+            judge.passed(touch.part_ns)
+        }
+        line
+    }
+
     /// A line holds nothing.
     pub(super) fn abandon(&mut self, line: u32) {
         if let Some(node) = self.followed.iter().find(|&&node| self.nodes[node as usize].line == line) {

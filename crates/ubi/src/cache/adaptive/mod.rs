@@ -145,18 +145,10 @@ impl Policy for Adaptive {
     }
 
     fn peek(&mut self, touch: &Touch) -> Option<u32> {
-        let part_ns = i64::from(touch.part_ns);
-        self.credit_ns += part_ns / RISK;
-        let node = self.index.find(touch.page.0)?;
-        let Node { line, spot, .. } = self.nodes[node as usize];
-        // What is only remembered would have lost its line by now.
-        if spot != NO_LINE {
-            self.gained(part_ns);
+        match &mut self.shape {
+            Shape::Learning(learning) => learning.peek(&mut self.judge, touch),
+            Shape::Lean(lean) => lean.peek(&mut self.judge, touch),
         }
-        (line != NO_LINE).then(|| {
-            self.credit_ns += part_ns;
-            line
-        })
     }
 
     fn abandon(&mut self, line: u32) {
