@@ -92,6 +92,10 @@ fn mistakes_name_file_line_and_field() {
     room.write("bad.csv", "r,1,0,4,0,a\nr,1,x,4,0,a\n");
     room.write("none.csv", "e,1,0,0,,\n");
     room.write("p.txt", "5,1\n5,1\n");
+    // 2,000 pages in parts, then whole, again and again.
+    let read =
+        |i: u32| format!("r,{},{},{},0,a\n", i % 2000 / 64, i % 64 * 16384, [64, 16384][(i / 2000 % 2) as usize]);
+    room.write("many.csv", &(0..1_080_000).map(read).collect::<String>());
     room.write("c.toml", "schema = \"readpath-ubi-cost/1\"\nname = 3\n");
     for (args, says) in [
         (&["bad.csv"][..], "bad.csv:2: offset: expected a whole number from 0 to 4294967295, found \"x\""),
@@ -108,6 +112,10 @@ fn mistakes_name_file_line_and_field() {
         (&["gone.csv"], "gone.csv: cannot be read"),
         (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is no cache; there are none, nand-page"),
         (&["s.csv", "--cache", "lru,lru"], "--cache lru with 61 lines: is asked for twice"),
+        (
+            &["many.csv", "--cache", "opt+split", "--lines", "1999"],
+            "many.csv: opt+split, 1999 lines: the optimum is planned for ",
+        ),
         (&["s.csv", "--lines", "0"], "0 lines: expected 1 to 1048576"),
         (&["s.csv", "--pressure", "p.txt"], "p.txt:2: read: expected a read after 5, found 5"),
         (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: mlc-16k"),

@@ -131,7 +131,12 @@ impl IndexLru {
 
     /// Bytes this list keeps.
     pub fn bytes(&self) -> u64 {
-        (self.links.len() * size_of::<Link>()) as u64
+        IndexLru::bytes_for(self.links.len())
+    }
+
+    /// Bytes that a list over `0..capacity` keeps.
+    pub const fn bytes_for(capacity: usize) -> u64 {
+        (capacity * size_of::<Link>()) as u64
     }
 }
 

@@ -13,7 +13,9 @@ fn tables_are_paid_for_before_lines() {
     let costs = CostPreset::builtin("mlc-16k").expect("it").model(2048);
     for name in ["lru", "2q", "arc", "clock", "set-assoc"] {
         let variant = Variant::parse(name, 32).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let with = |steps: Vec<Step>| run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } });
+        let with = |steps: Vec<Step>| {
+            run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } }).expect("no optimum")
+        };
         let tables = with(Vec::new()).metadata_bytes;
         assert!(tables > 0, "{name}");
         for (bytes, lines) in [(tables + 3 * 2048, 3), (tables + 3 * 2048 - 1, 2), (tables, 0), (tables - 1, 0), (0, 0)]
@@ -52,7 +54,7 @@ fn the_adaptive_cache_does_with_any_budget_what_lru_does() {
     let replay = |name: &str, steps: &[(u64, u64)]| {
         let variant = Variant::parse(name, 61).unwrap_or_else(|e| panic!("{name}: {e}"));
         let steps = steps.iter().map(|&(read, bytes)| Step { read, bytes }).collect();
-        run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } })
+        run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } }).expect("no optimum")
     };
     let ns = |name: &str, steps: &[(u64, u64)]| replay(name, steps).totals.cost.total_ns();
     let fills = 3 * costs.page().total_ns();

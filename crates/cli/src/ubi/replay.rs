@@ -11,7 +11,7 @@ use crate::simulate::complete;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_results::Document;
-use readpath_sim::ubi::{CacheCase, CacheTexts, document};
+use readpath_sim::ubi::{CacheCase, CacheTexts, Error, document};
 use readpath_ubi::stream::{Pressure, parse_pressure};
 use readpath_ubi::variant::{Kind, Variant};
 use serde_json::json;
@@ -95,7 +95,10 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         }),
     };
     let costs = input.cost.model(input.geometry.page_bytes);
-    let mut doc = document(&texts, &cases, &variants, &costs, &pressure)?;
+    let mut doc = document(&texts, &cases, &variants, &costs, &pressure).map_err(|e| match e {
+        Error::TooLarge { .. } => usage(e),
+        Error::Document(_) => e.into(),
+    })?;
     if input.cost.page_bytes != costs.page_bytes {
         doc.notes.push(format!(
             "The figures of the cost preset '{}' are for pages of {} bytes; for {} bytes they were scaled by the number of \

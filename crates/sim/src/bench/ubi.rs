@@ -50,7 +50,7 @@ pub fn lookups(case: &LookupCase, ios: u64, clock: impl Fn() -> f64) -> (u64, u6
     let (mut reads, mut hits) = (0, 0);
     let start = clock();
     for _ in 0..passes {
-        let counters = run(&records, &setup).counters;
+        let counters = run(&records, &setup).expect("no cache that knows the future").counters;
         reads += counters.reads();
         hits += counters.hits;
     }

@@ -4,9 +4,10 @@
 use super::TaskStream;
 use super::by_lines::by_lines;
 use super::document::label;
+use super::error::{self, Error};
 use super::reproduce::Model;
-use readpath_results::{Document, Error, Origin};
-use readpath_ubi::stream::{Outcome, Pressure, Setup, run};
+use readpath_results::{Document, Origin};
+use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 
 /// Caches beyond the four configurations, each with [`LINES`] lines where that can be chosen. The first three are A, C1 and
@@ -31,21 +32,21 @@ const LINES: u32 = 61;
 const SIZED: [&str; 4] = ["peb-hash", "lru+split", "adaptive+split", "opt+split"];
 const SIZES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-fn replay(model: &Model, stream: &TaskStream, cache: &str, lines: u32) -> (Variant, Outcome) {
+fn replay(model: &Model, stream: &TaskStream, cache: &str, lines: u32) -> Result<(Variant, Outcome), Error> {
     let variant = Variant::parse(cache, lines).expect("the name of a cache");
     let setup = Setup { variant, costs: model.costs(stream.page_bytes), pressure: &Pressure::default() };
-    (variant, run(&stream.case.stream.records, &setup))
+    Ok((variant, error::replay(&stream.case.name, &stream.case.stream, &setup)?))
 }
 
 /// Rows of a stream with each cache.
 pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<(), Error> {
     let name = stream.name(" beyond the table");
     for cache in CACHES {
-        let (variant, outcome) = replay(model, stream, cache, LINES);
+        let (variant, outcome) = replay(model, stream, cache, LINES)?;
         doc.simulated_ios += outcome.counters.reads();
         let variant = label(&variant);
         let mut add = |metric: &str, unit: &str, value: f64| {
-            doc.row(&name, &variant, metric, unit, value, Origin::Predicted).map(drop)
+            doc.row(&name, &variant, metric, unit, value, Origin::Predicted).map(drop).map_err(Error::from)
         };
         let (c, t) = (&outcome.counters, &outcome.totals);
         add("hits", "", c.hits as f64)?;
@@ -65,7 +66,7 @@ pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &Ta
     let name = stream.name(" by lines");
     let sized = SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines)));
     // What no cache takes shows from how many lines on each pays. Last, so that both charts draw the others alike.
-    let outcomes: Vec<_> = sized.chain([replay(model, stream, "none", LINES)]).collect();
+    let outcomes: Vec<_> = sized.chain([replay(model, stream, "none", LINES)]).collect::<Result<_, _>>()?;
     for (variant, outcome) in &outcomes {
         doc.simulated_ios += outcome.counters.reads();
         let label = label(variant);
@@ -74,5 +75,5 @@ pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &Ta
         }
         doc.row(&name, &label, "read_seconds", "s", outcome.totals.cost.seconds(), Origin::Predicted)?;
     }
-    by_lines(doc, index, &stream.name(""), &outcomes)
+    Ok(by_lines(doc, index, &stream.name(""), &outcomes)?)
 }

@@ -2,10 +2,11 @@
 //! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
 
 use super::by_lines::by_lines;
+use super::error::{Error, replay};
 use crate::events::did_not_come;
-use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Input, Origin, SeriesStyle};
 use readpath_ubi::cost::CostModel;
-use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream, run};
+use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream};
 use readpath_ubi::variant::Variant;
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub struct CacheTexts {
 /// machine. Variants that differ in their number of lines only become charts over it.
 ///
 /// # Errors
-/// A figure that is not finite.
+/// A figure that is not finite, or a stream that is too much for a cache that knows the future.
 pub fn document(
     texts: &CacheTexts,
     cases: &[CacheCase],
@@ -57,7 +58,7 @@ pub fn document(
         let mut outcomes = Vec::new();
         for variant in variants {
             let setup = Setup { variant: *variant, costs: *costs, pressure };
-            let outcome = run(&case.stream.records, &setup);
+            let outcome = replay(&case.name, &case.stream, &setup)?;
             doc.simulated_ios += outcome.counters.reads();
             rows(&mut doc, &case.name, variant, costs, &outcome)?;
             outcomes.push((*variant, outcome));

@@ -5,11 +5,13 @@
 mod beyond;
 mod by_lines;
 mod document;
+mod error;
 mod published;
 mod reproduce;
 mod streams;
 
 pub use document::{CacheCase, CacheTexts, document};
+pub use error::Error;
 pub use published::{Configuration, Counted, Measured, PerTask, Published, Task};
 pub use reproduce::{Reproduction, reproduce};
 pub use streams::{TaskStream, is_attach, task_of};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of 2016 beside the cost model, on the counts that were published and on streams.
 
+use super::error::{Error, replay};
 use super::published::{Configuration, Measured, Published, Task};
 use super::{TaskStream, beyond};
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, Row, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Origin, Row, SeriesStyle};
 use readpath_ubi::cost::{Cost, CostModel};
 use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Op, Outcome, Pressure, Setup, run};
+use readpath_ubi::stream::{Op, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -112,7 +113,7 @@ fn percent(hits: u64, misses: u64) -> f64 {
 /// The document of the experiment, with `streams` in the order in which they are to be shown.
 ///
 /// # Errors
-/// A figure that is not finite.
+/// A figure that is not finite, or a stream that is too much for a cache that knows the future.
 pub fn reproduce(streams: &[TaskStream]) -> Result<Reproduction, Error> {
     let model = Model::new();
     let Model { published, preset, .. } = &model;
@@ -234,7 +235,7 @@ fn replayed(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<()
         };
         let variant = Variant::parse(cache, lines).expect("the name of a cache");
         let setup = Setup { variant, costs, pressure: &Pressure::default() };
-        let outcome: Outcome = run(&stream.case.stream.records, &setup);
+        let outcome = replay(&stream.case.name, &stream.case.stream, &setup)?;
         doc.simulated_ios += outcome.counters.reads();
         let variant = configuration.name();
         let c = &outcome.counters;

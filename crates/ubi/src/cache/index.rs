@@ -22,13 +22,17 @@ pub(super) struct Index {
 impl Index {
     /// For lines `0..lines`, all without a page.
     pub(super) fn new(lines: u32) -> Index {
-        let slots = (lines as usize * 2).next_power_of_two().max(2);
+        let slots = Index::slots_for(lines);
         Index {
             slots: vec![EMPTY; slots],
             shift: 64 - slots.trailing_zeros(),
             pages: vec![NONE; lines as usize],
             len: 0,
         }
+    }
+
+    fn slots_for(lines: u32) -> usize {
+        (lines as usize * 2).next_power_of_two().max(2)
     }
 
     /// How many lines have a page.
@@ -121,7 +125,12 @@ impl Index {
 
     /// Bytes that it keeps.
     pub(super) fn bytes(&self) -> u64 {
-        (self.slots.len() * size_of::<u32>() + self.pages.len() * size_of::<u64>()) as u64
+        Index::bytes_for(self.lines())
+    }
+
+    /// Bytes that one for so many lines keeps.
+    pub(super) fn bytes_for(lines: u32) -> u64 {
+        (Index::slots_for(lines) * size_of::<u32>() + lines as usize * size_of::<u64>()) as u64
     }
 }
 

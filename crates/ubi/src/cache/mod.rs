@@ -5,6 +5,7 @@
 //!  read(peb, offset, bytes) ─▶ ReadCache ─▶ Policy::touch ─▶ Hit    copy out of the line
 //!                              (reader.rs)                ─▶ Fill   read the page into the line, then copy
 //!                                   │                     ─▶ Bypass read just these bytes
+//!                                   ├──────▶ Policy::peek  ─▶ a line that serves what is given none
 //!                                   └─▶ Media: whoever reads the flash and holds the caller's buffer
 //! ```
 //!
@@ -41,7 +42,7 @@ pub use counters::Counters;
 pub use direct::Direct;
 pub use lru::Lru;
 pub use nand_page::NandPage;
-pub use opt::{Future, Opt};
+pub use opt::{Future, Opt, TooLarge};
 pub use reader::{BULK_PAGES, Media, ReadCache, Rules};
 pub use second_touch::SecondTouch;
 pub use set_assoc::SetAssoc;
@@ -111,6 +112,12 @@ pub enum Answer {
 pub trait Policy {
     /// Decides about one page of a read.
     fn touch(&mut self, touch: &Touch) -> Answer;
+
+    /// Told of a part of a read that is served if its page is there and else leaves it as it is: neither filled, nor counted
+    /// as a use. The line of the page.
+    fn peek(&mut self, touch: &Touch) -> Option<u32> {
+        self.line_of(touch.page)
+    }
 
     /// The line of the last [`Answer::Fill`] could not be filled: it holds nothing.
     fn abandon(&mut self, line: u32);

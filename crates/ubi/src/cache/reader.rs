@@ -12,7 +12,7 @@ pub enum Rules {
     /// they are.
     Patch,
     /// Reads are split into pages, each looked up. A part that covers a page is served if the page is there, but neither
-    /// given a line nor counted as a use of it; nor are parts of a read of [`BULK_PAGES`] pages or more, which would
+    /// given a line nor counted as a use of it ([`Policy::peek`]); nor are parts of a read of [`BULK_PAGES`] pages or more, which would
     /// evict what is in use. Such a read counts as `no_query` unless lines have all of it.
     Split,
 }
@@ -66,6 +66,11 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
         &self.policy
     }
 
+    /// The policy, which keeps what it has noted.
+    pub fn into_policy(self) -> P {
+        self.policy
+    }
+
     /// The lines.
     pub fn store(&self) -> &S {
         &self.store
@@ -112,7 +117,7 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
             if small && n < page_bytes {
                 self.flush(media, peb, at, &mut missing)?;
                 all_hit &= self.part(media, peb, at, n)?;
-            } else if let Some(line) = self.policy.line_of(Page::new(peb, at >> self.page_shift)) {
+            } else if let Some(line) = self.policy.peek(&self.touch(peb, at, n)) {
                 self.flush(media, peb, at, &mut missing)?;
                 self.copy(media, line, at, n);
             } else {
@@ -138,19 +143,24 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
         }
     }
 
+    #[inline]
+    fn touch(&self, peb: u32, offset: u32, bytes: u32) -> Touch {
+        let from = offset & (self.costs.page_bytes - 1);
+        let part_ns = u32::try_from(self.costs.part(from, bytes).total_ns()).unwrap_or(u32::MAX);
+        Touch { page: Page::new(peb, offset >> self.page_shift), offset: from, bytes, part_ns }
+    }
+
     /// A read within one page; whether a line served it.
     #[inline]
     fn part<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<bool, M::Error> {
-        let from = offset & (self.costs.page_bytes - 1);
-        let page = Page::new(peb, offset >> self.page_shift);
-        let part_ns = u32::try_from(self.costs.part(from, bytes).total_ns()).unwrap_or(u32::MAX);
-        match self.policy.touch(&Touch { page, offset: from, bytes, part_ns }) {
+        let touch = self.touch(peb, offset, bytes);
+        match self.policy.touch(&touch) {
             Answer::Hit(line) => {
                 self.copy(media, line, offset, bytes);
                 return Ok(true);
             }
             Answer::Fill(line) => {
-                if media.fill(page, self.store.line_mut(line)).is_ok() {
+                if media.fill(touch.page, self.store.line_mut(line)).is_ok() {
                     self.counters.fills += 1;
                     self.copy(media, line, offset, bytes);
                     return Ok(false);

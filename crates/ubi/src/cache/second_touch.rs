@@ -33,6 +33,10 @@ impl<P: Policy> Policy for SecondTouch<P> {
         Answer::Bypass
     }
 
+    fn peek(&mut self, touch: &Touch) -> Option<u32> {
+        self.inner.peek(touch)
+    }
+
     fn abandon(&mut self, line: u32) {
         self.inner.abandon(line);
     }

@@ -3,8 +3,8 @@
 
 use super::{Op, Pressure, Record};
 use crate::cache::{
-    Adaptive, Arc, Clock, Counters, Direct, Future, Lru, Media, NandPage, NoData, Opt, Page, Policy, ReadCache, Rules,
-    SecondTouch, SetAssoc, TwoQ,
+    Adaptive, Arc, Clock, Counters, Direct, Future, Lru, Media, NandPage, NoData, Opt, Page, Policy, ReadCache,
+    SecondTouch, SetAssoc, TooLarge, TwoQ,
 };
 use crate::cost::{Cost, CostModel};
 use crate::variant::{Kind, Variant};
@@ -52,10 +52,13 @@ pub struct Setup<'a> {
 }
 
 /// Replays `records`.
-pub fn run(records: &[Record], setup: &Setup) -> Outcome {
+///
+/// # Errors
+/// The optimum, where it splits reads, is too much to plan.
+pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
     let (variant, lines) = (setup.variant, setup.variant.lines);
     let costs = &setup.costs;
-    match variant.kind {
+    Ok(match variant.kind {
         Kind::None => uncached(records, setup),
         Kind::NandPage => nand_page(records, setup),
         Kind::OneLine | Kind::PebHash => drive(records, setup, Direct::new(lines)),
@@ -67,8 +70,12 @@ pub fn run(records: &[Record], setup: &Setup) -> Outcome {
         Kind::Arc => drive(records, setup, Arc::new(lines)),
         Kind::Learned => drive(records, setup, Adaptive::learned(lines, costs)),
         Kind::Adaptive => drive(records, setup, Adaptive::new(lines, costs)),
-        Kind::Opt => drive(records, setup, Opt::new(lines, future(records, costs.page_bytes, variant.rules))),
-    }
+        Kind::Opt => {
+            // What a cache is asked for depends on no answer of it, so one without lines hears all there is to know.
+            let (_, future) = drive_and_keep(records, setup, Future::default());
+            drive(records, setup, Opt::new(lines, future)?)
+        }
+    })
 }
 
 /// Counts what a read costs and moves no data.
@@ -174,6 +181,10 @@ fn nand_page(records: &[Record], setup: &Setup) -> Outcome {
 }
 
 fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
+    drive_and_keep(records, setup, policy).0
+}
+
+fn drive_and_keep<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> (Outcome, P) {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));
     let mut cache = ReadCache::new(policy, NoData, setup.variant.rules, setup.costs);
@@ -198,40 +209,12 @@ fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
         }
     }
     let (resident, metadata_bytes) = (cache.policy().resident(), cache.policy().metadata_bytes());
-    Outcome { metadata_bytes, resident, resident_most, ..outcome(*cache.counters(), &ledger, &other) }
+    let counters = *cache.counters();
+    let outcome = Outcome { metadata_bytes, resident, resident_most, ..outcome(counters, &ledger, &other) };
+    (outcome, cache.into_policy())
 }
 
 fn outcome(counters: Counters, ledger: &Ledger, other: &Ledger) -> Outcome {
     let (totals, other) = (ledger.totals, other.totals);
     Outcome { counters, totals, other, metadata_bytes: 0, resident: 0, resident_most: 0 }
-}
-
-/// The touches that a [`ReadCache`] with these rules makes, whatever its policy.
-fn future(records: &[Record], page_bytes: u32, rules: Rules) -> Future {
-    let mut future = Future::default();
-    let shift = page_bytes.trailing_zeros();
-    for r in records {
-        let (first, last) = (r.offset >> shift, (r.offset + r.bytes.saturating_sub(1)) >> shift);
-        match r.op {
-            Op::Read => match rules {
-                Rules::Patch if first != last || r.bytes >= page_bytes => {}
-                Rules::Split if last - first + 1 >= crate::cache::BULK_PAGES => {}
-                _ => {
-                    let (mut at, mut left) = (r.offset, r.bytes);
-                    while left > 0 {
-                        let n = left.min(page_bytes - (at & (page_bytes - 1)));
-                        if n < page_bytes {
-                            future.touch(Page::new(r.peb, at >> shift));
-                        }
-                        left -= n;
-                        at += n;
-                    }
-                }
-            },
-            Op::Other => {}
-            Op::Write => future.invalidate(Page::new(r.peb, first), last - first + 1),
-            Op::Erase => future.invalidate(Page::new(r.peb, 0), u32::MAX),
-        }
-    }
-    future
 }

@@ -60,9 +60,7 @@ impl Cursors {
     }
 
     /// Bytes that it keeps.
-    pub(super) fn bytes(&self) -> u64 {
-        (MOST * size_of::<(u32, u32)>()) as u64
-    }
+    pub(super) const BYTES: u64 = (MOST * size_of::<(u32, u32)>()) as u64;
 }
 
 #[cfg(test)]

@@ -273,8 +273,6 @@ impl Reuse {
     }
 
     /// Bytes that it keeps.
-    pub(super) fn bytes(&self) -> u64 {
-        (self.weights.len() * size_of::<i16>() + self.ring.len() * size_of::<Watch>()) as u64
-            + self.cursors.iter().map(Cursors::bytes).sum::<u64>()
-    }
+    pub(super) const BYTES: u64 =
+        (BEGIN[TABLES] * size_of::<i16>() + WATCHED * size_of::<Watch>()) as u64 + 2 * Cursors::BYTES;
 }

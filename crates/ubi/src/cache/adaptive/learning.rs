@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The adaptive cache where there is memory to learn: the page goes that is least likely to be touched soon, unless LRU has done
+//! better lately. Pages that lost their place are remembered for a while. Whether a page is filled is judged elsewhere.
+
+use super::judge::Judge;
+use super::reuse::{self, Known, Reuse, UNWATCHED};
+use super::{Kept, NO_LINE};
+use crate::cache::index::Index;
+use crate::cache::{Answer, Page, Touch};
+use readpath_kit::IndexLru;
+
+/// Pages that are remembered without a line, for each line.
+const GHOSTS: u32 = 4;
+/// Pages touched longest ago that are looked at when one has to go.
+const LOOKED_AT: usize = 64;
+/// Times begin anew here, long before they wrap.
+const LAST_TIME: u32 = u32::MAX / 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    known: Known,
+    /// The line, or [`NO_LINE`] where only the page is followed.
+    line: u32,
+    /// Place among those that are followed as if they had a line, or [`NO_LINE`] of those remembered only.
+    spot: u32,
+}
+
+/// Lines, pages that are followed and pages that are remembered.
+#[derive(Clone, Debug)]
+pub(super) struct Learning {
+    index: Index,
+    nodes: Vec<Node>,
+    free_nodes: Vec<u32>,
+    free_lines: Vec<u32>,
+    /// Pages that are followed, in order of recency, and in no order.
+    order: IndexLru,
+    followed: Vec<u32>,
+    /// Pages that are remembered, in order of recency.
+    gone: IndexLru,
+    /// Lines that there are, and that may be used.
+    lines: u32,
+    limit: u32,
+    now: u32,
+    reuse: Reuse,
+    random: u64,
+    /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All are
+    /// followed or remembered: until a page is forgotten, more others than there are lines have been touched.
+    shadow: IndexLru,
+    behind: i64,
+}
+
+impl Learning {
+    /// One that has learned nothing, with the pages in `kept`, the coldest first, and other lines out of `free`; `lines` in all.
+    pub(super) fn new(lines: u32, page_bytes: u32, kept: &[Kept], free: impl Iterator<Item = u32>) -> Learning {
+        let nodes = lines * (1 + GHOSTS);
+        let known = Known { last: 0, before: 0, bytes: 0, size: 0, watch: UNWATCHED };
+        let mut new = Learning {
+            index: Index::new(nodes),
+            nodes: vec![Node { known, line: NO_LINE, spot: NO_LINE }; nodes as usize],
+            free_nodes: (0..nodes).rev().collect(),
+            free_lines: Vec::with_capacity(lines as usize),
+            order: IndexLru::new(nodes as usize),
+            followed: Vec::with_capacity(lines as usize),
+            gone: IndexLru::new(nodes as usize),
+            lines,
+            limit: lines,
+            now: 0,
+            reuse: Reuse::new(lines, page_bytes),
+            random: 0x9E37_79B9_7F4A_7C15,
+            shadow: IndexLru::new(nodes as usize),
+            behind: 0,
+        };
+        for kept in kept {
+            let node = new.free_nodes.pop().expect("a node for each line");
+            new.index.insert(kept.page, node);
+            let spot = new.followed.len() as u32;
+            new.nodes[node as usize] = Node { known: kept.known.unwrap_or(known), line: kept.line, spot };
+            new.followed.push(node);
+            new.order.push_back(node);
+            new.shadow.push_back(node);
+        }
+        let owned = lines - kept.iter().filter(|kept| kept.line != NO_LINE).count() as u32;
+        new.free_lines.extend(free.take(owned as usize));
+        new.free_lines.reverse();
+        new
+    }
+
+    /// The same with so many lines, of which `free` are others than those of `kept`; what was learned stays.
+    pub(super) fn with_lines(
+        self,
+        lines: u32,
+        page_bytes: u32,
+        kept: &[Kept],
+        free: impl Iterator<Item = u32>,
+    ) -> Learning {
+        let Learning { now, reuse, random, behind, .. } = self;
+        Learning { now, reuse, random, behind, ..Learning::new(lines, page_bytes, kept, free) }
+    }
+
+    /// Pages that are followed, the coldest first.
+    pub(super) fn kept(&self) -> Vec<Kept> {
+        let kept = |node: u32| {
+            let Node { known, line, .. } = self.nodes[node as usize];
+            Kept { page: self.index.page(node), line, known: Some(known) }
+        };
+        self.order.iter().map(kept).collect()
+    }
+
+    /// Lines that there are.
+    pub(super) fn lines(&self) -> u32 {
+        self.lines
+    }
+
+    fn tick(&mut self) -> u32 {
+        if self.now == LAST_TIME {
+            self.now = 0;
+            self.reuse.restart();
+            for node in &mut self.nodes {
+                (node.known.last, node.known.before, node.known.watch) = (0, 0, UNWATCHED);
+            }
+        }
+        self.now += 1;
+        self.now
+    }
+
+    /// Now and then, a page that is followed is watched.
+    #[inline]
+    fn watch_one(&mut self, current: Page) {
+        if self.followed.is_empty() || !self.reuse.wants_watch() {
+            return;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let at = ((self.random >> 32) * self.followed.len() as u64) >> 32;
+        let node = self.followed[at as usize];
+        let page = Page(self.index.page(node));
+        self.reuse.watch(page, &mut self.nodes[node as usize].known, current, self.now);
+    }
+
+    /// Notes whether LRU would have had the page, and whether we follow it.
+    #[inline]
+    fn compare(&mut self, missed: bool, followed: bool) {
+        if missed == followed {
+            // One of the two missed. What is long past counts less and less; a lead of a few misses is all that is kept.
+            let slack = i64::from(self.limit / 8 + 2) << 10;
+            let step = if followed { -1 << 10 } else { 1 << 10 };
+            self.behind = (self.behind + step).clamp(-slack, 2 * slack);
+        } else if missed {
+            self.behind -= self.behind >> 10;
+        }
+    }
+
+    /// What LRU would do at a touch.
+    #[inline]
+    fn shadow_touch(&mut self, node: u32) {
+        if self.shadow.contains(node) {
+            return self.shadow.touch(node);
+        }
+        if self.shadow.len() >= self.limit {
+            self.shadow.pop_front();
+        }
+        self.shadow.push_back(node);
+    }
+
+    /// The page least likely to be touched soon.
+    fn victim(&self, current: Page) -> Option<u32> {
+        if self.behind > i64::from(self.limit / 8 + 2) << 10 {
+            // LRU has done better lately.
+            return self.order.front();
+        }
+        let (mut victim, mut least) = (None, i32::MAX);
+        for node in self.order.iter().take(LOOKED_AT) {
+            let page = Page(self.index.page(node));
+            let estimate = self.reuse.estimate(page, &self.nodes[node as usize].known, current, self.now);
+            if estimate < least {
+                (victim, least) = (Some(node), estimate);
+            }
+        }
+        victim
+    }
+
+    fn take_line(&mut self, node: u32) -> Option<u32> {
+        let line = std::mem::replace(&mut self.nodes[node as usize].line, NO_LINE);
+        (line != NO_LINE).then(|| {
+            self.free_lines.push(line);
+            line
+        })
+    }
+
+    /// Stops following a page; it keeps its node.
+    fn unfollow(&mut self, node: u32) -> Option<u32> {
+        self.order.remove(node);
+        let spot = std::mem::replace(&mut self.nodes[node as usize].spot, NO_LINE);
+        self.followed.swap_remove(spot as usize);
+        if let Some(&moved) = self.followed.get(spot as usize) {
+            self.nodes[moved as usize].spot = spot;
+        }
+        self.take_line(node)
+    }
+
+    /// Forgets a page.
+    fn forget(&mut self, node: u32) -> Option<u32> {
+        let line = match self.nodes[node as usize].spot {
+            NO_LINE => {
+                self.gone.remove(node);
+                None
+            }
+            _ => self.unfollow(node),
+        };
+        // Only erased pages, and those for which there is no room any more.
+        if self.shadow.contains(node) {
+            self.shadow.remove(node);
+        }
+        self.index.remove(node);
+        self.free_nodes.push(node);
+        line
+    }
+
+    /// Lets a page go that is followed; it is remembered.
+    fn evict(&mut self, current: Page) -> bool {
+        let Some(node) = self.victim(current) else { return false };
+        self.reuse.left(self.now - self.nodes[node as usize].known.last);
+        self.unfollow(node);
+        self.gone.push_back(node);
+        self.trim_gone();
+        true
+    }
+
+    fn trim_gone(&mut self) {
+        while self.gone.len() > self.limit * GHOSTS
+            && let Some(oldest) = self.gone.front()
+        {
+            self.forget(oldest);
+        }
+    }
+
+    /// Fills a page that is followed, if that pays and may be risked.
+    #[inline]
+    fn fill(&mut self, judge: &mut Judge, node: u32, part_ns: u32) -> Answer {
+        if !judge.fills(part_ns) {
+            return Answer::Bypass;
+        }
+        let line = self.free_lines.pop().expect("a line for each page that is followed");
+        self.nodes[node as usize].line = line;
+        Answer::Fill(line)
+    }
+
+    /// A touch of a page that is not followed.
+    fn miss(&mut self, judge: &mut Judge, touch: &Touch, node: Option<u32>) -> Answer {
+        judge.missed(touch.part_ns, self.limit);
+        if self.followed.len() >= self.limit as usize && !self.evict(touch.page) {
+            judge.passed(touch.part_ns);
+            return Answer::Bypass;
+        }
+        // The eviction may have forgotten it.
+        let node = match node.filter(|&node| self.index.page(node) == touch.page.0) {
+            Some(node) => {
+                self.gone.remove(node);
+                node
+            }
+            None => {
+                let node = self.free_nodes.pop().expect("nodes are as many as may be followed and remembered");
+                self.index.insert(touch.page.0, node);
+                let size = reuse::size_class(touch.bytes);
+                let known = Known { last: self.now, before: self.now, bytes: touch.bytes, size, watch: UNWATCHED };
+                self.nodes[node as usize].known = known;
+                node
+            }
+        };
+        self.shadow_touch(node);
+        self.order.push_back(node);
+        self.nodes[node as usize].spot = self.followed.len() as u32;
+        self.followed.push(node);
+        self.fill(judge, node, touch.part_ns)
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, judge: &mut Judge, touch: &Touch) -> Answer {
+        let now = self.tick();
+        let node = self.index.find(touch.page.0);
+        let followed = node.filter(|&node| self.nodes[node as usize].spot != NO_LINE);
+        if let Some(node) = node {
+            self.reuse.touched(&mut self.nodes[node as usize].known, touch.bytes, now);
+        }
+        self.watch_one(touch.page);
+        let shadowed = node.is_some_and(|node| self.shadow.contains(node));
+        self.compare(!shadowed, followed.is_some());
+        let Some(at) = followed else { return self.miss(judge, touch, node) };
+        self.shadow_touch(at);
+        self.order.touch(at);
+        judge.served(touch.part_ns, self.limit);
+        match self.nodes[at as usize].line {
+            NO_LINE => self.fill(judge, at, touch.part_ns),
+            line => {
+                judge.hit(touch.part_ns);
+                Answer::Hit(line)
+            }
+        }
+    }
+
+    /// As [`crate::cache::Policy::peek`].
+    pub(super) fn peek(&mut self, judge: &mut Judge, touch: &Touch) -> Option<u32> {
+        let node = self.index.find(touch.page.0).map(|node| self.nodes[node as usize]);
+        // What is only remembered would have lost its line by now.
+        if node.is_some_and(|node| node.spot != NO_LINE) {
+            judge.served(touch.part_ns, self.limit);
+        }
+        let line = node.map(|node| node.line).filter(|&line| line != NO_LINE);
+        if line.is_some() {
+            judge.hit(touch.part_ns)
+        } else {
+            judge.passed(touch.part_ns)
+        }
+        line
+    }
+
+    /// A line holds nothing.
+    pub(super) fn abandon(&mut self, line: u32) {
+        if let Some(node) = self.followed.iter().find(|&&node| self.nodes[node as usize].line == line) {
+            self.take_line(*node);
+        }
+    }
+
+    /// As [`crate::cache::Policy::invalidate`].
+    pub(super) fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
+        let nodes = self.index.in_range(first, pages);
+        nodes.into_iter().filter_map(|node| self.forget(node)).count() as u32
+    }
+
+    /// Lets no more than `lines` of the lines be used.
+    pub(super) fn set_limit(&mut self, lines: u32) {
+        self.limit = lines.min(self.lines);
+        while self.shadow.len() > self.limit {
+            self.shadow.pop_front();
+        }
+        while self.followed.len() > self.limit as usize && self.evict(Page(0)) {}
+        self.trim_gone();
+    }
+
+    pub(super) fn resident(&self) -> u32 {
+        self.lines - self.free_lines.len() as u32
+    }
+
+    /// The line of a page.
+    pub(super) fn line_of(&self, page: Page) -> Option<u32> {
+        let node = self.index.find(page.0)?;
+        Some(self.nodes[node as usize].line).filter(|&line| line != NO_LINE)
+    }
+
+    /// Lines that hold a page.
+    pub(super) fn filled_lines(&self) -> impl Iterator<Item = u32> + '_ {
+        self.followed.iter().map(|&node| self.nodes[node as usize].line).filter(|&line| line != NO_LINE)
+    }
+
+    /// Bytes of one with so many lines.
+    pub(super) fn bytes(lines: u32) -> u64 {
+        let nodes = lines * (1 + GHOSTS);
+        let of_nodes = u64::from(nodes) * (size_of::<Node>() + size_of::<u32>()) as u64;
+        let of_lines = u64::from(lines) * 2 * size_of::<u32>() as u64;
+        Index::bytes_for(nodes) + of_nodes + of_lines + 3 * IndexLru::bytes_for(nodes as usize) + Reuse::BYTES
+    }
+}
