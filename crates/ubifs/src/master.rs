@@ -19,6 +19,10 @@ pub const FLAG_RECOVERY: u32 = 4;
 
 /// No inode has a number from here on (Linux `INUM_WATERMARK`).
 const HIGHEST_INUM: u64 = 0xFFFF_FF00;
+/// No node has a sequence number from here on (Linux `SQNUM_WATERMARK`).
+const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
+/// Longest node with data within: an inode (Linux `UBIFS_MAX_NODE_SZ`). Space that is shorter is called dark.
+const LONGEST_NODE: u32 = 160 + 4096;
 
 /// A place without a length.
 pub type At = (u32, u32);
@@ -28,6 +32,8 @@ pub type At = (u32, u32);
 pub struct Master {
     /// Byte in both master blocks.
     pub offset: u32,
+    /// Sequence number of the node.
+    pub sqnum: u64,
     /// Highest inode number at the last commit.
     pub highest_inum: u64,
     /// Number of the last commit.
@@ -50,6 +56,10 @@ pub struct Master {
     pub total_dirty: u64,
     /// Used bytes of the main area.
     pub total_used: u64,
+    /// Free and dirty bytes in blocks that have too few of them for any node.
+    pub total_dead: u64,
+    /// Free and dirty bytes that may be too few for the node that comes.
+    pub total_dark: u64,
     /// Root of the properties tree.
     pub lpt_root: At,
     /// Where the properties tree is continued.
@@ -73,6 +83,7 @@ impl Master {
         let at = |i: usize| (le32(b, i), le32(b, i + 4));
         Master {
             offset,
+            sqnum: le64(b, 8),
             highest_inum: le64(b, 24),
             commit: le64(b, 32),
             flags: le32(b, 40),
@@ -84,6 +95,8 @@ impl Master {
             total_free: le64(b, 80),
             total_dirty: le64(b, 88),
             total_used: le64(b, 96),
+            total_dead: le64(b, 104),
+            total_dark: le64(b, 112),
             lpt_root: at(120),
             lpt_head: at(128),
             ltab: at(136),
@@ -296,14 +309,32 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
             return bad(format!("{count} {what} blocks, the main area has {main_lebs}"));
         }
     }
-    let sums = [("free", m.total_free), ("dirty", m.total_dirty), ("used", m.total_used), ("index", m.index_bytes)];
-    for (what, bytes) in sums {
-        if bytes > main_bytes || !bytes.is_multiple_of(8) {
-            return bad(format!("{bytes} {what} bytes, expected a multiple of 8 up to {main_bytes}"));
+    if m.sqnum >= HIGHEST_SQNUM || m.commit >= m.sqnum {
+        return bad(format!("sequence number {}, and commit {}", m.sqnum, m.commit));
+    }
+    // As after a mount that let the volume grow.
+    let growth = u64::from(sb.leb_count - m.leb_count);
+    let dark_mark = u64::from(align(LONGEST_NODE, sb.min_io_bytes));
+    let free = m.total_free.saturating_add(growth * u64::from(sb.leb_bytes));
+    let dark = m.total_dark.saturating_add(growth * dark_mark);
+    let sums = [
+        ("free", free, main_bytes),
+        ("dirty", m.total_dirty, main_bytes),
+        ("used", m.total_used, main_bytes),
+        ("index", m.index_bytes, main_bytes),
+    ];
+    let unused =
+        [("dead", m.total_dead), ("dark", dark)].map(|(what, bytes)| (what, bytes, free.saturating_add(m.total_dirty)));
+    for (what, bytes, most) in sums.into_iter().chain(unused) {
+        if bytes > most || !bytes.is_multiple_of(8) {
+            return bad(format!("{bytes} {what} bytes, expected a multiple of 8 up to {most}"));
         }
     }
-    if m.total_free + m.total_dirty + m.total_used > main_bytes {
+    if free + m.total_dirty + m.total_used > main_bytes {
         return bad(format!("more free, dirty and used bytes together than the main area has, {main_bytes}"));
+    }
+    if m.total_dead + dark + m.total_used + m.index_bytes > main_bytes {
+        return bad(format!("more dead, dark, used and index bytes together than the main area has, {main_bytes}"));
     }
     if sb.big_lpt && !in_lpt(m.lsave) {
         return bad(format!("a list of blocks worth knowing in block {} at {}", m.lsave.0, m.lsave.1));

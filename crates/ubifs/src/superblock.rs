@@ -4,7 +4,7 @@
 //! Facts: Linux `fs/ubifs/sb.c` (`validate_sb`, `ubifs_read_superblock`).
 
 use crate::key::NameHash;
-use crate::node::{self, NodeType, SUPERBLOCK_BYTES, le16, le32, le64};
+use crate::node::{self, BRANCH_BYTES, INDEX_BYTES, NodeType, SUPERBLOCK_BYTES, le16, le32, le64};
 
 /// Block of the superblock.
 pub const SUPERBLOCK_LEB: u32 = 0;
@@ -161,11 +161,9 @@ impl Superblock {
         want(fixed < u64::from(self.leb_count), &|| {
             format!("{fixed} blocks besides the main area leave none of {}", self.leb_count)
         })?;
-        want((3..=1024).contains(&self.fanout), &|| format!("a fanout of {}, expected 3 to 1024", self.fanout))?;
-        want(self.fanout * 20 + 28 <= leb_bytes, &|| format!("a fanout of {} does not fit a block", self.fanout))?;
-        want((3..=8).contains(&self.journal_heads), &|| {
-            format!("{} journal heads, expected 3 to 8", self.journal_heads)
-        })?;
+        let most = (leb_bytes - INDEX_BYTES) / BRANCH_BYTES;
+        want((3..=most).contains(&self.fanout), &|| format!("a fanout of {}, expected 3 to {most}", self.fanout))?;
+        want(self.journal_heads == 3, &|| format!("{} journal heads, expected 3", self.journal_heads))?;
         let main_bytes = (u64::from(self.leb_count) - fixed) * u64::from(leb_bytes);
         want((3 * u64::from(leb_bytes)..=main_bytes).contains(&self.max_bud_bytes), &|| {
             format!("{} bytes of journal, expected 3 blocks to {main_bytes}", self.max_bud_bytes)
@@ -177,9 +175,10 @@ impl Superblock {
         want((1..=1_000_000_000).contains(&self.time_granularity_ns), &|| {
             format!("times in steps of {} ns, expected 1 to 10^9", self.time_granularity_ns)
         })?;
-        let main = u64::from(self.max_leb_count) - fixed;
-        want(!self.big_lpt || (1..=main).contains(&u64::from(self.lsave_count)), &|| {
-            format!("a list of {} blocks worth knowing, expected 1 to {main}", self.lsave_count)
+        want(self.format < 5 || self.double_hash, &|| format!("format {} without double hashes", self.format))?;
+        let most = (u64::from(self.max_leb_count) - fixed).max(256);
+        want(u64::from(self.lsave_count) <= most, &|| {
+            format!("a list of {} blocks worth knowing, expected at most {most}", self.lsave_count)
         })
     }
 

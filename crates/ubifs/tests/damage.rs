@@ -48,20 +48,24 @@ fn the_superblock_is_checked() {
     let mut patient = Patient::new("fx");
     patient.change((0, 0, 4096), |sb| sb[72] = 1);
     let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
-    assert_eq!(text, "LEB 0 (PEB 2) offset 0: bad-superblock: a fanout of 1, expected 3 to 1024");
+    assert_eq!(text, "LEB 0 (PEB 2) offset 0: bad-superblock: a fanout of 1, expected 3 to 6449");
 }
 
 /// Numbers that no kernel writes, under a good checksum: what Linux refuses is refused here.
 #[test]
 fn figures_that_cannot_be_are_refused() {
-    for (at, value, says) in [
-        (48, 0, "0 bytes of journal, expected 3 blocks to "),
-        (48, 1 << 60, "1152921504606846976 bytes of journal"),
-        (96, 1 << 62, "4611686018427387904 reserved bytes"),
-        (104, 0, "times in steps of 0 ns, expected 1 to 10^9"),
+    for (at, bytes, value, says) in [
+        (48, 8, 0u64, "0 bytes of journal, expected 3 blocks to "),
+        (48, 8, 1 << 60, "1152921504606846976 bytes of journal"),
+        (68, 4, 0, "2 journal heads, expected 3"),
+        (68, 4, 2, "4 journal heads, expected 3"),
+        (72, 4, 6450, "a fanout of 6450, expected 3 to 6449"),
+        (76, 4, 0xFFFF_FFFF, "a list of 4294967295 blocks worth knowing, expected at most "),
+        (80, 4, 5, "format 5 without double hashes"),
+        (96, 8, 1 << 62, "4611686018427387904 reserved bytes"),
+        (104, 4, 0, "times in steps of 0 ns, expected 1 to 10^9"),
     ] {
         let mut patient = Patient::new("fx");
-        let bytes = if at == 104 { 4 } else { 8 };
         patient.change((0, 0, 4096), |sb| sb[at..at + bytes].copy_from_slice(&u64::to_le_bytes(value)[..bytes]));
         let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
         assert!(text.contains(says), "{text}");
@@ -70,12 +74,18 @@ fn figures_that_cannot_be_are_refused() {
     patient.change((0, 0, 4096), |sb| sb[84] = 9);
     assert!(patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0)).ends_with("compression 9, expected 0 to 3"));
     for (at, bytes, value, says) in [
+        (8, 8, 0xFFFF_FFFF_FF00_0000, "sequence number 18446744073692774400, and commit "),
         (24, 8, 0xFFFF_FF00u64, "highest inode number 4294967040"),
+        (32, 8, 1 << 60, ", and commit 1152921504606846976"),
+        (60, 4, 0xFFFF_FFFF, "no block is kept for garbage collection"),
         (72, 8, 1 << 40, "1099511627776 index bytes, expected a multiple of 8 up to "),
         (72, 8, 9, "9 index bytes"),
-        (80, 8, 1 << 40, "1099511627776 free bytes"),
+        (80, 8, 1 << 40, " free bytes, expected a multiple of 8 up to "),
         (88, 8, 1, "1 dirty bytes"),
         (96, 8, 1 << 63, "9223372036854775808 used bytes"),
+        (104, 8, 1, "1 dead bytes, expected a multiple of 8"),
+        (104, 8, 1 << 40, "1099511627776 dead bytes"),
+        (112, 8, 1 << 62, " dark bytes, expected a multiple of 8 up to "),
         (132, 4, 1, "a head of the properties tree at 1, no multiple of "),
         (152, 4, 0, "a last search for space in block 0, which is not of the main area"),
         (156, 4, 1 << 30, "1073741824 empty blocks"),

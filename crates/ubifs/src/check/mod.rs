@@ -242,6 +242,11 @@ fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: 
     }
     inodes.finish(check, flash);
     used.sort_unstable();
+    if master.gc_lnum == u32::MAX {
+        // Enough to be read; Linux mounts nothing without it.
+        let detail = "no block is kept for garbage collection".to_owned();
+        check.damage(flash, DamageKind::BadMaster, totals::place(master), detail);
+    }
     // After an unclean stop a mount looks for another block.
     let in_gc = used.iter().find(|at| at.lnum == master.gc_lnum);
     if let Some(at) = in_gc.filter(|_| !master.is_dirty()) {
