@@ -245,8 +245,12 @@ fn the_published_table_stands_beside_the_model() {
     let misses = rows.iter().find(|r| r["case"] == "find, recorded: x_find.csv" && r["metric"] == "misses").unwrap();
     assert_eq!((&misses["variant"], misses["simulated"].as_f64()), (&Value::from("B: NAND core, one page"), Some(4.0)));
     assert!(rows.iter().any(|r| r["case"] == "attach, recorded: x_attach.csv" && r["metric"] == "header_seconds"));
+    // As a folder for all experiments has them.
+    std::fs::create_dir_all(room.path("all/ubi")).expect("a folder");
+    room.write("all/ubi/x_find.csv", STREAM);
+    assert!(room.good(&["reproduce", "ubi", "--traces", "all", "--json"]).contains("find, recorded: x_find.csv"));
     for (args, says) in [
-        (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out has no recorded stream"),
+        (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out/ubi has no recorded stream"),
         (&["reproduce", "ubi", "--set", "a=1"], "--set is for experiments on a UFS device"),
         (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies and ubi"),
         (&["reproduce", "iozone", "--image", "i"], "--image goes with reproduce ubi; iozone reads no image of NAND"),

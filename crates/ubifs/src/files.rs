@@ -203,9 +203,11 @@ pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
     Ok(())
 }
 
-/// Names of a path, the last first.
+/// Names of a path, the last first. A slash at the end asks for a directory, as `.` behind it would (POSIX, pathname resolution).
 pub(crate) fn components(path: &[u8]) -> Vec<Vec<u8>> {
-    path.split(|&b| b == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+    let directory = path.ends_with(b"/").then_some(&b"."[..]);
+    let names = path.split(|&b| b == b'/').filter(|name| !name.is_empty());
+    directory.into_iter().chain(names.rev()).map(<[u8]>::to_vec).collect()
 }
 
 /// Expands a data node into a whole block.

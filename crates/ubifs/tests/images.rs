@@ -265,6 +265,14 @@ fn what_went_in_comes_out() {
             assert_eq!((first.lnum, first.offset, first.len), (0, 0, 4096), "{name}");
             let followed = fs.resolve(b"absolute/d2", true).expect("a way over a link");
             assert_eq!(followed.ino, fs.resolve(b"/deep/d0/d1/d2/.", true).expect("the same").ino);
+            // A slash at the end asks for a directory.
+            for (path, follow) in [("absolute/", false), ("deep/d0/d1/", false), ("/", true)] {
+                assert_eq!(fs.resolve(path.as_bytes(), follow).expect(path).file_type(), Some(FileType::Directory));
+            }
+            for path in ["empty/", "link/"] {
+                let error = fs.resolve(path.as_bytes(), true).expect_err(path).to_string();
+                assert!(error.ends_with("a part of it is not a directory"), "{error}");
+            }
             let endless = fs.resolve(b"loop", true).expect_err("a link to itself").to_string();
             assert_eq!(endless, "loop: more than 40 symbolic links");
             let report = check(volume(image, device.geometry), 10).expect("a volume that is supported");

@@ -59,7 +59,9 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     }
     stop::at_once(Written::Nothing)?;
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    prepare(args.traces.as_deref(), &args.own)?.write_and_show(&out, basics.json).map(drop)
+    // A folder for all experiments has a folder for this one.
+    let within = args.traces.as_ref().map(|folder| folder.join(EXPERIMENT)).filter(|folder| folder.is_dir());
+    prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?.write_and_show(&out, basics.json).map(drop)
 }
 
 /// All that is to be replayed.
