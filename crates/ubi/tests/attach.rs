@@ -502,6 +502,8 @@ fn findings_tell_damage_from_what_a_power_cut_leaves() {
     maker.at(22, 512, 64).fill(0x55); // a cut write of a header
     maker.copy(2, 30, |h| h.sqnum = 7); // a newer version
     maker.copy(5, 31, |h| (h.sqnum, h.copy_flag, h.data_bytes, h.data_crc) = (8, 1, 2048, 1)); // a copy that was cut
+    maker.copy(5, 32, |h| h.volume = 77); // blocks of a volume that is not in the table
+    maker.copy(5, 33, |h| (h.volume, h.lnum) = (77, 9));
     maker.at(1, data, 64)[3] ^= 1; // a copy of the table
     maker.at(6, data, 64)[3] ^= 1; // static data
     let findings = maker.image().expect("it can be attached").findings().expect("it can be read");
@@ -514,6 +516,7 @@ fn findings_tell_damage_from_what_a_power_cut_leaves() {
         ("bad-vid-header", false, 22, 512),
         ("older-leb", false, 2, 512),
         ("unfinished-copy", false, 31, 512),
+        ("unknown-volume", false, 32, 512),
         ("bad-volume-table", true, 1, data),
         ("bad-static-data", true, 6, data),
     ];
@@ -523,6 +526,7 @@ fn findings_tell_damage_from_what_a_power_cut_leaves() {
         "PEB 3 offset 0: bad-ec-header: the EC header is damaged; the block holds LEB 1 of volume 0"
     );
     assert!(findings[5].to_string().contains("older-leb (not damage): LEB 0 of volume 0 is also in PEB 30"));
+    assert!(findings[7].detail.starts_with("the first of 2 blocks of volume 77, which the volume table does not name"));
 }
 
 #[test]

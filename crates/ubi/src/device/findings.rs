@@ -5,10 +5,11 @@
 use super::{ReadCache, Ubi};
 use crate::attach::{Method, Note, NoteKind};
 use crate::error::UbiError;
-use crate::headers::{LAYOUT_VOLUME, STATIC};
+use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, STATIC};
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
 use crate::vtbl::RECORD_BYTES;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One thing that is not as UBI leaves it when nobody disturbs it.
@@ -104,12 +105,21 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let free = self.found.free.iter().map(|&(peb, _)| (peb, true));
         let pebs: Vec<(u32, bool)> = free.chain(self.found.erase.iter().map(|work| (work.peb, false))).collect();
         let data = self.io.layout.data_offset;
+        // Volumes that the table does not name: their blocks, and the first of these.
+        let mut unknown: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         for (peb, is_free) in pebs {
             // A header with impossible contents is one that nobody reads.
             let ec = self.io.read_ec(peb).ok();
             let vid = self.io.read_vid(peb).ok();
             let (no_ec, no_vid) = (matches!(ec, Some(Header::Empty { .. })), matches!(vid, Some(Header::Empty { .. })));
             if !no_ec && !no_vid {
+                if let Some(Header::Good { header, .. }) = vid
+                    && self.volume(header.volume).is_err()
+                    && !matches!(header.volume, FASTMAP_SB_VOLUME | FASTMAP_DATA_VOLUME)
+                {
+                    let (blocks, _) = unknown.entry(header.volume).or_insert((0u32, peb));
+                    *blocks += 1;
+                }
                 continue;
             }
             let Some(first) = first_data(&mut self.io, peb)? else { continue };
@@ -132,6 +142,18 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                 }
             };
             findings.push(Finding { kind, is_damage, place: Some((peb, data + first)), detail });
+        }
+        for (volume, (blocks, first)) in unknown {
+            let what = match blocks {
+                1 => "a block".to_owned(),
+                n => format!("the first of {n} blocks"),
+            };
+            let detail = format!(
+                "{what} of volume {volume}, which the volume table does not name, as a removal leaves that was cut short: to be \
+                 erased"
+            );
+            let place = Some((first, self.io.layout.vid_offset));
+            findings.push(Finding { kind: "unknown-volume", is_damage: false, place, detail });
         }
         Ok(())
     }
