@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sizes of a device, guessed from an image: EC headers say where VID header and data are, and come once in each erase
-//! block. It reads a few headers, not the image.
+//! block. It looks at every 4 KiB of no more than 128 MiB, until it has seen enough headers.
 
 use crate::error::UbiError;
 use crate::headers::{EcHeader, HEADER_BYTES};
@@ -75,7 +75,8 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
             ambiguous = known.subpage_bytes.is_none();
             apart
         } else {
-            data
+            // Data begin with a page, which is a power of two, but not always with the first or second one.
+            data & data.wrapping_neg()
         }
     });
     // A VID header right behind the EC header is in its sub-page: no chip has sub-pages of 64 bytes.
@@ -185,5 +186,20 @@ mod tests {
         places.sort_unstable();
         assert_eq!(guessed(places), Some(128 << 10));
         assert_eq!(guessed([0]), None);
+    }
+
+    /// ubinize -m 2048 -s 512 -O 4096: the VID header in the third page, and data in the fourth.
+    #[test]
+    fn a_page_is_a_power_of_two_wherever_data_begin() {
+        let header = EcHeader { vid_offset: 4096, data_offset: 6144, ..HEADER };
+        let mut image = vec![0xFF; 4 << 17];
+        for block in image.chunks_mut(1 << 17) {
+            block[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        }
+        let guess = guess(&image.as_slice(), &Known::default()).expect("a guess");
+        assert_eq!(
+            (guess.geometry.peb_bytes, guess.geometry.page_bytes, guess.vid_offset),
+            (1 << 17, 2048, Some(4096))
+        );
     }
 }

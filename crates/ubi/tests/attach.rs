@@ -571,3 +571,13 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     let of_data: Vec<_> = findings.iter().filter(|f| f.kind == "data-without-vid-header").collect();
     assert_eq!(of_data.iter().map(|f| f.place).collect::<Vec<_>>(), [Some((2, data))]);
 }
+
+/// One more would wrap, and old blocks would pass for new ones.
+#[test]
+fn a_device_at_the_last_sequence_number_is_only_read() {
+    let mut maker = Maker::new();
+    maker.copy(2, 30, |h| h.sqnum = u64::MAX);
+    assert_eq!(maker.image().expect("it can be read").found().max_sqnum, u64::MAX);
+    let error = Ubi::attach(maker.nand(), NoCache, &Options::default()).expect_err("refused").to_string();
+    assert!(error.contains("the sequence number 18446744073709551615") && error.contains("read-only"), "{error}");
+}

@@ -156,6 +156,9 @@ pub struct Ubi<M, C = NoCache> {
 /// `EBA_RESERVED_PEBS`), and the layout volume.
 const OVERHEAD_PEBS: u32 = 1 + 1 + 2;
 
+/// No device has written so many headers.
+const LAST_SQNUM: u64 = 1 << 63;
+
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// Attaches `mtd`. Unless read-only, a device without contents is formatted, a fastmap is made invalid, damaged copies
     /// of the volume table are written again, and a volume that asks for it grows. What is to be erased is left to
@@ -175,6 +178,13 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let mut io = Io::new(mtd, layout);
         let how = HowTo { fastmap: options.fastmap, partial: options.partial };
         let (found, table) = attach::attach(&mut io, how)?;
+        if found.max_sqnum >= LAST_SQNUM && !options.read_only {
+            // No device lives to write so many: after the last one, old blocks would pass for new.
+            return Err(UbiError::Refused(format!(
+                "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached read-only",
+                found.max_sqnum
+            )));
+        }
         let volumes = volumes(&layout, &found, &table.table);
         let wear = Wear::new(io.pebs(), &found);
         let reserved: u64 = volumes.iter().flatten().map(|v| u64::from(v.record.reserved_pebs)).sum();
