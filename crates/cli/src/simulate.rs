@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
 use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
-use readpath_sim::{document, execute, fio_json};
+use readpath_sim::{beforehand, document, execute, fio_json};
 use readpath_stack::config::experiment::{
     Experiment, Fio as FioSource, Iozone as IozoneSource, Precondition, PreconditionRange, Variant, Workload,
 };
@@ -329,6 +329,7 @@ fn plans(experiment: &Experiment, common: &Common) -> Result<Vec<Plan>> {
     runs::choose(&mut plans, |p| &p.variant, "--variant", common.variant.as_deref())?;
     plans.iter_mut().for_each(|p| p.setup.encoded = common.wire);
     runs::only_one_traced(common, plans.len())?;
+    beforehand::plans(&plans).map_err(classify)?;
     Ok(plans)
 }
 
