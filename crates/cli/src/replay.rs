@@ -15,7 +15,7 @@ use readpath_sim::experiment::ExperimentError;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_sim::{ExecuteError, LUN, beforehand};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, Override, size};
+use readpath_stack::config::{self, DevicePreset, Override, keeps_memory, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -153,8 +153,7 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
         variant.events.clone_from(&events);
         list.push(variant);
     }
-    let linux = list.iter().filter(|v| v.host.hpb.is_some_and(|hpb| hpb.policy.is_none()));
-    check_pressure(&events, linux.map(|v| &*v.name))?;
+    check_pressure(&events, list.iter().map(|v| (&*v.name, keeps_memory(v.host.hpb))))?;
     Ok(list)
 }
 
