@@ -204,7 +204,7 @@ pub struct Iozone {
 pub enum FioFormat {
     /// Tables
     Normal,
-    /// fio's own JSON, for its plotting tools; needs --hpb with one variant: off, dcm, hcm, prototype-host, ...
+    /// fio's own JSON, for its plotting tools; needs --hpb with one variant (off, dcm, hcm, prototype-host, ...), or one policy
     Json,
     /// The same with latency bins
     #[value(name = "json+")]

@@ -13,10 +13,10 @@ use crate::{cases, inputs, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_report::{TableSpec, comparison};
 use readpath_results::Document;
-use readpath_sim::LUN;
 use readpath_sim::compare::{CompareError, CompareTexts, Seeds, Trial, document, run_plans, run_replays};
 use readpath_sim::experiment::{Plan, expected_ios, plan};
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant};
+use readpath_sim::{LUN, beforehand};
 use readpath_stack::config::experiment::{Experiment, Layout, Variant};
 use readpath_stack::config::{self, Override};
 use std::io::Write;
@@ -166,6 +166,9 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
         let experiment = Arc::new(experiment);
         let mut plans = plan(&experiment, &set, &read_text).map_err(classify)?;
         runs::choose(&mut plans, |p| &p.case, "--case", args.case.as_deref())?;
+        if seed == seeds.first() {
+            beforehand::plans(&plans).map_err(classify)?;
+        }
         planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
     }
     let folder = folder(args)?;
@@ -236,7 +239,9 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let folder = folder(args)?;
     let files = std::slice::from_ref(&args.workload);
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
-    let cases = cases::cases(&args.how, files, &cases::names(files)?, blocks, &shared)?;
+    let case_names = cases::names(files)?;
+    beforehand::variants(&case_names[0], &variants).map_err(classify)?;
+    let cases = cases::cases(&args.how, files, &case_names, blocks, &shared)?;
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
     let of_replay = cases::texts(&args.how, files, device, layout, &cases);

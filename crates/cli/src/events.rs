@@ -25,12 +25,16 @@ pub fn read_events(path: &Path) -> Result<Vec<Event>> {
     read(path, events)
 }
 
-/// Refuses memory pressure on hosts that do as Linux. `linux` has the names of their variants.
-pub fn check_pressure<'a>(events: &[Event], mut linux: impl Iterator<Item = &'a str>) -> Result<()> {
-    let pressed = events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
-    let Some(name) = linux.next().filter(|_| pressed) else { return Ok(()) };
-    let message = "never gives memory back, as Linux never does; pressure needs policies of this host's own";
-    Err(usage(anyhow!("--events: the host of variant '{name}' {message}")))
+/// Refuses memory pressure on variants, given by their names, whose hosts keep what they have, and says why.
+pub fn check_pressure<'a>(
+    events: &[Event],
+    mut keep: impl Iterator<Item = (&'a str, Option<&'static str>)>,
+) -> Result<()> {
+    if !events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. })) {
+        return Ok(());
+    }
+    let Some((name, why)) = keep.find_map(|(name, why)| Some((name, why?))) else { return Ok(()) };
+    Err(usage(anyhow!("--events: the host of variant '{name}' {why}; pressure needs policies of this host's own")))
 }
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T> {

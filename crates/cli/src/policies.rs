@@ -11,10 +11,10 @@ use crate::simulate::classify;
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_results::Document;
-use readpath_sim::LUN;
 use readpath_sim::experiment::{self, ExperimentError, Shared};
 use readpath_sim::policies::{BUILTIN, Contender, Launched, add_launches, applications, document};
 use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
+use readpath_sim::{LUN, beforehand};
 use readpath_stack::config::experiment::Layout;
 use readpath_stack::config::{self, Override};
 use std::io::Write;
@@ -32,7 +32,7 @@ pub const ONLY_BUILT_IN: &str = "Without --traces DIR only the built-in workload
 pub const FOLDERS: [&str; 2] = ["mobile", "block"];
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 13] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("start_up_time", "start-up"),
     ("start_up_against_dcm", "to dcm"),
     ("map_loads", "map loads"),
@@ -46,6 +46,7 @@ const COLUMNS: [(&str, &str); 13] = [
     ("hit_cnt", "HPB READs"),
     ("read_latency_mean", "read mean"),
     ("read_latency_against_dcm", "to dcm"),
+    ("read_latency_against_hcm", "to hcm"),
 ];
 
 /// All that is to be run.
@@ -90,6 +91,10 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
         notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }
     choose_cases(&mut cases, &mut launched, common.case.as_deref())?;
+    if let Some(first) = cases.first() {
+        beforehand::variants(&first.name, contenders.iter().map(|(_, variant)| variant)).map_err(classify)?;
+    }
+    beforehand::plans(&launched.plans).map_err(classify)?;
     Ok(Prepared { contenders, launched, cases, notes })
 }
 

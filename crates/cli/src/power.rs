@@ -8,21 +8,20 @@ use crate::files::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::simulate::{self, classify};
-use crate::{Interrupted, memory, runs, usage};
+use crate::{memory, runs, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 use readpath_kit::Ns;
 use readpath_results::Document;
-use readpath_sim::RunError;
-use readpath_sim::experiment::{Plan, expected_ios, plan};
-use readpath_sim::power_cuts::{self, PowerCuts, PowerError, PowerTexts, document};
-use readpath_sim::{ExecuteError, power_cuts::PowerRun};
+use readpath_sim::beforehand;
+use readpath_sim::experiment::{ExperimentError, Plan, expected_ios, plan};
+use readpath_sim::power_cuts::{self, PowerCuts, PowerError, PowerRun, PowerTexts, document};
 use readpath_stack::Tags;
 use readpath_stack::config::Override;
 use std::io::Write;
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 12] = [
     ("power_cuts", "cuts"),
     ("recovery_time_mean", "recovery, mean"),
     ("recovery_time_max", "recovery, longest"),
@@ -32,6 +31,9 @@ const COLUMNS: [(&str, &str); 9] = [
     ("requests_in_flight_mean", "in flight, mean"),
     ("blocks_checked", "blocks checked"),
     ("blocks_wrong", "blocks wrong"),
+    ("hpb_hit_ratio", "HPB hits"),
+    ("map_req_cnt", "map loads"),
+    ("host_memory", "host memory"),
 ];
 
 /// Most seconds without power in all.
@@ -54,7 +56,8 @@ pub fn main(args: &Power) -> Result<()> {
     experiment.seed = target.seed;
     let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
     let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;
-    plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(mark)?;
+    plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(usage)?;
+    beforehand::plans(&plans).map_err(classify)?;
     check_memory(&plans, args.basics.threads)?;
     let folder = args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from([&args.job])).transpose()?;
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
@@ -63,7 +66,8 @@ pub fn main(args: &Power) -> Result<()> {
         runs::side_by_side(args.basics.threads, count, expected, &runs::stoppable(&Live::default())?, |shared| {
             plans.par_iter_mut().map(|p| power_cuts::run(&p.setup, &mut p.workload, &cuts, shared)).collect()
         })?;
-    let runs = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(mark)?;
+    let runs = plans.iter().zip(results).map(|(plan, result)| result.map_err(|error| mark(plan, error)));
+    let runs = runs.collect::<Result<Vec<_>>>()?;
     let texts = PowerTexts {
         title: format!("Power cuts under {}", experiment.title),
         description: format!("Simulated on the device '{}'.", target.device),
@@ -109,11 +113,12 @@ fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
     )))
 }
 
-fn mark(error: PowerError) -> anyhow::Error {
+fn mark(plan: &Plan, error: PowerError) -> anyhow::Error {
     match error {
-        PowerError::Run(ExecuteError::Run(RunError::Interrupted)) => anyhow::Error::new(Interrupted),
-        PowerError::Run(ExecuteError::Run(_) | ExecuteError::Precondition { .. }) => error.into(),
-        _ => usage(error),
+        PowerError::Run(error) => {
+            classify(ExperimentError::Run { case: plan.case.clone(), variant: plan.variant.clone(), error })
+        }
+        error => usage(error),
     }
 }
 

@@ -13,9 +13,9 @@ use anyhow::{Result, anyhow};
 use readpath_results::Document;
 use readpath_sim::experiment::ExperimentError;
 use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
-use readpath_sim::{ExecuteError, LUN};
+use readpath_sim::{ExecuteError, LUN, beforehand};
 use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, Override, size};
+use readpath_stack::config::{self, DevicePreset, Override, keeps_memory, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +57,10 @@ pub fn main(args: &Replay) -> Result<()> {
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
     inputs::only_one_stdin(files.iter().chain(&args.how.precondition))?;
+    beforehand::variants(&names[0], &variants).map_err(|error| match option_at_fault(args, &error) {
+        Some(option) => usage(anyhow!("{option}: {error}")),
+        None => classify(error),
+    })?;
     let planned = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
     let live = Live::start(&common.live, planned)?;
     let shared = runs::stoppable(&live)?;
@@ -79,10 +83,7 @@ pub fn main(args: &Replay) -> Result<()> {
             runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
                 run_all(&cases, &variants, &options, shared)
             })?
-            .map_err(|error| match option_at_fault(args, &error) {
-                Some(option) => usage(anyhow!("{option}: {error}")),
-                None => classify(error),
-            })?
+            .map_err(classify)?
         }
     };
 
@@ -103,7 +104,7 @@ pub fn main(args: &Replay) -> Result<()> {
     complete(missing.into_iter(), runs.len() + failures.len())
 }
 
-/// The option that asked for what was not possible, where it is known only from a run.
+/// The option that asked for what was not possible, where only the host knows.
 fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
     let ExperimentError::Run { error, .. } = error else { return None };
     let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));
@@ -152,8 +153,7 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
         variant.events.clone_from(&events);
         list.push(variant);
     }
-    let linux = list.iter().filter(|v| v.host.hpb.is_some_and(|hpb| hpb.policy.is_none()));
-    check_pressure(&events, linux.map(|v| &*v.name))?;
+    check_pressure(&events, list.iter().map(|v| (&*v.name, keeps_memory(v.host.hpb))))?;
     Ok(list)
 }
 

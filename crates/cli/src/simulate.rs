@@ -13,11 +13,11 @@ use anyhow::{Context, Result, anyhow};
 use readpath_report::html;
 use readpath_results::Document;
 use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
-use readpath_sim::{document, execute, fio_json};
+use readpath_sim::{beforehand, document, execute, fio_json};
 use readpath_stack::config::experiment::{
     Experiment, Fio as FioSource, Iozone as IozoneSource, Precondition, PreconditionRange, Variant, Workload,
 };
-use readpath_stack::config::{self, Override};
+use readpath_stack::config::{self, Override, keeps_memory};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -149,8 +149,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     let mut experiment = of_job(&args.job, &target.device, target.precondition, variants(&target.host)?);
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
-    let linux = experiment.variants.iter().filter(|v| v.hpb.is_some_and(|hpb| hpb.policy.is_none()));
-    check_pressure(&experiment.events, linux.map(|v| &*v.name))?;
+    check_pressure(&experiment.events, experiment.variants.iter().map(|v| (&*v.name, keeps_memory(v.hpb))))?;
     let inputs: Vec<&Path> =
         [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };
@@ -164,7 +163,8 @@ pub fn fio(args: &Fio) -> Result<()> {
     let plans = plans(&experiment, &args.common)?;
     if plans.len() != 1 {
         return Err(usage(anyhow!(
-            "fio's JSON holds one run: choose --hpb off, dcm or hcm, prototype-host or prototype-device"
+            "fio's JSON holds one run: choose one policy with --policy, or --hpb off, dcm, hcm, prototype-host or \
+             prototype-device"
         )));
     }
     let folder = files.prepare()?;
@@ -329,6 +329,7 @@ fn plans(experiment: &Experiment, common: &Common) -> Result<Vec<Plan>> {
     runs::choose(&mut plans, |p| &p.variant, "--variant", common.variant.as_deref())?;
     plans.iter_mut().for_each(|p| p.setup.encoded = common.wire);
     runs::only_one_traced(common, plans.len())?;
+    beforehand::plans(&plans).map_err(classify)?;
     Ok(plans)
 }
 

@@ -92,6 +92,8 @@ fn events_happen_in_a_job() {
     assert!(shown.contains("job: after event 3 (hardware-reset at 30 ms)"), "{shown}");
     room.write("pressure", "10,suspend\n20,resume\n30,pressure,1M\n");
     room.bad(&job("pressure"), &["--events: the host of variant 'HPB on' never gives memory back"]);
+    let prototype = ["fio", "job.fio", "--hpb", "prototype", "--events", "pressure"];
+    room.bad(&prototype, &["'HPB prototype (host)' is the prototype's, which knows no pressure"]);
     let lru = ["fio", "job.fio", "--policy", "lru", "--host-memory", "4M", "--events", "pressure", "--json"];
     let shown = room.good(&lru);
     assert!(shown.contains("job: after event 3 (pressure 1048576 bytes at 30 ms)"), "{shown}");
@@ -117,18 +119,76 @@ fn policies_have_memory_and_hold_to_it() {
         assert!(of("hit_cnt").all(|row| row["simulated"].as_f64() > Some(0.0)), "{args:?}");
     }
     for args in [job("4K"), suite("4K"), [&["power", "job.fio"][..], &choice, &["4K"]].concat()] {
-        room.bad(&args, &["memory of 4096 bytes is too little for HPB", " take "]);
+        room.bad(&args, &[", linux-dcm: ", "memory of 4096 bytes is too little for HPB", " take "]);
     }
     for loses in ["everything", "device"] {
-        let args = [&["power", "job.fio", "--cuts", "4", "--loses", loses][..], &choice, &["300K"]].concat();
-        let shown = room.good(&args);
-        assert!(shown.contains("linux-dcm") && shown.contains("lru"), "{shown}");
+        let args = [&["power", "job.fio", "--cuts", "4", "--loses", loses, "--json"][..], &choice, &["300K"]].concat();
+        let document: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("a document");
+        for variant in ["linux-dcm", "lru"] {
+            let rows = document["rows"].as_array().expect("rows").iter().filter(|r| r["variant"] == variant);
+            let of = |metric: &str| rows.clone().find(|r| r["metric"] == metric).and_then(|r| r["simulated"].as_f64());
+            let memory = of("host_memory").expect("bytes");
+            assert!(memory > 200.0 * 1024.0 && memory <= 300.0 * 1024.0, "{loses}, {variant}: {memory}");
+            assert!(of("hpb_hit_ratio") > Some(5.0) && of("map_req_cnt") > Some(10.0), "{loses}, {variant}");
+            // The host goes on using HPB when the power is back.
+            assert!(of("hit_cnt_after_cuts") > Some(10.0), "{loses}, {variant}");
+            assert!(of("hit_cnt") > of("hit_cnt_after_cuts"), "{loses}, {variant}: hosts before the last cut count");
+        }
     }
+    let off = ["power", "job.fio", "--policy", "lru", "--cuts", "2", "--set", "hpb.v2.single_kib=16"];
+    let off = room.good(&[&off[..], &["--set", "hpb.v2.enabled=false"]].concat());
+    assert!(off.contains("Note: 'lru' ran WITHOUT HPB: the device has it switched off"), "{off}");
     room.bad(&["fio", "job.fio", "--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
     room.bad(&["fio", "job.fio", "--host-memory", "lots"], &["--host-memory: \"lots\" is not a size"]);
     room.bad(&["power", "job.fio", "--hpb", "off", "--host-memory", "1M"], &["--hpb off does not use"]);
+    room.bad(
+        &["fio", "job.fio", "--policy", "lru,lfu", "--output-format", "json"],
+        &["choose one policy with --policy"],
+    );
     let one = ["fio", "job.fio", "--policy", "lru", "--output-format", "json"];
     assert!(text(&room.output(&one).stdout).contains("\"fio version\""));
+}
+
+/// Memory that one variant cannot have is found before another has run: this job's runs fail in another way.
+#[test]
+fn memory_is_looked_at_before_anything_runs() {
+    let room = Room::new();
+    room.write("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
+    room.write("run.toml", &experiment("job.fio"));
+    room.write("pressure", "5,pressure,150K\n");
+    let little = ["memory of 204800 bytes is too little for HPB", "tables and the map of a region take 259584"];
+    let memory = ["--hpb", "all", "--host-memory", "200K"];
+    room.bad(&["fio", "job.fio", "--hpb", "off"], &["ramp_time (1000.000 s) ends after the job's work"]);
+    room.bad(&[&["fio", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
+    let vary = ["--variant", "off:hpb=off", "--variant", "hcm:hpb=hcm,memory=200K"];
+    room.bad(&[&["compare", "job.fio"][..], &vary].concat(), &[&["job, hcm: "][..], &little].concat());
+    room.bad(&["run", "run.toml"], &[&["x, small: "][..], &little].concat());
+    room.write("job.fio", "[a]\nrw=randread\nsize=64m\n");
+    room.bad(&[&["power", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
+    // As a trace, which used to show what the others did.
+    room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
+    room.bad(
+        &[&["replay", "t.csv"][..], &memory].concat(),
+        &[&["--host-memory: t.csv, HPB hcm: "][..], &little].concat(),
+    );
+    room.bad(&[&["compare", "t.csv"][..], &vary].concat(), &[&["t.csv, hcm: "][..], &little].concat());
+    let tables = ["preload: event 1 (pressure 153600 bytes at 5 ms): ", "tables alone take 188720"];
+    room.write("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
+    room.bad(&["fio", "job.fio", "--policy", "lru,preload", "--events", "pressure"], &tables);
+    room.bad(&["replay", "t.csv", "--policy", "lru,preload", "--events", "pressure"], &tables);
+    room.write("limits", "5,150K\n");
+    let limits = ["replay", "t.csv", "--policy", "lru,preload", "--host-memory", "1M", "--pressure", "limits"];
+    room.bad(&limits, &["--pressure limits: t.csv, preload: limit 1 of host memory", tables[1]]);
+}
+
+/// An experiment of a job, whose second variant has too little memory.
+fn experiment(job: &str) -> String {
+    let head = "schema = \"readpath-experiment/1\"\nname = \"x\"\ntitle = \"x\"\ndescription = \"\"\ncitations = []\n";
+    let runs = "device = \"ufs21-64g\"\nseed = 1\n[precondition]\nlayout = \"sequential\"\nrange = \"files\"\n";
+    let work = format!("[workload]\nkind = \"fio\"\ncase = \"x\"\njob = \"{job}\"\n");
+    let off = "[[variant]]\nname = \"off\"\nhpb = false\n";
+    let small = "[[variant]]\nname = \"small\"\nhpb = true\nmode = \"host\"\nmemory = 204800\n";
+    [head, runs, &work, off, small].concat()
 }
 
 /// What the device does of its own accord, and what it meets, is told, also where nothing is written.

@@ -95,9 +95,11 @@ fn mistakes() {
     for none in ["", "lru,", ",lru"] {
         bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"dirty-refresh\""]);
     }
-    bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, but mode says device"]);
+    bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, unlike hpb=dcm, which --hpb says"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
-    bad(&["--policy", "lru", "--hpb", "off"], &["policy: has no meaning with hpb = false"]);
+    for off in ["off", "both", "all"] {
+        bad(&["--policy", "lru", "--hpb", off], &["policy: has no meaning with hpb=off, which --hpb says"]);
+    }
     bad(&["--policy", "lru,lru"], &["lru is given twice"]);
     for policy in ["lru", "linux-dcm", "linux-hcm"] {
         bad(

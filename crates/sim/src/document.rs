@@ -45,11 +45,8 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
         for phase in &run.output.phases {
             rows(&mut doc, experiment, run, phase, says_where_the_map_is)?;
         }
-        let Plan { case, variant, setup, workload, .. } = &run.plan;
-        let mut luns: Vec<u8> = workload.files.iter().map(|f| f.lun).collect();
-        luns.sort_unstable();
-        luns.dedup();
-        unused_hpb::note(&mut doc, variant, &setup.preset, &setup.host, &luns);
+        let Plan { case, variant, setup, .. } = &run.plan;
+        unused_hpb::note_of(&mut doc, &run.plan);
         events::rows(&mut doc, case, variant, &setup.events, &run.output.spans)?;
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {

@@ -2,6 +2,7 @@
 //! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before, between
 //! and after them. Whoever submits requests asks for the time of the next one, and knows nothing of what it does.
 
+use crate::execute::{ExecuteError, LUN};
 use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{HostMemory, HpbCounters, ParamError};
@@ -163,6 +164,27 @@ impl<'a> Schedule<'a> {
             self.before = *counts;
         }
     }
+}
+
+/// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own memory.
+///
+/// # Errors
+/// One that is not possible.
+pub(crate) fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    limits: &[(Ns, u64)],
+    start: Ns,
+) -> Result<(), ExecuteError> {
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let later: Vec<(Ns, u64)> = limits.iter().map(|&(at, bytes)| (Ns(start.0.saturating_add(at.0)), bytes)).collect();
+    let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
+    for lun in if units.is_empty() { vec![LUN] } else { units } {
+        let scheduled = stack.host.schedule_limits(lun, &later);
+        scheduled.map_err(|(i, error)| ExecuteError::Limit { number: i + 1, at: limits[i].0, error })?;
+    }
+    Ok(())
 }
 
 /// Rows of a run's spans, and a note of events that did not come.

@@ -3,6 +3,7 @@
 //! system would have seen. The same inputs and seed give the same bits.
 
 pub mod attack;
+pub mod beforehand;
 pub mod bench;
 mod claims;
 pub mod compare;

@@ -3,6 +3,7 @@
 //! variant is called.
 
 use crate::execute::LUN;
+use crate::experiment::Plan;
 use readpath_host::HostConfig;
 use readpath_results::Document;
 use readpath_stack::config::DevicePreset;
@@ -15,6 +16,14 @@ pub(crate) fn note(doc: &mut Document, variant: &str, preset: &DevicePreset, hos
     if !doc.notes.contains(&sentence) {
         doc.notes.push(sentence);
     }
+}
+
+/// The same for a run that was planned, on the logical units that its workload has files on.
+pub(crate) fn note_of(doc: &mut Document, plan: &Plan) {
+    let mut luns: Vec<u8> = plan.workload.files.iter().map(|f| f.lun).collect();
+    luns.sort_unstable();
+    luns.dedup();
+    note(doc, &plan.variant, &plan.setup.preset, &plan.setup.host, &luns);
 }
 
 fn reason(preset: &DevicePreset, luns: &[u8]) -> Option<String> {

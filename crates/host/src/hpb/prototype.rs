@@ -16,6 +16,8 @@ use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at};
 const LOAD_AFTER: u8 = 2;
 const LOAD_AGAIN_AFTER: u8 = 32;
 const NO_MAP: u32 = u32::MAX;
+/// What a map takes in the list of free ones.
+const FREE_BYTES: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -93,13 +95,15 @@ impl GroupLu {
             asleep: false,
             counters: HpbCounters::default(),
         };
-        let least = lu.table_bytes() + map_bytes;
+        // A map takes a place in the list of free ones besides.
+        let (fixed, each) = (lu.table_bytes() - u64::from(maps) * FREE_BYTES, map_bytes + FREE_BYTES);
         if let Some(bytes) = options.memory_bytes {
-            let room = bytes.saturating_sub(lu.table_bytes()) / map_bytes;
+            let room = bytes.saturating_sub(fixed) / each;
             lu.maps = maps.min(room.min(u64::from(u32::MAX)) as u32);
         }
         if lu.maps == 0 {
             let bytes = options.memory_bytes.or(options.max_map_bytes).unwrap_or(0);
+            let least = fixed + each;
             return Err(ParamError::TooLittleMemory { bytes, least, what: "tables and the map of a group" });
         }
         lu.entries = huge_vec(lu.maps as usize * group_entries as usize);
@@ -321,7 +325,7 @@ impl GroupLu {
 
     /// State, misses and place of each group, two lists, and the places that are free.
     fn table_bytes(&self) -> u64 {
-        self.states.len() as u64 * 6 + self.list.bytes() + self.wanted.bytes() + u64::from(self.maps) * 4
+        self.states.len() as u64 * 6 + self.list.bytes() + self.wanted.bytes() + u64::from(self.maps) * FREE_BYTES
     }
 }
 

@@ -136,3 +136,23 @@ fn what_the_unit_does_not_have_is_refused() {
     assert_eq!(tell(&mut lu, Some(0), Some((100, 77)), 1), None);
     assert_eq!((address(&mut lu, 4, 1), lu.counters().rejected_noti_cnt), (Some(1004), 2));
 }
+
+/// As many groups as fit beside the tables, whose list of free maps is as long as there are maps.
+#[test]
+fn all_of_the_memory_is_used_and_no_more() {
+    let with = |bytes| GroupLu::new(64 * 64, 64, &HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::DEFAULT });
+    let Err(ParamError::TooLittleMemory { least, .. }) = with(1) else { panic!("one byte holds nothing") };
+    assert!(with(least - 1).is_err(), "the message says how much it takes");
+    let mut more = 0;
+    for maps in 1..=64 {
+        let mut lu = with(least + more).expect("room for so many");
+        for group in 0..=maps {
+            (0..2).for_each(|_| assert_eq!(address(&mut lu, (group % 64) * 64, 1), None));
+            asked_for(&mut lu);
+        }
+        let memory = lu.memory();
+        assert_eq!(lu.maps, maps);
+        assert_eq!(memory.peak_bytes + memory.table_bytes, least + more, "{maps} maps");
+        more += 64 * 4 + 4;
+    }
+}

@@ -165,8 +165,9 @@ pub enum Timed {
     Load,
 }
 
-/// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate or walk a table
-/// as long as the unit.
+/// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate, or walk a table
+/// as long as the unit but now and then, as counters are halved: once in a thousand reads at most, and ten for each map that
+/// is held.
 pub trait MapPolicy {
     /// A read touches a sub-region. Asked for every read, also for those that are too long for HPB.
     fn read(&mut self, touch: &Touch) -> Wish;

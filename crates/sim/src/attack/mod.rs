@@ -116,7 +116,7 @@ impl Tries {
     /// Tries an entry for a block: together with those before it, if they are for the blocks before it.
     fn one(&mut self, lpn: u32, entry: HpbEntry) {
         let next = self.next();
-        // One block between two is read without an entry.
+        // One block between two is read without an entry: the zeros in its place are no try, but the device counts them.
         let joins = (next..=next + 1).contains(&lpn) && lpn / BLOCKS == self.first / BLOCKS;
         if !joins || (lpn - self.first) as usize >= self.means.most() {
             self.send();

@@ -2,8 +2,9 @@
 //! From runs with power cuts to the result document. It adds no figure that a run did not give.
 
 use super::{Loses, PowerCuts, PowerRun};
-use crate::document::{WRITES, write_metrics};
+use crate::document::{WRITES, hpb_counts, write_metrics};
 use crate::experiment::Plan;
+use crate::unused_hpb;
 use readpath_kit::Ns;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
 use serde_json::{Map, Value, json};
@@ -41,6 +42,7 @@ pub fn document(texts: &PowerTexts, plans: &[Plan], cuts: &PowerCuts, runs: &[Po
                 doc.notes.push(note.clone());
             }
         }
+        unused_hpb::note_of(&mut doc, plan);
         if let Some(wrong) = run.first_wrong {
             doc.notes.push(format!("{}, {}: WRONG DATA, first {wrong:?}", plan.case, plan.variant));
         }
@@ -88,6 +90,15 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
     add("blocks_wrong", "", run.wrong as f64)?;
     if plan.setup.host.hpb.is_some() {
         add("hpb_resets_announced", "", run.device.resets_announced as f64)?;
+        let (hpb, reads) = (&run.hpb, run.hpb.device.translated_reads());
+        if reads > 0 {
+            add("hpb_hit_ratio", "%", 100.0 * hpb.device.hpb_hits as f64 / reads as f64)?;
+        }
+        for (name, count) in hpb_counts(&hpb.counters, &plan.setup.host) {
+            add(name, "", count as f64)?;
+        }
+        add("hit_cnt_after_cuts", "", hpb.after_cuts.hit_cnt as f64)?;
+        add("host_memory", "bytes", hpb.memory_bytes as f64)?;
     }
     if run.device.programs > 0 {
         for (metric, unit, value) in write_metrics(&run.device, &plan.setup.preset.device) {

@@ -5,8 +5,10 @@
 //! Data is reduced to tags (see [`readpath_stack::Tags`]), so every block read tells whose it is and which version.
 
 mod document;
+mod hpb_use;
 
 pub use document::{PowerTexts, document};
+pub use hpb_use::HpbUse;
 
 use crate::execute::{ExecuteError, Setup, fits, precondition, ranges};
 use crate::experiment::{Shared, expected_ios};
@@ -102,6 +104,8 @@ pub struct PowerRun {
     pub first_wrong: Option<ReadCheck>,
     /// Counters of the device.
     pub device: DeviceStats,
+    /// What HPB did for the workload.
+    pub hpb: HpbUse,
     /// Virtual time at the end of the workload.
     pub end: Ns,
 }
@@ -192,6 +196,7 @@ struct Session<'a, S: DieSched> {
     rng: Prng,
     flights: Flights<(usize, Io)>,
     cuts: Vec<Cut>,
+    hpb: HpbUse,
     ios: u64,
 }
 
@@ -219,12 +224,15 @@ fn on<S: DieSched>(
     }
     session.late_cuts(shared)?;
     let end = session.now;
+    // What is read back is no part of the workload.
+    session.hpb.ended(&session.stack);
     for (lun, first, blocks) in ranges(PreconditionRange::Files, workload, &setup.preset) {
         session.read_back(lun, first, blocks, shared)?;
     }
-    let Session { stack, cuts, ios, .. } = session;
+    let Session { stack, cuts, hpb, ios, .. } = session;
     Ok(PowerRun {
         cuts,
+        hpb,
         longest: setup.preset.device.longest_recovery(),
         ios,
         checked: stack.payload.checked,
@@ -253,7 +261,18 @@ impl<'a, S: DieSched> Session<'a, S> {
         let mut moments: Vec<u64> = (0..plan.cuts).map(|_| 1 + rng.below(expected)).collect();
         moments.sort_unstable();
         let moments = moments.into_iter().peekable();
-        Ok(Session { stack, now, plan, moments, events: None, rng, flights: Flights::new(), cuts: Vec::new(), ios: 0 })
+        Ok(Session {
+            stack,
+            now,
+            plan,
+            moments,
+            events: None,
+            rng,
+            flights: Flights::new(),
+            cuts: Vec::new(),
+            hpb: HpbUse::default(),
+            ios: 0,
+        })
     }
 
     fn phase(&mut self, jobs: &mut [Running], shared: &Shared) -> Result<(), PowerError> {
@@ -345,6 +364,7 @@ impl<'a, S: DieSched> Session<'a, S> {
         let at = self.now;
         let on = at + self.plan.off;
         let in_flight = jobs.iter().map(|job| job.outstanding).sum();
+        self.hpb.cut(&self.stack, self.plan.loses);
         let recovery = match self.plan.loses {
             Loses::Everything => {
                 let recovery = self.stack.power_cycle(at, on);

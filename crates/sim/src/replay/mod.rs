@@ -6,7 +6,7 @@ mod document;
 mod player;
 mod preload;
 
-use crate::events::{Schedule, Span};
+use crate::events::{Schedule, Span, limit};
 use crate::execute::{Before, ExecuteError, LUN, PhaseOutput};
 use crate::experiment::{ExperimentError, Shared, watch};
 use crate::measure::PhaseStats;
@@ -266,19 +266,7 @@ fn in_stack<S: DieSched, P: Probe>(
     for (name, trace) in case.phases() {
         if phases.len() == case.before.len() {
             events = Schedule::new(&variant.events, stack, now)?;
-        }
-        if phases.len() == case.before.len() && !variant.limits.is_empty() {
-            let limits: Vec<(Ns, u64)> =
-                variant.limits.iter().map(|&(at, bytes)| (Ns(now.0.saturating_add(at.0)), bytes)).collect();
-            // As the event does that limits memory: each unit with HPB has its own.
-            let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
-            for lun in if units.is_empty() { vec![LUN] } else { units } {
-                stack.host.schedule_limits(lun, &limits).map_err(|(i, error)| ExecuteError::Limit {
-                    number: i + 1,
-                    at: variant.limits[i].0,
-                    error,
-                })?;
-            }
+            limit(stack, &variant.limits, now)?;
         }
         let before = Before::of(stack);
         let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, &mut events, observer)?;

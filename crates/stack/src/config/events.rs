@@ -4,6 +4,7 @@
 use super::error::ConfigFileError;
 use super::experiment::Variant;
 use super::section::Section;
+use readpath_host::HpbOptions;
 use readpath_kit::Ns;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::fmt;
@@ -155,15 +156,21 @@ fn event(s: &Section) -> Result<Event> {
     Ok(Event { at, kind })
 }
 
+/// Why a host with HPB keeps the memory that it has, whatever the pressure, if it does.
+pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
+    match hpb? {
+        HpbOptions { policy: Some(_), .. } => None,
+        HpbOptions { prototype: Some(_), .. } => Some("is the prototype's, which knows no pressure"),
+        _ => Some("never gives memory back, as Linux never does"),
+    }
+}
+
 /// Some host has memory to give back, and those that have are able to.
 fn can_shrink(s: &Section, variants: &[Variant]) -> Result<()> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
-    if let Some((name, _)) = hosts().find(|(_, hpb)| hpb.policy.is_none()) {
-        let message = format!(
-            "is \"pressure\", but the host of variant {name:?} never gives memory back, as Linux never does; give it a \
-             policy of this host's own"
-        );
-        return Err(s.error("what", message));
+    if let Some((name, why)) = hosts().find_map(|(name, hpb)| Some((name, keeps_memory(Some(hpb))?))) {
+        let needs = "pressure needs a policy of this host's own";
+        return Err(s.error("what", format!("is \"pressure\", but the host of variant {name:?} {why}; {needs}")));
     }
     if hosts().next().is_none() {
         return Err(s.error("what", "is \"pressure\", but no variant uses HPB"));

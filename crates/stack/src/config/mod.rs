@@ -36,7 +36,7 @@ pub use claim::Claim;
 pub use device::{DevicePreset, Scheduler};
 pub use echo::DeviceEcho;
 pub use error::ConfigFileError;
-pub use events::{Event, EventKind, MOST_EVENTS};
+pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
 pub use experiment::Experiment;
 pub use launches::LaunchKeys;
 pub use overrides::Override;

@@ -7,7 +7,7 @@ use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
 use super::overrides::Override;
 use super::section::Section;
 use super::tree::{At, Entry, Node, Table, Value, parse_value};
-use readpath_host::{Control, GroupUpdate};
+use readpath_host::{Control, GroupUpdate, PolicyChoice};
 
 /// A key of a variant with its value, as somebody typed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +63,25 @@ fn update_of(word: &str) -> Option<GroupUpdate> {
     GroupUpdate::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, update)| update)
 }
 
+/// Refuses a key that belongs to HPB where `hpb`, which somebody else may have said, means another kind or none.
+fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileError> {
+    let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
+    let word = hpb.text.trim();
+    let says = format!("hpb={word}, which {} says", hpb.origin);
+    if word == "off" && HPB_KEYS.contains(&given.key.as_str()) {
+        return Err(given.at().error(&given.key, format!("has no meaning with {says}; leave one of them out")));
+    }
+    let policy = PolicyChoice::ALL.into_iter().find(|p| given.key == "policy" && p.name() == given.text.trim());
+    if let (Some(policy), Some(mode)) = (policy, mode_of(word))
+        && policy.mode() != mode
+    {
+        let (name, takes) = (policy.name(), policy.mode().name());
+        let message = format!("{name:?} takes {takes} control mode, unlike {says}; leave that out");
+        return Err(given.at().error("policy", message));
+    }
+    Ok(())
+}
+
 impl Variant {
     /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
     ///
@@ -94,6 +113,7 @@ impl Variant {
                     .at()
                     .error("prototype", "is what hpb=prototype-host and hpb=prototype-device say; leave it out"));
             }
+            contradicted(given, keys)?;
             if given.key == "hpb"
                 && let Some(mode) = mode_of(given.text.trim())
             {
@@ -320,7 +340,11 @@ mod tests {
                 &[("hpb", "dcm"), ("activation_thld", "9")],
                 "--vary: activation_thld: can be changed in host control mode only",
             ),
-            (&[("hpb", "off"), ("order", "recency")], "--vary: order: has no meaning with hpb = false"),
+            (
+                &[("hpb", "off"), ("order", "recency")],
+                "--vary: order: has no meaning with hpb=off, which --vary says; ",
+            ),
+            (&[("hpb", "dcm"), ("policy", "lru")], "--vary: policy: \"lru\" takes host control mode, unlike hpb=dcm, "),
             (
                 &[("hpb", "dcm"), ("order", "recency"), ("strict_linux", "true")],
                 "--vary: order: does not go with strict_linux: Linux keeps its list by activation",
