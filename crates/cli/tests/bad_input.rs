@@ -244,7 +244,10 @@ fn options_that_do_not_go_together() {
         &["--trace-io records one run", "--variant"],
     );
     room.bad(&["fio", "job.fio", "--trace-io", "t.json"], &["--trace-io records one run", "--hpb"]);
-    room.bad(&["fio", "job.fio", "--output-format", "json"], &["one run: choose one policy with --policy, or --hpb off, dcm, hcm"]);
+    room.bad(
+        &["fio", "job.fio", "--output-format", "json"],
+        &["one run: choose one policy with --policy, or --hpb off, dcm, hcm"],
+    );
     let both = ["fio", "job.fio", "--hpb", "dcm", "--json", "--output-format", "json"];
     room.bad(&both, &["--json prints our own document"]);
     room.bad(&["fio", "job.fio", "--output-format", "xml"], &["'xml'", "possible values: normal, json, json+"]);

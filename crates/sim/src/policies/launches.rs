@@ -146,6 +146,9 @@ mod tests {
                 assert!(memory <= (group.1 << 20) as f64, "{variant}: {memory}");
             }
             assert_eq!(value(&name("linux-dcm", group), "start_up_against_dcm"), Some(0.0));
+            let mean = |policy| value(&name(policy, group), "read_latency_mean").expect("reads");
+            let against = value(&name("lru", group), "read_latency_against_hcm").expect("a base");
+            assert!((mean("lru") / mean("linux-hcm") - 1.0 - against / 100.0).abs() < 1e-9, "{against}");
         }
         // A pre-request spares a long read the map pages of all its blocks, not just that of the first.
         let own = |c: &Contender| c.protocol == Protocol::V2 && c.policy.managed().is_some();
