@@ -116,7 +116,7 @@ fn mistakes_name_file_line_and_field() {
             &["many.csv", "--cache", "opt+split", "--lines", "1999"],
             "many.csv: opt+split, 1999 lines: the optimum is planned for ",
         ),
-        (&["s.csv", "--lines", "0"], "0 lines: expected 1 to 1048576"),
+        (&["s.csv", "--lines", "0"], "--lines 0: expected 1 to 1048576"),
         (&["s.csv", "--pressure", "p.txt"], "p.txt:2: read: expected a read after 5, found 5"),
         (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: mlc-16k"),
         (&["s.csv", "--cost", "c.toml"], "c.toml:2:8: invalid type: integer `3`, expected a string"),

@@ -4,6 +4,7 @@
 mod common;
 
 use common::Room;
+use readpath_ubi::headers::EcHeader;
 use readpath_ubi::mtd::Geometry;
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubifs::crc32;
@@ -81,6 +82,30 @@ fn mistakes() {
     room.bad(&["ubi", "attach", "cut.mtd"], &["cut.mtd: image size = 1000000: a whole number of PEBs is needed"]);
     fs::write(room.path("zero.mtd"), vec![0; 1 << 20]).expect("a file");
     room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
+}
+
+/// Options that name sizes are spoken of only where they would help.
+#[test]
+fn sizes_are_doubted_where_they_may_be_wrong() {
+    let room = room("fx.mtd");
+    let hint = "if these sizes are wrong, give --peb-size";
+    room.bad(&["ubi", "attach", "fx.mtd", "--page-size", "4K"], &["data offset 2048 where 4096 is expected", hint]);
+    let bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    fs::write(room.path("one.mtd"), &bytes[..128 << 10]).expect("a file");
+    room.bad(
+        &["ubi", "attach", "one.mtd"],
+        &["one EC header does not tell", "(--peb-size gives the size of erase blocks)"],
+    );
+    // A version of UBI that there is not, in a header with a good checksum.
+    let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 2048, pebs: 8 };
+    made(&room, geometry, &[7; 5000]);
+    let mut bytes = fs::read(room.path("made")).expect("a file");
+    let header = EcHeader::parse(bytes.first_chunk().expect("a header")).expect("a good one");
+    bytes[..64].copy_from_slice(&EcHeader { version: 2, ..header }.to_bytes());
+    fs::write(room.path("made"), bytes).expect("a file");
+    let said =
+        room.bad(&["ubi", "attach", "made"], &["PEB 0 offset 0: EC header: UBI version 2 is not supported, only 1"]);
+    assert!(!said.contains("--"), "{said}");
 }
 
 #[test]

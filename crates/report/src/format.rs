@@ -32,6 +32,12 @@ pub fn significant(value: f64, digits: i32) -> String {
     grouped(value, (digits - 1 - exponent).max(0) as usize)
 }
 
+/// Six significant digits without trailing zeros; the result document has all of them.
+pub fn six(value: f64) -> String {
+    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded == 0.0 || (1e-5..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
+}
+
 /// A number for a column: integers stay plain only if the whole column is integers.
 pub fn in_column(value: f64, integers: bool) -> String {
     if integers { number(value) } else { significant(value, 4) }

@@ -247,11 +247,13 @@ impl Page {
             for series in &chart.series {
                 let _ = writeln!(self.out, "# {}", text::html(&series.name));
                 for Point { x, y, interval } in &series.points {
-                    let ends = interval.map(|i| format!(",{},{}", six(i.low), six(i.high))).unwrap_or_default();
+                    let ends = interval
+                        .map(|i| format!(",{},{}", format::six(i.low), format::six(i.high)))
+                        .unwrap_or_default();
                     let _ = match x {
-                        X::Number(x) => writeln!(self.out, "{},{}{ends}", six(*x), six(*y)),
+                        X::Number(x) => writeln!(self.out, "{},{}{ends}", format::six(*x), format::six(*y)),
                         X::Label(x) => {
-                            writeln!(self.out, "\"{}\",{}{ends}", text::html(&x.replace('"', "\"\"")), six(*y))
+                            writeln!(self.out, "\"{}\",{}{ends}", text::html(&x.replace('"', "\"\"")), format::six(*y))
                         }
                     };
                 }
@@ -527,12 +529,6 @@ fn decimals(values: impl Iterator<Item = f64>) -> Option<usize> {
 
 fn exact(value: f64, decimals: Option<usize>) -> String {
     minus(&decimals.map_or_else(|| format::in_column(value, false), |d| format::grouped(value, d)))
-}
-
-/// Six significant digits without trailing zeros; the result document has all of them.
-fn six(value: f64) -> String {
-    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
-    if rounded == 0.0 || (1e-5..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
 }
 
 fn factor(value: Option<f64>) -> String {

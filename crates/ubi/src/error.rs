@@ -22,6 +22,9 @@ pub enum UbiError {
         /// What is wrong and what would be right.
         what: String,
     },
+    /// Wrong sizes of PEBs, pages or sub-pages would explain this error.
+    #[error(transparent)]
+    Sizes(Box<UbiError>),
     /// The device as a whole cannot be attached.
     #[error("{0}")]
     Refused(String),
@@ -44,6 +47,13 @@ pub enum UbiError {
     /// UBI has gone read-only, or was attached so.
     #[error("UBI is read-only: {0}")]
     ReadOnly(String),
+}
+
+impl UbiError {
+    /// The same error where sizes are in doubt.
+    pub(crate) fn doubting_sizes(self) -> UbiError {
+        UbiError::Sizes(Box::new(self))
+    }
 }
 
 /// Bytes from flash as text that is one line and cannot steer a terminal: backslashes are doubled, control characters and

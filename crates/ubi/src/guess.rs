@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sizes of a device, guessed from an image: EC headers say where VID header and data are, and come once in each erase
-//! block. It looks at every 4 KiB of no more than 128 MiB, until it has seen enough headers.
+//! block. So some multiples of each size are looked at, of large ones first: about 2,000 reads of 64 bytes at most, and those of
+//! every 4 KiB of 128 MiB only where there is no header, or where a size that was given contradicts.
 
 use crate::error::UbiError;
 use crate::headers::{EcHeader, HEADER_BYTES};
@@ -33,10 +34,69 @@ pub struct Guess {
 
 /// The smallest erase block that is guessed.
 const LEAST_PEB_BYTES: u32 = 4096;
-/// Places that are looked at: those of two of the largest erase blocks.
+/// Sizes that are guessed, the largest first.
+fn sizes() -> impl Iterator<Item = u32> {
+    (LEAST_PEB_BYTES.trailing_zeros()..=MAX_PEB_BYTES.trailing_zeros()).rev().map(|bits| 1 << bits)
+}
+/// Multiples of each size that are looked at.
+const AROUND: u64 = 128;
+/// Places that are looked at, one by one, where those do not do: of two of the largest erase blocks.
 const LOOK_AT: usize = 2 * (64 << 20) / LEAST_PEB_BYTES as usize;
 /// Headers that are enough.
 const ENOUGH: usize = 128;
+/// The smallest page of NAND that is known.
+const LEAST_PAGE_BYTES: u32 = 256;
+
+/// EC headers of an image, by where they are.
+struct Headers<'a, R> {
+    image: &'a R,
+    bytes: u64,
+}
+
+impl<'a, R: ReadAt> Headers<'a, R> {
+    fn at(&self, at: u64) -> Option<(u64, EcHeader)> {
+        let mut header = [0; HEADER_BYTES];
+        self.image.read_exact_at(at, &mut header).ok()?;
+        Some((at, EcHeader::parse(&header).ok()?))
+    }
+
+    /// Those at multiples of `step` near the beginning.
+    fn at_each(&self, step: u32) -> impl Iterator<Item = (u64, EcHeader)> {
+        (0..self.bytes).step_by(step as usize).take(LOOK_AT).filter_map(|at| self.at(at))
+    }
+
+    /// One that begins an erase block: at a multiple of a large size there is none of an image within a volume.
+    fn first(&self) -> Option<(u64, EcHeader)> {
+        let multiples = |size: u32| (0..AROUND).map(move |i| i * u64::from(size)).take_while(|&at| at < self.bytes);
+        sizes().flat_map(multiples).find_map(|at| self.at(at)).or_else(|| self.at_each(LEAST_PEB_BYTES).next())
+    }
+
+    /// Of the sizes whose multiples mostly have a header, the smallest. Other headers may lie about: those of an image of UBI
+    /// within a volume.
+    fn peb_bytes(&self) -> Option<u32> {
+        let (first, header) = self.first()?;
+        // A size, multiples with a header, and multiples from the first to the last of these.
+        let mut shares: Vec<(u32, u64, u64)> = Vec::new();
+        for size in sizes().filter(|&size| size > header.data_offset) {
+            let step = u64::from(size);
+            let begin = (first / step).saturating_sub(AROUND / 2);
+            let multiples = (begin..begin + AROUND).take_while(|i| i * step < self.bytes);
+            let found: Vec<u64> = multiples.filter(|i| self.at(i * step).is_some()).collect();
+            // The header of a block with an odd number is at no multiple of twice the size.
+            if let (Some(first), Some(last), true) = (found.first(), found.last(), found.iter().any(|i| i % 2 == 1)) {
+                shares.push((size, found.len() as u64, last - first + 1 + FEW));
+            }
+        }
+        let (_, best, of) = *shares.iter().max_by(|(_, a, of_a), (_, b, of_b)| (a * of_b).cmp(&(b * of_a)))?;
+        // Half of the multiples of half the size have a header, and between few places chance may have put more than between
+        // many: the limit is between one and one half.
+        let mostly = |&&(_, found, places): &&(u32, u64, u64)| 10 * found * of >= 7 * best * places;
+        shares.iter().rev().find(mostly).map(|&(size, ..)| size)
+    }
+}
+
+/// So many places without a header are added to those that a size has.
+const FEW: u64 = 8;
 
 /// Guesses from the EC headers near the beginning of an image.
 pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
@@ -45,27 +105,22 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
         Ok(bytes) => bytes,
         Err(e) => return refused(format!("the size of the image cannot be found out: {e}")),
     };
-    // Blocks may be empty, damaged or bad, so headers may be missing; but those that are there begin blocks.
-    let step = known.peb_bytes.unwrap_or(LEAST_PEB_BYTES);
-    if step == 0 {
+    if known.peb_bytes == Some(0) {
         return refused("PEB size = 0: a power of two up to 64 MiB is needed".into());
     }
-    let header_at = |at: u64| {
-        let mut header = [0; HEADER_BYTES];
-        image.read_exact_at(at, &mut header).ok()?;
-        Some((at, EcHeader::parse(&header).ok()?))
-    };
-    let headers_at_each = |step: u32| -> Vec<(u64, EcHeader)> {
-        let places = (0..bytes).step_by(step as usize).take(LOOK_AT);
-        places.filter_map(header_at).take(ENOUGH).collect()
-    };
-    let headers = headers_at_each(step);
-    let Some(&(_, header)) = headers.first() else {
-        return refused(format!("no UBI: no EC header at a multiple of {step} bytes in {bytes} bytes"));
+    let headers = Headers { image, bytes };
+    // Blocks may be empty, damaged or bad, so headers may be missing; but those that are there begin blocks.
+    let first = known.peb_bytes.map_or_else(|| headers.first(), |step| headers.at_each(step).next());
+    let Some((_, header)) = first else {
+        let step = known.peb_bytes.unwrap_or(LEAST_PEB_BYTES);
+        let what = format!("no UBI: no EC header at a multiple of {step} bytes in {bytes} bytes");
+        return doubt(UbiError::Refused(what), known.peb_bytes);
     };
     let (vid, data) = (header.vid_offset, header.data_offset);
-    let Some(peb_bytes) = known.peb_bytes.or_else(|| peb_bytes(&headers, data)) else {
-        return refused("one EC header does not tell the PEB size: it has to be given".into());
+    let fits = headers.peb_bytes();
+    let Some(peb_bytes) = known.peb_bytes.or(fits) else {
+        let what = "one EC header does not tell the PEB size: it has to be given".into();
+        return doubt(UbiError::Refused(what), None);
     };
     let mut ambiguous = false;
     let page_bytes = known.page_bytes.unwrap_or_else(|| {
@@ -79,27 +134,44 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
             data & data.wrapping_neg()
         }
     });
+    if known.page_bytes.is_none() && page_bytes < LEAST_PAGE_BYTES {
+        return refused(format!(
+            "VID headers at {vid} and data at {data} of a PEB, as on NOR flash: only NAND is supported, with pages of \
+             {LEAST_PAGE_BYTES} bytes at least"
+        ));
+    }
     // A VID header right behind the EC header is in its sub-page: no chip has sub-pages of 64 bytes.
     let behind_ec = HEADER_BYTES as u32 + 1;
     let aligned = vid.is_power_of_two() && (behind_ec..=page_bytes).contains(&vid) && page_bytes / vid.max(1) <= 16;
     let subpage_bytes = known.subpage_bytes.unwrap_or(if aligned { vid } else { page_bytes });
     let Ok(pebs @ 1..=MAX_PEBS) = u32::try_from(bytes / u64::from(peb_bytes)) else {
-        return refused(format!("{bytes} bytes are not 1 to {MAX_PEBS} PEBs of {peb_bytes} bytes"));
+        let what = format!("{bytes} bytes are not 1 to {MAX_PEBS} PEBs of {peb_bytes} bytes");
+        return doubt(UbiError::Refused(what), known.peb_bytes);
     };
     let geometry = Geometry { peb_bytes, page_bytes, subpage_bytes, pebs };
-    geometry.check()?;
+    if let Err(e) = geometry.check() {
+        return if e.key == "PEB size" { doubt(e.into(), known.peb_bytes) } else { Err(e.into()) };
+    }
     let default = (HEADER_BYTES as u32).next_multiple_of(subpage_bytes);
     let larger_peb_bytes = match known.peb_bytes {
-        Some(given) => compare(image, &headers_at_each(LEAST_PEB_BYTES), given).map_err(UbiError::Refused)?,
+        Some(given) => match fits.filter(|&fits| fits != given) {
+            Some(fits) => compare(&headers, given, fits).map_err(UbiError::Refused)?,
+            None => None,
+        },
         None => None,
     };
     Ok(Guess { geometry, vid_offset: (vid != default).then_some(vid), ambiguous, larger_peb_bytes })
 }
 
+/// An error that another size of erase blocks may spare, if none was given.
+fn doubt<T>(e: UbiError, given: Option<u32>) -> Result<T, UbiError> {
+    Err(if given.is_none() { e.doubting_sizes() } else { e })
+}
+
 /// Holds a size that was given against where headers are: an error if that is wrong, and a larger size if it may be.
-fn compare(image: &impl ReadAt, headers: &[(u64, EcHeader)], given: u32) -> Result<Option<u32>, String> {
+fn compare(all: &Headers<impl ReadAt>, given: u32, fits: u32) -> Result<Option<u32>, String> {
+    let headers: Vec<(u64, EcHeader)> = all.at_each(LEAST_PEB_BYTES).take(ENOUGH).collect();
     let Some(&(_, first)) = headers.first() else { return Ok(None) };
-    let Some(fits) = peb_bytes(headers, first.data_offset).filter(|&fits| fits != given) else { return Ok(None) };
     let (small, large) = (u64::from(given.min(fits)), u64::from(given.max(fits)));
     let wrong =
         |what: String| Err(format!("PEB size = {given}: {what}; PEBs of {fits} bytes fit what is in the image"));
@@ -123,7 +195,7 @@ fn compare(image: &impl ReadAt, headers: &[(u64, EcHeader)], given: u32) -> Resu
     }
     let has_data = |&at: &u64| {
         let mut bytes = [0; HEADER_BYTES];
-        image.read_exact_at(at, &mut bytes).is_ok() && bytes != [0xFF; HEADER_BYTES]
+        all.image.read_exact_at(at, &mut bytes).is_ok() && bytes != [0xFF; HEADER_BYTES]
     };
     match (0..last).step_by(given as usize).filter(within).find(has_data) {
         Some(at) => wrong(format!(
@@ -133,41 +205,42 @@ fn compare(image: &impl ReadAt, headers: &[(u64, EcHeader)], given: u32) -> Resu
     }
 }
 
-/// The size of which most multiples have a header. Other headers may lie about: those of an image of UBI within a volume.
-fn peb_bytes(headers: &[(u64, EcHeader)], data_offset: u32) -> Option<u32> {
-    let (first, last) = (headers.first()?.0, headers.last()?.0);
-    let mut best: Option<(u32, u64, u64)> = None;
-    let sizes = (LEAST_PEB_BYTES.trailing_zeros()..=MAX_PEB_BYTES.trailing_zeros()).map(|bits| 1u32 << bits);
-    for size in sizes.filter(|&size| size > data_offset) {
-        let step = u64::from(size);
-        let at_multiples = || headers.iter().filter(|(at, _)| at % step == 0);
-        // The header of a block with an odd number is at no multiple of twice the size.
-        if !at_multiples().any(|(at, _)| at / step % 2 == 1) {
-            continue;
-        }
-        let found = at_multiples().count() as u64;
-        // Between few places, chance may have put more headers than between many.
-        let places = last / step + 1 - first.div_ceil(step) + FEW;
-        if best.is_none_or(|(_, best_found, best_places)| found * best_places > best_found * places) {
-            best = Some((size, found, places));
-        }
-    }
-    best.map(|(size, ..)| size)
-}
-
-/// So many places without a header are added to those that a size has.
-const FEW: u64 = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::collections::BTreeSet;
+    use std::io;
 
     const HEADER: EcHeader =
         EcHeader { version: 1, erase_counter: 0, vid_offset: 2048, data_offset: 4096, image_seq: 1 };
 
+    /// An image with the same header at some places and nothing else, which counts what is read.
+    struct Sparse {
+        places: BTreeSet<u64>,
+        bytes: u64,
+        reads: Cell<u32>,
+    }
+
+    impl ReadAt for Sparse {
+        fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            self.reads.set(self.reads.get() + 1);
+            let header = if self.places.contains(&offset) { HEADER.to_bytes() } else { [0xFF; HEADER_BYTES] };
+            bytes.copy_from_slice(&header);
+            Ok(())
+        }
+
+        fn bytes(&self) -> io::Result<u64> {
+            Ok(self.bytes)
+        }
+    }
+
+    fn sparse(places: impl IntoIterator<Item = u64>, bytes: u64) -> Sparse {
+        Sparse { places: places.into_iter().collect(), bytes, reads: Cell::new(0) }
+    }
+
     fn guessed(places: impl IntoIterator<Item = u64>) -> Option<u32> {
-        let headers: Vec<_> = places.into_iter().map(|at| (at, HEADER)).collect();
-        peb_bytes(&headers, 4096)
+        Headers { image: &sparse(places, 128 << 20), bytes: 128 << 20 }.peb_bytes()
     }
 
     #[test]
@@ -183,9 +256,39 @@ mod tests {
             let at = inner * (16 << 10);
             places.push((3 + at / (124 << 10)) * peb + 4096 + at % (124 << 10));
         }
-        places.sort_unstable();
         assert_eq!(guessed(places), Some(128 << 10));
         assert_eq!(guessed([0]), None);
+        // One of two, by chance; only behind a long empty part; at few places of which none is a multiple of much.
+        let chance = |i: &u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0;
+        assert_eq!(guessed((0..900).filter(chance).map(|i| i * peb)), Some(128 << 10));
+        assert_eq!(guessed((601..700).map(|i| i * peb)), Some(128 << 10));
+        assert_eq!(guessed([601, 605, 611].map(|i| i * peb)), Some(128 << 10));
+        assert_eq!(guessed([4096 * 10_001, 4096 * 10_003]), None, "blocks are larger than where their data begin");
+    }
+
+    #[test]
+    fn all_sizes_are_guessed_with_few_reads() {
+        for bits in 13..=26 {
+            let peb = 1u64 << bits;
+            let image = sparse((0..64).map(|i| i * peb), 4 << 30);
+            let found = guess(&image, &Known::default()).expect("a guess");
+            assert_eq!(u64::from(found.geometry.peb_bytes), peb);
+            assert!(image.reads.get() <= 2_000, "{peb}: {} reads", image.reads.get());
+            let given = guess(&image, &Known { peb_bytes: Some(1 << bits), ..Known::default() }).expect("sizes");
+            assert_eq!(given.larger_peb_bytes, None);
+            assert!(image.reads.get() <= 4_000, "{peb}: {} reads", image.reads.get());
+        }
+    }
+
+    #[test]
+    fn headers_as_on_nor_are_named() {
+        let mut image = vec![0xFF; 4 << 17];
+        for block in image.chunks_mut(1 << 17) {
+            let header = EcHeader { vid_offset: 64, data_offset: 128, ..HEADER };
+            block[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        }
+        let e = guess(&image.as_slice(), &Known::default()).expect_err("no NAND has pages of 64 bytes");
+        assert!(e.to_string().contains("as on NOR flash"), "{e}");
     }
 
     /// ubinize -m 2048 -s 512 -O 4096: the VID header in the third page, and data in the fourth.

@@ -81,6 +81,25 @@ fn damage(bytes: &[u8; HEADER_BYTES], magic: u32) -> Option<Damage> {
     (stored != computed).then_some(Damage::Crc(stored, computed))
 }
 
+/// What is wrong with the fields of a good header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderFault {
+    /// The field, and what would be right.
+    pub what: String,
+    /// Whether other sizes of PEBs, pages or sub-pages would make it right.
+    pub of_sizes: bool,
+}
+
+/// A fault of the field itself.
+fn fault<T>(what: String) -> Result<T, HeaderFault> {
+    Err(HeaderFault { what, of_sizes: false })
+}
+
+/// A fault that wrong sizes would explain.
+fn against_sizes<T>(what: String) -> Result<T, HeaderFault> {
+    Err(HeaderFault { what, of_sizes: true })
+}
+
 /// The erase counter header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcHeader {
@@ -125,18 +144,21 @@ impl EcHeader {
     }
 
     /// Whether the fields make sense on a device of this layout; if not, what would be right.
-    pub fn check(&self, layout: &Layout) -> Result<(), String> {
+    pub fn check(&self, layout: &Layout) -> Result<(), HeaderFault> {
         if self.version != VERSION {
-            return Err(format!("UBI version {} is not supported, only {VERSION}", self.version));
+            return fault(format!("UBI version {} is not supported, only {VERSION}", self.version));
         }
         if self.vid_offset != layout.vid_offset {
-            return Err(format!("VID header offset {} where {} is expected", self.vid_offset, layout.vid_offset));
+            return against_sizes(format!(
+                "VID header offset {} where {} is expected",
+                self.vid_offset, layout.vid_offset
+            ));
         }
         if self.data_offset != layout.data_offset {
-            return Err(format!("data offset {} where {} is expected", self.data_offset, layout.data_offset));
+            return against_sizes(format!("data offset {} where {} is expected", self.data_offset, layout.data_offset));
         }
         if self.erase_counter > MAX_ERASE_COUNTER {
-            return Err(format!("erase counter {} is above {MAX_ERASE_COUNTER}", self.erase_counter));
+            return fault(format!("erase counter {} is above {MAX_ERASE_COUNTER}", self.erase_counter));
         }
         Ok(())
     }
@@ -167,6 +189,20 @@ pub struct VidHeader {
     pub data_crc: u32,
     /// Sequence number: the higher, the newer.
     pub sqnum: u64,
+}
+
+/// A volume's number as messages name it: internal ones in hexadecimal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VolumeId(pub u32);
+
+impl std::fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            LAYOUT_VOLUME => f.write_str("the layout volume"),
+            internal @ LAYOUT_VOLUME.. => write!(f, "the internal volume {internal:#x}"),
+            id => write!(f, "volume {id}"),
+        }
+    }
 }
 
 /// `vol_type` of dynamic volumes.
@@ -215,49 +251,49 @@ impl VidHeader {
     }
 
     /// Whether the fields make sense on a device of this layout; if not, what would be right.
-    pub fn check(&self, layout: &Layout) -> Result<(), String> {
+    pub fn check(&self, layout: &Layout) -> Result<(), HeaderFault> {
         let internal = self.volume >= LAYOUT_VOLUME;
         if self.version != VERSION {
-            return Err(format!("UBI version {} is not supported, only {VERSION}", self.version));
+            return fault(format!("UBI version {} is not supported, only {VERSION}", self.version));
         }
         if self.volume >= MAX_VOLUMES && !internal || self.volume > i32::MAX as u32 {
-            return Err(format!("volume {:#x} is neither below {MAX_VOLUMES} nor an internal one", self.volume));
+            return fault(format!("volume {} is neither below {MAX_VOLUMES} nor an internal one", self.volume));
         }
         let known = [compat::DELETE, compat::READ_ONLY, compat::PRESERVE, compat::REJECT].contains(&self.compat);
         if internal && !known || !internal && self.compat != 0 {
-            return Err(format!("compatibility {} of volume {:#x}", self.compat, self.volume));
+            return fault(format!("compatibility {} of {}", self.compat, VolumeId(self.volume)));
         }
         if self.vol_type != DYNAMIC && self.vol_type != STATIC {
-            return Err(format!("volume type {}: 1 is dynamic, 2 is static", self.vol_type));
+            return fault(format!("volume type {}: 1 is dynamic, 2 is static", self.vol_type));
         }
         if self.copy_flag > 1 {
-            return Err(format!("copy flag {}, 0 or 1 is expected", self.copy_flag));
+            return fault(format!("copy flag {}, 0 or 1 is expected", self.copy_flag));
         }
         if self.data_pad >= layout.leb_bytes / 2 {
-            return Err(format!("data_pad {} is at least half of a LEB", self.data_pad));
+            return against_sizes(format!("data_pad {} is at least half of a LEB", self.data_pad));
         }
         if self.lnum > i32::MAX as u32 || self.used_lebs > i32::MAX as u32 {
-            return Err(format!("LEB {} of {} used ones", self.lnum, self.used_lebs));
+            return fault(format!("LEB {} of {} used ones", self.lnum, self.used_lebs));
         }
         let usable = layout.leb_bytes - self.data_pad;
         if self.data_bytes > usable {
-            return Err(format!("{} bytes of data in a LEB of {usable}", self.data_bytes));
+            return against_sizes(format!("{} bytes of data in a LEB of {usable}", self.data_bytes));
         }
         if self.vol_type == STATIC {
             if self.lnum >= self.used_lebs {
-                return Err(format!("LEB {} of a static volume of {} LEBs", self.lnum, self.used_lebs));
+                return fault(format!("LEB {} of a static volume of {} LEBs", self.lnum, self.used_lebs));
             }
             let last = self.lnum == self.used_lebs - 1;
             if self.data_bytes == 0 || !last && self.data_bytes != usable {
-                return Err(format!("{} bytes in LEB {} of a static volume", self.data_bytes, self.lnum));
+                return against_sizes(format!("{} bytes in LEB {} of a static volume", self.data_bytes, self.lnum));
             }
         } else {
             if self.used_lebs != 0 {
-                return Err(format!("used_ebs {} in a dynamic volume, 0 is expected", self.used_lebs));
+                return fault(format!("used_ebs {} in a dynamic volume, 0 is expected", self.used_lebs));
             }
             let without_data = self.data_bytes == 0 && self.data_crc == 0;
             if self.copy_flag == 1 && self.data_bytes == 0 || self.copy_flag == 0 && !without_data {
-                return Err(format!("{} bytes of data, copy flag {}", self.data_bytes, self.copy_flag));
+                return fault(format!("{} bytes of data, copy flag {}", self.data_bytes, self.copy_flag));
             }
         }
         Ok(())

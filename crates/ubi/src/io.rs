@@ -3,7 +3,7 @@
 //! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
 
 use crate::error::UbiError;
-use crate::headers::{Damage, EcHeader, HEADER_BYTES, VidHeader};
+use crate::headers::{Damage, EcHeader, HEADER_BYTES, HeaderFault, VidHeader};
 use crate::layout::Layout;
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
@@ -28,6 +28,12 @@ pub(crate) struct Io<M> {
     pub layout: Layout,
     /// Sub-pages that hold a header, when it is written.
     header: Vec<u8>,
+}
+
+/// An error of a header with a wrong field.
+fn wrong(peb: u32, offset: u32, header: &str, fault: HeaderFault) -> UbiError {
+    let error = UbiError::Peb { peb, offset, what: format!("{header} header: {}", fault.what) };
+    if fault.of_sizes { error.doubting_sizes() } else { error }
 }
 
 impl<M: Mtd> Io<M> {
@@ -69,11 +75,7 @@ impl<M: Mtd> Io<M> {
         let outcome = self.read(peb, 0, &mut bytes, Why::EcHeader)?;
         let header = classify(EcHeader::parse(&bytes), outcome);
         if let Header::Good { header, .. } = &header {
-            header.check(&self.layout).map_err(|what| UbiError::Peb {
-                peb,
-                offset: 0,
-                what: format!("EC header: {what}"),
-            })?;
+            header.check(&self.layout).map_err(|fault| wrong(peb, 0, "EC", fault))?;
         }
         Ok(header)
     }
@@ -94,11 +96,7 @@ impl<M: Mtd> Io<M> {
         };
         let header = classify(VidHeader::parse(&scratch), outcome);
         if let Header::Good { header, .. } = &header {
-            header.check(&self.layout).map_err(|what| UbiError::Peb {
-                peb,
-                offset: self.layout.vid_offset,
-                what: format!("VID header: {what}"),
-            })?;
+            header.check(&self.layout).map_err(|fault| wrong(peb, self.layout.vid_offset, "VID", fault))?;
         }
         Ok(header)
     }

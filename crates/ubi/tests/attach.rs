@@ -194,7 +194,7 @@ fn the_newer_of_two_wins_unless_it_is_an_incomplete_copy() {
 
     let mut maker = Maker::new();
     maker.copy(3, 30, |h| h.sqnum = 0);
-    assert_eq!(maker.error(), "PEB 30 offset 512: volume 0x0 LEB 1 is also in PEB 3, with the same sequence number 0");
+    assert_eq!(maker.error(), "PEB 30 offset 512: LEB 1 of volume 0 is also in PEB 3, with the same sequence number 0");
 }
 
 /// The CRC of UBI, from a crate of its own.
@@ -233,7 +233,7 @@ fn headers_that_refuse_the_device() {
         maker.error()
     };
     for (peb, change, right) in [
-        (3, (|h| h.volume = 200) as fn(&mut VidHeader), "VID header: volume 0xc8 is neither below 128 nor an internal"),
+        (3, (|h| h.volume = 200) as fn(&mut VidHeader), "VID header: volume 200 is neither below 128 nor an internal"),
         (3, |h| h.lnum = 10, "volume 0: LEB 10 of a volume of 10 LEBs"),
         (3, |h| h.vol_type = 3, "VID header: volume type 3"),
         (3, |h| h.copy_flag = 2, "VID header: copy flag 2"),
@@ -242,8 +242,8 @@ fn headers_that_refuse_the_device() {
         (3, |h| (h.copy_flag, h.data_bytes) = (1, 1 << 30), "VID header: 1073741824 bytes of data in a LEB of 14336"),
         (3, |h| h.used_lebs = 1, "VID header: used_ebs 1 in a dynamic volume"),
         (3, |h| h.data_pad = 8000, "VID header: data_pad 8000 is at least half of a LEB"),
-        (3, |h| h.data_pad = 512, "disagrees with earlier ones of volume 0x0"),
-        (3, |h| h.compat = 5, "VID header: compatibility 5 of volume 0x0"),
+        (3, |h| h.data_pad = 512, "disagrees with earlier ones of volume 0"),
+        (3, |h| h.compat = 5, "VID header: compatibility 5 of volume 0"),
         (6, |h| h.lnum = 2, "VID header: LEB 2 of a static volume of 2 LEBs"),
         (6, |h| h.data_bytes = 5, "VID header: 5 bytes in LEB 0 of a static volume"),
         (1, |h| h.lnum = 2, "LEB 2 of the layout volume, which has LEBs 0 and 1"),
@@ -486,7 +486,7 @@ fn what_an_update_left_behind_need_not_agree() {
     assert_eq!(ubi.volume(2).expect("it").peb(0), Some(6));
     maker.copy(6, 30, |h| (h.sqnum, h.used_lebs) = (9, 3));
     let error = maker.error();
-    assert!(error.starts_with("PEB 30 offset 512: VID header disagrees with earlier ones of volume 0x2"), "{error}");
+    assert!(error.starts_with("PEB 30 offset 512: VID header disagrees with earlier ones of volume 2"), "{error}");
 }
 
 #[test]

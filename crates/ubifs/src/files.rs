@@ -104,6 +104,29 @@ impl<L: Lebs> Ubifs<L> {
         }
     }
 
+    /// Whether a file can be read as far as its inode goes.
+    pub(crate) fn check_readable(&mut self, inode: &Inode) -> Result<()> {
+        if inode.flags & FLAG_ENCRYPTED != 0 {
+            return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
+        }
+        if inode.size > MAX_FILE_BYTES {
+            let detail = format!("a size of {} bytes, at most {MAX_FILE_BYTES} are possible", inode.size);
+            return Err(self.inode_damage(inode.ino, DamageKind::BadInode, detail));
+        }
+        Ok(())
+    }
+
+    /// Damage at the place of an inode, which is looked for only now.
+    pub(crate) fn inode_damage(&mut self, ino: u32, kind: DamageKind, detail: String) -> UbifsError {
+        match self.tnc.lookup(&mut self.flash, Key::inode(ino)) {
+            Ok(found) => {
+                let at = self.tnc.branch(found.spot).at;
+                self.flash.damage(kind, at.lnum, at.offset, format!("inode {ino}: {detail}"))
+            }
+            Err(e) => e,
+        }
+    }
+
     /// Hands a file's bytes to `sink`, holes as zeros. `sink` is given at most 4096 bytes at a time. A hole is looked for as
     /// often as that makes a difference to what is read.
     pub fn read_file<E: From<UbifsError>>(
@@ -111,7 +134,7 @@ impl<L: Lebs> Ubifs<L> {
         inode: &Inode,
         mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        check_readable(inode)?;
+        self.check_readable(inode)?;
         let mut out = [0; BLOCK_BYTES];
         let mut left = inode.size;
         let blocks = inode.size.div_ceil(BLOCK_BYTES as u64) as u32;
@@ -187,18 +210,6 @@ fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry,
     if before.is_some_and(|before| (before.key, &before.name) >= (entry.key, &entry.name)) {
         let detail = "entries of one hash are not in the order of their names";
         return Err(flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
-    }
-    Ok(())
-}
-
-/// Whether a file can be read as far as its inode goes.
-pub(crate) fn check_readable(inode: &Inode) -> Result<()> {
-    if inode.flags & FLAG_ENCRYPTED != 0 {
-        return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
-    }
-    if inode.size > MAX_FILE_BYTES {
-        let name = format!("inode {}", inode.ino);
-        return Err(UbifsError::path(name.as_bytes(), "its size is more than a file can have"));
     }
     Ok(())
 }

@@ -108,10 +108,10 @@ impl<L: Lebs> Flash<L> {
         let place = Place { lnum: at.lnum, offset: at.offset, peb: self.lebs.peb(at.lnum) };
         read_tolerant(&mut self.lebs, place, &mut self.buf, what)?;
         Ok(match node::check(&self.buf, self.sb.fanout) {
-            Err(e) => Err(format!("expected a {}: {e}", kind.name())),
-            Ok(header) if header.kind != kind => Err(format!("a {}, expected a {}", header.kind.name(), kind.name())),
+            Err(e) => Err(format!("expected {}: {e}", kind.one())),
+            Ok(header) if header.kind != kind => Err(format!("{}, expected {}", header.kind.one(), kind.one())),
             Ok(header) if header.len != at.len => {
-                Err(format!("a {} of {} bytes, its branch says {}", kind.name(), header.len, at.len))
+                Err(format!("{} of {} bytes, its branch says {}", kind.one(), header.len, at.len))
             }
             Ok(header) => Ok(header),
         })

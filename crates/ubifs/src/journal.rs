@@ -75,7 +75,7 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
             Some(since) => since,
             None => {
                 if node.header.kind != NodeType::CommitStart {
-                    let detail = format!("a {}, expected a commit start node", node.header.kind.name());
+                    let detail = format!("{}, expected a commit start node", node.header.kind.one());
                     return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
                 }
                 let number = le64(&bytes, node.offset as usize + 24);
@@ -126,7 +126,7 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
                 }
                 NodeType::CommitStart if node.offset == 0 => {}
                 kind => {
-                    let detail = format!("a {} in the log", kind.name());
+                    let detail = format!("{} in the log", kind.one());
                     return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
                 }
             }
@@ -345,7 +345,7 @@ fn read_bud<L: Lebs>(
                 }
                 (What::Truncation { old, new }, true)
             }
-            kind => return bad(format!("a {} in the journal", kind.name())),
+            kind => return bad(format!("{} in the journal", kind.one())),
         };
         let wanted = match node.header.kind {
             NodeType::Inode => Some(KeyType::Inode),
@@ -355,7 +355,7 @@ fn read_bud<L: Lebs>(
             _ => key.kind(),
         };
         if key.kind() != wanted {
-            return bad(format!("a {} with {key}", node.header.kind.name()));
+            return bad(format!("{} with {key}", node.header.kind.one()));
         }
         if !deletion {
             used = used.saturating_add(align8(node.header.len));

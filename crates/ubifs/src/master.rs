@@ -158,7 +158,7 @@ pub(crate) fn last_master<'b>(
 ) -> std::result::Result<Option<(u32, &'b [u8])>, ScanError> {
     match nodes.last() {
         Some(last) if last.header.kind != NodeType::Master => {
-            let what = format!("a {} among master nodes", last.header.kind.name());
+            let what = format!("{} among master nodes", last.header.kind.one());
             Err(ScanError { offset: last.offset, what })
         }
         Some(last) => Ok(Some((last.offset, node_at(bytes, last.offset)))),
@@ -198,7 +198,7 @@ fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<Found,
         }
         if let Ok(header) = good {
             if header.kind != NodeType::Master {
-                return Err((at, format!("a {} among master nodes", header.kind.name())));
+                return Err((at, format!("{} among master nodes", header.kind.one())));
             }
             found.node = Some(at);
             at += step;

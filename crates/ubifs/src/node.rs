@@ -138,6 +138,13 @@ impl NodeType {
         }
     }
 
+    /// The same with its article.
+    pub fn one(self) -> String {
+        let name = self.name();
+        let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {name}")
+    }
+
     /// Shortest and longest length in bytes, given the fanout of the index.
     fn length(self, fanout: u32) -> (u32, u32) {
         match self {
@@ -181,7 +188,7 @@ pub enum NodeError {
     #[error("unknown node type {0}")]
     Type(u8),
     /// Too short or too long for its type, or longer than the place it is in.
-    #[error("a {} of {len} bytes, expected {lo} to {hi}", .kind.name())]
+    #[error("{} of {len} bytes, expected {lo} to {hi}", .kind.one())]
     Length {
         /// What the header says.
         kind: NodeType,

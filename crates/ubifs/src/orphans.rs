@@ -34,7 +34,7 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc) -> Resu
         for (i, node) in leb.nodes.iter().enumerate() {
             let bad = |detail: String| Err(flash.damage(DamageKind::BadOrphans, lnum, node.offset, detail));
             if node.header.kind != NodeType::Orphan {
-                return bad(format!("a {} in the orphan area", node.header.kind.name()));
+                return bad(format!("{} in the orphan area", node.header.kind.one()));
             }
             let b = &bytes[node.offset as usize..][..node.header.len as usize];
             let commit = le64(b, 24) & (u64::MAX >> 1);

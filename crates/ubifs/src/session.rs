@@ -7,7 +7,7 @@
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
-use crate::files::{MOST_LINKS, check_readable, components};
+use crate::files::{MOST_LINKS, components};
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
@@ -164,7 +164,8 @@ impl<L: Lebs> Session<L> {
             if is_dir && let Some(inode) = inode {
                 // Else a damaged volume could be walked for ever.
                 if !visited.insert(inode.ino) {
-                    return Err(UbifsError::path(&name, "a directory with two names"));
+                    let detail = format!("a directory with two names, one is {}", readpath_ubi::printable(&name));
+                    return Err(self.fs.inode_damage(inode.ino, DamageKind::WrongLinkCount, detail));
                 }
                 let mut entries = self.fs.read_dir(inode.ino)?;
                 entries.reverse();
@@ -230,7 +231,7 @@ impl<L: Lebs> Session<L> {
                 Ok(())
             });
         }
-        check_readable(inode)?;
+        self.fs.check_readable(inode)?;
         let blocks = inode.size.div_ceil(BLOCK_BYTES as u64);
         let mut out = [0; BLOCK_BYTES];
         let (mut at, mut in_a_row) = (0u64, 0);

@@ -75,7 +75,7 @@ impl Superblock {
         let bad = |what: String| Refusal::Bad(what);
         let header = node::check(bytes, 8).map_err(|e| bad(e.to_string()))?;
         if header.kind != NodeType::Superblock {
-            return Err(bad(format!("a {}, expected the superblock", header.kind.name())));
+            return Err(bad(format!("{}, expected the superblock", header.kind.one())));
         }
         debug_assert_eq!(header.len, SUPERBLOCK_BYTES);
         let format = le32(bytes, 80);

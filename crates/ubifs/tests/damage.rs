@@ -7,7 +7,7 @@ mod common;
 use common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32};
 use common::{SLC, Volume, Watched, dump, volume};
 use readpath_ubifs::sample::padded;
-use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Ubifs, check, crc16, crc32};
+use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Session, Ubifs, check, crc16, crc32};
 
 fn is_plain_file(node: &[u8]) -> bool {
     le32(node, 104) & 0o170_000 == 0o100_000 && le32(node, 92) == 1
@@ -285,6 +285,36 @@ fn entries_and_inodes_have_to_fit_together() {
     let mut patient = Patient::new("fx");
     patient.change(inode, |node| node[105] = 0);
     patient.expect(DamageKind::BadInode, inode);
+}
+
+/// What a work on a damaged volume ends with, and where.
+fn broken(
+    patient: &mut Patient,
+    at: At,
+    work: impl FnOnce(&mut Session<Volume>) -> readpath_ubifs::Result<()>,
+) -> String {
+    let mounted = Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).expect("a volume");
+    let e = work(&mut Session::new(mounted, false)).expect_err("it is damaged");
+    let place = e.damage().expect("damage with a place").place;
+    assert_eq!((place.lnum, place.offset), (at.0, at.1), "{e}");
+    e.to_string()
+}
+
+#[test]
+fn works_end_with_the_place_of_an_impossible_inode() {
+    let mut patient = Patient::new("fx");
+    let inode = patient.node(NodeType::Inode, is_plain_file);
+    patient.change(inode, |node| node[48..56].copy_from_slice(&(1u64 << 42).to_le_bytes()));
+    let text = broken(&mut patient, inode, |s| s.cat_all(b".", |_| {}));
+    assert!(text.contains("a size of 4398046511104 bytes, at most 2199023255552 are possible"), "{text}");
+
+    // An entry of a directory leads to the root directory, under which it is.
+    let mut patient = Patient::new("fx");
+    let entry = patient.node(NodeType::Dentry, |node| node[49] == 1 && le32(node, 24) == 1);
+    patient.change(entry, |node| node[40..44].copy_from_slice(&1u32.to_le_bytes()));
+    let root = patient.node(NodeType::Inode, |node| le32(node, 24) == 1);
+    let text = broken(&mut patient, root, |s| s.find(b".", |_, _| {}));
+    assert!(text.contains("inode 1: a directory with two names, one is ./"), "{text}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use readpath_ubi::headers::STATIC;
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, ReadAt};
 use readpath_ubi::{NoCache, Ubi, UbiError, printable};
 use readpath_ubifs::{NODE_MAGIC, NodeType, UbiVolume, UbifsError};
+use rustix::fs::Advice;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -32,13 +33,20 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
     let file = File::open(image).map_err(unreadable)?;
-    let mut guess = guess(&file, known).map_err(|e| match (something_else(&file, image), known.peb_bytes) {
+    will_read(&file, Advice::Random);
+    let mut guess = guess(&file, known).map_err(|e| match (something_else(&file, image), &e) {
         (Some(what), _) => wrong(&what),
-        (None, None) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
-        (None, Some(_)) => wrong(&e),
+        (None, UbiError::Sizes(e)) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
+        (None, e) => wrong(e),
     })?;
     settle(&file, &mut guess);
     Ok((file, guess))
+}
+
+/// Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not. It is
+/// only advice, and for all handles of the open file.
+fn will_read(file: &File, advice: Advice) {
+    let _ = rustix::fs::fadvise(file, 0, None, advice);
 }
 
 /// Sizes of the device that an image is of, which may have more erase blocks.
@@ -101,8 +109,11 @@ fn superblock_min_io<M: Mtd>(ubi: &mut Ubi<M>, id: u32) -> Option<u32> {
     (header.kind == NodeType::Superblock).then_some(u32::from_le_bytes(word))
 }
 
-/// Why an image was not attached, with the sizes that were taken and the options that name others.
+/// Why an image was not attached; where sizes may be why, with those that were taken and the options that name others.
 pub fn not_attached(image: &Path, guess: &Guess, e: &UbiError) -> anyhow::Error {
+    if !matches!(e, UbiError::Sizes(_)) {
+        return usage(anyhow!("{}: {e}", image.display()));
+    }
     let Geometry { peb_bytes, page_bytes, .. } = guess.geometry;
     let sizes = format!("PEBs of {peb_bytes} bytes, pages of {page_bytes}");
     let options = "if these sizes are wrong, give --peb-size, --page-size and --subpage-size";
@@ -124,11 +135,16 @@ fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image
     let ImageInput { image, sizes } = input;
     let (file, guess) = sized(image, &known(sizes)?)?;
     let geometry = of_device(&guess, sizes.pebs);
+    let handle = file.try_clone().ok();
     let device = Image::new(file, geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
     let mut logged = Logged::new(device);
     logged.recording = log;
     let options = Options { vid_offset: guess.vid_offset, fastmap, ..Options::image() };
-    Ubi::attach(logged, NoCache, &options).map_err(|e| not_attached(image, &guess, &e))
+    let ubi = Ubi::attach(logged, NoCache, &options).map_err(|e| not_attached(image, &guess, &e))?;
+    if let Some(file) = handle {
+        will_read(&file, Advice::Normal);
+    }
+    Ok(ubi)
 }
 
 /// A volume, by what can be done with it.

@@ -140,6 +140,11 @@ fn table(args: &UbiReplay, doc: &Document) -> Result<Vec<u8>> {
 
 /// Each cache with each number of lines, in the order in which they were named.
 fn variants(args: &UbiReplay) -> Result<Vec<Variant>> {
+    for lines in &args.lines {
+        if !(1..=Variant::MOST_LINES).contains(lines) {
+            return Err(usage(anyhow!("--lines {lines}: expected 1 to {}", Variant::MOST_LINES)));
+        }
+    }
     let default: Vec<String> = DEFAULT.iter().map(|s| (*s).to_owned()).collect();
     let mut list: Vec<Variant> = Vec::new();
     for name in if args.cache.is_empty() { &default } else { &args.cache } {

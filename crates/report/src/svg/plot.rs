@@ -380,7 +380,11 @@ impl<'a> Plot<'a> {
 
     fn tip(&self, series: &Series, point: &Point) -> String {
         let interval = point.interval.map_or_else(String::new, |i| format!(" ({})", format::interval(i)));
-        format!("{}, {}: {}{interval}", series.name, category(point), format::number(point.y))
+        let at = match point.x {
+            X::Number(x) if x.fract() != 0.0 => format::six(x),
+            _ => category(point),
+        };
+        format!("{}, {at}: {}{interval}", series.name, format::number(point.y))
     }
 }
 

@@ -4,7 +4,7 @@
 use super::FoundLeb;
 use super::scan::at;
 use crate::error::UbiError;
-use crate::headers::VidHeader;
+use crate::headers::{VidHeader, VolumeId};
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
 
@@ -36,8 +36,11 @@ pub(super) fn compare<M: Mtd>(
     let vid_offset = io.layout.vid_offset;
     if earlier.sqnum == header.sqnum {
         let what = format!(
-            "volume {:#x} LEB {} is also in PEB {}, with the same sequence number {}",
-            header.volume, header.lnum, earlier.peb, header.sqnum
+            "LEB {} of {} is also in PEB {}, with the same sequence number {}",
+            header.lnum,
+            VolumeId(header.volume),
+            earlier.peb,
+            header.sqnum
         );
         return Err(at(peb, vid_offset, what));
     }

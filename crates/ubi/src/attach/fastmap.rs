@@ -8,7 +8,7 @@ use super::scan::Scanner;
 use super::{Found, FoundLeb, FoundVolume, Method, ToErase};
 use crate::crc::crc32;
 use crate::error::UbiError;
-use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, be16, be32};
+use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, VolumeId, be16, be32};
 use crate::io::{Header, Io};
 use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
 use crate::vtbl::MAX_VOLUMES;
@@ -42,7 +42,7 @@ pub(super) enum Fault {
 impl From<UbiError> for Fault {
     fn from(e: UbiError) -> Self {
         match e {
-            UbiError::Peb { .. } => Fault::Unusable(e.to_string()),
+            UbiError::Peb { .. } | UbiError::Sizes(_) => Fault::Unusable(e.to_string()),
             e => Fault::Fatal(e),
         }
     }
@@ -263,7 +263,7 @@ fn volume<M: Mtd>(
 /// Logical blocks decide how large a table is, so they are bounded before anything is made of them.
 fn check_lnum(volume: u32, lnum: u32) -> Result<(), Fault> {
     let lebs = if volume == LAYOUT_VOLUME { 2 } else { MAX_PEBS };
-    if lnum < lebs { Ok(()) } else { bad(format!("LEB {lnum} of volume {volume:#x}, of at most {lebs} LEBs")) }
+    if lnum < lebs { Ok(()) } else { bad(format!("LEB {lnum} of {}, of at most {lebs} LEBs", VolumeId(volume))) }
 }
 
 /// A block of a pool: still free, or taken since the fastmap was written.
@@ -286,7 +286,7 @@ fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut Found, peb: u32) -> Result<(), 
         return Ok(());
     }
     let Some(volume) = found.volumes.get_mut(&header.volume) else {
-        return bad(format!("PEB {peb} of a pool holds the unknown volume {:#x}", header.volume));
+        return bad(format!("PEB {peb} of a pool holds {}, which is unknown", VolumeId(header.volume)));
     };
     if let Err(Fault::Unusable(what)) = check_lnum(header.volume, header.lnum) {
         return bad(format!("PEB {peb} of a pool: {what}"));

@@ -6,7 +6,7 @@ use super::compare::{Verdict, compare};
 use super::{Found, FoundLeb, FoundVolume, Note, NoteKind, ToErase};
 use crate::error::UbiError;
 use crate::headers::{
-    EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, compat,
+    EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, VolumeId, compat,
 };
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
@@ -167,7 +167,7 @@ impl Scanner {
                 Ok(true)
             }
             _ => {
-                let what = format!("LEB {lnum} of the internal volume {volume:#x}, which is not supported");
+                let what = format!("LEB {lnum} of {}, which is not supported", VolumeId(volume));
                 Err(at(peb, 0, what))
             }
         }
@@ -199,7 +199,7 @@ impl Scanner {
         let agrees = (volume.vol_type, volume.used_lebs, volume.data_pad) == (vol_type, used_lebs, data_pad);
         let check = || {
             let what =
-                format!("VID header disagrees with earlier ones of volume {id:#x} on type, used_ebs or data_pad");
+                format!("VID header disagrees with earlier ones of {} on type, used_ebs or data_pad", VolumeId(id));
             if agrees { Ok(()) } else { Err(at(peb, vid_offset, what)) }
         };
         self.found.max_sqnum = self.found.max_sqnum.max(sqnum);
@@ -242,7 +242,7 @@ impl Scanner {
             let what = format!(
                 "bad VID header over data; with {corrupted} such PEBs of {pebs} the device is refused, {limit} are too many"
             );
-            return Err(at(found.corrupted[0].0, io.layout.vid_offset, what));
+            return Err(at(found.corrupted[0].0, io.layout.vid_offset, what).doubting_sizes());
         }
         if found.empty_count + found.maybe_bad_count == pebs {
             if found.maybe_bad_count > 2 {

@@ -20,7 +20,8 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
             let padding = vec![0; layout.volume_table_bytes() as usize - records_bytes];
             return Ok(FoundTable { table, rewrite: [true; 2], damaged: [None, None], padding });
         }
-        return Err(UbiError::Refused("no PEB holds the layout volume, so there is no volume table".into()));
+        let what = "no PEB holds the layout volume, so there is no volume table".into();
+        return Err(UbiError::Refused(what).doubting_sizes());
     };
     let good_pebs = if partial { MAX_PEBS } else { io.mtd.geometry().pebs - found.bad.len() as u32 };
     let mut copies: [Option<Vec<u8>>; 2] = [None, None];
@@ -54,7 +55,8 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
         }
     }
     let peb = volume.lebs.values().next().map_or(0, |leb| leb.peb);
-    Err(at(peb, layout.data_offset, format!("no good copy of the volume table: {}", damage.join("; "))))
+    let what = format!("no good copy of the volume table: {}", damage.join("; "));
+    Err(at(peb, layout.data_offset, what).doubting_sizes())
 }
 
 /// Blocks of volumes that the table does not name are to be erased: their removal was interrupted. Blocks of those that

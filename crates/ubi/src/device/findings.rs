@@ -5,7 +5,7 @@
 use super::{ReadCache, Ubi};
 use crate::attach::{Method, Note, NoteKind};
 use crate::error::UbiError;
-use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, STATIC};
+use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, STATIC, VolumeId};
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
 use crate::vtbl::RECORD_BYTES;
@@ -222,8 +222,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 }
 
 fn name_of(volume: u32, lnum: u32) -> String {
-    let volume = if volume == LAYOUT_VOLUME { "the layout volume".into() } else { format!("volume {volume}") };
-    format!("LEB {lnum} of {volume}")
+    format!("LEB {lnum} of {}", VolumeId(volume))
 }
 
 /// The first byte of the data area that is not 0xFF; none if the area cannot be read without errors, as after an erase that

@@ -54,7 +54,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
     let wrong = match found {
         Err(e) => Some((e.offset, e.what)),
         Ok(leb) => match leb.nodes.first() {
-            Some(node) => Some((node.offset, format!("a {}, expected nothing", node.header.kind.name()))),
+            Some(node) => Some((node.offset, format!("{}, expected nothing", node.header.kind.one()))),
             None if leb.end > end => Some((end, format!("padding up to {}, expected only up to {end}", leb.end))),
             None => None,
         },
@@ -93,7 +93,7 @@ fn nodes<L: Lebs>(
         Err(e) => Some((e.offset, e.what)),
         Ok(leb) => leb.nodes.iter().find(|n| !kinds.contains(&n.header.kind)).map(|node| {
             let place = if damage == DamageKind::BadLog { "log" } else { "orphan area" };
-            (node.offset, format!("a {} in the {place}", node.header.kind.name()))
+            (node.offset, format!("{} in the {place}", node.header.kind.one()))
         }),
     };
     if let Some((offset, what)) = wrong {

@@ -323,7 +323,8 @@ fn mistakes_in_events_name_the_key() {
             parse(&format!("{VARIANTS}[[event]]\n{event}\n"), "test.toml").expect_err("a mistake").to_string();
         assert!(message.starts_with("test.toml:") && message.contains(says), "{says}: {message}");
     }
-    let prototype = replaced(VARIANTS, "strict_linux = true\n", "prototype = \"host\"\n");
+    let managed = replaced(VARIANTS, "order = \"recency\"\n", "policy = \"lru\"\n");
+    let prototype = replaced(&managed, "strict_linux = true\n", "prototype = \"host\"\n");
     let pressed = format!("{prototype}[[event]]\nat_ms = 1\nwhat = \"pressure\"\nmemory_bytes = 1\n");
     let message = parse(&pressed, "test.toml").expect_err("a mistake").to_string();
     assert!(message.contains("is the prototype's, which knows no pressure"), "{message}");
