@@ -3,6 +3,7 @@
 # make test   every test (a C compiler and a Rust toolchain are all that is needed)
 # make test-long   tests of several minutes: larger devices, more writes
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
+# make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format and lint
@@ -12,7 +13,7 @@ OUT ?= out
 
 GUEST ?= target/guest
 
-.PHONY: run test test-long test-guest bench docs check fuzz build clean
+.PHONY: run test test-long test-guest test-guest-large bench docs check fuzz build clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -26,9 +27,15 @@ test:
 test-long:
 	$(CARGO) test --locked -p readpath-sim --test write_amplification --test wear -- --ignored --nocapture
 
+GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test guest -- --ignored --nocapture
+
 test-guest:
 	sh crates/ubifs/tests/guest/setup.sh $(GUEST)
-	READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test guest -- --ignored --nocapture
+	$(GUEST_TEST) linux_and_readpath_read_each_others_flash
+
+test-guest-large:
+	sh crates/ubifs/tests/guest/setup.sh $(GUEST)
+	$(GUEST_TEST) at_the_size_of_the_published_experiment
 
 bench: build
 	./target/release/readpath bench

@@ -5,7 +5,7 @@
 
 pub mod patient;
 
-use readpath_ubi::mtd::{Geometry, Image};
+use readpath_ubi::mtd::{Geometry, Image, ReadAt};
 use readpath_ubi::{NoCache, Ubi, device::Options};
 use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
@@ -48,7 +48,7 @@ pub fn dump(name: &str) -> Vec<u8> {
 }
 
 /// The first volume of an image.
-pub fn volume(image: Vec<u8>, geometry: Geometry) -> Volume {
+pub fn volume<R: ReadAt>(image: R, geometry: Geometry) -> UbiVolume<Image<R>, NoCache> {
     let image = Image::new(image, geometry).expect("an image of this device");
     let ubi = Ubi::attach(image, NoCache, &Options::image()).expect("an image of UBI");
     UbiVolume::new(ubi, 0).expect("volume 0")

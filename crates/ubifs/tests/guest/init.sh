@@ -16,6 +16,6 @@ for m in /mod/*.ko; do
     *) insmod "$m" || echo "FAILED: insmod $m" ;;
     esac
 done
-if sh -e /work.sh; then echo "WORK IS DONE"; else echo "WORK FAILED"; fi
+if sh -e "/$work.sh"; then echo "WORK IS DONE"; else echo "WORK FAILED"; fi
 sync
 poweroff -f

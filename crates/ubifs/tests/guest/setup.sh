@@ -81,7 +81,7 @@ for tool in nandwrite nanddump flash_erase ubiattach ubidetach find stat sha256s
     done
 done
 cp "$here/init.sh" root/init
-cp "$here/work.sh" root/work.sh
+cp "$here/probes.sh" "$here/work.sh" "$here/large.sh" root/
 chmod 755 root/init
 (cd root && find . | LC_ALL=C sort | cpio -o -H newc --quiet | gzip -1) >initrd.new
 mv initrd.new initrd.gz

@@ -1,72 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the guest does. $ids: identifier bytes of the NAND, or none: then $page and $block are the bytes of its pages and erase
-# blocks; $blocks: how many of these; $compr: compressor; $big: bytes of a file; $gone: a file that is removed.
+# What the guest does. $compr: compressor; $big: bytes of a file; $gone: a file that is removed; the NAND as in probes.sh.
 # The image to be flashed is on /dev/vda, what comes back is a tar archive on /dev/vdb.
-out=/run/out
-trace=/sys/kernel/tracing
-
-if [ -n "$ids" ]; then
-    log2=0
-    while [ $((1 << log2)) -lt $blocks ]; do log2=$((log2 + 1)); done
-    insmod /mod/*-nandsim.ko id_bytes=$ids overridesize=$log2
-else
-    insmod /mod/*-ramnand.ko page=$page block=$block blocks=$blocks
-fi
-insmod /mod/*-ubi.ko
-insmod /mod/*-ubifs.ko
-echo 16384 >$trace/buffer_size_kb
-echo 'p:io ubi:ubi_io_read peb=%dx:s32 offset=%cx:s32 bytes=%r8:s32' >$trace/kprobe_events
-echo 'p:eba ubi:ubi_eba_read_leb leb=%dx:s32 offset=%r8:s32 bytes=%r9:s32' >>$trace/kprobe_events
-echo 1 >$trace/events/kprobes/enable
-
-# The shell would take its own ones.
-find() { /bin/find "$@"; }
-xargs() { /bin/xargs "$@"; }
-sha256sum() { /bin/sha256sum "$@"; }
-
-begin() { echo >$trace/trace; }
-# Lines `op,peb,offset,bytes,leb`: r through ubi_eba_read_leb, R otherwise.
-end() {
-    tr '=' ' ' <$trace/trace | awk '
-        / eba: / { leb = $(NF-4); at = $(NF-2); bytes = $NF; next }
-        / io: / {
-            if (leb != "" && bytes == $NF && $(NF-2) >= at) print "r," $(NF-4) "," $(NF-2) "," $NF "," leb
-            else print "R," $(NF-4) "," $(NF-2) "," $NF ","
-            leb = ""
-        }' >$out/$1.csv
-}
-manifest() {
-    (
-        cd /mnt
-        find . -print0 | xargs -0 stat --printf='%n|%F|%s|%a|%h|%i|%t:%T\n' >$out/$1.stat
-        find . -type f -print0 | xargs -0 sha256sum >$out/$1.sha
-        find . -type l -printf '%p|%l\n' >$out/$1.links
-    )
-}
-mounted() { mount -t ubifs $2 ubi0:rootfs /mnt; cd /mnt; begin; eval "$3"; end $1; cd /; umount /mnt; }
-streams() {
-    begin
-    mount -t ubifs ubi0:rootfs /mnt
-    end $1_mount
-    umount /mnt
-    mounted $1_find "" 'find . >/dev/null'
-    mounted $1_findls "" 'find . -ls >/dev/null'
-    # What is to be read is found out before, so that only find and then cat are in the stream.
-    mounted $1_catall "" 'find . -type f -print0 >/run/out/files; xargs -0 cat </run/out/files >/dev/null'
-    rm $out/files
-}
-noise() { head -c $2 /dev/urandom >$1; }
+. /probes.sh
 
 # 1. What Readpath wrote.
-dd if=/dev/vda bs=64k of=$out/image 2>/dev/null
-nandwrite -q -k -p /dev/mtd0 $out/image
-rm $out/image
-begin
-ubiattach -m 0 >/dev/null
-end ours_attach
+flash
+attached ours
 sha256sum </dev/ubi0_1 >$out/static.sha
 sha256sum </dev/ubi0_2 >$out/scratch.sha
-streams ours
+streams ours .
 mount -t ubifs ubi0:rootfs /mnt
 manifest ours
 umount /mnt
@@ -107,7 +49,7 @@ setfattr -x user.number4 new/b_text
 cd /
 umount /mnt
 nanddump -q -f $out/clean.mtd /dev/mtd0
-streams clean
+streams clean .
 mount -t ubifs ubi0:rootfs /mnt
 manifest clean
 umount /mnt
@@ -137,9 +79,7 @@ umount /mnt
 ubidetach -m 0
 flash_erase -q /dev/mtd0 0 0
 nandwrite -q -k -p /dev/mtd0 $out/cut.mtd
-begin
-ubiattach -m 0 >/dev/null
-end cut_attach
+attached cut
 begin
 mount -t ubifs ubi0:rootfs /mnt
 end cut_mount

@@ -53,11 +53,12 @@ fn make_tree(root: &Path, prng: &mut Prng) -> usize {
     entries + 3
 }
 
-fn make_ubifs(geometry: &Geometry, layout: &Layout, lebs: u32, folder: &Path) -> Vec<u8> {
+/// A file system of `tree` in the folder, made by mkfs.ubifs with the fanout that is its default.
+pub fn make_ubifs(geometry: &Geometry, layout: &Layout, lebs: u32, folder: &Path) -> Vec<u8> {
     let out = folder.join("ubifs");
     let run = Command::new("mkfs.ubifs")
         .args(["-m", &geometry.page_bytes.to_string(), "-e", &layout.leb_bytes.to_string(), "-c", &lebs.to_string()])
-        .args(["-x", "lzo", "-r"])
+        .args(["-f", "8", "-x", "lzo", "-r"])
         .arg(folder.join("tree"))
         .arg("-o")
         .arg(&out)
