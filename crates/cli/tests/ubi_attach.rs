@@ -80,6 +80,9 @@ fn mistakes() {
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
     fs::write(room.path("cut.mtd"), &bytes[..1_000_000]).expect("a file");
     room.bad(&["ubi", "attach", "cut.mtd"], &["cut.mtd: image size = 1000000: a whole number of PEBs is needed"]);
+    fs::write(room.path("empty.mtd"), b"").expect("a file");
+    let said = room.bad(&["ubi", "attach", "empty.mtd"], &["empty.mtd: the image is empty"]);
+    assert!(!said.contains("--peb-size"), "{said}");
     fs::write(room.path("zero.mtd"), vec![0; 1 << 20]).expect("a file");
     room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
 }

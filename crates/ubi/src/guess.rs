@@ -102,6 +102,7 @@ const FEW: u64 = 8;
 pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let refused = |what: String| Err(UbiError::Refused(what));
     let bytes = match image.bytes() {
+        Ok(0) => return refused("the image is empty".into()),
         Ok(bytes) => bytes,
         Err(e) => return refused(format!("the size of the image cannot be found out: {e}")),
     };
