@@ -25,16 +25,16 @@ test:
 	$(CARGO) test --workspace --locked
 
 test-long:
-	$(CARGO) test --locked -p readpath-sim --test write_amplification --test wear -- --ignored --nocapture
+	$(CARGO) test --locked -p readpath-run --test suite -- --ignored --nocapture
 
-GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test guest -- --ignored --nocapture
+GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test suite -- --ignored --nocapture
 
 test-guest:
-	sh crates/ubifs/tests/guest/setup.sh $(GUEST)
+	sh crates/nand/ubifs/tests/suite/guest/setup.sh $(GUEST)
 	$(GUEST_TEST) linux_and_readpath_read_each_others_flash
 
 test-guest-large:
-	sh crates/ubifs/tests/guest/setup.sh $(GUEST)
+	sh crates/nand/ubifs/tests/suite/guest/setup.sh $(GUEST)
 	$(GUEST_TEST) at_the_size_of_the_published_experiment
 
 bench: build

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text that users wrote: job files, command lines, configuration, documents.
 
+use readpath_config::{self, DevicePreset, Override};
+use readpath_lab::experiment::plan;
+use readpath_lab::fit;
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::Document;
-use readpath_sim::experiment::plan;
-use readpath_sim::fit;
-use readpath_stack::config::{self, DevicePreset, Override};
 use readpath_workload::{Io, IoKind, Workload, fio, iozone};
 use std::io;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn device_toml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let overrides: Result<Vec<Override>, _> =
         text.lines().filter_map(|l| l.strip_prefix("#set ")).map(|o| Override::from_argument(o, "--set")).collect();
-    let Ok(preset) = config::device::parse(text, "fuzz.toml") else { return };
+    let Ok(preset) = readpath_config::device::parse(text, "fuzz.toml") else { return };
     echoes(&preset);
     if let Ok(preset) = overrides.and_then(|o| preset.with_overrides(&o)) {
         echoes(&preset);
@@ -71,7 +71,7 @@ pub fn device_toml(data: &[u8]) {
 fn echoes(preset: &DevicePreset) {
     let echo = preset.echo();
     let text = echo.to_toml();
-    let again = config::device::parse(&text, "echo.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let again = readpath_config::device::parse(&text, "echo.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(again.echo(), echo);
     assert_eq!((&again.device, again.host), (&preset.device, preset.host));
     preset.device.check().expect("what was read can exist");
@@ -80,7 +80,7 @@ fn echoes(preset: &DevicePreset) {
 /// An experiment file, planned as for a run.
 pub fn experiment_toml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(experiment) = config::experiment::parse(text, "fuzz/fuzz.toml") else { return };
+    let Ok(experiment) = readpath_config::experiment::parse(text, "fuzz/fuzz.toml") else { return };
     serde_json::to_string(&experiment).expect("an experiment is plain data");
     let read = |_: &Path| Err(io::Error::other("no such file"));
     if let Ok(plans) = plan(&experiment, &[], &read) {
@@ -109,7 +109,7 @@ pub fn measurements_csv(data: &[u8]) {
         Ok(rows) => {
             assert!(!rows.is_empty() && rows.len() <= fit::MOST_ROWS);
             assert!(rows.iter().all(|r| r.value.is_finite() && r.value > 0.0 && r.error > 0.0));
-            let preset = config::device::load("ufs21-64g", &|_| Err(io::Error::other("not asked for")));
+            let preset = readpath_config::device::load("ufs21-64g", &|_| Err(io::Error::other("not asked for")));
             let _ = fit::check(&rows, &preset.expect("a preset"), "fuzz.csv");
         }
         Err(e) => assert!(!e.message.is_empty()),

@@ -84,7 +84,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub trace_io: Option<PathBuf>,
     /// Requests to record at most
-    #[arg(long, value_name = "N", default_value_t = readpath_sim::TRACE_IO_LIMIT)]
+    #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
     /// Encode every request and reply to a UPIU and parse it again; slower, and the results are the same
     #[arg(long)]

@@ -6,10 +6,10 @@ use crate::args::Common;
 use crate::live::Live;
 use crate::{Interrupted, output, runs, usage};
 use anyhow::Result;
+use readpath_config::Experiment;
+use readpath_lab::attack::{AttackError, RUNS, add_rows};
+use readpath_lab::experiment::CaseRun;
 use readpath_results::Document;
-use readpath_sim::attack::{AttackError, RUNS, add_rows};
-use readpath_sim::experiment::CaseRun;
-use readpath_stack::config::Experiment;
 use std::io::Write;
 
 /// The experiment that attacks belong to.

@@ -5,10 +5,10 @@ use crate::args::Bench;
 use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_results::{Document, Origin};
-use readpath_sim::bench::{
+use readpath_lab::bench::{
     BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, STARTS, STEADY, images, lookups, parse, run, start, steady,
 };
+use readpath_results::{Document, Origin};
 use std::io::{self, Write};
 
 /// Bytes of a trace for each of `--ios`, about a row, and at most.

@@ -11,14 +11,15 @@ use crate::simulate::{self, classify};
 use crate::variants::Typed;
 use crate::{cases, inputs, runs, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_config::Override;
+use readpath_config::experiment::{Experiment, Layout, Variant};
+use readpath_lab::beforehand;
+use readpath_lab::compare::{CompareError, CompareTexts, Seeds, Trial, document, run_plans, run_replays};
+use readpath_lab::experiment::{Plan, expected_ios, plan};
+use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant};
 use readpath_report::{TableSpec, comparison};
 use readpath_results::Document;
-use readpath_sim::compare::{CompareError, CompareTexts, Seeds, Trial, document, run_plans, run_replays};
-use readpath_sim::experiment::{Plan, expected_ios, plan};
-use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant};
-use readpath_sim::{LUN, beforehand};
-use readpath_stack::config::experiment::{Experiment, Layout, Variant};
-use readpath_stack::config::{self, Override};
+use readpath_run::LUN;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -101,14 +102,14 @@ pub fn main(args: &Compare) -> Result<()> {
 fn kind(args: &Compare) -> Result<Kind> {
     let name = args.workload.to_string_lossy();
     let extension = args.workload.extension().unwrap_or_default();
-    let builtin = config::experiments().iter().any(|e| e.name == name) && !args.workload.exists();
+    let builtin = readpath_config::experiments().iter().any(|e| e.name == name) && !args.workload.exists();
     Ok(match () {
         () if args.trace => Kind::Trace,
         () if args.fio || extension == "fio" => Kind::Job,
-        () if builtin => Kind::Experiment(config::experiment::load(&name, &read_text).map_err(usage)?.into()),
+        () if builtin => Kind::Experiment(readpath_config::experiment::load(&name, &read_text).map_err(usage)?.into()),
         () if extension == "toml" => {
             let text = read_text(&args.workload).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
-            Kind::Experiment(config::experiment::parse(&text, &name).map_err(usage)?.into())
+            Kind::Experiment(readpath_config::experiment::parse(&text, &name).map_err(usage)?.into())
         }
         () => Kind::Trace,
     })

@@ -5,8 +5,8 @@ use crate::args::DeviceCommand;
 use crate::files::read_text;
 use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_config::{DevicePreset, Override};
 use readpath_device::ANCHORS;
-use readpath_stack::config::{self, DevicePreset, Override};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -22,8 +22,8 @@ pub fn main(command: &DeviceCommand) -> Result<()> {
 
 fn list() -> Result<()> {
     let mut out = io::stdout().lock();
-    for builtin in config::presets() {
-        let preset = config::device::parse(builtin.text, builtin.file)?;
+    for builtin in readpath_config::presets() {
+        let preset = readpath_config::device::parse(builtin.text, builtin.file)?;
         writeln!(out, "{:<12} {}", preset.name, preset.description.trim())?;
     }
     Ok(())
@@ -32,7 +32,8 @@ fn list() -> Result<()> {
 fn show(name: &str, set: &[String]) -> Result<()> {
     let overrides: Vec<Override> =
         set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
-    let preset = config::device::load(name, &read_text).and_then(|p| p.with_overrides(&overrides)).map_err(usage)?;
+    let preset =
+        readpath_config::device::load(name, &read_text).and_then(|p| p.with_overrides(&overrides)).map_err(usage)?;
     let mut out = io::stdout().lock();
     write!(out, "{}", preset.echo().to_toml())?;
     for line in facts(&preset)? {
@@ -56,7 +57,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         + d.link.response.0
         + preset.delays.from_link.0;
     let miss = hit + d.firmware.flash_op.0 + d.flash.map_read.0 + d.flash.map_transfer.0;
-    let sram = readpath_sim::sram(preset)?;
+    let sram = readpath_run::sram(preset)?;
     let mut lines = vec![
         format!(
             "flash {:.2} GiB, logical {:.2} GiB, beyond it {:.2} GiB",
@@ -136,8 +137,8 @@ fn check(files: &[std::path::PathBuf]) -> Result<()> {
 fn check_one(file: &Path) -> Result<String> {
     let name = file.to_string_lossy();
     if !file.exists() && file.extension().is_none() {
-        return Ok(config::device::load(&name, &read_text)?.name);
+        return Ok(readpath_config::device::load(&name, &read_text)?.name);
     }
     let text = read_text(file).with_context(|| format!("{name}: cannot read"))?;
-    Ok(config::device::parse(&text, &name)?.name)
+    Ok(readpath_config::device::parse(&text, &name)?.name)
 }

@@ -6,8 +6,8 @@ use crate::cases::time;
 use crate::files::read_text;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
+use readpath_config::{Event, EventKind, MOST_EVENTS, size};
 use readpath_kit::Ns;
-use readpath_stack::config::{Event, EventKind, MOST_EVENTS, size};
 use std::path::Path;
 
 /// Changes of a limit at most: a file with more is not one of these.

@@ -6,16 +6,16 @@ use crate::args::Fit as FitArgs;
 use crate::files::{read_text, write_whole};
 use crate::{output, usage};
 use anyhow::{Context, Result, anyhow};
-use readpath_sim::experiment::Shared;
-use readpath_sim::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
-use readpath_stack::config::{self, DevicePreset};
+use readpath_config::DevicePreset;
+use readpath_lab::experiment::Shared;
+use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 /// `readpath device fit`.
 pub fn main(args: &FitArgs) -> Result<()> {
-    let preset = config::device::load(&args.device, &read_text).map_err(usage)?;
+    let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
     let rows = measurements(&args.measurements, &preset)?;
     let params = if args.params.is_empty() { default_params(&preset) } else { params(&args.params)? };
     let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
@@ -79,7 +79,7 @@ fn device_file(fit: &Fit, source: &str) -> Result<String> {
         text.push_str(&format!("# {key}: {value}, {} (± {})\n", p.verdict.as_str(), p.error()));
     }
     text.push_str(&fit.preset.echo().to_toml());
-    config::device::parse(&text, "the fitted device")?;
+    readpath_config::device::parse(&text, "the fitted device")?;
     Ok(text)
 }
 

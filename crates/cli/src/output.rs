@@ -4,9 +4,9 @@
 use crate::files::{NewFolder, begin_whole, check_not_input, check_writable, write_whole};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use readpath_lab::experiment::Shared;
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::{Document, Process};
-use readpath_sim::experiment::Shared;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};

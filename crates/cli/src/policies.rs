@@ -10,13 +10,14 @@ use crate::replay::preset;
 use crate::simulate::classify;
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_config::Override;
+use readpath_config::experiment::Layout;
+use readpath_lab::beforehand;
+use readpath_lab::experiment::{self, ExperimentError, Shared};
+use readpath_lab::policies::{BUILTIN, Contender, Launched, add_launches, applications, document};
+use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_results::Document;
-use readpath_sim::experiment::{self, ExperimentError, Shared};
-use readpath_sim::policies::{BUILTIN, Contender, Launched, add_launches, applications, document};
-use readpath_sim::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
-use readpath_sim::{LUN, beforehand};
-use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, Override};
+use readpath_run::LUN;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -152,7 +153,7 @@ impl Prepared {
 
 /// The launches of applications with every policy.
 fn launched(common: &Common) -> Result<Launched> {
-    let experiment = config::experiment::load(LAUNCHES, &read_text).map_err(usage)?;
+    let experiment = readpath_config::experiment::load(LAUNCHES, &read_text).map_err(usage)?;
     let set = common.basics.set.iter().map(|s| Override::from_argument(s, "--set"));
     let set = set.collect::<Result<Vec<_>, _>>().map_err(usage)?;
     let mut launched = Launched::new(&experiment, &set, &read_text).map_err(classify)?;

@@ -11,13 +11,13 @@ use crate::simulate::{self, classify};
 use crate::{memory, runs, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
+use readpath_config::Override;
 use readpath_kit::Ns;
+use readpath_lab::beforehand;
+use readpath_lab::experiment::{ExperimentError, Plan, expected_ios, plan};
+use readpath_lab::power_cuts::{self, PowerCuts, PowerError, PowerRun, PowerTexts, document};
 use readpath_results::Document;
-use readpath_sim::beforehand;
-use readpath_sim::experiment::{ExperimentError, Plan, expected_ios, plan};
-use readpath_sim::power_cuts::{self, PowerCuts, PowerError, PowerRun, PowerTexts, document};
 use readpath_stack::Tags;
-use readpath_stack::config::Override;
 use std::io::Write;
 
 /// Columns of the table.

@@ -10,12 +10,13 @@ use crate::simulate::{classify, complete};
 use crate::variants::Typed;
 use crate::{cases, inputs, runs, usage};
 use anyhow::{Result, anyhow};
+use readpath_config::experiment::Layout;
+use readpath_config::{DevicePreset, Override, keeps_memory, size};
+use readpath_lab::beforehand;
+use readpath_lab::experiment::ExperimentError;
+use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
 use readpath_results::Document;
-use readpath_sim::experiment::ExperimentError;
-use readpath_sim::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
-use readpath_sim::{ExecuteError, LUN, beforehand};
-use readpath_stack::config::experiment::Layout;
-use readpath_stack::config::{self, DevicePreset, Override, keeps_memory, size};
+use readpath_run::{ExecuteError, LUN};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -160,7 +161,7 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
 /// The device of that name, with what `--set` says.
 pub fn preset(device: &str, set: &[String]) -> Result<DevicePreset> {
     let set = set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
-    let preset = config::device::load(device, &read_text).map_err(usage)?;
+    let preset = readpath_config::device::load(device, &read_text).map_err(usage)?;
     preset.with_overrides(&set.map_err(usage)?).map_err(usage)
 }
 

@@ -10,14 +10,15 @@ use crate::ubi::stop::{self, Written};
 use crate::variants::Typed;
 use crate::{attacks, output, policies, runs, usage};
 use anyhow::{Context, Result, anyhow};
-use readpath_report::html;
-use readpath_results::Document;
-use readpath_sim::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
-use readpath_sim::{beforehand, document, execute, fio_json};
-use readpath_stack::config::experiment::{
+use readpath_config::experiment::{
     Experiment, Fio as FioSource, Iozone as IozoneSource, Precondition, PreconditionRange, Variant, Workload,
 };
-use readpath_stack::config::{self, Override, keeps_memory};
+use readpath_config::{Override, keeps_memory};
+use readpath_lab::experiment::{self, CaseRun, ExperimentError, Plan, Shared, expected_ios, plan, run_all};
+use readpath_lab::{beforehand, document, fio_json};
+use readpath_report::html;
+use readpath_results::Document;
+use readpath_run::execute;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
     let others = [policies::NAME, crate::ubi::EXPERIMENT, ALL];
-    let experiment = config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
+    let experiment = readpath_config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     run_and_show(&experiment, &args.common, Files { folder: Some(folder), inputs: &[], to: None }).map(drop)
 }
@@ -65,8 +66,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     }
     // It takes minutes until the first of these is wanted; who named a bad one wants to know now.
     let (recorded, ubi) = traces_of_all(common, args.traces.as_deref())?;
-    let experiments = config::experiments().iter().map(|builtin| {
-        let experiment = config::experiment::load(builtin.name, &read_text).map_err(usage)?;
+    let experiments = readpath_config::experiments().iter().map(|builtin| {
+        let experiment = readpath_config::experiment::load(builtin.name, &read_text).map_err(usage)?;
         plans(&experiment, common).map(|_| experiment)
     });
     let experiments = experiments.collect::<Result<Vec<_>>>()?;
@@ -125,7 +126,7 @@ fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepa
 pub fn run_file(args: &RunFile) -> Result<()> {
     let file = args.file.to_string_lossy();
     let text = read_text(&args.file).with_context(|| format!("{file}: cannot read")).map_err(usage)?;
-    let experiment = config::experiment::parse(&text, &file).map_err(usage)?;
+    let experiment = readpath_config::experiment::parse(&text, &file).map_err(usage)?;
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     let files = Files { folder: Some(folder), inputs: &[&args.file], to: None };
     run_and_show(&experiment, &args.common, files).map(drop)
@@ -214,9 +215,11 @@ fn of_user(
 ) -> Experiment {
     let layout = |l| Precondition { layout: l, range: PreconditionRange::Files };
     let precondition = match fill {
-        Fill::Sequential => layout(config::experiment::Layout::Sequential),
-        Fill::Random => layout(config::experiment::Layout::Random),
-        Fill::None => Precondition { range: PreconditionRange::None, ..layout(config::experiment::Layout::Sequential) },
+        Fill::Sequential => layout(readpath_config::experiment::Layout::Sequential),
+        Fill::Random => layout(readpath_config::experiment::Layout::Random),
+        Fill::None => {
+            Precondition { range: PreconditionRange::None, ..layout(readpath_config::experiment::Layout::Sequential) }
+        }
     };
     let mut experiment = Experiment::new(name, &title, device, 1, precondition, workload);
     experiment.description = format!("Simulated on the device '{device}'.");

@@ -10,9 +10,9 @@ use crate::output::{self, Folder};
 use crate::runs::stoppable;
 use crate::{Interrupted, usage};
 use anyhow::{Result, anyhow};
+use readpath_lab::experiment::Shared;
+use readpath_lab::trace_info::{class_name, document};
 use readpath_results::Input;
-use readpath_sim::experiment::Shared;
-use readpath_sim::trace_info::{class_name, document};
 use readpath_workload::IoKind;
 use readpath_workload::trace::{
     Analysis, Columns, CsvWriter, Devices, FioWriter, Format, Info, NO_DEVICE, Options, Place, Reader, Reason, Request,

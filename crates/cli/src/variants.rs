@@ -5,8 +5,8 @@
 use crate::args::{Hpb, HpbHost};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_stack::config::experiment::Variant;
-use readpath_stack::config::{GivenKey, size};
+use readpath_config::experiment::Variant;
+use readpath_config::{GivenKey, size};
 
 /// More would be a mistake, and fill the memory before anybody saw it.
 const MOST: usize = 1000;

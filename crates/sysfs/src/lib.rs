@@ -3,7 +3,7 @@
 //! them, and what a write to them does. A [`Tree`] has the nodes; whoever mounts it or prints it asks it by number or path.
 //!
 //! Sources: Linux `drivers/ufs/core/ufs-sysfs.c` and `ufshpb.c`, `Documentation/ABI/testing/sysfs-driver-ufs`.
-//! It knows neither FUSE nor sockets, and nothing of a run but what its post shows ([`readpath_sim::live`]).
+//! It knows neither FUSE nor sockets, and nothing of a run but what its post shows ([`readpath_run::live`]).
 
 mod errno;
 mod names;

@@ -132,7 +132,7 @@ pub fn power_levels() -> impl Iterator<Item = (String, u8)> {
     })
 }
 
-/// Files of `string_descriptors`, in the order of [`readpath_sim::live::View::strings`].
+/// Files of `string_descriptors`, in the order of [`readpath_run::live::View::strings`].
 pub const STRINGS: [&str; 5] = ["manufacturer_name", "product_name", "oem_id", "serial_number", "product_revision"];
 
 /// Files of `flags`.

@@ -4,7 +4,7 @@
 use crate::args::{ImageInput, ImageSizes};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_stack::config::size;
+use readpath_config::size;
 use readpath_ubi::attach::Method;
 use readpath_ubi::device::{Finding, Options};
 use readpath_ubi::guess::{Guess, Known, guess};

@@ -11,8 +11,8 @@ use crate::cases::names;
 use crate::output::{self, Folder};
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_lab::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
 use readpath_results::Document;
-use readpath_sim::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
 use readpath_ubi::stream::Geometry;
 use std::io::Write;
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl Prepared {
         let held = stop::hold();
         drop(folder()?);
         drop(held);
-        let Reproduction { document: mut doc, caches, sizes } = readpath_sim::ubi::reproduce(&streams)?;
+        let Reproduction { document: mut doc, caches, sizes } = readpath_lab::ubi::reproduce(&streams)?;
         doc.notes.extend(notes);
         doc.read_from(boot_list.iter().map(|(_, list)| &list.input));
         doc.process = output::process();

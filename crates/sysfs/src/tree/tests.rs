@@ -2,11 +2,11 @@
 //! The tree of real runs: each test makes one that goes on until the test has seen enough, and asks its files.
 
 use super::*;
+use readpath_config::experiment::{Layout, Precondition, PreconditionRange, Variant};
+use readpath_config::{DevicePreset, device};
 use readpath_host::{Control, HpbOptions, HpbParam, PolicyChoice};
-use readpath_sim::Setup;
-use readpath_sim::experiment::{Plan, Shared, run_all};
-use readpath_stack::config::experiment::{Layout, Precondition, PreconditionRange, Variant};
-use readpath_stack::config::{DevicePreset, device};
+use readpath_lab::experiment::{Plan, Shared, run_all};
+use readpath_run::Setup;
 use readpath_workload::iozone;
 
 const UNIT_0: &str = "class/scsi_device/0:0:0:0/device";

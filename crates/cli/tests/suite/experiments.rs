@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Published experiments: their claims hold, and the documentation has the figures that come out.
+
+use crate::common::Room;
+use serde_json::Value;
+use std::path::Path;
+
+/// The document of an experiment, all of whose claims hold.
+fn reproduce(name: &str) -> Value {
+    let room = Room::new();
+    let text = room.good(&["reproduce", name, "--json", "--out", "out"]);
+    let doc: Value = serde_json::from_str(&text).expect("a document");
+    let notes = doc["notes"].as_array().expect("notes").iter().map(|n| n.as_str().expect("a sentence"));
+    let claims: Vec<&str> = notes.filter(|n| n.starts_with("CLAIM")).collect();
+    assert!(!claims.is_empty(), "{name}");
+    assert!(claims.iter().all(|n| n.starts_with("CLAIM HOLDS")), "{name}: {claims:#?}");
+    doc
+}
+
+fn value(doc: &Value, case: &str, variant: &str, metric: &str) -> f64 {
+    let rows = doc["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|r| r["case"] == case && r["variant"] == variant && r["metric"] == metric);
+    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{case}, {variant}: no {metric}"))
+}
+
+/// How much more of a metric there is with HPB, in percent.
+fn gain(doc: &Value, case: &str, metric: &str) -> f64 {
+    100.0 * (value(doc, case, "HPB on", metric) / value(doc, case, "HPB off", metric) - 1.0)
+}
+
+/// The chapter has these words, whatever its line breaks are.
+#[track_caller]
+fn documented(words: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments.md");
+    let chapter = std::fs::read_to_string(path).expect("the chapter");
+    let chapter = chapter.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(chapter.contains(words), "docs/experiments.md does not say {words:?}");
+}
+
+#[test]
+fn apps_start_sooner_from_cycle_to_cycle() {
+    let doc = reproduce("appstart");
+    let mut before = 0.0;
+    for n in 1..=6 {
+        let case = format!("cycle {n}");
+        let (off, saving) = (value(&doc, &case, "HPB off", "start_up_time"), -gain(&doc, &case, "start_up_time"));
+        assert!(saving > before - 0.1, "{case}: {saving} after {before}");
+        if n >= 3 {
+            assert!((225.0..=235.0).contains(&off), "{case}: {off} s");
+            assert!((5.0..=8.0).contains(&saving), "{case}: {saving} %");
+        }
+        before = saving;
+    }
+}
+
+#[test]
+fn seconds_stand_beside_the_published_ones() {
+    let text = Room::new().good(&["reproduce", "appstart", "--out", "out"]);
+    for part in ["start-up, s", "against off", "226.2", "215.6"] {
+        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    }
+}
+
+#[test]
+fn tiobench_gains_random_reads_and_nothing_else() {
+    let doc = reproduce("tiobench");
+    for (threads, words) in [("1 thread", "60.0"), ("2 threads", "61.8"), ("4 threads", "63.4"), ("8 threads", "66.0")]
+    {
+        let gained = gain(&doc, &format!("{threads}: Random Reads"), "read_iops");
+        assert_eq!(format!("{gained:.1}"), words, "{threads}");
+        assert!((58.0..=67.0).contains(&gained), "{threads}: {gained} %");
+        for (test, metric) in
+            [("Sequential Reads", "read_iops"), ("Sequential Writes", "write_iops"), ("Random Writes", "write_iops")]
+        {
+            let changed = gain(&doc, &format!("{threads}: {test}"), metric);
+            assert!(changed.abs() < 2.0, "{threads}: {test}: {changed} %");
+        }
+    }
+    documented("the gain is 60.0, 61.8, 63.4 and 66.0 % with 1, 2, 4 and 8 threads");
+}
+
+#[test]
+fn hpb_is_ahead_whatever_is_written_beside_it() {
+    let doc = reproduce("mixed");
+    let (most, least) = (gain(&doc, "90 : 10", "read_iops"), gain(&doc, "10 : 90", "read_iops"));
+    documented(&format!("by {most:.0} % at 90 reads to 10 writes, by {least:.1} % at 10 to 90"));
+}
+
+#[test]
+fn hpb_is_ahead_at_every_size() {
+    let doc = reproduce("chunk");
+    let (small, large) = (gain(&doc, "4 KB", "read_iops"), gain(&doc, "512 KB", "read_iops"));
+    documented(&format!("by {small:.0} % at 4 KB and {large:.0} % at 512 KB"));
+}
+
+#[test]
+fn a_folder_without_traces_is_named_before_anything_runs() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("empty")).expect("a folder");
+    room.bad(&["reproduce", "all", "--traces", "nowhere"], &["--traces nowhere: there is none of nowhere/mobile,"]);
+    room.bad(&["reproduce", "all", "--traces", "empty"], &["--traces empty: there is none of empty/mobile,"]);
+}
+
+/// The runs before their turn take minutes, and would be on standard output, and in the folder, by then.
+#[test]
+fn bad_traces_are_named_before_anything_runs() {
+    const TRACE: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n";
+    let room = Room::new();
+    for (folder, file, text, says) in [
+        ("mobile", "x_exec.csv", "nothing\n", "x_exec.csv"),
+        ("block", "y.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,what,,\n", "y.csv:2: "),
+        ("ubi", "z_find.csv", "R,1,nowhere,64,,find\n", "z_find.csv:1: offset: expected"),
+    ] {
+        for name in ["mobile", "block", "ubi"] {
+            std::fs::create_dir_all(room.path(&format!("t/{name}"))).expect("a folder");
+        }
+        room.write("t/mobile/a_exec.csv", TRACE);
+        room.write("t/mobile/a_precond.csv", TRACE);
+        room.write("t/ubi/a_find.csv", "R,1,0,64,,find\n");
+        room.write(&format!("t/{folder}/{file}"), text);
+        room.bad(&["reproduce", "all", "--traces", "t"], &[says]);
+        std::fs::remove_dir_all(room.path("t")).expect("the folder");
+    }
+    std::fs::create_dir_all(room.path("t/block")).expect("a folder");
+    room.bad(&["reproduce", "all", "--traces", "t"], &["--traces t: there is no trace in t/mobile"]);
+    std::fs::create_dir_all(room.path("t/ubi")).expect("a folder");
+    room.write("t/block/a.csv", TRACE);
+    room.bad(&["reproduce", "all", "--traces", "t"], &["--traces: t/ubi has no recorded stream"]);
+    room.bad(&["reproduce", "all", "--set", "nosuch=1"], &["--set: nosuch"]);
+}

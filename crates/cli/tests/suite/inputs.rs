@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inputs as they come: names that are not UTF-8, byte order marks, and a program that is stopped while it reads.
+
+use crate::common::running::Running;
+use crate::common::{Room, text};
+use rustix::process::{Signal, kill_process};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+const JOB: &str = "[reads]\nrw=randread\nsize=1m\n";
+
+#[test]
+fn names_of_job_files_need_not_be_utf_8() {
+    let room = Room::new();
+    let name = OsStr::from_bytes(b"b\xFF.fio");
+    fs::write(room.path("").join(name), JOB).expect("a file");
+    for (command, more) in [("fio", &[][..]), ("power", &["--cuts", "1"]), ("compare", &["--seeds", "1"])] {
+        let mut args: Vec<OsString> = vec![command.into(), name.into(), "--json".into(), "--hpb".into(), "off".into()];
+        args.extend(more.iter().map(Into::into));
+        let output = room.command(&[]).args(&args).output().expect("the program runs");
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(document["inputs"][0]["file"], "b\u{FFFD}.fio", "{command}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_job() {
+    let room = Room::new();
+    room.write("plain.fio", JOB);
+    room.write("mark.fio", &format!("\u{feff}include more.fio\n{JOB}"));
+    room.write("more.fio", "\u{feff}[global]\nbs=4k\n");
+    let rows = |file: &str| {
+        let document: serde_json::Value =
+            serde_json::from_str(&room.good(&["fio", file, "--json", "--hpb", "off"])).expect("a document");
+        let rows = document["rows"].as_array().expect("rows").clone();
+        rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("mark.fio"), rows("plain.fio"));
+}
+
+#[test]
+fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
+    let room = Room::new();
+    let pipe = room.path("trace");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let mut running = Running::start(&room, &["trace", "info", "trace", "--out", "made/here"]);
+    let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
+    let row = |i: u64| format!("{i},R,{},4096,,\n", i * 4096);
+    let rows = |from: u64| (from..from + 30_000).map(row).collect::<String>();
+    writer.write_all(b"time_ns,op,offset_bytes,size_bytes,process,latency_ns\n").expect("the header");
+    // More than a pipe holds, so that the program has begun to read.
+    writer.write_all(rows(0).as_bytes()).expect("rows");
+    running.until(|| room.path("made/here").exists().then_some(()));
+    let pid = rustix::process::Pid::from_raw(running.pid() as i32).expect("a process");
+    kill_process(pid, Signal::TERM).expect("a signal");
+    std::thread::sleep(Duration::from_millis(100));
+    // It looks between two batches of requests, and may have gone by then.
+    writer.write_all(rows(30_000).as_bytes()).ok();
+    drop(writer);
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(!room.path("made").exists(), "nothing is left behind");
+}
+
+#[test]
+fn who_is_stopped_before_any_request_leaves_nothing_either() {
+    for (args, begun) in [
+        (&["trace", "convert", "trace", "new.csv", "--to", "csv"][..], "new.csv.part"),
+        (&["trace", "info", "trace", "--out", "made"], "made"),
+    ] {
+        let room = Room::new();
+        let pipe = room.path("trace");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let mut running = Running::start(&room, &[args, &["--format", "msr", "--lenient"]].concat());
+        let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
+        // Longer than it takes to stop, but not for ever.
+        let (noise, until) = (vec![b'\n'; 1 << 16], Instant::now() + Duration::from_secs(20));
+        let writing = std::thread::spawn(move || while Instant::now() < until && writer.write_all(&noise).is_ok() {});
+        let begun = room.path(begun).display().to_string();
+        running.until(|| room.files().iter().any(|f| f.display().to_string().starts_with(&begun)).then_some(()));
+        running.interrupt();
+        let output = running.end();
+        assert_eq!(output.status.code(), Some(130), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(room.files(), [pipe], "{args:?}");
+        writing.join().expect("the writer ends");
+    }
+}
+
+/// Block requests and the UFS commands that they became are the same work twice: one of them is left out, and told.
+#[test]
+fn requests_of_the_other_layer_are_told() {
+    let room = Room::new();
+    let ufs = " kw-2   [003] d..1.   832.245700: ufshcd_command: send_req: 14700000.ufs: tag: 5, DB: 0x20, size: 4096, \
+               IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0\n";
+    let block = " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n";
+    room.write("both.txt", &format!("# tracer: nop\n{ufs}{block}{block}"));
+    let shown = room.good(&["trace", "info", "both.txt"]);
+    let says = "2 requests of the other layer were left out (--format ftrace-block takes those instead)";
+    assert!(shown.contains(says), "{shown}");
+    let shown = room.good(&["trace", "info", "both.txt", "--format", "ftrace-block"]);
+    assert!(shown.contains("1 requests of the other layer were left out (--format ftrace-ufs"), "{shown}");
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every test of this room against its public surface, in one program: linking is what costs.
+
+mod bad_input;
+mod bench_flat;
+mod commands;
+mod common;
+mod compare;
+mod documents;
+mod experiments;
+mod fio;
+mod fit;
+mod inputs;
+mod outputs;
+mod policies;
+mod replay;
+mod stats;
+mod sysfs;
+mod trace_inputs;
+mod ubi;
+mod ubi_attach;
+mod ubi_images;
+mod ubi_output;
+mod ubi_reproduce;
+mod ubi_stop;
+mod verification;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies of host memory on the command line: what they are called, their limit of memory, and mistakes.
+
+use crate::common::Room;
+use serde_json::Value;
+
+/// Reads of 40 areas of 16 MiB, one a millisecond, three times.
+fn areas() -> String {
+    let rows = (0..120u64).map(|i| format!("{},R,{},4096,,\n", i * 1_000_000, (i % 40) << 24));
+    "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned() + &rows.collect::<String>()
+}
+
+fn document(room: &Room, args: &[&str]) -> Value {
+    let mut all = vec!["replay", "t.csv", "--json"];
+    all.extend(args);
+    serde_json::from_str(&room.good(&all)).expect("a document")
+}
+
+fn value(doc: &Value, variant: &str, metric: &str) -> f64 {
+    let rows = doc["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: no {metric}"))
+}
+
+#[test]
+fn memory_is_limited_and_the_limit_changes() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("pressure.csv", "# less in the middle\n50, 300K\n90, 2M\n");
+    let calm = document(&room, &["--policy", "lru", "--host-memory", "2M"]);
+    assert_eq!((value(&calm, "lru", "hit_cnt"), value(&calm, "lru", "shrink_cnt")), (80.0, 0.0));
+    let pressed = document(&room, &["--policy", "lru,lfu", "--host-memory", "2M", "--pressure", "pressure.csv"]);
+    for policy in ["lru", "lfu"] {
+        // 300 KiB less the tables are 6 maps; 10 areas were read again before, 30 after the first round and before the end.
+        let (hits, shrunk) = (value(&pressed, policy, "hit_cnt"), value(&pressed, policy, "shrink_cnt"));
+        assert!((30.0..=36.0).contains(&shrunk), "{policy}: {shrunk} maps dropped");
+        assert!((10.0..=30.0).contains(&hits), "{policy}: {hits} hits");
+        assert_eq!(value(&pressed, policy, "requests"), 120.0);
+        assert!(value(&pressed, policy, "host_memory") <= f64::from(2 << 20));
+    }
+    assert!(!pressed["notes"].to_string().contains("did not come"));
+    room.write("late.csv", "50, 300K\n900000, 2M\n900001, 1M\n");
+    let late = document(&room, &["--policy", "lru", "--host-memory", "2M", "--pressure", "late.csv"]);
+    let says = "t.csv, lru: limits 2 to 3 of memory did not come: the run was over before";
+    assert!(late["notes"].to_string().contains(says), "{}", late["notes"]);
+    assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["policy"], "lru");
+    assert_eq!(pressed["configuration"]["host_by_variant"]["lru"]["mode"], "host");
+    let linux = document(&room, &["--policy", "linux-dcm,linux-hcm", "--host-memory", "2M"]);
+    assert!(value(&linux, "linux-dcm", "host_memory") <= f64::from(2 << 20));
+    assert_eq!(linux["configuration"]["host_by_variant"]["linux-dcm"]["mode"], "device");
+}
+
+#[test]
+fn events_in_the_middle_of_a_trace() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("events.csv", "0,suspend\n50,pressure,300K\n60,resume\n70,power-cycle,30ms # late\n9000000,resume\n");
+    let doc = document(&room, &["--policy", "lru", "--events", "events.csv"]);
+    let in_span = |name: &str, metric: &str| {
+        let rows = doc["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|r| r["case"] == format!("t.csv: {name}") && r["metric"] == metric);
+        row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{name}: no {metric}"))
+    };
+    assert_eq!(in_span("after event 1 (suspend at 0 ms)", "hit_cnt"), 0.0);
+    assert!(in_span("after event 4 (power-cycle of 30.000 ms at 70 ms)", "recovery") > 0.0);
+    assert!(in_span("after event 3 (resume at 60 ms)", "map_req_cnt") > 0.0);
+    assert!(in_span("after event 2 (pressure 307200 bytes at 50 ms)", "host_memory_held") <= 307_200.0);
+    assert_eq!(value(&doc, "lru", "requests"), 120.0);
+    assert_eq!(doc["configuration"]["host_by_variant"]["lru"]["events"][3]["off_ms"], 30.0);
+    let notes = doc["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|n| n == "t.csv, lru: event 5 did not come: the run was over before"), "{notes:?}");
+    let bad =
+        |hpb: &str, says: &str| room.bad(&["replay", "t.csv", "--policy", hpb, "--events", "events.csv"], &[says]);
+    bad("linux-dcm", "--events: the host of variant 'linux-dcm' never gives memory back");
+    room.write("events.csv", "1,pressure,1K\n");
+    bad("lru", "--events events.csv: t.csv, lru: event 1 (pressure 1024 bytes at 1 ms): ");
+    room.write("events.csv", "1,resume\n2,sleep\n");
+    bad("lru", "events.csv: line 2: \"sleep\" is no event");
+}
+
+#[test]
+fn mistakes() {
+    let room = Room::new();
+    room.write("t.csv", &areas());
+    room.write("low.csv", "10,64K\n");
+    room.write("wrong.csv", "10,64K\n5,2M\n");
+    let bad = |args: &[&str], says: &[&str]| {
+        let mut all = vec!["replay", "t.csv"];
+        all.extend(args);
+        room.bad(&all, says);
+    };
+    bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    for none in ["", "lru,", ",lru"] {
+        bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"dirty-refresh\""]);
+    }
+    bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, unlike hpb=dcm, which --hpb says"]);
+    bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
+    for off in ["off", "both", "all"] {
+        bad(&["--policy", "lru", "--hpb", off], &["policy: has no meaning with hpb=off, which --hpb says"]);
+    }
+    bad(&["--policy", "lru,lru"], &["lru is given twice"]);
+    for policy in ["lru", "linux-dcm", "linux-hcm"] {
+        bad(
+            &["--policy", policy, "--host-memory", "64K"],
+            &["--host-memory: ", "memory of 65536 bytes is too little for HPB"],
+        );
+    }
+    let region = ["tables and the map of a region take"];
+    // Room for the tables and no region: Linux's policies would run without HPB.
+    bad(&["--policy", "linux-dcm", "--host-memory", "80K"], &region);
+    bad(&["--policy", "linux-hcm", "--host-memory", "100K"], &region);
+    bad(&["--policy", "lru", "--host-memory", "100K"], &["tables and the map of a sub-region take"]);
+    bad(&["--hpb", "prototype-host", "--host-map", "1K"], &["--host-map: ", "tables and the map of a group take"]);
+    let pressed = |policy, file| ["--policy", policy, "--host-memory", "2M", "--pressure", file];
+    bad(&pressed("lru", "low.csv"), &["--pressure low.csv: ", "limit 1 of host memory, from 10 ms on: "]);
+    bad(&pressed("lru", "wrong.csv"), &["wrong.csv: line 2: 5 ms is before the line above"]);
+    bad(&pressed("linux-hcm", "low.csv"), &["--pressure: variant 'linux-hcm' has a host that does not change"]);
+    bad(&pressed("lru", "none.csv"), &["none.csv: cannot read"]);
+    room.bad(&["reproduce", "iozone", "--traces", "."], &["--traces goes with reproduce policies and ubi"]);
+    room.bad(&["reproduce", "policies", "--traces", "."], &["there is no trace in"]);
+    room.bad(&["reproduce", "policies", "--variant", "lru"], &["--variant 'lru' is not one of"]);
+    room.bad(
+        &["reproduce", "policies", "--case", "x"],
+        &["--case 'x' is not one of: applications, appstart, 4 cycles"],
+    );
+}
+
+#[test]
+fn one_policy_on_the_built_in_workload() {
+    let room = Room::new();
+    let text = room.good(&["reproduce", "policies", "--case", "applications", "--variant", "lru, 8 MiB", "--json"]);
+    let doc: Value = serde_json::from_str(&text).expect("a document");
+    let loads = value(&doc, "lru, 8 MiB", "map_loads");
+    let optimum = value(&doc, "optimum, 8 MiB", "map_loads");
+    assert!(optimum > 600.0 && optimum < loads, "{optimum} of {loads}");
+    assert!(value(&doc, "lru, 8 MiB", "host_memory") <= f64::from(8 << 20));
+    assert!(text.contains("only the built-in workloads were run"));
+    assert!(room.path("out/policies/report.html").exists());
+}
+
+#[test]
+fn a_folder_that_is_missing_among_the_traces_is_noted() {
+    let room = Room::new();
+    std::fs::create_dir_all(room.path("t/block")).expect("a folder");
+    room.write("t/block/areas.csv", &areas());
+    let args = ["reproduce", "policies", "--traces", "t", "--case", "areas.csv", "--variant", "lru, 8 MiB"];
+    let note = "--traces t: has no folder mobile; left out.";
+    assert!(room.good(&args).contains(&format!("Note: {note}\n")));
+    let doc: Value = serde_json::from_str(&room.read("out/policies/result.json")).expect("a document");
+    assert_eq!(doc["notes"].as_array().expect("notes").iter().filter(|n| *n == note).count(), 1);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces from standard input and from pipes, traces that memory does not hold, and a program that is stopped while it
+//! waits for a trace.
+
+use crate::common::running::Running;
+use crate::common::{Room, text};
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const TRACE: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n1000,R,8192,4096,,\n";
+
+fn gz(name: &str, room: &Room) -> Vec<u8> {
+    assert!(Command::new("gzip").arg(room.path(name)).status().expect("gzip").success());
+    std::fs::read(room.path(&format!("{name}.gz"))).expect("a file")
+}
+
+/// The program, which reads `input`.
+fn fed(room: &Room, args: &[&str], input: &[u8]) -> Output {
+    room.command(args).write_stdin(input).output().expect("the program runs")
+}
+
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a document")
+}
+
+#[test]
+fn a_trace_may_come_from_standard_input() {
+    let room = Room::new();
+    room.write("t.csv", TRACE);
+    let rows = |doc: &Value| doc["rows"].to_string().replace("\"t.csv\"", "\"stdin\"");
+    for args in
+        [&["trace", "info", "t.csv", "--json"][..], &["replay", "t.csv", "--json"], &["compare", "t.csv", "--json"]]
+    {
+        let of_file = document(&room.output(args));
+        let piped: Vec<&str> = args.iter().map(|a| if *a == "t.csv" { "-" } else { a }).collect();
+        let of_pipe = document(&fed(&room, &piped, TRACE.as_bytes()));
+        assert_eq!(rows(&of_pipe), rows(&of_file), "{args:?}");
+        assert_eq!(of_pipe["inputs"][0]["file"], "stdin");
+        assert_eq!(of_pipe["inputs"][0]["sha256"], of_file["inputs"][0]["sha256"], "{args:?}");
+        assert!(of_pipe["inputs"][0]["sha256"].is_string());
+    }
+    room.write("before.csv", TRACE);
+    let doc =
+        document(&fed(&room, &["replay", "t.csv", "--precondition", "-", "--json", "--hpb", "off"], TRACE.as_bytes()));
+    assert_eq!((&doc["inputs"][0]["file"], &doc["inputs"][1]["file"]), (&"stdin".into(), &"t.csv".into()));
+    // What is packed is unpacked, and what is written is what a file would give.
+    let packed = gz("before.csv", &room);
+    let output = fed(&room, &["trace", "convert", "-", "new.csv", "--to", "csv"], &packed);
+    assert!(output.status.success() && text(&output.stdout).contains("stdin: format csv, gzip"), "{output:?}");
+    assert_eq!(room.read("new.csv"), TRACE);
+    // A file of that name is told from it, and ./- is a file.
+    room.write("stdin", TRACE);
+    room.write("-", TRACE);
+    let doc = document(&fed(&room, &["replay", "-", "stdin", "./-", "--json", "--hpb", "off"], TRACE.as_bytes()));
+    let cases: Vec<&str> = doc["rows"].as_array().expect("rows").iter().filter_map(|r| r["case"].as_str()).collect();
+    for name in ["-", "stdin", "./-"] {
+        assert!(cases.contains(&name), "{name}: {cases:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_read_once_and_never_written_to() {
+    let room = Room::new();
+    room.write("t.csv", TRACE);
+    let twice = ["- is standard input, which can be read once, but it is given 2 times"];
+    room.bad(&["replay", "-", "--precondition", "-", "--out", "new"], &twice);
+    room.bad(&["replay", "t.csv", "--precondition", "-", "--precondition", "-"], &twice);
+    room.bad(&["compare", "-", "--precondition", "-"], &twice);
+    room.bad(&["replay", "-", "-"], &["-: is given twice"]);
+    room.bad(&["trace", "convert", "t.csv", "-", "--to", "csv"], &["-: is standard input, and no file to write"]);
+    // Here it is empty.
+    room.bad(&["trace", "info", "-", "--out", "new"], &["stdin: there is nothing in it"]);
+    let output = fed(&room, &["trace", "info", "-"], b"0,R,0,4096,,\nx\n");
+    assert!(text(&output.stderr).starts_with("readpath: stdin: the format is not recognised"), "{output:?}");
+    std::fs::create_dir(room.path("made")).expect("a folder");
+    room.write("made/result.json", TRACE);
+    let input = File::open(room.path("made/result.json")).expect("a file");
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("readpath"));
+    let output = command.current_dir(room.path("")).args(["replay", "-", "--out", "made"]).stdin(input).output();
+    let output = output.expect("the program runs");
+    assert_eq!((output.status.code(), room.read("made/result.json")), (Some(2), TRACE.into()));
+    assert!(text(&output.stderr).contains("result.json: this is the input"), "{output:?}");
+}
+
+/// More than fits, though little of the rest of the program does not.
+#[test]
+fn a_trace_that_memory_does_not_hold_is_refused() {
+    let room = Room::new();
+    // 4 million requests take 64 MiB.
+    let rows = "3,W,0,512,,\n".repeat(4 << 20);
+    let file = File::create(room.path("long.csv.gz")).expect("a file");
+    let mut gzip =
+        Command::new("gzip").arg("-1").stdin(std::process::Stdio::piped()).stdout(file).spawn().expect("gzip");
+    let mut into = gzip.stdin.take().expect("a pipe");
+    into.write_all(TRACE.as_bytes()).and_then(|()| into.write_all(rows.as_bytes())).expect("rows");
+    drop(into);
+    assert!(gzip.wait().expect("gzip").success());
+    let script = "ulimit -v 80000; exec \"$0\" replay long.csv.gz --hpb off --out made";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(assert_cmd::cargo::cargo_bin("readpath")).current_dir(room.path(""));
+    let output = shell.output().expect("a shell");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let message = text(&output.stderr);
+    assert!(message.starts_with("readpath: long.csv.gz: request "), "{message}");
+    let says = "; split the trace, or replay it on a machine with more memory";
+    assert!(message.contains("there is no memory for more than the first ") && message.contains(says), "{message}");
+    assert_eq!(room.files(), [room.path("long.csv.gz")]);
+}
+
+fn pipe(room: &Room, name: &str) -> PathBuf {
+    let pipe = room.path(name);
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    pipe
+}
+
+/// Whether the trace never begins, stops in its first bytes or in the middle of a row.
+#[test]
+fn who_is_stopped_while_a_trace_does_not_come_leaves_nothing() {
+    for command in [&["replay", "trace"][..], &["compare", "trace"], &["replay", "t.csv", "--precondition", "trace"]] {
+        for sent in [None, Some("ti"), Some(&TRACE[..TRACE.len() - 9])] {
+            let room = Room::new();
+            room.write("t.csv", TRACE);
+            let pipe = pipe(&room, "trace");
+            let mut running = Running::start(&room, &[command, &["--out", "made/here"]].concat());
+            running.until(|| room.path("made/here").exists().then_some(()));
+            // Kept open, so that there is no end.
+            let writer = sent.map(|sent| {
+                let mut writer = OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
+                writer.write_all(sent.as_bytes()).expect("bytes");
+                writer
+            });
+            running.interrupt();
+            let output = running.end();
+            assert_eq!(output.status.code(), Some(130), "{command:?} {sent:?}: {}", text(&output.stderr));
+            assert_eq!(text(&output.stderr), "readpath: interrupted; nothing was written\n");
+            assert_eq!(room.files(), [room.path("t.csv"), pipe], "{command:?} {sent:?}");
+            drop(writer);
+        }
+    }
+}
+
+/// What is shown meanwhile goes away as well.
+#[test]
+fn who_is_stopped_while_reading_shows_nothing_any_more() {
+    let room = Room::new();
+    let pipe = pipe(&room, "trace");
+    let mut running = Running::start(&room, &["replay", "trace", "--hpb", "off", "--stats=socket", "--out", "made"]);
+    running.until(|| room.path("made").exists().then_some(()));
+    assert!(room.path("socket").exists());
+    running.interrupt();
+    assert_eq!(running.end().status.code(), Some(130));
+    assert_eq!(room.files(), [pipe]);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi replay` and `readpath reproduce ubi`: a small stream whose outcome is known, and every kind of mistake.
+
+use crate::common::Room;
+use serde_json::Value;
+
+/// Two pages of erase block 1 and one of 62, which share a line of 61; one read crosses pages; a write drops a page.
+const STREAM: &str = "\
+# op,peb,offset,len,lnum,what
+R,1,0,64,,ubiattach
+r,1,32768,188,0,idx
+r,1,32956,188,0,idx
+r,62,32768,188,0,idx
+r,1,32768,188,0,idx
+r,1,49100,188,0,idx
+w,1,32768,16384,,ubi
+r,1,33000,60,0,dent
+r,1,33060,60,0,dent
+";
+
+fn document(room: &Room, args: &[&str]) -> Value {
+    let mut all = vec!["ubi", "replay", "--json"];
+    all.extend(args);
+    let mut doc: Value = serde_json::from_str(&room.good(&all)).expect("a document");
+    doc.as_object_mut().expect("an object").remove("process");
+    doc
+}
+
+fn value(doc: &Value, variant: &str, metric: &str) -> f64 {
+    let rows = doc["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: no {metric} in {rows:#?}"))
+}
+
+#[test]
+fn every_variant_counts_and_is_priced() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    let caches = "none,nand-page,one-line,peb-hash,lru,lru+split,opt,learned,adaptive";
+    let doc = document(&room, &["s.csv", "--page-size", "16K", "--peb-size", "2M", "--cache", caches]);
+    let counts = |variant: &str| ["hits", "misses", "no_query", "page_reads"].map(|m| value(&doc, variant, m) as u32);
+    assert_eq!(counts("none"), [0, 0, 7, 8]);
+    // The header's page makes way at once; the crossing read finds its first page and keeps its second.
+    assert_eq!(counts("nand-page"), [2, 4, 1, 5]);
+    assert_eq!(counts("one-line"), [2, 4, 1, 6]);
+    assert_eq!(counts("peb-hash, 61 lines"), [2, 4, 1, 6]);
+    assert_eq!(counts("lru, 61 lines"), [3, 3, 1, 5]);
+    assert_eq!(counts("lru+split, 61 lines"), [3, 4, 0, 4]);
+    assert_eq!(counts("opt, 61 lines"), [3, 3, 1, 5]);
+    assert_eq!(counts("learned, 61 lines"), [3, 3, 1, 5]);
+    let us = |variant: &str| (value(&doc, variant, "seconds") * 1e6).round();
+    // Part reads of one step at 0.84 ms; page reads at 1.3 ms; hits in the NAND core at 20 us.
+    assert_eq!(us("none"), 8.0 * 840.0);
+    assert_eq!(us("lru, 61 lines"), 3.0 * 1300.0 + 2.0 * 840.0);
+    assert_eq!(us("nand-page"), 5.0 * 1300.0 + 2.0 * 20.0);
+    assert_eq!(value(&doc, "lru, 61 lines", "dropped_by_write"), 1.0);
+    assert_eq!(value(&doc, "none", "other_page_reads"), 1.0);
+}
+
+#[test]
+fn compressed_streams_sizes_and_pressure() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    room.write("p.txt", "# read,bytes\n0,0\n");
+    let doc = document(&room, &["s.csv", "--cache", "none,lru", "--lines", "1,2", "--pressure", "p.txt"]);
+    for lines in ["lru, 1 line", "lru, 2 lines"] {
+        assert_eq!((value(&doc, lines, "hits"), value(&doc, lines, "lines_memory")), (0.0, 0.0));
+        assert_eq!(value(&doc, lines, "seconds"), value(&doc, "none", "seconds"));
+    }
+    assert!(!doc["notes"].to_string().contains("did not come"));
+    let ids: Vec<&str> = doc["charts"].as_array().unwrap().iter().map(|c| c["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["seconds_1", "hits_by_lines_1", "seconds_by_lines_1"]);
+    let same = document(&room, &["s.csv", "--cache", "none,lru", "--lines", "1,2", "--pressure", "p.txt"]);
+    assert_eq!(doc, same);
+    // The reads are counted from 0, so that the last one is the last before which anything can change.
+    let reads = STREAM.lines().filter(|line| line.starts_with("r,")).count();
+    room.write("late.txt", &format!("0,0\n{},9000000\n{reads},0\n", reads - 1));
+    let late = document(&room, &["s.csv", "--cache", "lru", "--pressure", "late.txt"]);
+    let says = format!("s.csv: change 3 of memory did not come: the stream has {reads} reads");
+    assert!(late["notes"].to_string().contains(&says), "{}", late["notes"]);
+    let text = room.good(&["ubi", "replay", "s.csv", "--out", "o"]);
+    assert!(text.contains("Results: o/result.json and o/report.html"), "{text}");
+    assert!(room.read("o/report.html").contains("Time of reads, s.csv"));
+}
+
+#[test]
+fn mistakes_name_file_line_and_field() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    room.write("bad.csv", "r,1,0,4,0,a\nr,1,x,4,0,a\n");
+    room.write("none.csv", "e,1,0,0,,\n");
+    room.write("p.txt", "5,1\n5,1\n");
+    // 2,000 pages in parts, then whole, again and again.
+    let read =
+        |i: u32| format!("r,{},{},{},0,a\n", i % 2000 / 64, i % 64 * 16384, [64, 16384][(i / 2000 % 2) as usize]);
+    room.write("many.csv", &(0..1_080_000).map(read).collect::<String>());
+    room.write("c.toml", "schema = \"readpath-ubi-cost/1\"\nname = 3\n");
+    for (args, says) in [
+        (&["bad.csv"][..], "bad.csv:2: offset: expected a whole number from 0 to 4294967295, found \"x\""),
+        (
+            &["s.csv", "--peb-size", "32K"],
+            "s.csv:3: len: 188 bytes from offset 32768 end at 32956, beyond the erase block",
+        ),
+        (&["s.csv", "--page-size", "5000"], "--page-size: a page of 5000 bytes: expected a power of two"),
+        (
+            &["s.csv", "--peb-size", "20000"],
+            "--peb-size: an erase block of 20000 bytes: expected a multiple of the page",
+        ),
+        (&["none.csv"], "none.csv: no line is a read (r or R), so there is nothing to replay"),
+        (&["gone.csv"], "gone.csv: cannot be read"),
+        (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is no cache; there are none, nand-page"),
+        (&["s.csv", "--cache", "lru,lru"], "--cache lru with 61 lines: is asked for twice"),
+        (
+            &["many.csv", "--cache", "opt+split", "--lines", "1999"],
+            "many.csv: opt+split, 1999 lines: the optimum is planned for ",
+        ),
+        (&["s.csv", "--lines", "0"], "--lines 0: expected 1 to 1048576"),
+        (&["s.csv", "--pressure", "p.txt"], "p.txt:2: read: expected a read after 5, found 5"),
+        (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: mlc-16k"),
+        (&["s.csv", "--cost", "c.toml"], "c.toml:2:8: invalid type: integer `3`, expected a string"),
+    ] {
+        let mut all = vec!["ubi", "replay", "--out", "o"];
+        all.extend(args);
+        room.bad(&all, &[says]);
+    }
+    let doc = document(&room, &["bad.csv", "--lenient"]);
+    note(&doc, "1 lines were SKIPPED; the first is line 2: offset: expected");
+}
+
+/// The one note that has this part.
+fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
+    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let mut with = notes.iter().filter(|n| n.contains(part));
+    let found = with.next().unwrap_or_else(|| panic!("{part} in {notes:#?}"));
+    assert!(with.next().is_none(), "{part} once in {notes:#?}");
+    found
+}
+
+#[test]
+fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    // An attach of a device with pages of 8 KiB: headers, then a copy of the volume table; and a walk there.
+    let attach = "R,0,0,64,,ubiattach\nR,0,8192,64,,ubiattach\nR,0,16384,24576,,ubiattach\n";
+    room.write("attach.csv", attach);
+    room.write("find.csv", "# find\nr,5,40000,188,2,idx\nr,5,16576,60,2,dent\n");
+    room.write("said.csv", &format!("# page_bytes=8192\n{attach}"));
+    let from = |doc: &Value| doc["configuration"]["streams"]["page_bytes_from"].as_str().unwrap().to_owned();
+    let assumed = "pages were ASSUMED to have 16384 bytes; neither the stream nor --page-size says it";
+    let doc = document(&room, &["s.csv", "attach.csv", "find.csv"]);
+    assert_eq!(note(&doc, "ASSUMED"), format!("s.csv, attach.csv, find.csv: {assumed}"));
+    assert_eq!(from(&doc), "assumed");
+    assert_eq!(
+        [note(&doc, "does NOT FIT"), note(&doc, "MAY NOT FIT")],
+        [
+            "attach.csv: line 3 does NOT FIT pages of 16384 bytes: it reads 24576 bytes at byte 16384, which are whole \
+             pages; --page-size 8192 fits",
+            "find.csv: line 3 MAY NOT FIT pages of 16384 bytes: it reads data at byte 16576 of an erase block, where \
+             headers are unless the chip has sub-pages; --page-size 8192 would fit",
+        ]
+    );
+    let text = room.good(&["ubi", "replay", "attach.csv"]);
+    assert!(text.contains(&format!("\nNote: attach.csv: {assumed}\nNote: attach.csv: line 3 does NOT FIT")), "{text}");
+    // Whoever says a size may know of sub-pages, but no chip reads half pages of a table.
+    let doc = document(&room, &["attach.csv", "find.csv", "--page-size", "16K"]);
+    assert_eq!(from(&doc), "--page-size");
+    note(&doc, "does NOT FIT");
+    assert!(!doc["notes"].to_string().contains("ASSUMED") && !doc["notes"].to_string().contains("MAY NOT"));
+    for (args, says) in
+        [(&["attach.csv", "find.csv", "--page-size", "8K"][..], "--page-size"), (&["said.csv"], "streams")]
+    {
+        let doc = document(&room, args);
+        assert_eq!(from(&doc), says);
+        let notes = doc["notes"].to_string();
+        assert!(!notes.contains("ASSUMED") && !notes.contains("NOT FIT"), "{notes}");
+    }
+}
+
+#[test]
+fn an_attach_is_counted_as_what_it_is_and_what_has_no_reads_is_left_out() {
+    let room = Room::new();
+    room.write("s.csv", STREAM);
+    room.write("attach.csv", "R,0,0,64,,ubiattach\nR,0,16384,64,,ubiattach\nR,0,32768,32768,,ubiattach\n");
+    room.write("none.csv", "e,1,0,0,,\n");
+    let caches = ["--cache", "none,nand-page,lru", "--page-size", "16K"];
+    let alone = document(&room, &[&["s.csv"][..], &caches].concat());
+    let both = document(&room, &[&["s.csv", "attach.csv"][..], &caches].concat());
+    let of = |doc: &Value, case: &str| -> Vec<Value> {
+        doc["rows"].as_array().unwrap().iter().filter(|r| r["case"] == case).cloned().collect()
+    };
+    assert_eq!(of(&alone, "s.csv"), of(&both, "s.csv"), "the other stream is as it would be alone");
+    assert_eq!(alone["charts"], both["charts"], "there is nothing to draw of an attach");
+    let rows: Vec<(String, String, f64)> = of(&both, "attach.csv")
+        .iter()
+        .map(|r| {
+            let text = |key: &str| r[key].as_str().unwrap().to_owned();
+            (text("variant"), text("metric"), (r["simulated"].as_f64().unwrap() * 1e5).round() / 1e5)
+        })
+        .collect();
+    // Two headers in a step of ECC each, and a table of two pages.
+    let row = |variant: &str, metric: &str, value| (variant.to_owned(), metric.to_owned(), value);
+    let parts = 2.0 * 0.84e-3 + 2.0 * 1.3e-3;
+    assert_eq!(
+        rows,
+        [
+            row("none", "other_page_reads", 4.0),
+            row("none", "other_seconds", parts),
+            row("nand-page", "other_page_reads", 4.0),
+            row("nand-page", "other_seconds", 4.0 * 1.3e-3),
+            row("lru, 61 lines", "other_page_reads", 4.0),
+            row("lru, 61 lines", "other_seconds", parts),
+        ]
+    );
+    note(&both, "attach.csv: none of its 3 reads passes ubi_eba_read_leb");
+    let text = room.good(&["ubi", "replay", "attach.csv", "--cache", "none"]);
+    assert!(text.contains("other reads") && !text.contains("misses"), "{text}");
+    // What holds no read does not take the others along, but somebody asked for it.
+    let output = room.output(&["ubi", "replay", "none.csv", "s.csv", "--json", "--cache", "none,nand-page,lru"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = "none.csv: no line is a read (r or R), so there is nothing to replay";
+    assert_eq!(crate::common::text(&output.stderr), format!("readpath: results are incomplete: {why}\n"));
+    let doc: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(doc["notes"][0], format!("INCOMPLETE: {why}"));
+    assert_eq!(of(&doc, "s.csv"), of(&alone, "s.csv"));
+}
+
+#[test]
+fn the_published_table_stands_beside_the_model() {
+    let room = Room::new();
+    let text = room.good(&["reproduce", "ubi"]);
+    assert!(text.contains("Why find became slower with a cache"), "{text}");
+    assert!(text.contains("Without streams: the model ran on the counts that the thread published"), "{text}");
+    let hint = "\nLeft out: recorded streams of attach, boot, find and rm. 'readpath reproduce ubi --traces DIR' adds them, with \
+                more caches.\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading \
+                all files, boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, with more caches.\n";
+    assert!(text.ends_with(hint), "{text}");
+    assert!(room.read("out/ubi/report.html").contains("When a cache of pages pays"));
+    std::fs::create_dir(room.path("t")).expect("a folder");
+    room.write("t/x_find.csv", STREAM);
+    room.write("t/x_attach.csv", "R,1,0,64,,ubiattach\n");
+    let doc: Value = serde_json::from_str(&room.good(&["reproduce", "ubi", "--traces", "t", "--json"])).unwrap();
+    let rows = doc["rows"].as_array().unwrap();
+    let misses = rows.iter().find(|r| r["case"] == "find, recorded: x_find.csv" && r["metric"] == "misses").unwrap();
+    assert_eq!((&misses["variant"], misses["simulated"].as_f64()), (&Value::from("B: NAND core, one page"), Some(4.0)));
+    assert!(rows.iter().any(|r| r["case"] == "attach, recorded: x_attach.csv" && r["metric"] == "header_seconds"));
+    // As a folder for all experiments has them.
+    std::fs::create_dir_all(room.path("all/ubi")).expect("a folder");
+    room.write("all/ubi/x_find.csv", STREAM);
+    assert!(room.good(&["reproduce", "ubi", "--traces", "all", "--json"]).contains("find, recorded: x_find.csv"));
+    for (args, says) in [
+        (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out/ubi has no recorded stream"),
+        (&["reproduce", "ubi", "--set", "a=1"], "--set is for experiments on a UFS device"),
+        (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies and ubi"),
+        (&["reproduce", "iozone", "--image", "i"], "--image goes with reproduce ubi; iozone reads no image of NAND"),
+        (
+            &["reproduce", "policies", "--image", "i"],
+            "--image goes with reproduce ubi; policies reads no image of NAND",
+        ),
+        (&["reproduce", "all", "--image", "i"], "--image belongs to one experiment; 'all' are several"),
+    ] {
+        room.bad(args, &[says]);
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath ubi ls|cat|find|stat|check|stream` on recorded dumps.
+
+use crate::common::{Room, dump};
+use std::fs;
+
+#[test]
+fn what_is_in_an_image() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let list = room.good(&["ubi", "ls", "fx.mtd", "/special"]);
+    let line = |name: &str| list.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("{name} in {list}"));
+    assert_eq!(line("blk"), "brw-------   1     0     0       8, 1 2026-11-21T00:54:02Z blk");
+    assert!(line("short_link").starts_with("lrwxrwxrwx") && line("short_link").ends_with(" short_link -> text300k"));
+    assert!(line("hardlink").starts_with("-rw-r--r--   2     0     0     307200"));
+
+    let found = room.good(&["ubi", "find", "fx.mtd"]);
+    assert_eq!(found.lines().count(), 628);
+    assert!(found.starts_with("/\n/collide\n"), "sorted by name");
+    let json: serde_json::Value = serde_json::from_str(&room.good(&["ubi", "find", "--json", "fx.mtd"])).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(628));
+
+    let through_link = room.good(&["ubi", "cat", "fx.mtd", "special/short_link"]);
+    assert_eq!(through_link.len(), 307_200);
+    assert_eq!(through_link, room.good(&["ubi", "cat", "--volume", "rootfs", "fx.mtd", "special/hardlink"]));
+
+    let stat: serde_json::Value =
+        serde_json::from_str(&room.good(&["ubi", "stat", "--json", "fx.mtd", "special/null"])).expect("JSON");
+    assert_eq!((stat["device"].as_str(), stat["mode"].as_str()), (Some("1:3"), Some("0644")));
+}
+
+#[test]
+fn what_is_wrong_with_an_image() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let clean = room.good(&["ubi", "check", "fx.mtd"]);
+    assert!(clean.starts_with("627 inodes, 627 entries, 0 attributes, 839 data nodes"), "{clean}");
+    let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    bytes[19 * 131_072 + 60_000] ^= 1;
+    fs::write(room.path("bad.mtd"), bytes).expect("a file");
+    let output = room.output(&["ubi", "check", "bad.mtd"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = crate::common::text(&output.stdout);
+    assert!(text.starts_with("LEB 17 (PEB 19) offset 53872: bad-node: expected a data node: checksum"), "{text}");
+    assert_eq!(crate::common::text(&output.stderr), "readpath: bad.mtd: 1 thing is wrong\n");
+    let output = room.output(&["ubi", "check", "--json", "bad.mtd"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let finding = &json["findings"][0];
+    assert_eq!((finding["kind"].as_str(), finding["peb"].as_u64()), (Some("bad-node"), Some(19)));
+}
+
+#[test]
+fn streams_can_be_replayed() {
+    let room = Room::new();
+    dump(&room, "fxj.mtd");
+    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "find.csv"]), "966 reads in find.csv\n");
+    let stream = room.read("find.csv");
+    let begin = "# op,peb,offset,len,lnum,what\n# page_bytes=2048\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n";
+    assert!(stream.starts_with(begin));
+    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "/dev/stdout"]), stream);
+    let replay = |more: &[&str]| {
+        let args = [&["ubi", "replay", "find.csv", "--cache", "none,lru", "--json"], more].concat();
+        let doc: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("JSON");
+        doc["rows"].clone()
+    };
+    assert_eq!(replay(&[]), replay(&["--page-size", "2048"]), "the stream says how large its pages are");
+    let says = "find.csv: has pages of 2048 bytes, --page-size of 16384; replay it apart";
+    room.bad(&["ubi", "replay", "find.csv", "--page-size", "16K"], &[says]);
+    room.write("other.csv", "r,1,0,64,,x\n");
+    let says = "find.csv: has pages of 2048 bytes, other.csv of 16384; replay it apart";
+    room.bad(&["ubi", "replay", "other.csv", "find.csv"], &[says]);
+    std::fs::create_dir(room.path("t")).expect("a folder");
+    room.write("t/x_find.csv", &stream);
+    room.write("t/y_find.csv", "r,1,0,64,,x\n");
+    room.write("t/usb8k_find.csv", "r,1,0,64,,x\n");
+    room.write("t/z_find.csv", "r,1,32768,64,,x\nR,1,16384,24576,,x\n");
+    room.write("t/README", "");
+    let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
+    let doc: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
+    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 bytes), \
+                    z_find.csv (line 2 does not fit such pages).";
+    assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
+    assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
+    // Attach, mount, and then the same.
+    room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "all.csv", "--with-mount"]);
+    let all = room.read("all.csv");
+    assert!(all.lines().nth(2).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
+    assert!(all.ends_with(stream.splitn(3, '\n').nth(2).expect("records")), "the walk comes last");
+    // The device that the image is of may have more blocks: the attach looks for their headers, too.
+    let larger = ["ubi", "stream", "find", "/", "fxj.mtd", "--out", "larger.csv", "--with-mount", "--pebs", "600"];
+    room.good(&larger);
+    let (text, pebs) = (room.read("larger.csv"), fs::read(room.path("fxj.mtd")).expect("a file").len() / 131_072);
+    let lines = |text: &str, end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!(lines(&text, ",,ec"), 600);
+    assert_eq!(lines(&all, ",,ec"), pebs);
+    let without = |text: &str| text.lines().filter(|l| !l.ends_with(",,ec")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(without(&text), without(&all));
+    room.write("list", "special/empty\n\nspecial/text300k\n");
+    let told = room.good(&["ubi", "stream", "read", "list", "fxj.mtd", "--out", "read.csv"]);
+    assert_eq!(room.read("read.csv").lines().filter(|l| l.ends_with(",data")).count(), 75, "{told}");
+}
+
+#[test]
+fn mistakes_are_named_and_leave_nothing() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    room.write("text", "not an image");
+    room.bad(&["ubi", "ls", "text"], &["text: no UBI"]);
+    room.bad(&["ubi", "ls", "nothing"], &["nothing: cannot be read"]);
+    room.bad(&["ubi", "ls", "fx.mtd", "nowhere"], &["fx.mtd: nowhere: no such file or directory"]);
+    room.bad(&["ubi", "ls", "fx.mtd", "--volume", "x"], &["no volume \"x\"", "0 \"rootfs\""]);
+    room.bad(&["ubi", "ls", "fx.mtd", "--page-size", "3000"], &["fx.mtd: "]);
+    room.bad(&["ubi", "cat", "fx.mtd", "special"], &["fx.mtd: special: it is a directory"]);
+    room.bad(&["ubi", "stream", "find", "/no", "fx.mtd", "--out", "s.csv"], &["no such file or directory"]);
+    room.bad(&["ubi", "stream", "mount", "/x", "fx.mtd", "--out", "s.csv"], &["/x: "]);
+    room.bad(&["ubi", "ls", "fx.mtd", "--pebs", "9"], &["fx.mtd: ", "the image has more PEBs than that"]);
+    room.bad(&["ubi", "find", "fx.mtd", "--ls", "--json"], &["'--ls' cannot be used with '--json'"]);
+    room.write("list", "special/text300k\nspecial\n");
+    let says = "fx.mtd: special: it is a directory; only regular files can be read";
+    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
+    room.write("list", "special/null\n");
+    let says = "fx.mtd: special/null: it is no regular file; only those can be read";
+    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
+    room.bad(&["ubi", "stream", "rm", "/special", "fx.mtd", "--out", "s.csv"], &["it is a directory"]);
+}
+
+#[test]
+fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let good = fs::read(room.path("fx.mtd")).expect("a file");
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        fs::write(room.path("bad.mtd"), bytes).expect("a file");
+        let output = room.output(&["ubi", "check", "bad.mtd"]);
+        (output.status.code(), crate::common::text(&output.stdout).to_owned())
+    };
+    let (code, text) = with(&|image| image[19 * 131_072 + 9] ^= 1);
+    assert_eq!(code, Some(2));
+    assert!(
+        text.starts_with("PEB 19 offset 0: bad-ec-header: the EC header is damaged; the block holds LEB 17"),
+        "{text}"
+    );
+    let (code, text) = with(&|image| image[131_072 + 2048 + 5] ^= 1);
+    assert_eq!(code, Some(2));
+    assert!(text.starts_with("PEB 1 offset 2048: bad-volume-table: copy 1: "), "{text}");
+    // A block that was erased: what was in it is missed, once.
+    let (code, text) = with(&|image| image[19 * 131_072..20 * 131_072].fill(0xFF));
+    assert_eq!(code, Some(2));
+    assert_eq!(text.matches("LEB 17").count(), 2, "{text}");
+    assert!(
+        text.starts_with("LEB 17 offset 0: unmapped-leb: nodes are expected in it, but LEB 17 has no PEB"),
+        "{text}"
+    );
+    // A block behind the others whose header was not written completely.
+    let (code, text) = with(&|image| {
+        let first = image[..131_072].to_vec();
+        let at = image.len();
+        image.extend(first);
+        image[at + 512..].fill(0xFF);
+        image[at + 512..at + 520].fill(0x5A);
+    });
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("PEB 27 offset 512: bad-vid-header (not damage): "), "{text}");
+}
+
+#[test]
+fn find_goes_on_behind_damage() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    let all = room.good(&["ubi", "find", "fx.mtd"]);
+    // Inside of an entry node.
+    bytes[22 * 131_072 + 2048 + 117_928 + 50] ^= 1;
+    fs::write(room.path("bad.mtd"), bytes).expect("a file");
+    for json in [false, true] {
+        let output =
+            room.output(if json { &["ubi", "find", "--json", "bad.mtd"] } else { &["ubi", "find", "bad.mtd"] });
+        let (found, told) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.starts_with("readpath: bad.mtd: /"), "{told}");
+        assert!(told.contains("LEB 20 (PEB 22) offset 117928: bad-node: expected a directory entry"), "{told}");
+        assert!(told.ends_with("bad.mtd: something could not be read\n"), "{told}");
+        if json {
+            let list: serde_json::Value = serde_json::from_str(found).expect("JSON");
+            assert!(list.as_array().is_some_and(|list| !list.is_empty()), "{list}");
+        } else {
+            let lost: Vec<&str> = all.lines().filter(|line| found.lines().all(|l| l != *line)).collect();
+            let dir = told.trim_start_matches("readpath: bad.mtd: ").split_once(':').expect("a path").0;
+            assert!(lost[0].starts_with(dir) && found.lines().count() + lost.len() == all.lines().count(), "{lost:?}");
+            assert!(lost.iter().all(|path| path.starts_with(lost[0])), "what is lost is one entry: {lost:?}");
+        }
+    }
+}
+
+#[test]
+fn an_image_is_neither_replaced_nor_waited_for() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let before = fs::read(room.path("fx.mtd")).expect("a file");
+    std::os::unix::fs::symlink("fx.mtd", room.path("link")).expect("a link");
+    for out in ["fx.mtd", "./fx.mtd", "link"] {
+        room.bad(
+            &["ubi", "stream", "find", "/", "fx.mtd", "--out", out],
+            &[&format!("{out}: this is the input; write to another file")],
+        );
+    }
+    assert!(before == fs::read(room.path("fx.mtd")).expect("a file"));
+    for command in ["attach", "ls"] {
+        room.bad(&["ubi", command, "/dev/null"], &["/dev/null: is not a file"]);
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Benches of the simulator itself: fixed runs, timed by a clock that the caller brings. They check nothing.
+
+mod images;
+mod parse;
+mod steady;
+mod ubi;
+
+use readpath_config::{DevicePreset, device, presets};
+use readpath_device::Layout;
+use readpath_flash::Lean;
+use readpath_host::{HostConfig, HpbOptions};
+use readpath_kit::Ns;
+use readpath_run::execute::{ExecuteError, LUN};
+use readpath_run::run::Runner;
+use readpath_stack::{AnyWire, NoData, Stack, Typed};
+use readpath_workload::{Job, Limits, Phase, Stream, Think};
+
+pub use images::{IMAGES, ImageCase, images};
+pub use parse::{PARSES, ParseCase, parse};
+pub use steady::{STEADY, SteadyCase, SteadyOutput, steady};
+pub use ubi::{LOOKUPS, LookupCase, lookups};
+
+/// A fixed run.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchCase {
+    /// Name.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    preset: &'static str,
+    gib: u32,
+    depth: u32,
+    hpb: bool,
+    lu_gib: Option<u32>,
+}
+
+const fn case(name: &'static str, what: &'static str, gib: u32, depth: u32, hpb: bool) -> BenchCase {
+    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None }
+}
+
+/// All benches.
+pub const BENCHES: &[BenchCase] = &[
+    case("qd1-sram-hit", "1 GiB at queue depth 1, map in SRAM", 1, 1, false),
+    case("qd1-hpb-hit", "16 GiB at queue depth 1, HPB", 16, 1, true),
+    case("qd16-hpb-hit", "16 GiB at queue depth 16, HPB", 16, 16, true),
+    case("qd31-hpb-hit", "16 GiB at queue depth 31, HPB", 16, 31, true),
+    case("qd16-miss", "29 GiB at queue depth 16, nearly every read misses the map cache", 29, 16, false),
+    BenchCase {
+        preset: "mqsim-64g",
+        ..case("mqsim-qd1", "29 GiB at queue depth 1 on the device of the MQSim comparison", 29, 1, false)
+    },
+    BenchCase {
+        preset: "mqsim-64g",
+        ..case("mqsim-qd16", "29 GiB at queue depth 16 on the device of the MQSim comparison", 29, 16, false)
+    },
+    BenchCase {
+        preset: "ufs40-512g",
+        ..case("512g-miss", "480 GiB of a 512 GiB device at queue depth 16", 480, 16, false)
+    },
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("1t-miss", "960 GiB of a 1 TiB device at queue depth 16, nearly every read misses", 960, 16, false)
+    },
+];
+
+/// Benches whose cost should depend neither on how long they run nor on how large the device is.
+pub const FLAT: &[BenchCase] = &[
+    case("flat-hpb-64g", "16 GiB at queue depth 1, HPB, on a 64 GiB device", 16, 1, true),
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("flat-hpb-1t", "16 GiB at queue depth 1, HPB, on a 1 TiB device", 16, 1, true)
+    },
+    case("flat-miss-64g", "60 GiB at queue depth 16 on a 64 GiB device, nearly every read misses", 60, 16, false),
+    BenchCase {
+        lu_gib: Some(1024),
+        ..case("flat-miss-1t", "960 GiB at queue depth 16 on a 1 TiB device, nearly every read misses", 960, 16, false)
+    },
+];
+
+/// A device that is made and filled.
+#[derive(Clone, Copy, Debug)]
+pub struct StartCase {
+    /// Name.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    layout: Layout,
+    device: BenchCase,
+}
+
+const fn start_case(name: &'static str, what: &'static str, layout: Layout, lu_gib: Option<u32>) -> StartCase {
+    StartCase { name, what, layout, device: BenchCase { lu_gib, ..case("", "", 0, 1, false) } }
+}
+
+/// All starts.
+pub const STARTS: &[StartCase] = &[
+    start_case("start-64g-seq", "64 GiB device, written in ascending order", Layout::Sequential, None),
+    start_case("start-64g-rand", "64 GiB device, written in random order", Layout::Random, None),
+    start_case("start-1t-seq", "1 TiB device, written in ascending order", Layout::Sequential, Some(1024)),
+    start_case("start-1t-rand", "1 TiB device, written in random order", Layout::Random, Some(1024)),
+];
+
+/// Makes a device, fills its whole logical unit and lets the host find it; returns the seconds that `clock` counted and
+/// the bytes of this process that the device takes for each logical block of 4 KiB.
+pub fn start(case: &StartCase, clock: impl Fn() -> f64) -> Result<(f64, f64), ExecuteError> {
+    let preset = bench_preset(&case.device);
+    let blocks = preset.device.lus[usize::from(LUN)].blocks;
+    let begin = clock();
+    let mut stack =
+        Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
+    stack.precondition(LUN, 0, blocks, case.layout, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    stack.start(Ns::ZERO)?;
+    let seconds = clock() - begin;
+    Ok((seconds, stack.device.process_bytes() as f64 / f64::from(blocks)))
+}
+
+/// Runs a bench of `ios` uniform reads of 4 KiB after a warm-up of a quarter of them; returns how many ended and the
+/// seconds that `clock` counted.
+pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
+    let preset = bench_preset(bench);
+    let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), ..preset.host };
+    let mut stack =
+        Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, host, preset.delays, NoData, (), AnyWire::new(false))?;
+    let blocks = bench.gib << 18;
+    stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    let ready = stack.start(Ns::ZERO)?;
+    let mut runner = Runner::new(ready);
+    runner.phase(&mut stack, &mut phase(bench, blocks, ios / 4, 1), &mut ())?;
+    let mut measured = phase(bench, blocks, ios, 2);
+    let start = clock();
+    let stats = runner.phase(&mut stack, &mut measured, &mut ())?;
+    Ok((stats.ios, clock() - start))
+}
+
+fn bench_preset(bench: &BenchCase) -> DevicePreset {
+    let builtin = presets().iter().find(|p| p.name == bench.preset).expect("a built-in preset");
+    let mut preset = device::parse(builtin.text, builtin.file).expect("built-in presets are valid");
+    if let Some(gib) = bench.lu_gib {
+        let old = preset.device.lus[0].blocks >> 18;
+        preset.device.lus[0].blocks = gib << 18;
+        // Seven percent more than in proportion, for the map and the spare superblocks that do not grow in proportion.
+        preset.device.geometry.blocks_per_plane = preset.device.geometry.blocks_per_plane / old * gib * 107 / 100;
+    }
+    preset
+}
+
+fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
+    jobs(bench, ios, |i| Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"))
+}
+
+/// `ios` requests shared by as many jobs with one request in flight as the bench is deep.
+fn jobs(bench: &BenchCase, ios: u64, stream: impl Fn(u64) -> Stream) -> Phase {
+    let jobs = (0..u64::from(bench.depth))
+        .map(|i| Job {
+            name: format!("job.{i}"),
+            group: 0,
+            lun: 0,
+            iodepth: 1,
+            limits: Limits { ios: Some(ios / u64::from(bench.depth)), ..Limits::default() },
+            ramp: Ns::ZERO,
+            start_delay: Ns::ZERO,
+            think: Think::default(),
+            rate_bytes: [None; 3],
+            stream: stream(i),
+            fio: Default::default(),
+        })
+        .collect();
+    Phase { name: "bench".into(), jobs }
+}

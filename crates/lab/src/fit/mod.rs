@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fits a device to measurements of it, and says which of its parameters the measurements fix and which they do not.
+//!
+//! Every measurement is simulated; parameters are changed by Levenberg's method, on their logarithms, until the sum of
+//! squared differences, each in units of its measurement's standard error, is least. Then the derivatives at that place
+//! tell what is known how well. This module prints nothing and opens no file.
+
+mod identify;
+mod linalg;
+mod measurements;
+mod model;
+mod params;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use identify::{Advice, Combination, Correlation, Verdict};
+pub use measurements::{
+    DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, Setting, check, parse,
+};
+pub use model::ModelError;
+pub use params::{DEFAULT_PARAMS, Param, default_params};
+
+use crate::experiment::Shared;
+use linalg::{dot, eigen, gram};
+use model::{Model, Values};
+use readpath_config::{ConfigFileError, DevicePreset};
+
+/// How a fit is made.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// Parameters to fit.
+    pub params: Vec<Param>,
+    /// Requests that are timed for each measurement.
+    pub ios: u32,
+    /// Steps of the search at most.
+    pub iterations: u32,
+    /// Seed of the places that are read.
+    pub seed: u64,
+    /// Whether to look for further measurements that would fix what these do not.
+    pub advice: bool,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        FitOptions { params: DEFAULT_PARAMS.to_vec(), ios: 20_000, iterations: 30, seed: 1, advice: true }
+    }
+}
+
+/// What became of a parameter.
+#[derive(Clone, Debug)]
+pub struct FittedParam {
+    /// Which.
+    pub param: Param,
+    /// Where the search began, in the parameter's whole units.
+    pub start: u64,
+    /// Where it ended.
+    pub fitted: u64,
+    /// Standard error as a share of the value, if measurements are as good as they say. 1 if they say nothing,
+    /// infinite if none can.
+    pub standard_error: f64,
+    /// What the measurements say of it.
+    pub verdict: Verdict,
+    /// Whether some measurement could depend on it. If none can, it was left as it was.
+    pub concerned: bool,
+    /// Whether the search ended at the smallest or largest possible value.
+    pub at_bound: bool,
+}
+
+/// A measurement and what the fitted device shows.
+#[derive(Clone, Copy, Debug)]
+pub struct FittedRow {
+    /// The measurement.
+    pub measurement: Measurement,
+    /// What the device at the start showed.
+    pub before: f64,
+    /// What the fitted device shows.
+    pub simulated: f64,
+}
+
+impl FittedRow {
+    /// Difference to the measured value in percent of it.
+    pub fn error_percent(&self) -> f64 {
+        100.0 * (self.simulated / self.measurement.value - 1.0)
+    }
+}
+
+/// The result of a fit.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The fitted device.
+    pub preset: DevicePreset,
+    /// All parameters that were asked for.
+    pub params: Vec<FittedParam>,
+    /// All measurements.
+    pub rows: Vec<FittedRow>,
+    /// Combinations that the measurements fix although they do not fix each of their parameters.
+    pub combinations: Vec<Combination>,
+    /// Pairs of parameters that can hardly be told apart.
+    pub correlations: Vec<Correlation>,
+    /// Further measurements that would help.
+    pub advice: Option<Advice>,
+    /// Steps that the search took.
+    pub iterations: u32,
+    /// Whether it ended because there was nothing more to gain.
+    pub converged: bool,
+    /// Sum of squared differences at the start, each in units of its standard error.
+    pub misfit_before: f64,
+    /// The same at the end.
+    pub misfit: f64,
+    /// Measurements less directions that they determine.
+    pub freedom: usize,
+    /// Requests simulated.
+    pub simulated_ios: u64,
+    /// Options of the fit.
+    pub options: FitOptions,
+}
+
+/// Directions that the measurements know worse than to 50 % are not followed unless that promises a gain beyond chance:
+/// derivatives do not reach that far. In units of the logarithm an eigenvalue is one over the variance.
+const SAYS_SOMETHING: f64 = 4.0;
+/// What is known less than this is not followed at all.
+const SAYS_NOTHING: f64 = 0.05;
+/// A gain of two standard errors.
+const BEYOND_CHANCE: f64 = 4.0;
+/// Least damping. It holds back directions that are known little better than that.
+const LEAST_DAMPING: f64 = 1.0;
+/// Longest step of a logarithm.
+const LONGEST_STEP: f64 = 0.7;
+/// Attempts with growing damping before a step is given up.
+const ATTEMPTS: u32 = 8;
+/// A relative change of a parameter that does not matter.
+const SMALL: f64 = 2e-4;
+
+/// Derivatives of the logarithm of each simulated value by that of each parameter, a row for each measurement.
+pub(crate) type Jacobian = Vec<Vec<f64>>;
+
+/// Fits `preset` to `rows`, which [`check`] has accepted for it.
+///
+/// # Errors
+/// When a run fails or is interrupted.
+pub fn fit(
+    preset: &DevicePreset,
+    rows: &[Measurement],
+    options: &FitOptions,
+    shared: &Shared,
+) -> Result<Fit, ModelError> {
+    let mut asked: Vec<Param> = Vec::new();
+    for param in &options.params {
+        if !asked.contains(param) {
+            asked.push(*param);
+        }
+    }
+    let concerned = |p: &Param| rows.iter().any(|r| p.concerns(&r.setting, preset));
+    let params: Vec<Param> = asked.iter().copied().filter(concerned).collect();
+    let mut search = Search::new(preset, rows, params.clone(), options, shared);
+    let start: Values = params.iter().map(|p| p.start(preset)).collect();
+    let before = search.simulated(&start)?;
+    let found = search.run(&start, options.iterations)?;
+
+    let values: Vec<(Param, u64)> = params.iter().copied().zip(found.values.iter().copied()).collect();
+    let fitted_preset = fitted_device(preset, &values)?;
+    let weighted = search.weighted(&found.jacobian);
+    let known = identify::identify(&params, &found.values, &weighted);
+    let fitted = asked.iter().map(|&param| match params.iter().position(|p| *p == param) {
+        Some(i) => {
+            let (least, most) = param.bounds(preset);
+            FittedParam {
+                param,
+                start: start[i],
+                fitted: found.values[i],
+                standard_error: known.standard_errors[i],
+                verdict: known.verdicts[i],
+                concerned: true,
+                at_bound: found.values[i] == least || found.values[i] == most,
+            }
+        }
+        None => FittedParam {
+            param,
+            start: param.value(preset),
+            fitted: param.value(preset),
+            standard_error: f64::INFINITY,
+            verdict: Verdict::NotIdentified,
+            concerned: false,
+            at_bound: false,
+        },
+    });
+    let fitted: Vec<FittedParam> = fitted.collect();
+    let advice = if options.advice && fitted.iter().any(|p| p.verdict != Verdict::Identified) {
+        // Also parameters that no measurement so far depends on can be asked after.
+        let values = fitted.iter().map(|p| if p.concerned { p.fitted } else { p.param.start(preset) }).collect();
+        let mut wider = Search::new(preset, rows, asked, options, shared);
+        identify::advise(&mut wider, &values)?
+    } else {
+        None
+    };
+    let simulated = search.simulated(&found.values)?;
+    let fitted_rows = rows
+        .iter()
+        .zip(before.iter().zip(&simulated))
+        .map(|(m, (&before, &simulated))| FittedRow { measurement: *m, before, simulated })
+        .collect();
+    Ok(Fit {
+        preset: fitted_preset,
+        params: fitted,
+        rows: fitted_rows,
+        combinations: known.combinations,
+        correlations: known.correlations,
+        advice,
+        iterations: found.iterations,
+        converged: found.converged,
+        misfit_before: search.misfit(&before),
+        misfit: search.misfit(&simulated),
+        freedom: rows.len().saturating_sub(known.determined),
+        simulated_ios: shared.ios.load(std::sync::atomic::Ordering::Relaxed),
+        options: options.clone(),
+    })
+}
+
+/// The device with the fitted values, which says of itself which keys were fitted.
+fn fitted_device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
+    let mut device = params::device(preset, values)?;
+    let keys: Vec<&str> = values.iter().flat_map(|(p, _)| p.file_keys().iter().copied()).collect();
+    device.fitted.retain(|(key, _)| !keys.contains(&key.as_str()));
+    device.fitted.extend(keys.iter().map(|key| ((*key).to_owned(), "measurements".to_owned())));
+    Ok(device)
+}
+
+/// Where a search ended.
+struct Found {
+    values: Values,
+    jacobian: Jacobian,
+    iterations: u32,
+    converged: bool,
+}
+
+/// The search for the values that fit best.
+pub(crate) struct Search<'a> {
+    preset: &'a DevicePreset,
+    rows: &'a [Measurement],
+    params: Vec<Param>,
+    model: Model<'a>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        preset: &'a DevicePreset,
+        rows: &'a [Measurement],
+        params: Vec<Param>,
+        options: &FitOptions,
+        shared: &'a Shared,
+    ) -> Self {
+        let model = Model::new(preset, params.clone(), options.ios, options.seed, shared);
+        Search { preset, rows, params, model }
+    }
+
+    /// What the device with `values` shows for every measurement.
+    fn simulated(&mut self, values: &Values) -> Result<Vec<f64>, ModelError> {
+        self.simulated_of(self.rows, values)
+    }
+
+    fn simulated_of(&mut self, rows: &[Measurement], values: &Values) -> Result<Vec<f64>, ModelError> {
+        let settings: Vec<usize> = rows.iter().map(|r| self.model.setting(r.setting)).collect();
+        let wanted: Vec<(usize, Values)> = settings.iter().map(|s| (*s, values.clone())).collect();
+        self.model.prepare(&wanted)?;
+        let of = |(row, setting): (&Measurement, &usize)| Ok(self.model.outcome(*setting, values)?.of(row.metric));
+        rows.iter().zip(&settings).map(of).collect()
+    }
+
+    /// Differences to the measured values in units of their standard errors.
+    fn residuals(&self, simulated: &[f64]) -> Vec<f64> {
+        let of = |(row, s): (&Measurement, &f64)| (ln(*s) - ln(row.value)) / row.error;
+        self.rows.iter().zip(simulated).map(of).collect()
+    }
+
+    fn misfit(&self, simulated: &[f64]) -> f64 {
+        let r = self.residuals(simulated);
+        dot(&r, &r)
+    }
+
+    /// The differences' squares when all simulated values may be multiplied by one factor.
+    fn shape_misfit(&self, simulated: &[f64]) -> f64 {
+        let weights: Vec<f64> = self.rows.iter().map(|r| 1.0 / r.error).collect();
+        let r = self.residuals(simulated);
+        let factor = dot(&r, &weights) / dot(&weights, &weights);
+        r.iter().zip(&weights).map(|(r, w)| (r - factor * w) * (r - factor * w)).sum()
+    }
+
+    /// Derivatives in units of the measurements' standard errors.
+    fn weighted(&self, jacobian: &Jacobian) -> Jacobian {
+        let scale = |(row, d): (&Measurement, &Vec<f64>)| d.iter().map(|x| x / row.error).collect();
+        self.rows.iter().zip(jacobian).map(scale).collect()
+    }
+
+    /// The same with sizes taken as fixed.
+    fn without_sizes(&self, jacobian: &Jacobian) -> Jacobian {
+        let mut weighted = self.weighted(jacobian);
+        for derivatives in &mut weighted {
+            for (d, param) in derivatives.iter_mut().zip(&self.params) {
+                if param.is_size() {
+                    *d = 0.0;
+                }
+            }
+        }
+        weighted
+    }
+
+    /// Central differences at `values`.
+    fn jacobian(&mut self, rows: &[Measurement], values: &Values) -> Result<Jacobian, ModelError> {
+        let sides: Vec<(Values, Values)> = (0..values.len())
+            .map(|i| {
+                let param = self.params[i];
+                let step = param.step(values[i], self.preset);
+                let side = |factor: f64| {
+                    let mut side = values.clone();
+                    side[i] = param.realize(values[i] as f64 * factor, self.preset);
+                    side
+                };
+                (side(1.0 - step), side(1.0 + step))
+            })
+            .collect();
+        let settings: Vec<usize> = rows.iter().map(|r| self.model.setting(r.setting)).collect();
+        let mut wanted = Vec::new();
+        for setting in &settings {
+            wanted.extend(sides.iter().flat_map(|(a, b)| [(*setting, a.clone()), (*setting, b.clone())]));
+        }
+        self.model.prepare(&wanted)?;
+        let mut jacobian = Vec::new();
+        for (row, &setting) in rows.iter().zip(&settings) {
+            let mut derivatives = Vec::new();
+            for (i, (low, high)) in sides.iter().enumerate() {
+                let (a, b) = (self.model.outcome(setting, low)?, self.model.outcome(setting, high)?);
+                let width = ln(high[i] as f64) - ln(low[i] as f64);
+                let change = ln(b.of(row.metric)) - ln(a.of(row.metric));
+                derivatives.push(if width > 0.0 { change / width } else { 0.0 });
+            }
+            jacobian.push(derivatives);
+        }
+        Ok(jacobian)
+    }
+
+    /// Capacities show only near the range that was read: a search that begins far away sees no slope. So some sizes are
+    /// tried first.
+    fn capacities(&mut self, values: &mut Values) -> Result<(), ModelError> {
+        for i in 0..self.params.len() {
+            let param = self.params[i];
+            if !param.is_size() {
+                continue;
+            }
+            let mut best = (self.simulated(values).map(|s| self.shape_misfit(&s))?, values[i]);
+            let here = best.0;
+            for factor in [0.125, 0.25, 0.5, 0.71, 1.41, 2.0, 4.0, 8.0] {
+                let mut other = values.clone();
+                other[i] = param.realize(values[i] as f64 * factor, self.preset);
+                let simulated = self.simulated(&other)?;
+                let misfit = self.shape_misfit(&simulated);
+                if misfit < best.0 {
+                    best = (misfit, other[i]);
+                }
+            }
+            if best.0 < 0.7 * here && here > 1.0 {
+                values[i] = best.1;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, start: &Values, most: u32) -> Result<Found, ModelError> {
+        let mut values = start.clone();
+        self.capacities(&mut values)?;
+        let mut simulated = self.simulated(&values)?;
+        let mut damping = LEAST_DAMPING;
+        let mut iterations = 0;
+        loop {
+            let jacobian = self.jacobian(self.rows, &values)?;
+            let residuals = self.residuals(&simulated);
+            let step = Step::new(&self.weighted(&jacobian), &residuals, values.len());
+            if iterations == most {
+                let converged = step.small(&values, self.preset, &self.params, self.misfit(&simulated));
+                return Ok(Found { values, jacobian, iterations, converged });
+            }
+            iterations += 1;
+            let misfit = self.misfit(&simulated);
+            let mut better = None;
+            for _ in 0..ATTEMPTS {
+                let next = self.moved(&values, &step.with(damping));
+                if next != values {
+                    let s = self.simulated(&next)?;
+                    if self.misfit(&s) < misfit {
+                        better = Some((next, s));
+                        break;
+                    }
+                }
+                damping *= 6.0;
+            }
+            // Whole pages and regions may be in the way: times alone may still find something.
+            let times = Step::new(&self.without_sizes(&jacobian), &residuals, values.len());
+            if better.is_none() {
+                let next = self.moved(&values, &times.with(LEAST_DAMPING));
+                let s = self.simulated(&next)?;
+                better = (self.misfit(&s) < misfit).then_some((next, s));
+            }
+            let Some((next, s)) = better else {
+                // Nothing better can be reached. That is the end if little was promised.
+                let near = |s: &Step| s.small(&values, self.preset, &self.params, misfit);
+                let converged = near(&step) || (near(&times) && step.within_units(&values, self.preset, &self.params));
+                return Ok(Found { values, jacobian, iterations, converged });
+            };
+            damping = (damping / 10.0).max(LEAST_DAMPING);
+            let gained = misfit - self.misfit(&s);
+            let moved =
+                next.iter().zip(&values).map(|(a, b)| (ln(*a as f64) - ln(*b as f64)).abs()).fold(0.0, f64::max);
+            (values, simulated) = (next, s);
+            if moved < SMALL && gained < 1e-3 * misfit.max(1e-3) {
+                let jacobian = self.jacobian(self.rows, &values)?;
+                return Ok(Found { values, jacobian, iterations, converged: true });
+            }
+        }
+    }
+
+    fn moved(&self, values: &Values, step: &[f64]) -> Values {
+        let by = |((param, value), step): ((&Param, &u64), &f64)| {
+            let step = step.clamp(-LONGEST_STEP, LONGEST_STEP);
+            param.realize(*value as f64 * libm::exp(step), self.preset)
+        };
+        self.params.iter().zip(values).zip(step).map(by).collect()
+    }
+}
+
+/// The step that a linear model recommends, before damping.
+struct Step {
+    eigen: linalg::Eigen,
+    /// Slope along each direction.
+    slopes: Vec<f64>,
+}
+
+impl Step {
+    fn new(weighted: &Jacobian, residuals: &[f64], n: usize) -> Step {
+        let eigen = eigen(&gram(weighted, n));
+        let gradient: Vec<f64> = (0..n).map(|i| weighted.iter().zip(residuals).map(|(d, r)| d[i] * r).sum()).collect();
+        let slopes = eigen.vectors.iter().map(|v| dot(v, &gradient)).collect();
+        Step { eigen, slopes }
+    }
+
+    fn with(&self, damping: f64) -> Vec<f64> {
+        let mut step = vec![0.0; self.slopes.len()];
+        for ((value, vector), slope) in self.eigen.values.iter().zip(&self.eigen.vectors).zip(&self.slopes) {
+            if follows(*value, *slope) {
+                for (s, v) in step.iter_mut().zip(vector) {
+                    *s -= slope / (value + damping) * v;
+                }
+            }
+        }
+        step
+    }
+
+    /// Whether the step is within the noise of a difference quotient, or promises next to nothing.
+    fn small(&self, values: &Values, preset: &DevicePreset, params: &[Param], misfit: f64) -> bool {
+        let gain: f64 = (self.eigen.values.iter().zip(&self.slopes))
+            .map(|(value, slope)| if follows(*value, *slope) { slope * slope / value } else { 0.0 })
+            .sum();
+        let step = self.with(LEAST_DAMPING);
+        let near = |((s, v), p): ((&f64, &u64), &Param)| s.abs() <= (p.unit(preset) as f64 / *v as f64).max(0.005);
+        gain < 0.1_f64.max(0.02 * misfit) || step.iter().zip(values).zip(params).all(near)
+    }
+
+    /// Whether the step changes sizes by hardly more than whole units allow.
+    fn within_units(&self, values: &Values, preset: &DevicePreset, params: &[Param]) -> bool {
+        let step = self.with(LEAST_DAMPING);
+        let within =
+            |((s, v), p): ((&f64, &u64), &Param)| !p.is_size() || s.abs() <= 2.0 * p.unit(preset) as f64 / *v as f64;
+        step.iter().zip(values).zip(params).all(within)
+    }
+}
+
+/// Whether a direction with this eigenvalue and slope is worth following.
+fn follows(value: f64, slope: f64) -> bool {
+    value > SAYS_SOMETHING || (value > SAYS_NOTHING && slope * slope / value > BEYOND_CHANCE)
+}
+
+/// The natural logarithm, the same on every machine.
+fn ln(x: f64) -> f64 {
+    libm::log(x.max(f64::MIN_POSITIVE))
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of a device that can be fitted: their value in a preset, what values are possible, and the overrides that
+//! set them. It runs nothing.
+
+use super::measurements::Setting;
+use readpath_config::{ConfigFileError, DevicePreset, Override};
+use readpath_kit::Ns;
+
+/// A parameter. All count in whole units: nanoseconds, KiB or regions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Param {
+    /// A time with a key of its own; index into the table of them.
+    Time(usize),
+    /// Delay of the host's software, there and back.
+    HostDelay,
+    /// SRAM for the map, which is coverage.
+    MapCache,
+    /// Regions that may be active at once.
+    ActiveRegions,
+}
+
+/// A time: its key, whether only reads with HPB can depend on it, and the field.
+struct Time {
+    key: &'static str,
+    hpb_only: bool,
+    get: fn(&DevicePreset) -> Ns,
+}
+
+const fn time(key: &'static str, hpb_only: bool, get: fn(&DevicePreset) -> Ns) -> Time {
+    Time { key, hpb_only, get }
+}
+
+const TIMES: [Time; 7] = [
+    time("firmware.flash_op_us", false, |p| p.device.firmware.flash_op),
+    time("firmware.hpb_read_extra_us", true, |p| p.device.firmware.hpb_read_extra),
+    time("flash.read_us", false, |p| p.device.flash.read),
+    time("flash.map_read_us", false, |p| p.device.flash.map_read),
+    time("flash.transfer_4k_us", false, |p| p.device.flash.transfer_block),
+    time("link.transfer_4k_us", false, |p| p.device.link.block),
+    time("link.request_us", false, |p| p.device.link.request),
+];
+
+/// Index of the channel's time for 4 KiB. Map pages cross the same channel: their time goes with it, in proportion.
+const CHANNEL: usize = 4;
+const MAP_TRANSFER: &str = "flash.map_transfer_us";
+
+const HOST_DELAY: &str = "host.submit_us+complete_us";
+const MAP_CACHE: &str = "map_cache.size_kib";
+const ACTIVE_REGIONS: &str = "hpb.max_active_regions";
+
+/// What is fitted when nothing else is asked for.
+pub const DEFAULT_PARAMS: [Param; 7] = [
+    Param::Time(0),
+    Param::MapCache,
+    Param::Time(1),
+    Param::ActiveRegions,
+    Param::Time(2),
+    Param::Time(3),
+    Param::HostDelay,
+];
+
+/// Those of [`DEFAULT_PARAMS`] that a device has: what it does not do, or does in no time, stays so unless asked for.
+pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
+    let has_hpb = preset.device.hpb.is_some();
+    let needs_hpb = |p: &Param| *p == Param::ActiveRegions || matches!(p, Param::Time(i) if TIMES[*i].hpb_only);
+    DEFAULT_PARAMS.into_iter().filter(|p| p.value(preset) > 0 && (has_hpb || !needs_hpb(p))).collect()
+}
+
+impl Param {
+    /// The parameter of a key.
+    pub fn of_key(key: &str) -> Option<Param> {
+        match key {
+            HOST_DELAY | "host.submit_us" | "host.complete_us" => Some(Param::HostDelay),
+            MAP_CACHE => Some(Param::MapCache),
+            ACTIVE_REGIONS | "lu[0].max_active_regions" => Some(Param::ActiveRegions),
+            _ => TIMES.iter().position(|t| t.key == key).map(Param::Time),
+        }
+    }
+
+    /// All keys that [`Param::of_key`] takes, one for each parameter.
+    pub fn keys() -> Vec<&'static str> {
+        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, HOST_DELAY]).collect()
+    }
+
+    /// Its key.
+    pub fn key(self) -> &'static str {
+        match self {
+            Param::Time(i) => TIMES[i].key,
+            Param::HostDelay => HOST_DELAY,
+            Param::MapCache => MAP_CACHE,
+            Param::ActiveRegions => ACTIVE_REGIONS,
+        }
+    }
+
+    /// The keys of a device file that it stands for.
+    pub fn file_keys(self) -> &'static [&'static str] {
+        const ONE: [[&str; 1]; 7] = [
+            [TIMES[0].key],
+            [TIMES[1].key],
+            [TIMES[2].key],
+            [TIMES[3].key],
+            [TIMES[4].key],
+            [TIMES[5].key],
+            [TIMES[6].key],
+        ];
+        match self {
+            Param::Time(CHANNEL) => &["flash.transfer_4k_us", MAP_TRANSFER],
+            Param::Time(i) => &ONE[i],
+            Param::HostDelay => &["host.submit_us", "host.complete_us"],
+            Param::MapCache => &["map_cache.size_kib"],
+            Param::ActiveRegions => &["hpb.max_active_regions", "lu[0].max_active_regions"],
+        }
+    }
+
+    /// Its value in whole units, in the units of its key.
+    pub fn in_unit(self, value: u64) -> f64 {
+        match self {
+            Param::Time(_) | Param::HostDelay => value as f64 / 1e3,
+            Param::MapCache | Param::ActiveRegions => value as f64,
+        }
+    }
+
+    /// Its value as it is shown.
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Param::Time(_) | Param::HostDelay => format!("{:.3}", self.in_unit(value)),
+            Param::MapCache | Param::ActiveRegions => value.to_string(),
+        }
+    }
+
+    /// Whether a measurement made in this way can depend on it at all.
+    pub fn concerns(self, setting: &Setting, preset: &DevicePreset) -> bool {
+        let range = setting.range_blocks;
+        match self {
+            Param::Time(i) => setting.hpb || !TIMES[i].hpb_only,
+            Param::HostDelay => true,
+            Param::MapCache => range > preset.device.map_page_entries(),
+            Param::ActiveRegions => setting.hpb && range > region_blocks(preset),
+        }
+    }
+
+    /// Its value in a preset.
+    pub fn value(self, preset: &DevicePreset) -> u64 {
+        match self {
+            Param::Time(i) => (TIMES[i].get)(preset).0,
+            Param::HostDelay => preset.delays.to_link.0 + preset.delays.from_link.0,
+            Param::MapCache => {
+                let page = page_kib(preset);
+                u64::from(preset.device.map_cache_bytes >> 10) / page * page
+            }
+            Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
+        }
+    }
+
+    /// Whether it is the size of something, counted in pieces, rather than a time.
+    pub fn is_size(self) -> bool {
+        matches!(self, Param::MapCache | Param::ActiveRegions)
+    }
+
+    /// Where a search begins: the preset's value, or where that is 0 and has no logarithm, a small one.
+    pub fn start(self, preset: &DevicePreset) -> u64 {
+        match self.value(preset) {
+            0 if self == Param::HostDelay => 1000,
+            0 => 100,
+            value => value,
+        }
+    }
+
+    /// Smallest and largest value that a device can have and that can mean anything.
+    pub fn bounds(self, preset: &DevicePreset) -> (u64, u64) {
+        let unit = &preset.device.lus[0];
+        match self {
+            Param::Time(CHANNEL) => {
+                let (map, block) = map_transfer_ratio(preset);
+                (1, (Ns::from_secs(1).0 * block / map).max(1))
+            }
+            Param::Time(_) => (1, Ns::from_secs(1).0),
+            Param::HostDelay => (1, 2 * Ns::from_secs(1).0),
+            Param::MapCache => {
+                let pages = u64::from(unit.blocks.div_ceil(preset.device.map_page_entries()));
+                (page_kib(preset), pages * page_kib(preset))
+            }
+            Param::ActiveRegions => {
+                let regions = u64::from(unit.blocks.div_ceil(region_blocks(preset))).min(u64::from(u16::MAX));
+                let least = u64::from(unit.pinned_regions) + 1;
+                (least, regions.max(least))
+            }
+        }
+    }
+
+    /// The smallest difference between two values.
+    pub fn unit(self, preset: &DevicePreset) -> u64 {
+        if self == Param::MapCache { page_kib(preset) } else { 1 }
+    }
+
+    /// Half the width of a difference quotient, as a share of the value: wide enough that whole units do not show.
+    pub fn step(self, value: u64, preset: &DevicePreset) -> f64 {
+        let (least, units) = match self {
+            Param::Time(_) | Param::HostDelay => (0.02, 40.0),
+            Param::MapCache => (0.06, 3.0),
+            Param::ActiveRegions => (0.03, 3.0),
+        };
+        let share = units * self.unit(preset) as f64 / value.max(1) as f64;
+        share.max(least).min(0.5)
+    }
+
+    /// The nearest value that is possible.
+    pub fn realize(self, value: f64, preset: &DevicePreset) -> u64 {
+        let (least, most) = self.bounds(preset);
+        let unit = self.unit(preset);
+        let units = (value / unit as f64).round();
+        let nearest = if units < 0.0 || units.is_nan() { 0 } else { units as u64 };
+        nearest.saturating_mul(unit).clamp(least, most)
+    }
+
+    /// What sets it in a device.
+    pub fn overrides(self, value: u64, preset: &DevicePreset) -> Result<Vec<Override>, ConfigFileError> {
+        let set = |key: &str, text: String| Override::new(key, &text, "fit");
+        match self {
+            Param::Time(CHANNEL) => {
+                let (map, block) = map_transfer_ratio(preset);
+                let of_map_page = (u128::from(value) * u128::from(map)).div_ceil(u128::from(block)) as u64;
+                Ok(vec![set(TIMES[CHANNEL].key, us(value))?, set(MAP_TRANSFER, us(of_map_page))?])
+            }
+            Param::Time(i) => Ok(vec![set(TIMES[i].key, us(value))?]),
+            Param::HostDelay => {
+                let (to, from) = (preset.delays.to_link.0, preset.delays.from_link.0);
+                let submit = match to + from {
+                    0 => value / 2,
+                    sum => (u128::from(value) * u128::from(to) / u128::from(sum)) as u64,
+                };
+                Ok(vec![set("host.submit_us", us(submit))?, set("host.complete_us", us(value - submit))?])
+            }
+            Param::MapCache => Ok(vec![set("map_cache.size_kib", value.to_string())?]),
+            Param::ActiveRegions => {
+                // The device's limit is not below that of any of its units.
+                let others = preset.device.lus.iter().skip(1).filter(|lu| lu.hpb).map(|lu| lu.max_active_regions);
+                let device = others.map(u64::from).max().unwrap_or(0).max(value);
+                Ok(vec![
+                    set("hpb.max_active_regions", device.to_string())?,
+                    set("lu[0].max_active_regions", value.to_string())?,
+                ])
+            }
+        }
+    }
+}
+
+fn us(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+/// Channel time of a map page to that of 4 KiB, as a fraction.
+fn map_transfer_ratio(preset: &DevicePreset) -> (u64, u64) {
+    let flash = &preset.device.flash;
+    match flash.transfer_block.0 {
+        0 => (page_kib(preset) / 4, 1),
+        block => (flash.map_transfer.0, block),
+    }
+}
+
+fn page_kib(preset: &DevicePreset) -> u64 {
+    u64::from(preset.device.map_page_bytes >> 10)
+}
+
+/// Blocks of an HPB region; without HPB more than any range has.
+pub(super) fn region_blocks(preset: &DevicePreset) -> u32 {
+    preset.device.hpb.map_or(u32::MAX, |h| 1 << (h.region_size - 3))
+}
+
+/// A device with these values.
+pub(super) fn device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
+    let mut overrides = Vec::new();
+    for (param, value) in values {
+        overrides.extend(param.overrides(*value, preset)?);
+    }
+    preset.with_overrides(&overrides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_config::{device as devices, presets};
+
+    #[test]
+    fn every_possible_value_makes_a_device() {
+        for builtin in presets() {
+            let preset = devices::parse(builtin.text, builtin.file).unwrap();
+            for key in Param::keys() {
+                let param = Param::of_key(key).unwrap();
+                assert_eq!(param.key(), key);
+                if preset.device.hpb.is_none() && key.contains("hpb.") {
+                    continue;
+                }
+                let (least, most) = param.bounds(&preset);
+                for x in [0.0, 1.0, 1e3, 12_345.678, 1e30, f64::INFINITY, f64::NAN] {
+                    let value = param.realize(x, &preset);
+                    assert!((least..=most).contains(&value));
+                    let made = device(&preset, &[(param, value)]);
+                    let made = made.unwrap_or_else(|e| panic!("{key} = {value} on {}: {e}", builtin.name));
+                    assert_eq!(param.value(&made), value);
+                }
+                let start = param.start(&preset);
+                assert_eq!(param.realize(start as f64, &preset), start, "{key} of {}", builtin.name);
+            }
+        }
+    }
+}

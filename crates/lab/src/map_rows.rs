@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rows of an experiment that compares places for the map: bytes of each kind of memory, flash reads, and what the link
+//! carried. It adds no figure that a run did not give.
+
+use crate::experiment::CaseRun;
+use readpath_config::DevicePreset;
+use readpath_device::DeviceStats;
+use readpath_run::execute::PhaseOutput;
+
+/// Metric, unit, value.
+pub(crate) type Figure = (&'static str, &'static str, f64);
+
+/// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where it is.
+pub(crate) fn matter(runs: &[CaseRun]) -> bool {
+    runs.iter().any(|run| run.plan.setup.preset.device.map_memory.is_some())
+}
+
+/// Bytes of host memory that belong to the device from the start.
+pub(crate) fn static_host_bytes(preset: &DevicePreset) -> u64 {
+    preset.device.host_map().map_or(0, |host| host.bytes)
+}
+
+/// Flash reads for the map, whatever needed them.
+fn map_reads(device: &DeviceStats) -> u64 {
+    device.map_loads + device.buffer_map_loads + device.collect_map_loads + device.write_back_loads
+}
+
+/// What a phase of a run says of its map.
+pub(crate) fn figures(run: &CaseRun, phase: &PhaseOutput) -> Vec<Figure> {
+    let device = &phase.device;
+    let sram: u64 = run.output.sram.iter().map(|(_, bytes)| bytes).sum();
+    let mut figures = vec![
+        ("device_sram", "bytes", sram as f64),
+        ("device_dram", "bytes", run.plan.setup.preset.device.dram_bytes() as f64),
+    ];
+    let requests: u64 = phase.stats.ios;
+    if requests > 0 {
+        let flash = map_reads(device) + device.data_reads + device.moved_reads + device.spare_reads;
+        figures.push(("map_reads_per_request", "", map_reads(device) as f64 / requests as f64));
+        figures.push(("flash_reads_per_request", "", flash as f64 / requests as f64));
+    }
+    if run.plan.setup.preset.device.host_map().is_none() {
+        return figures;
+    }
+    let span = phase.stats.end.saturating_sub(phase.stats.start).0;
+    if span > 0 {
+        let share = |ns: u64| 100.0 * ns as f64 / span as f64;
+        figures.push(("host_map_link_up", "%", share(device.host_map_link_up_ns)));
+        figures.push(("host_map_link_down", "%", share(device.host_map_link_down_ns)));
+    }
+    figures.extend([
+        ("host_map_fetches", "", device.host_map_fetches as f64),
+        ("host_map_fills", "", device.host_map_fills as f64),
+        ("host_map_updates", "", device.host_map_updates as f64),
+        ("host_map_stale", "", device.host_map_stale as f64),
+        ("host_map_bytes_read", "bytes", device.host_map_bytes_read as f64),
+        ("host_map_bytes_written", "bytes", device.host_map_bytes_written as f64),
+    ]);
+    figures
+}

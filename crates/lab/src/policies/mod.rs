@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies of host memory side by side: every policy with every size of memory on every trace, beside what is possible at
+//! best. It makes no run itself; [`crate::replay`] does.
+
+mod belady;
+mod builtin;
+mod launches;
+
+use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
+use crate::unused_hpb;
+use belady::optimum;
+pub use builtin::{NAME as BUILTIN, applications};
+pub use launches::{Launched, add_launches};
+use readpath_config::experiment::Variant;
+use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
+use readpath_device::DeviceConfig;
+use readpath_host::{HostMemory, ManagedPolicy, PolicyChoice};
+use readpath_kit::Histogram;
+use readpath_results::{Document, Error, Origin};
+use readpath_run::execute::PhaseOutput;
+use readpath_workload::IoKind;
+use serde_json::json;
+
+/// Sizes of host memory that are compared, in MiB.
+pub const MEMORY_MIB: [u64; 3] = [8, 16, 32];
+/// A policy may be so much slower than `linux-dcm`, in percent, to be called better.
+const SLOWER_PERCENT: f64 = 2.0;
+
+/// Which reads can carry entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// HPB 1.0: reads of one block.
+    V1,
+    /// HPB 2.0: reads of up to 32 KiB with the entry of their first block, as Linux 6.1 sends them; this host's own policies
+    /// send longer ones too, behind a pre-request with all entries.
+    V2,
+}
+
+impl Protocol {
+    const ALL: [Protocol; 2] = [Protocol::V1, Protocol::V2];
+
+    /// What is set for it beside policy and memory.
+    fn keys(self, policy: PolicyChoice) -> &'static [(&'static str, &'static str)] {
+        match (self, policy) {
+            (Protocol::V1, _) => &[],
+            (Protocol::V2, PolicyChoice::Managed(_)) => &[("hpb.v2.single_kib", "32"), ("long_reads", "pre-request")],
+            (Protocol::V2, _) => &[("hpb.v2.single_kib", "32")],
+        }
+    }
+}
+
+/// A policy with so much memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contender {
+    /// The policy.
+    pub policy: PolicyChoice,
+    /// Host memory, everything included.
+    pub memory_mib: u64,
+    /// Which reads can carry entries.
+    pub protocol: Protocol,
+}
+
+impl Contender {
+    /// All of them.
+    pub fn all() -> Vec<Contender> {
+        let mut all = Vec::new();
+        for (protocol, memory_mib) in Contender::groups() {
+            all.extend(PolicyChoice::ALL.map(|policy| Contender { policy, memory_mib, protocol }));
+        }
+        all
+    }
+
+    /// What is compared with each other: protocols, and for each the sizes of memory.
+    fn groups() -> impl Iterator<Item = (Protocol, u64)> {
+        Protocol::ALL.into_iter().flat_map(|protocol| MEMORY_MIB.map(|memory_mib| (protocol, memory_mib)))
+    }
+
+    fn is_of(&self, group: (Protocol, u64)) -> bool {
+        (self.protocol, self.memory_mib) == group
+    }
+
+    /// The name of its variant.
+    pub fn name(&self) -> String {
+        name(self.policy.name(), (self.protocol, self.memory_mib))
+    }
+
+    /// Its variant of an experiment.
+    fn of_experiment(&self) -> Result<Variant, ConfigFileError> {
+        let origin = "reproduce policies";
+        let mut keys = vec![
+            GivenKey::new("policy", self.policy.name(), origin),
+            GivenKey::new("memory_mib", self.memory_mib.to_string(), origin),
+        ];
+        keys.extend(self.protocol.keys(self.policy).iter().map(|&(key, value)| GivenKey::new(key, value, origin)));
+        Variant::of_keys(&self.name(), &keys)
+    }
+
+    /// Device and host.
+    ///
+    /// # Errors
+    /// When the device does not offer a control mode.
+    pub fn on(&self, preset: &DevicePreset) -> Result<ReplayVariant, ConfigFileError> {
+        ReplayVariant::new(&self.of_experiment()?, preset)
+    }
+}
+
+fn name(policy: &str, (protocol, memory_mib): (Protocol, u64)) -> String {
+    match protocol {
+        Protocol::V1 => format!("{policy}, {memory_mib} MiB"),
+        Protocol::V2 => format!("{policy}, HPB 2.0, {memory_mib} MiB"),
+    }
+}
+
+/// What one run showed that is compared.
+struct Shown<'a> {
+    policy: PolicyChoice,
+    variant: &'a str,
+    /// Map pages read from flash in all, and those of them for HPB READ BUFFER.
+    map_loads: f64,
+    read_buffer_map_loads: f64,
+    read_mean_us: f64,
+    /// Time until all applications have started, if that is what was measured.
+    start_up_s: Option<f64>,
+    counters: Vec<(&'static str, u64)>,
+    memory: HostMemory,
+}
+
+impl<'a> Shown<'a> {
+    fn of(policy: PolicyChoice, variant: &'a str, phases: &[&PhaseOutput]) -> Self {
+        let mut shown = Shown {
+            policy,
+            variant,
+            map_loads: 0.0,
+            read_buffer_map_loads: 0.0,
+            read_mean_us: 0.0,
+            start_up_s: None,
+            counters: Vec::new(),
+            memory: phases.last().and_then(|p| p.memory).unwrap_or_default(),
+        };
+        let mut latency = Histogram::default();
+        for phase in phases {
+            shown.map_loads += (phase.device.map_loads + phase.device.buffer_map_loads) as f64;
+            shown.read_buffer_map_loads += phase.device.buffer_map_loads as f64;
+            phase.stats.jobs.iter().for_each(|j| latency.merge(&j.of(IoKind::Read).latency));
+            let Some(hpb) = &phase.hpb else { continue };
+            let linux = [("hit_cnt", hpb.hit_cnt), ("miss_cnt", hpb.miss_cnt), ("map_req_cnt", hpb.map_req_cnt)];
+            let counted = linux.into_iter().chain(hpb.managed_by_name());
+            if shown.counters.is_empty() {
+                shown.counters = counted.collect();
+            } else {
+                shown.counters.iter_mut().zip(counted).for_each(|(sum, (_, more))| sum.1 += more);
+            }
+        }
+        if latency.count() > 0 {
+            shown.read_mean_us = latency.mean() / 1e3;
+        }
+        shown
+    }
+
+    /// Bytes of host memory, at most.
+    fn memory_bytes(&self) -> u64 {
+        self.memory.peak_bytes + self.memory.table_bytes
+    }
+}
+
+/// The document of `runs`, which are those of all `contenders` on all `cases`, without what depends on the machine.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn document(
+    title: &str,
+    cases: &[ReplayCase],
+    contenders: &[(Contender, ReplayVariant)],
+    runs: &[ReplayRun],
+) -> Result<Document, Error> {
+    let mut doc = Document::new("policies", title);
+    doc.description =
+        "Policies of host memory for HPB at equal memory, tables included. Map loads are all map pages that \
+                       the device read from flash, for translation and for HPB READ BUFFER."
+            .to_owned();
+    if let Some((_, variant)) = contenders.first() {
+        doc.configuration = json!({
+            "device": serde_json::to_value(variant.preset.echo()).unwrap_or(serde_json::Value::Null),
+            "memory_mib": MEMORY_MIB,
+            "cases": cases.iter().map(|c| c.name.clone()).collect::<Vec<_>>(),
+        });
+    }
+    doc.read_from(cases.iter().flat_map(|c| &c.inputs));
+    for note in cases.iter().flat_map(|c| &c.notes) {
+        if !doc.notes.contains(note) {
+            doc.notes.push(note.clone());
+        }
+    }
+    for (i, case) in cases.iter().enumerate() {
+        for group in Contender::groups() {
+            let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].0.is_of(group);
+            let shown: Vec<Shown> = runs
+                .iter()
+                .filter(of_size)
+                .map(|r| {
+                    let (c, variant) = &contenders[r.variant];
+                    let last: Vec<&PhaseOutput> = r.phases.last().map(|p| &p.output).into_iter().collect();
+                    Shown::of(c.policy, &variant.name, &last)
+                })
+                .collect();
+            rows(&mut doc, &case.name, &shown)?;
+            let device = contenders.iter().find(|(c, _)| c.is_of(group)).map(|(_, v)| &v.preset.device);
+            best(&mut doc, &case.name, group, &shown, |map_bytes| {
+                let ios = case.trace.ios.iter().map(|io| (io.kind, io.block, io.blocks));
+                bounds(&Reads::of(ios), device?, map_bytes)
+            })?;
+        }
+    }
+    for (_, variant) in contenders {
+        unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
+    }
+    for run in runs {
+        doc.simulated_ios += run.phases.iter().map(|p| p.output.stats.ios).sum::<u64>();
+    }
+    doc.notes.push(
+        "HPBvalve (FAST 2023) reports, against host control mode on a telephone, up to 78 % fewer misses and up to 43 % \
+         shorter launches; it is told which application runs."
+            .to_owned(),
+    );
+    Ok(doc)
+}
+
+fn percent(new: f64, old: f64) -> Option<f64> {
+    (old > 0.0).then(|| 100.0 * (new - old) / old)
+}
+
+/// The figures of all policies with the same memory, and against Linux's two.
+fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
+    let of = |policy| all.iter().find(|s| s.policy == policy);
+    let (dcm, hcm) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm));
+    for shown in all {
+        let mut add = |metric: &str, unit: &str, value: f64| {
+            doc.row(case, shown.variant, metric, unit, value, Origin::Predicted).map(drop)
+        };
+        if let Some(start_up) = shown.start_up_s {
+            add("start_up_time", "s", start_up)?;
+            for (metric, base) in [("start_up_against_dcm", dcm), ("start_up_against_hcm", hcm)] {
+                if let Some(value) = base.and_then(|b| percent(start_up, b.start_up_s?)) {
+                    add(metric, "%", value)?;
+                }
+            }
+        }
+        add("map_loads", "", shown.map_loads)?;
+        add("read_buffer_map_loads", "", shown.read_buffer_map_loads)?;
+        for (metric, base) in [("map_loads_against_dcm", dcm), ("map_loads_against_hcm", hcm)] {
+            if let Some(value) = base.and_then(|b| percent(shown.map_loads, b.map_loads)) {
+                add(metric, "%", value)?;
+            }
+        }
+        add("read_latency_mean", "us", shown.read_mean_us)?;
+        for (metric, base) in [("read_latency_against_dcm", dcm), ("read_latency_against_hcm", hcm)] {
+            if let Some(value) = base.and_then(|b| percent(shown.read_mean_us, b.read_mean_us)) {
+                add(metric, "%", value)?;
+            }
+        }
+        for &(metric, count) in &shown.counters {
+            add(metric, "", count as f64)?;
+        }
+        add("host_memory", "bytes", shown.memory_bytes() as f64)?;
+    }
+    Ok(())
+}
+
+/// What is possible at best with the memory that `lru` leaves for maps, and a sentence on who came closest.
+fn best(
+    doc: &mut Document,
+    case: &str,
+    group: (Protocol, u64),
+    all: &[Shown],
+    bounds: impl FnOnce(u64) -> Option<Bounds>,
+) -> Result<(), Error> {
+    let of = |policy: PolicyChoice| all.iter().find(|s| s.policy == policy);
+    let Some(lru) = of(PolicyChoice::Managed(ManagedPolicy::Lru)) else { return Ok(()) };
+    let (protocol, memory_mib) = group;
+    if let Some(bounds) = bounds((memory_mib << 20).saturating_sub(lru.memory.table_bytes)) {
+        // With HPB 2.0 long reads carry entries too.
+        let long = (protocol == Protocol::V1).then_some(("long reads alone", bounds.long));
+        for (name_of, loads) in [("optimum", bounds.all)].into_iter().chain(long) {
+            let variant = name(name_of, group);
+            doc.row(case, &variant, "map_loads", "", loads as f64, Origin::Predicted)?;
+        }
+    }
+    let (Some(dcm), Some(hcm)) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm)) else { return Ok(()) };
+    let not_slower = |s: &&Shown| s.read_mean_us <= dcm.read_mean_us * (1.0 + SLOWER_PERCENT / 100.0);
+    let own = all.iter().filter(|s| s.policy.managed().is_some());
+    let best = own.filter(not_slower).min_by(|a, b| a.map_loads.total_cmp(&b.map_loads));
+    let sentence = match best {
+        Some(s) => format!(
+            "{} has the fewest map loads of those that are at most {SLOWER_PERCENT} % slower than linux-dcm: {}, \
+             {:+.1} % against linux-hcm, {:+.1} % against linux-dcm; mean read latency {:+.2} % against linux-dcm, {:+.2} % against linux-hcm",
+            s.policy.name(),
+            s.map_loads,
+            percent(s.map_loads, hcm.map_loads).unwrap_or(0.0),
+            percent(s.map_loads, dcm.map_loads).unwrap_or(0.0),
+            percent(s.read_mean_us, dcm.read_mean_us).unwrap_or(0.0),
+            percent(s.read_mean_us, hcm.read_mean_us).unwrap_or(0.0),
+        ),
+        None => format!("no policy of this host's own is at most {SLOWER_PERCENT} % slower than linux-dcm"),
+    };
+    doc.notes.push(format!("{}: {sentence}.", name(case, group)));
+    Ok(())
+}
+
+/// Least numbers of map pages read from flash.
+struct Bounds {
+    /// For all reads: places are the maps that the host has room for and the frames of the device's map cache.
+    all: u64,
+    /// For the reads of more than one block alone, for which an HPB READ of one block is no help: places are the frames.
+    long: u64,
+}
+
+/// Reads in order: first block and how many.
+struct Reads(Vec<(u32, u16)>);
+
+impl Reads {
+    /// Those among requests of a kind, a first block and so many blocks.
+    fn of(ios: impl Iterator<Item = (IoKind, u32, u16)>) -> Reads {
+        Reads(ios.filter(|io| io.0 == IoKind::Read).map(|io| (io.1, io.2)).collect())
+    }
+
+    /// The maps of so many blocks that reads of at least so many blocks touch.
+    fn maps(&self, blocks: u32, least: u16) -> Vec<u32> {
+        let reads = self.0.iter().filter(|(_, n)| *n >= least);
+        reads.flat_map(|&(block, n)| block / blocks..(block + u32::from(n)).div_ceil(blocks)).collect()
+    }
+}
+
+/// The bounds for reads, their map in flash as they begin. None, if a map page is not that of a sub-region.
+fn bounds(reads: &Reads, device: &DeviceConfig, map_bytes: u64) -> Option<Bounds> {
+    let hpb = device.hpb.as_ref()?;
+    // Sizes are powers of two in sectors of 512 bytes; a block has eight. An entry of the map in flash has 4 bytes.
+    let blocks = 1u32 << (hpb.sub_region_size.checked_sub(3)?);
+    if device.map_page_bytes / 4 != blocks {
+        return None;
+    }
+    // Entries of 8 bytes on the host, and a bit for each.
+    let maps = map_bytes / (u64::from(blocks) * 8 + u64::from(blocks).div_ceil(8));
+    let frames = (device.map_cache_bytes / device.map_page_bytes) as usize;
+    let optimum = |least: u16, places: usize| optimum(&reads.maps(blocks, least), places);
+    Some(Bounds { all: optimum(1, maps as usize + frames), long: optimum(2, frames) })
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
+
+use super::by_lines::by_lines;
+use super::error::{Error, replay};
+use crate::spans::did_not_come;
+use readpath_results::{Chart, ChartKind, Document, Input, Origin, SeriesStyle};
+use readpath_ubi::cost::CostModel;
+use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream};
+use readpath_ubi::variant::Variant;
+use serde_json::{Value, json};
+
+/// A stream and what is known of it.
+#[derive(Clone, Debug)]
+pub struct CacheCase {
+    /// Name in tables.
+    pub name: String,
+    /// The stream.
+    pub stream: Stream,
+    /// What a reader must know of it.
+    pub notes: Vec<String>,
+    /// The file.
+    pub input: Input,
+}
+
+/// What a document says that replays do not know.
+#[derive(Clone, Debug)]
+pub struct CacheTexts {
+    /// Heading.
+    pub title: String,
+    /// How streams were read, and what they cost, in whatever shape.
+    pub settings: Value,
+}
+
+/// Replays each case through each of `variants` and puts what they count into a document, without what depends on the
+/// machine. Variants that differ in their number of lines only become charts over it.
+///
+/// # Errors
+/// A figure that is not finite, or a stream that is too much for a cache that knows the future.
+pub fn document(
+    texts: &CacheTexts,
+    cases: &[CacheCase],
+    variants: &[Variant],
+    costs: &CostModel,
+    pressure: &Pressure,
+) -> Result<Document, Error> {
+    let mut doc = Document::new("ubi_replay", &texts.title);
+    doc.description = format!(
+        "Recorded reads of UBI through caches of pages of {} bytes. Counts are exact; seconds are those that the cost model \
+         gives to reads through ubi_eba_read_leb, one at a time. Above a hit ratio of {:.1} %, page reads with a cache cost \
+         less than part reads of one ECC step without.",
+        costs.page_bytes,
+        100.0 * costs.break_even_hit_ratio()
+    );
+    doc.configuration = json!({ "streams": texts.settings, "variants": variants.iter().map(echo).collect::<Vec<_>>() });
+    let swept = variants.iter().any(|a| variants.iter().any(|b| a.name() == b.name() && a.lines != b.lines));
+    for (i, case) in cases.iter().enumerate() {
+        let mut outcomes = Vec::new();
+        for variant in variants {
+            let setup = Setup { variant: *variant, costs: *costs, pressure };
+            let outcome = replay(&case.name, &case.stream, &setup)?;
+            doc.simulated_ios += outcome.counters.reads();
+            rows(&mut doc, &case.name, variant, costs, &outcome)?;
+            outcomes.push((*variant, outcome));
+        }
+        let summary = &case.stream.summary;
+        if summary.reads > 0 {
+            bars(&mut doc, i, &case.name, &outcomes)?;
+            if swept {
+                by_lines(&mut doc, i, &case.name, &outcomes)?;
+            }
+        } else {
+            doc.notes.push(format!(
+                "{}: none of its {} reads passes ubi_eba_read_leb, as when a device is attached: no cache in UBI is asked, and \
+                 only whole pages or parts of them make a difference. other_page_reads and other_seconds are these reads.",
+                case.name, summary.other_reads
+            ));
+        }
+        doc.notes.extend(case.notes.iter().cloned());
+        let came = pressure.steps.iter().take_while(|step| step.read < case.stream.summary.reads).count();
+        let missing = did_not_come("change", came, pressure.steps.len());
+        doc.notes.extend(missing.map(|which| {
+            format!("{}: {which} of memory did not come: the stream has {} reads", case.name, case.stream.summary.reads)
+        }));
+        doc.read_from([&case.input]);
+    }
+    Ok(doc)
+}
+
+/// Name of a variant in tables.
+pub(super) fn label(variant: &Variant) -> String {
+    match variant.lines {
+        _ if !variant.kind.has_lines() => variant.name(),
+        1 => format!("{}, 1 line", variant.name()),
+        n => format!("{}, {n} lines", variant.name()),
+    }
+}
+
+fn echo(variant: &Variant) -> Value {
+    json!({ "variant": label(variant), "cache": variant.name(), "lines": variant.lines })
+}
+
+fn rows(doc: &mut Document, case: &str, variant: &Variant, costs: &CostModel, outcome: &Outcome) -> Result<(), Error> {
+    let name = label(variant);
+    let mut add =
+        |metric: &str, unit: &str, value: f64| doc.row(case, &name, metric, unit, value, Origin::Predicted).map(drop);
+    let (c, t) = (&outcome.counters, &outcome.totals);
+    // Zeros would look as if a cache had been asked.
+    if c.reads() > 0 {
+        add("hits", "", c.hits as f64)?;
+        add("misses", "", c.misses as f64)?;
+        add("no_query", "", c.no_query as f64)?;
+        if let Some(ratio) = c.hit_ratio() {
+            add("hit_ratio", "%", 100.0 * ratio)?;
+        }
+        add("page_reads", "", (t.page_reads + t.part_reads) as f64)?;
+        add("whole_page_reads", "", t.page_reads as f64)?;
+        add("part_reads", "", t.part_reads as f64)?;
+        add("seconds", "s", t.cost.seconds())?;
+        add("wait_seconds", "s", t.cost.wait_ns as f64 / 1e9)?;
+        add("cpu_seconds", "s", t.cost.cpu_ns as f64 / 1e9)?;
+        add("data_moved", "bytes", (t.steps * u64::from(costs.step_bytes)) as f64)?;
+        add("fills", "", c.fills as f64)?;
+        add("bypasses", "", c.bypasses as f64)?;
+        add("dropped_by_write", "", c.dropped_by_write as f64)?;
+        add("dropped_by_erase", "", c.dropped_by_erase as f64)?;
+        add("lines_memory", "bytes", outcome.resident_most as f64 * f64::from(costs.page_bytes))?;
+        add("metadata_memory", "bytes", outcome.metadata_bytes as f64)?;
+    }
+    if outcome.other.page_reads + outcome.other.part_reads > 0 {
+        add("other_page_reads", "", (outcome.other.page_reads + outcome.other.part_reads) as f64)?;
+        add("other_seconds", "s", outcome.other.cost.seconds())?;
+    }
+    Ok(())
+}
+
+fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
+    let mut time = Chart::new(format!("seconds_{}", index + 1), format!("Time of reads, {case}"), ChartKind::Bars)
+        .axes("cache", "s")
+        .caption("Waiting for the chip and CPU of reads through ubi_eba_read_leb, by the cost model.");
+    let part = |of: fn(&Outcome) -> u64| {
+        outcomes.iter().map(move |(variant, o)| (label(variant), of(o) as f64 / 1e9)).collect::<Vec<_>>()
+    };
+    time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
+    time.series("waiting", SeriesStyle::Plain, part(|o| o.totals.cost.wait_ns))?;
+    doc.charts.push(time);
+    Ok(())
+}

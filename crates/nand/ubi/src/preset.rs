@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cost presets: TOML text to a [`CostModel`]. Opens no file.
+
+use crate::cost::CostModel;
+use serde::Deserialize;
+use std::fmt;
+use std::ops::Range;
+use toml::Spanned;
+
+/// Name and number of the format.
+pub const SCHEMA: &str = "readpath-ubi-cost/1";
+
+/// A preset that comes with the program: its name, its file and its text.
+pub const BUILTIN: [(&str, &str, &str); 1] =
+    [("mlc-16k", "presets/ubi/mlc-16k.toml", include_str!("../../../../presets/ubi/mlc-16k.toml"))];
+
+/// A preset that cannot be used. Displayed as `file:line:column: message`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct PresetError {
+    /// File as the caller named it.
+    pub file: String,
+    /// Line from 1.
+    pub line: usize,
+    /// Column from 1.
+    pub column: usize,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for PresetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+/// What a preset says, times in microseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CostPreset {
+    /// Name.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// Bytes of the page for which the figures of page reads hold.
+    pub page_bytes: u32,
+    /// Bytes of an ECC step.
+    pub ecc_step_bytes: u32,
+    /// Wait of a part read of one step, and of a page read.
+    pub wait_us: (u32, u32),
+    /// CPU of a part read, and of a page read.
+    pub cpu_us: (u32, u32),
+    /// CPU of a read that the one page of the NAND core serves.
+    pub core_hit_us: u32,
+    /// CPU of the task find beside its reads, in ms.
+    pub find_ms: u32,
+    /// The same of rm.
+    pub rm_ms: u32,
+    /// Time of boot beside its reads, in ms.
+    pub boot_ms: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: Spanned<String>,
+    name: String,
+    description: String,
+    nand: Nand,
+    wait: Reads,
+    cpu: Cpu,
+    base_cpu: Base,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nand {
+    page_bytes: Spanned<u32>,
+    ecc_step_bytes: Spanned<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reads {
+    part_read_us: Spanned<u32>,
+    page_read_us: Spanned<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cpu {
+    part_read_us: Spanned<u32>,
+    page_read_us: Spanned<u32>,
+    core_hit_us: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Base {
+    find_ms: u32,
+    rm_ms: u32,
+    boot_ms: u32,
+}
+
+/// No single read takes longer: 1 s.
+const MOST_US: u32 = 1_000_000;
+
+impl CostPreset {
+    /// Reads a preset; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// The first key that is missing, unknown or out of range, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<CostPreset, PresetError> {
+        let fault = |span: Range<usize>, message: String| {
+            let before = &text[..span.start.min(text.len())];
+            let line = before.matches('\n').count() + 1;
+            let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+            PresetError { file: file.to_owned(), line, column, message }
+        };
+        let f: File = toml::from_str(text)
+            .map_err(|e| fault(e.span().unwrap_or(0..0), e.message().lines().collect::<Vec<_>>().join(" ")))?;
+        if f.schema.get_ref() != SCHEMA {
+            let message = format!("schema: expected \"{SCHEMA}\", found \"{}\"", f.schema.get_ref());
+            return Err(fault(f.schema.span(), message));
+        }
+        let size = |key: &str, value: &Spanned<u32>, least: u32| {
+            let n = *value.get_ref();
+            if n.is_power_of_two() && (least..=1 << 16).contains(&n) {
+                return Ok(n);
+            }
+            Err(fault(value.span(), format!("{key}: expected a power of two from {least} to 65536, found {n}")))
+        };
+        let page_bytes = size("page_bytes", &f.nand.page_bytes, 512)?;
+        let ecc_step_bytes = size("ecc_step_bytes", &f.nand.ecc_step_bytes, 256)?;
+        if ecc_step_bytes >= page_bytes {
+            let message =
+                format!("ecc_step_bytes: expected less than page_bytes, {page_bytes}, found {ecc_step_bytes}");
+            return Err(fault(f.nand.ecc_step_bytes.span(), message));
+        }
+        let at_most = |key: &str, value: &Spanned<u32>| match *value.get_ref() {
+            us if us <= MOST_US => Ok(us),
+            us => Err(fault(value.span(), format!("{key}: expected 0 to {MOST_US}, found {us}"))),
+        };
+        let pair = |part: &Spanned<u32>, page: &Spanned<u32>| {
+            let (part, page_us) = (at_most("part_read_us", part)?, *page.get_ref());
+            if !(part..=MOST_US).contains(&page_us) {
+                let message = format!("page_read_us: expected {part} (part_read_us) to {MOST_US}, found {page_us}");
+                return Err(fault(page.span(), message));
+            }
+            Ok((part, page_us))
+        };
+        let wait_us = pair(&f.wait.part_read_us, &f.wait.page_read_us)?;
+        let cpu_us = pair(&f.cpu.part_read_us, &f.cpu.page_read_us)?;
+        let core_hit_us = f.cpu.core_hit_us.as_ref().map_or(Ok(0), |us| at_most("core_hit_us", us))?;
+        // A part read of one step has a share that is the same for all reads; it cannot be less than nothing.
+        let steps_between = u64::from(page_bytes / ecc_step_bytes - 1);
+        let step_ns = u64::from(wait_us.1 - wait_us.0) * 1000 / steps_between;
+        if step_ns > u64::from(wait_us.0) * 1000 {
+            let most = u64::from(wait_us.0) * (steps_between + 1);
+            let message = format!(
+                "page_read_us: expected at most {most}, {} times part_read_us, since a page is so many ECC steps; found {}",
+                steps_between + 1,
+                wait_us.1
+            );
+            return Err(fault(f.wait.page_read_us.span(), message));
+        }
+        if wait_us.0 + cpu_us.0 == 0 {
+            return Err(fault(f.wait.part_read_us.span(), "part_read_us: expected more than 0 for wait or CPU".into()));
+        }
+        let Base { find_ms, rm_ms, boot_ms } = f.base_cpu;
+        let (name, description) = (f.name, f.description);
+        Ok(CostPreset {
+            name,
+            description,
+            page_bytes,
+            ecc_step_bytes,
+            wait_us,
+            cpu_us,
+            core_hit_us,
+            find_ms,
+            rm_ms,
+            boot_ms,
+        })
+    }
+
+    /// The preset of that name that comes with the program.
+    pub fn builtin(name: &str) -> Option<CostPreset> {
+        let (_, file, text) = BUILTIN.into_iter().find(|(n, ..)| *n == name)?;
+        Some(CostPreset::parse(text, file).expect("built-in presets are valid"))
+    }
+
+    /// The model for pages of `page_bytes`, a power of two. For a page other than the preset's, what a page read costs
+    /// beyond a part read follows the number of steps.
+    pub fn model(&self, page_bytes: u32) -> CostModel {
+        let steps_between = u64::from(self.page_bytes / self.ecc_step_bytes - 1);
+        let step_bytes = self.ecc_step_bytes.min(page_bytes);
+        let steps = u64::from(page_bytes / step_bytes) - 1;
+        let ns = |us: u32| u64::from(us) * 1000;
+        let wait_step_ns = (ns(self.wait_us.1) - ns(self.wait_us.0)) / steps_between;
+        CostModel {
+            page_bytes,
+            step_bytes,
+            // Presets with a step that takes longer than a part read are refused.
+            wait_fixed_ns: ns(self.wait_us.0) - wait_step_ns,
+            wait_step_ns,
+            cpu_part_ns: ns(self.cpu_us.0),
+            cpu_page_ns: ns(self.cpu_us.0) + (ns(self.cpu_us.1) - ns(self.cpu_us.0)) * steps / steps_between,
+            cpu_core_hit_ns: ns(self.core_hit_us),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Cost;
+
+    #[test]
+    fn the_preset_gives_the_figures_it_names() {
+        for (name, file, text) in BUILTIN {
+            assert_eq!(CostPreset::parse(text, file).unwrap().name, name);
+        }
+        let preset = CostPreset::builtin("mlc-16k").unwrap();
+        let model = preset.model(16384);
+        assert_eq!(model.page(), Cost { wait_ns: 920_000, cpu_ns: 380_000 });
+        assert_eq!(model.steps(1), Cost { wait_ns: 560_000, cpu_ns: 280_000 });
+        assert_eq!(model.wait_fixed_ns, 536_000);
+        let small = preset.model(2048);
+        assert_eq!(small.page(), Cost { wait_ns: 584_000, cpu_ns: 280_000 + 6_666 });
+        assert_eq!(preset.model(512).page(), preset.model(512).steps(1));
+        // A file that does not know of it charges nothing.
+        assert_eq!(model.cpu_core_hit_ns, 20_000);
+        let without = BUILTIN[0].2.replace("core_hit_us = 20\n", "");
+        assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_us, 0);
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let good = BUILTIN[0].2;
+        for (from, to, says) in [
+            (
+                "page_bytes = 16384",
+                "page_bytes = 16000",
+                "page_bytes: expected a power of two from 512 to 65536, found 16000",
+            ),
+            ("ecc_step_bytes = 1024", "ecc_step_bytes = 16384", "ecc_step_bytes: expected less than page_bytes, 16384"),
+            (
+                "page_read_us = 920",
+                "page_read_us = 92",
+                "page_read_us: expected 560 (part_read_us) to 1000000, found 92",
+            ),
+            ("part_read_us = 560", "part_read_us = 5000000", "part_read_us: expected 0 to 1000000, found 5000000"),
+            (
+                "page_read_us = 920",
+                "page_read_us = 8961",
+                "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found 8961",
+            ),
+            ("core_hit_us = 20", "core_hit_us = 1000001", "core_hit_us: expected 0 to 1000000, found 1000001"),
+            ("find_ms", "fund_ms", "unknown field `fund_ms`"),
+            ("readpath-ubi-cost/1", "readpath-ubi-cost/2", "schema: expected \"readpath-ubi-cost/1\""),
+        ] {
+            let text = good.replacen(from, to, 1);
+            let line = text.lines().position(|l| l.contains(to)).unwrap() + 1;
+            let error = CostPreset::parse(&text, "mine.toml").unwrap_err();
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.message.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything of a document reaches every output, nothing of it acts there, and odd charts are drawn all the same.
+
+use readpath_report::{Error, TableSpec, html, markdown, svg, terminal};
+use readpath_results::{Chart, ChartKind, Document, Origin, SeriesStyle};
+
+const SAMPLE: &str = include_str!("../../../results/tests/golden/sample.json");
+
+fn sample() -> Document {
+    Document::from_json(SAMPLE).unwrap()
+}
+
+fn hostile() -> Document {
+    const BAD: &str = "</title></style></pre><script>alert(1)</script>\" onload='x' & \u{1b}[31m|`*_\n|---|\u{202e}]]>";
+    let mut doc = Document::new(BAD, BAD);
+    doc.description = format!("{BAD}\n\n{BAD}");
+    doc.row(BAD, BAD, BAD, BAD, 1.5, Origin::Predicted).unwrap().published(1.0).unwrap();
+    doc.row(BAD, "", BAD, BAD, 1.5, Origin::Fit).unwrap();
+    for kind in [ChartKind::Bars, ChartKind::Lines, ChartKind::Step] {
+        let mut chart = Chart::new(format!("{BAD}{kind:?}"), BAD, kind).axes(BAD, BAD).caption(BAD);
+        chart.series(BAD, SeriesStyle::Published, [(BAD, 1.0), ("b", 2.0)]).unwrap();
+        chart.series(BAD, SeriesStyle::Simulated, (0..50).map(|i| (format!("{BAD}{i}"), 1.0))).unwrap();
+        doc.charts.push(chart);
+    }
+    // The same text as key and value of the configuration, spelled as JSON.
+    let quoted = "\"</title></style></pre><script>alert(1)</script>\\\" onload='x' & \\u001b[31m|`*_\\n|---|]]>\"";
+    let text = SAMPLE.replacen("\"preset\"", quoted, 1).replacen("\"ufs-64gb\"", quoted, 1);
+    doc.configuration = Document::from_json(&text).unwrap().configuration;
+    doc.notes = vec![BAD.to_owned()];
+    doc.citations = vec![BAD.to_owned(), "https://example.org/paper.pdf".to_owned()];
+    doc
+}
+
+/// Name and attributes of an element.
+type Tag = (String, Vec<(String, String)>);
+
+/// Walks through markup: every tag is closed in order, every attribute quoted, every ampersand an entity, no id used
+/// twice. Returns the tags with their attributes, and the text between them.
+fn well_formed(markup: &str) -> (Vec<Tag>, String) {
+    let mut rest = markup.strip_prefix("<!DOCTYPE html>\n").unwrap_or(markup);
+    let (mut open, mut tags, mut text) = (Vec::new(), Vec::new(), String::new());
+    let mut ids = std::collections::HashSet::new();
+    let entities = |text: &str| {
+        for part in text.split('&').skip(1) {
+            let name = part.split_once(';').expect("an entity ends with a semicolon").0;
+            assert!(["amp", "lt", "gt", "quot", "#39"].contains(&name), "&{name};");
+        }
+    };
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        assert!(open.last().is_some_and(|t| t == "style") || !before.contains('>'), "stray > in {before:?}");
+        entities(before);
+        text.push_str(before);
+        let end = tag.find('>').expect("a tag ends");
+        let inside = &tag[1..end];
+        rest = &tag[end + 1..];
+        if let Some(name) = inside.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "closes what is open");
+            continue;
+        }
+        let (inside, empty) = inside.strip_suffix('/').map_or((inside, false), |i| (i, true));
+        let (name, mut attributes) = inside.split_once(' ').unwrap_or((inside, ""));
+        assert!(!name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()), "tag {name:?}");
+        let mut list = Vec::new();
+        while !attributes.trim().is_empty() {
+            let (key, value) = attributes.trim_start().split_once("=\"").expect("attributes are quoted");
+            let (value, more) = value.split_once('"').expect("quotes are closed");
+            assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || "-:".contains(c)), "attribute {key:?}");
+            entities(value);
+            assert!(key != "id" || ids.insert(value.to_owned()), "id {value} is used twice");
+            list.push((key.to_owned(), value.to_owned()));
+            attributes = more;
+        }
+        tags.push((name.to_owned(), list));
+        if !empty {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    // Whatever refers to an id finds it.
+    for (_, attributes) in &tags {
+        for (key, value) in attributes {
+            if key == "aria-labelledby" {
+                assert!(value.split(' ').all(|id| ids.contains(id)), "{value}");
+            }
+            if let Some(id) = value.strip_prefix("fill:url(#") {
+                assert!(ids.contains(id.trim_end_matches(')')), "{value}");
+            }
+        }
+    }
+    (tags, text)
+}
+
+fn count(tags: &[Tag], name: &str) -> usize {
+    tags.iter().filter(|(tag, _)| tag == name).count()
+}
+
+fn assert_loads_nothing(page: &str) {
+    let (tags, _) = well_formed(page);
+    for (tag, attributes) in &tags {
+        let harmless = [
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "main",
+            "section",
+            "h1",
+            "h2",
+            "p",
+            "span",
+            "b",
+            "div",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "dl",
+            "dt",
+            "dd",
+            "ul",
+            "ol",
+            "li",
+            "figure",
+            "figcaption",
+            "details",
+            "summary",
+            "pre",
+            "svg",
+            "desc",
+            "defs",
+            "pattern",
+            "rect",
+            "line",
+            "path",
+            "circle",
+            "text",
+        ];
+        assert!(harmless.contains(&tag.as_str()), "element {tag}");
+        for (key, value) in attributes {
+            assert!(
+                !["src", "href", "xlink:href", "data", "action", "srcset"].contains(&key.as_str()),
+                "{key}={value}"
+            );
+            assert!(!key.starts_with("on"), "{key}={value}");
+            assert!(key != "style" || value.starts_with("fill:url(#f"), "{value}");
+            assert!(key == "xmlns" || !value.contains("http"), "{key}={value}");
+        }
+    }
+    let sheet = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    assert!(!sheet.contains("url(") && !sheet.contains("@import"));
+}
+
+#[test]
+fn page_has_everything_and_loads_nothing() {
+    let doc = sample();
+    let page = html::page(&doc).unwrap();
+    assert_loads_nothing(&page);
+    assert_eq!(page, html::page(&doc).unwrap());
+    assert!(page.len() < 100_000, "{} bytes", page.len());
+    assert!(page.contains("Content-Security-Policy"));
+    let (tags, text) = well_formed(&page);
+    assert_eq!(count(&tags, "svg"), 2 * doc.charts.len());
+    assert_eq!(count(&tags, "table"), count(&tags, "caption"));
+    // 20 bars, each with its value, in the wide and the narrow figure; swatches and hatches besides.
+    let bars = |tag: &str, class: &str| {
+        tags.iter().filter(|(t, a)| t == tag && a.iter().any(|(k, v)| k == "class" && v.contains(class))).count()
+    };
+    assert_eq!(bars("rect", "bar"), 2 * (20 + 4));
+    assert_eq!(bars("circle", "dot"), 2 * 5);
+    for chart in &doc.charts {
+        for wanted in [&chart.title, &chart.caption, &chart.x_label] {
+            assert!(text.contains(wanted.as_str()), "{wanted}");
+        }
+        for series in &chart.series {
+            assert!(text.contains(&series.name));
+        }
+    }
+    for wanted in [
+        "300.87",
+        "288.35",
+        "0.9996",
+        "2,930.0",
+        "33,554,432",
+        "253,911",
+        "hpb_read_range",
+        "2,621,440",
+        "+3.9",
+        "−1.3",
+        "pred.",
+        "readpath-results/1",
+        "1.750 s",
+        "68 MiB",
+        "memory_limit_bytes",
+        "device control",
+        "×1.88",
+        "linux-kernel",
+        "GB is 10⁹ bytes",
+        "proves nothing",
+        "is evidence",
+    ] {
+        assert!(text.contains(wanted), "{wanted}");
+    }
+}
+
+#[test]
+fn hostile_text_is_only_text() {
+    let doc = hostile();
+    let page = html::page(&doc).unwrap();
+    assert_loads_nothing(&page);
+    let (tags, text) = well_formed(&page);
+    assert_eq!(count(&tags, "script"), 0);
+    assert!(text.contains("&lt;script&gt;alert(1)"));
+    assert!(text.contains("https://example.org/paper.pdf"));
+    assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
+    for chart in &doc.charts {
+        well_formed(&svg::standalone(chart).unwrap());
+    }
+
+    let shown = terminal::table(&doc, &TableSpec::new().width(80));
+    assert!(shown.chars().all(|c| c == '\n' || !c.is_control()) && !shown.contains('\u{202e}'));
+
+    let table = markdown::table(&doc, &TableSpec::new());
+    assert_eq!(table.lines().count(), 2 + 2);
+    assert!(!table.contains("<script") && !table.contains('\u{1b}'));
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    assert!(table.lines().all(|line| bars(line) == 6), "{table}");
+}
+
+#[test]
+fn terminal_table() {
+    let spec = TableSpec::new().column("random_read_throughput", "Throughput").column("map_loads", "Map loads");
+    let table = terminal::table(&sample(), &spec);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[..6],
+        [
+            "                         Throughput, MiB/s",
+            "Case   Variant  published  simulated  error %        Map loads",
+            "──────────────────────────────────────────────────────────────",
+            "1 GB   HPB off      300.9      300.9      0.0 fit            0",
+            "       HPB on       294.8      300.4     +1.9 pred.          0",
+            "4 GB   HPB off      179.4      177.0     -1.3 fit      196,301",
+        ]
+    );
+    assert!(table.contains("\nfit    this published value"));
+    assert!(table.lines().all(|line| line == line.trim_end()));
+}
+
+#[test]
+fn terminal_table_keeps_to_its_width() {
+    let doc = sample();
+    for width in [60, 80, 100, 120, 200] {
+        let table = terminal::table(&doc, &TableSpec::new().width(width));
+        let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(width), "{widest} > {width}\n{table}");
+        for wanted in ["33,554,432", "253,911", "+3.9 pred.", "446.8", "0.9996"] {
+            assert!(table.contains(wanted), "{wanted} at {width}");
+        }
+    }
+    assert_eq!(terminal::table(&Document::new("e", "t"), &TableSpec::new()), "no rows\n");
+}
+
+#[test]
+fn markdown_table() {
+    let spec = TableSpec::new().column("random_read_throughput", "Throughput").column("map_loads", "Map loads");
+    let table = markdown::table(&sample(), &spec);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "| Case | Variant | Throughput, MiB/s, published | simulated | error % | Map loads |",
+            "|---|---|---:|---:|---:|---:|",
+            "| 1 GB | HPB off | 300.9 | 300.9 | 0.0 fit | 0 |",
+            "| 1 GB | HPB on | 294.8 | 300.4 | +1.9 pred. | 0 |",
+        ]
+    );
+    assert_eq!(lines.len(), 12);
+    assert_eq!(markdown::table(&Document::new("e", "t"), &TableSpec::new()), "");
+}
+
+#[test]
+fn rows_may_be_missing_and_in_any_order() {
+    let mut doc = Document::new("e", "t");
+    doc.row("b", "x", "m", "s", 2.0, Origin::Measured).unwrap();
+    doc.row("a", "x", "m", "s", 1.5, Origin::Predicted).unwrap().published(-3.0).unwrap();
+    doc.row("b", "y", "m", "ms", 7.0, Origin::Measured).unwrap();
+    doc.row("b", "w", "n", "", -4.0, Origin::Measured).unwrap();
+    let spec = TableSpec::new().column("m", "M").column("absent", "A").column("m", "again");
+    assert_eq!(
+        markdown::table(&doc, &spec),
+        "| Case | Variant | M, s, published | simulated | error % | M, ms |\n\
+         |---|---|---:|---:|---:|---:|\n\
+         | b | x | – | 2.000 | – | – |\n\
+         | b | y | – | – | – | 7 |\n\
+         | a | x | -3.000 | 1.500 | +150.0 pred. | – |\n"
+    );
+    assert!(terminal::table(&doc, &TableSpec::new()).contains("-4"));
+    assert_loads_nothing(&html::page(&doc).unwrap());
+    assert_loads_nothing(&html::page(&Document::new("", "")).unwrap());
+}
+
+/// A metric that the first variant does not have has no baseline: another variant would be taken for one.
+#[test]
+fn multiples_are_of_the_first_variant_or_of_none() {
+    let mut doc = Document::new("x", "x");
+    for (variant, hits, seconds) in [("A", None, 4.0), ("B", Some(1.0), 2.0), ("C", Some(3.0), 1.0)] {
+        doc.row("c", variant, "seconds", "s", seconds, Origin::Fit).unwrap().published(seconds).unwrap();
+        if let Some(hits) = hits {
+            doc.row("c", variant, "hits", "", hits, Origin::Predicted).unwrap().published(hits).unwrap();
+        }
+    }
+    let page = html::page(&doc).unwrap();
+    assert!(page.contains("as a multiple of A") && !page.contains("as a multiple of B"));
+}
+
+/// Cases without published values, which are more, neither take away the multiples of those that have some, nor their table.
+#[test]
+fn published_values_are_kept_apart_from_many_others() {
+    let mut document = Document::new("apart", "Two tables");
+    for (variant, published, simulated) in [("A", 10.0, 9.0), ("B", 5.0, 6.0)] {
+        let row = document.row("known", variant, "seconds", "s", simulated, Origin::Predicted).expect("a row");
+        row.published(published).expect("a number");
+    }
+    for variant in ["x", "y", "z"] {
+        document.row("other", variant, "seconds", "s", 1.0, Origin::Predicted).expect("a row");
+    }
+    let page = html::page(&document).expect("a page");
+    assert!(page.contains("Seconds as a multiple of A") && page.contains("×0.667"), "{page}");
+    let (compared, others) = page.split_once("Values of other cases").expect("a second table");
+    let compared = compared.split_once("Values beside published ones").expect("a first table").1;
+    assert!(compared.contains("known") && !compared.contains("other"), "{compared}");
+    let others = others.split_once("</table>").expect("an end").0;
+    assert!(others.contains("other") && !others.contains("known") && !others.contains("published"), "{others}");
+}
+
+#[test]
+fn negative_error_is_shown_with_its_sign() {
+    let mut doc = Document::new("e", "t");
+    doc.row("c", "", "m", "s", 90.0, Origin::Predicted).unwrap().published(100.0).unwrap();
+    assert!(terminal::table(&doc, &TableSpec::new()).contains("-10.0 pred."));
+    assert!(markdown::table(&doc, &TableSpec::new()).contains("| -10.0 pred. |"));
+    assert!(html::page(&doc).unwrap().contains("−10.0"));
+    assert!(!terminal::table(&doc, &TableSpec::new()).contains("Variant"));
+}
+
+fn drawn(chart: &Chart) -> String {
+    for size in [svg::Size::Wide, svg::Size::Narrow] {
+        let figure = svg::chart(chart, "f", size).unwrap();
+        well_formed(&figure);
+        assert!(!figure.contains("NaN") && !figure.contains("inf"), "{figure}");
+    }
+    let figure = svg::standalone(chart).unwrap();
+    well_formed(&figure);
+    figure
+}
+
+#[test]
+fn odd_charts_are_drawn() {
+    for kind in [ChartKind::Bars, ChartKind::Lines, ChartKind::Step] {
+        let new = || Chart::new("c", "t", kind).axes("x", "y");
+        assert!(drawn(&new()).contains("no data"));
+        let mut empty = new();
+        empty.series("nothing", SeriesStyle::Plain, Vec::<(f64, f64)>::new()).unwrap();
+        assert!(drawn(&empty).contains("nothing: no points"));
+        let mut one = new();
+        one.series("one", SeriesStyle::Published, [(3.0, 7.0)]).unwrap();
+        let figure = drawn(&one);
+        assert!(figure.contains(if kind == ChartKind::Bars {
+            "<rect class=\"bar"
+        } else {
+            "class=\"dot k0 published"
+        }));
+        let mut zeros = new().y_log().x_log();
+        zeros.series("zeros", SeriesStyle::Plain, [(0.0, 0.0), (1.0, 10.0), (2.0, -3.0), (10.0, 1e7)]).unwrap();
+        // Three values lie on the edge; bars have categories across, so the zero there is in its place.
+        let edge = if kind == ChartKind::Bars { "values of 0 or below (2)" } else { "values of 0 or below (3)" };
+        assert!(drawn(&zeros).contains(edge));
+        let mut only_zeros = new().y_log();
+        only_zeros.series("zeros", SeriesStyle::Plain, [(0.0, 0.0), (1.0, 0.0)]).unwrap();
+        drawn(&only_zeros);
+        let mut mixed = new();
+        mixed.series("a", SeriesStyle::Plain, [("one", -1.0), ("two", -2.0)]).unwrap();
+        mixed.series("b", SeriesStyle::Simulated, [(1.0, 1e300), (2.0, -1e300)]).unwrap();
+        drawn(&mixed);
+        let mut tiny = new().y_log().x_log();
+        tiny.series("t", SeriesStyle::Plain, [(1e-300, 5e-324), (1e300, 1e300)]).unwrap();
+        drawn(&tiny);
+        let mut many = new();
+        for i in 0..30 {
+            let name = format!("a series with a rather long name, number {i}");
+            many.series(name, SeriesStyle::Plain, (0..60).map(|x| (format!("category {x}"), f64::from(x * i))))
+                .unwrap();
+        }
+        drawn(&many);
+    }
+}
+
+#[test]
+fn labels_of_an_axis_do_not_crowd() {
+    let events = (1..=5).map(|i| (f64::from(i), 1.0));
+    let mut chart = Chart::new("cuts", "Cuts", ChartKind::Lines).axes("cut", "ms");
+    chart.series("a", SeriesStyle::Plain, events).unwrap();
+    let svg = drawn(&chart);
+    assert!(svg.contains(">4<") && !svg.contains(">4.5<") && !svg.contains(">4.0<"), "nothing is between two events");
+    // Slanted labels: along the axis they are a line's height apart, over the sine of their slope.
+    for count in [20, 30, 40, 80] {
+        let mut chart = Chart::new("bars", "Bars", ChartKind::Bars).axes("cache", "s");
+        chart.series("a", SeriesStyle::Plain, (0..count).map(|i| (format!("cache {i} of many lines"), 1.0))).unwrap();
+        let svg = drawn(&chart);
+        let places: Vec<f64> = svg
+            .split("translate(")
+            .skip(1)
+            .filter(|rest| rest.contains("rotate(-40)"))
+            .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(places.len() > 5, "{count}: {svg}");
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 20.0), "{count}: {places:?}");
+    }
+}
+
+#[test]
+fn charts_must_be_aggregated_and_in_range() {
+    let mut chart = Chart::new("big", "t", ChartKind::Step);
+    chart.series("s", SeriesStyle::Plain, (0..=svg::MAX_POINTS).map(|i| (i as f64, 0.0))).unwrap();
+    let error = svg::standalone(&chart).unwrap_err();
+    assert_eq!(error.to_string(), "series `s` of chart `big` has 2001 points, more than 2000: aggregate it first");
+    let mut doc = sample();
+    doc.charts.push(chart.clone());
+    assert_eq!(html::page(&doc), Err(error));
+    chart.series[0].points.pop();
+    drawn(&chart);
+    chart.series[0].points[0].y = f64::MAX;
+    assert!(matches!(svg::standalone(&chart), Err(Error::Range { .. })));
+    chart.series[0].points[0].y = f64::NAN;
+    assert!(matches!(svg::standalone(&chart), Err(Error::Range { .. })));
+}
+
+#[test]
+fn page_with_the_largest_distributions_stays_small() {
+    let mut doc = sample();
+    let mut chart = Chart::new("cdf", "t", ChartKind::Step).axes("latency, µs", "share").x_log();
+    for n in 1..=3 {
+        let point = |i: u32| (f64::from(n) * 100.0 * (1.001f64).powi(i as i32), f64::from(i + 1) / 2000.0);
+        chart.series(format!("s{n}"), SeriesStyle::Plain, (0..2000).map(point)).unwrap();
+    }
+    doc.charts = vec![chart];
+    let page = html::page(&doc).unwrap();
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert_loads_nothing(&page);
+}

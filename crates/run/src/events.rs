@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before, between
+//! and after them. Whoever submits requests asks for the time of the next one, and knows nothing of what it does.
+
+use crate::execute::{ExecuteError, LUN};
+use readpath_config::{Event, EventKind};
+use readpath_device::{DeviceStats, Probe};
+use readpath_flash::DieSched;
+use readpath_host::{HostMemory, HpbCounters, ParamError};
+use readpath_kit::{Histogram, Ns};
+use readpath_stack::{Payload, Stack, Wire};
+use readpath_workload::IoKind;
+use thiserror::Error;
+
+/// An event that this run cannot have.
+#[derive(Clone, Debug, Error)]
+#[error("event {number} ({event}): {error}")]
+pub struct EventError {
+    /// Its place, from 1.
+    pub number: usize,
+    /// The event.
+    pub event: Event,
+    /// Why.
+    pub error: ParamError,
+}
+
+/// What host and device have counted.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// The device.
+    pub device: DeviceStats,
+    /// HPB of the host, if it has one.
+    pub hpb: Option<HpbCounters>,
+    /// Host memory for HPB at the end.
+    pub memory: Option<HostMemory>,
+}
+
+impl Counts {
+    fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
+        let host = &stack.host;
+        Counts { device: *stack.device.stats(), hpb: host.all_counters(), memory: host.all_memory() }
+    }
+
+    fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            device: self.device.since(&before.device),
+            hpb: self.hpb.map(|hpb| hpb.since(&before.hpb.unwrap_or_default())),
+            memory: self.memory,
+        }
+    }
+}
+
+/// The part of a run from one event to the next.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// The event that it begins with, and its place from 1; none for what is before all of them.
+    pub event: Option<(usize, Event)>,
+    /// Virtual time of its beginning.
+    pub from: Ns,
+    /// And of its end.
+    pub to: Ns,
+    /// What was counted.
+    pub counts: Counts,
+    /// From the return of the power until the device was ready, if the event took it away.
+    pub recovery: Option<Ns>,
+    /// By kind, from submission to end in nanoseconds: the requests that ended in it, also those from before.
+    pub latency: [Histogram; 4],
+}
+
+/// The events of a run that are to come.
+#[derive(Default)]
+pub struct Schedule<'a> {
+    events: &'a [Event],
+    start: Ns,
+    next: usize,
+    /// What had been counted when the newest span began.
+    before: Counts,
+    spans: Vec<Span>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Events, in order of time, for a run that begins at `start`.
+    ///
+    /// # Errors
+    /// A limit of memory that its host cannot keep. One without HPB keeps each.
+    pub fn new<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        events: &'a [Event],
+        stack: &Stack<S, X, P, W>,
+        start: Ns,
+    ) -> Result<Self, EventError> {
+        for hpb in stack.host.luns().filter_map(|lun| stack.host.hpb(lun)) {
+            for (i, &event) in events.iter().enumerate() {
+                let EventKind::Pressure { bytes } = event.kind else { continue };
+                hpb.check_limit(bytes).map_err(|error| EventError { number: i + 1, event, error })?;
+            }
+        }
+        let mut schedule = Schedule { events, start, before: Counts::of(stack), ..Schedule::default() };
+        if !events.is_empty() {
+            schedule.begin(None, start, None);
+        }
+        Ok(schedule)
+    }
+
+    /// When the next event is due; [`Ns::NEVER`] if there is none.
+    #[inline]
+    pub fn next_at(&self) -> Ns {
+        self.events.get(self.next).map_or(Ns::NEVER, |event| self.start + event.at)
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub fn request_ended(&mut self, kind: IoKind, latency: Ns) {
+        if let Some(span) = self.spans.last_mut() {
+            span.latency[kind as usize].record(latency.0);
+        }
+    }
+
+    /// Lets the next event happen at `now`, which is not before its time. Returns the time when it is over.
+    #[cold]
+    pub fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) -> Ns {
+        let Some(&event) = self.events.get(self.next) else { return now };
+        stack.advance(now);
+        self.close(&Counts::of(stack), now);
+        let (mut after, mut recovery) = (now, None);
+        match event.kind {
+            EventKind::Suspend => stack.suspend(),
+            EventKind::Resume => stack.resume(now),
+            EventKind::HardwareReset => stack.reset(now),
+            EventKind::PowerCycle { off } => {
+                after = now + off;
+                recovery = Some(stack.device_power_cycle(now, after).ready_at.saturating_sub(after));
+            }
+            EventKind::Pressure { bytes } => {
+                // Checked at the beginning; what tables take does not change. A unit without HPB has nothing to limit.
+                for lun in stack.host.luns() {
+                    let limited = stack.limit_memory(now, lun, bytes);
+                    debug_assert!(matches!(limited, Ok(()) | Err(ParamError::NoHpb { .. })));
+                }
+            }
+        }
+        // Timers of the host that were due while the power was away.
+        stack.advance(after);
+        self.next += 1;
+        self.begin(Some((self.next, event)), now, recovery);
+        after
+    }
+
+    /// The spans of a run that ends at `now`.
+    pub fn end<S: DieSched, X: Payload, P: Probe, W: Wire>(mut self, stack: &Stack<S, X, P, W>, now: Ns) -> Vec<Span> {
+        self.close(&Counts::of(stack), now);
+        self.spans
+    }
+
+    fn begin(&mut self, event: Option<(usize, Event)>, from: Ns, recovery: Option<Ns>) {
+        let (counts, latency) = Default::default();
+        self.spans.push(Span { event, from, to: from, counts, recovery, latency });
+    }
+
+    /// Ends the newest span, if there is one.
+    fn close(&mut self, counts: &Counts, now: Ns) {
+        if let Some(span) = self.spans.last_mut() {
+            (span.to, span.counts) = (now.max(span.from), counts.since(&self.before));
+            self.before = *counts;
+        }
+    }
+}
+
+/// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own memory.
+///
+/// # Errors
+/// One that is not possible.
+pub fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    limits: &[(Ns, u64)],
+    start: Ns,
+) -> Result<(), ExecuteError> {
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let later: Vec<(Ns, u64)> = limits.iter().map(|&(at, bytes)| (Ns(start.0.saturating_add(at.0)), bytes)).collect();
+    let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
+    for lun in if units.is_empty() { vec![LUN] } else { units } {
+        let scheduled = stack.host.schedule_limits(lun, &later);
+        scheduled.map_err(|(i, error)| ExecuteError::Limit { number: i + 1, at: limits[i].0, error })?;
+    }
+    Ok(())
+}

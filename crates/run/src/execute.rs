@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run from a preset to its figures: builds the stack that a preset describes, fills the device, lets the host find
+//! it, runs the phases of a workload and takes what every layer counted. It knows nothing of files, tables or cases.
+
+use crate::events::{EventError, Schedule, Span};
+use crate::launches::play_cycle;
+use crate::measure::PhaseStats;
+use crate::run::{Observer, RunError, Runner};
+use readpath_config::experiment::{Precondition, PreconditionRange};
+use readpath_config::{DevicePreset, Event, Scheduler};
+use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
+use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError, ProbeError};
+use readpath_kit::Ns;
+use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Typed};
+use readpath_workload::Workload;
+use readpath_workload::launch::Launches;
+use thiserror::Error;
+
+/// Why a run gave no result.
+#[derive(Debug, Error)]
+pub enum ExecuteError {
+    /// The stack could not be made or the host could not use the device.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// The run itself failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A limit of host memory during a trace is not possible.
+    #[error("limit {number} of host memory, from {} ms on: {error}", at.0 as f64 / 1e6)]
+    Limit {
+        /// Its place, from 1.
+        number: usize,
+        /// Its time from the start of the trace.
+        at: Ns,
+        /// Why.
+        error: ParamError,
+    },
+    /// An event of the run is not possible.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The workload reaches beyond a logical unit.
+    #[error("the workload needs {needed} blocks of 4 KiB, but logical unit {lun} of '{device}' has {available}")]
+    TooLarge {
+        /// The unit.
+        lun: u8,
+        /// Blocks that the workload reaches to.
+        needed: u64,
+        /// Blocks of the unit.
+        available: u32,
+        /// Name of the preset.
+        device: String,
+    },
+    /// What is to be there at the start does not fit into flash.
+    #[error("the device has no room for the {blocks} blocks of 4 KiB that are to be written before the run")]
+    Precondition {
+        /// Blocks.
+        blocks: u32,
+    },
+}
+
+impl ExecuteError {
+    /// Whether the memory that the host may use for HPB is too little to begin with.
+    pub fn is_memory_of_host(&self) -> bool {
+        let ExecuteError::Stack(StackError::Probe(ProbeError::Param { error, .. })) = self else { return false };
+        matches!(error, ParamError::TooLittleMemory { .. })
+    }
+}
+
+/// What a run is made of, besides its workload.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Device, delays and scheduler.
+    pub preset: DevicePreset,
+    /// Host driver.
+    pub host: HostConfig,
+    /// What the device holds at the start.
+    pub precondition: Precondition,
+    /// Seed of the order in which it was written, if that is random.
+    pub seed: u64,
+    /// Every request and reply is encoded to a UPIU and parsed again, which makes no difference to results.
+    pub encoded: bool,
+    /// What happens in the middle of the run, in order of time, counted from when the host has found the device.
+    pub events: Vec<Event>,
+}
+
+/// What one phase of a run showed.
+#[derive(Clone, Debug)]
+pub struct PhaseOutput {
+    /// Requests and times.
+    pub stats: PhaseStats,
+    /// What the device did in this phase.
+    pub device: DeviceStats,
+    /// How worn the device was at its end.
+    pub wear: Wear,
+    /// What the host's HPB did in this phase.
+    pub hpb: Option<HpbCounters>,
+    /// Host memory for HPB at the end of the phase.
+    pub memory: Option<HostMemory>,
+    /// Each logical unit by itself, if several have HPB; else empty.
+    pub units: Vec<UnitOutput>,
+}
+
+/// What the host's HPB of one logical unit did in a phase.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitOutput {
+    /// The unit.
+    pub lun: u8,
+    /// What it counted.
+    pub hpb: HpbCounters,
+    /// Host memory at the end of the phase.
+    pub memory: HostMemory,
+}
+
+/// A phase that the device cut short by refusing a request. It gave no figures, and neither did the phases behind it.
+#[derive(Clone, Debug)]
+pub struct CutShort {
+    /// Name of the phase.
+    pub phase: String,
+    /// Phases behind it that were not run.
+    pub not_run: usize,
+    /// Why.
+    pub error: RunError,
+}
+
+impl std::fmt::Display for CutShort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "phase '{}' was cut short and has no figures: {}", self.phase, self.error)?;
+        match self.not_run {
+            0 => Ok(()),
+            1 => f.write_str("; the phase behind it was not run"),
+            n => write!(f, "; the {n} phases behind it were not run"),
+        }
+    }
+}
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct RunOutput {
+    /// Its phases, those that ended.
+    pub phases: Vec<PhaseOutput>,
+    /// The phase behind them, if the device cut the run short.
+    pub cut_short: Option<CutShort>,
+    /// Virtual time that the host took to find the device.
+    pub probe_time: Ns,
+    /// SRAM of the modelled device by table, in bytes.
+    pub sram: Vec<(&'static str, u64)>,
+    /// What was counted before, between and after events; empty for a run without.
+    pub spans: Vec<Span>,
+    /// Requests that ended, in all phases.
+    pub ios: u64,
+}
+
+impl RunOutput {
+    /// Requests and times of all phases.
+    pub fn phase_stats(&self) -> Vec<PhaseStats> {
+        self.phases.iter().map(|p| p.stats.clone()).collect()
+    }
+}
+
+/// The logical unit that traces, launches and benches run on.
+pub const LUN: u8 = 0;
+
+/// Runs `workload` on what `setup` describes. `probe` sees every stage, and comes back in any case.
+pub fn execute<P: Probe>(
+    setup: &Setup,
+    workload: &mut Workload,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<RunOutput, ExecuteError>, Option<P>) {
+    match setup.preset.scheduler {
+        Scheduler::Lean => on::<Lean, P>(setup, workload, probe, observer),
+        Scheduler::Queued => on::<Queued, P>(setup, workload, probe, observer),
+        Scheduler::Exact => on::<Exact, P>(setup, workload, probe, observer),
+    }
+}
+
+fn on<S: DieSched, P: Probe>(
+    setup: &Setup,
+    workload: &mut Workload,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<RunOutput, ExecuteError>, Option<P>) {
+    let preset = &setup.preset;
+    let stack = Stack::<S, NoData, P, AnyWire>::new(
+        &preset.device,
+        setup.host,
+        preset.delays,
+        NoData,
+        probe,
+        AnyWire::new(setup.encoded),
+    );
+    let mut stack = match stack {
+        Ok(stack) => stack,
+        Err(e) => return (Err(e.into()), None),
+    };
+    let result = in_stack(setup, &mut stack, workload, observer);
+    (result, Some(stack.device.into_probe()))
+}
+
+fn in_stack<S: DieSched, P: Probe>(
+    setup: &Setup,
+    stack: &mut Stack<S, NoData, P, AnyWire>,
+    workload: &mut Workload,
+    observer: &mut impl Observer,
+) -> Result<RunOutput, ExecuteError> {
+    fits(workload, &setup.preset)?;
+    // Runs that have not begun when another fails, or a signal comes, need not begin.
+    if !observer.progress(0, Ns::ZERO) {
+        return Err(RunError::Interrupted.into());
+    }
+    precondition(stack, setup, workload)?;
+    let ready = stack.start(Ns::ZERO)?;
+    let mut events = Schedule::new(&setup.events, stack, ready)?;
+    let (phases, cut_short) = match &workload.launches {
+        Some(launches) => (cycles(stack, ready, launches, &mut events, observer)?, None),
+        None => phases(stack, ready, workload, &mut events, observer)?,
+    };
+    let ios = phases.iter().map(|p| p.stats.ios).sum();
+    let end = match &cut_short {
+        Some(CutShort { error: RunError::Io { at, .. }, .. }) => *at,
+        _ => phases.last().map_or(ready, |p| p.stats.end),
+    };
+    Ok(RunOutput {
+        phases,
+        cut_short,
+        probe_time: ready,
+        sram: stack.device.sram(),
+        spans: events.end(stack, end),
+        ios,
+    })
+}
+
+/// What the layers had counted when a phase began.
+pub struct Before {
+    device: DeviceStats,
+    hpb: Option<HpbCounters>,
+    units: Vec<UnitOutput>,
+}
+
+impl Before {
+    /// What they have counted now.
+    pub fn of<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Self {
+        Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack) }
+    }
+
+    /// What a phase did that has ended now.
+    pub fn output<S: DieSched, P: Probe>(
+        &self,
+        stats: PhaseStats,
+        stack: &Stack<S, NoData, P, AnyWire>,
+    ) -> PhaseOutput {
+        let mut units = units(stack);
+        for unit in &mut units {
+            if let Some(before) = self.units.iter().find(|u| u.lun == unit.lun) {
+                unit.hpb = unit.hpb.since(&before.hpb);
+            }
+        }
+        PhaseOutput {
+            stats,
+            device: stack.device.stats().since(&self.device),
+            wear: stack.device.wear(),
+            hpb: stack.host.all_counters().map(|c| c.since(&self.hpb.unwrap_or_default())),
+            memory: stack.host.all_memory(),
+            units: if units.len() > 1 { units } else { Vec::new() },
+        }
+    }
+}
+
+/// HPB of each unit that has it, since the host began.
+fn units<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Vec<UnitOutput> {
+    let unit = |lun| {
+        Some(UnitOutput { lun, hpb: *stack.host.counters(lun)?, memory: stack.host.memory(lun).unwrap_or_default() })
+    };
+    stack.host.luns().filter_map(unit).collect()
+}
+
+/// Runs the phases of a workload.
+fn phases<S: DieSched, P: Probe>(
+    stack: &mut Stack<S, NoData, P, AnyWire>,
+    ready: Ns,
+    workload: &mut Workload,
+    events: &mut Schedule,
+    observer: &mut impl Observer,
+) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
+    let mut runner = Runner::new(ready);
+    let mut phases = Vec::with_capacity(workload.phases.len());
+    let planned = workload.phases.len();
+    for (i, phase) in workload.phases.iter_mut().enumerate() {
+        let before = Before::of(stack);
+        let stats = match runner.phase_with(stack, phase, events, observer) {
+            Ok(stats) => stats,
+            // What ended before stands. A run that has shown nothing has failed.
+            Err(error @ RunError::Io { .. }) if i > 0 => {
+                let cut = CutShort { phase: phase.name.clone(), not_run: planned - i - 1, error };
+                return Ok((phases, Some(cut)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if i + 1 == planned {
+            // The work that is left behind counts for the last phase.
+            Runner::settle(stack)?;
+            observer.look(stack, runner.now());
+        }
+        phases.push(before.output(stats, stack));
+    }
+    Ok((phases, None))
+}
+
+/// Launches apps, a phase for each cycle.
+fn cycles<S: DieSched, P: Probe>(
+    stack: &mut Stack<S, NoData, P, AnyWire>,
+    ready: Ns,
+    launches: &Launches,
+    events: &mut Schedule,
+    observer: &mut impl Observer,
+) -> Result<Vec<PhaseOutput>, ExecuteError> {
+    let mut now = ready;
+    let mut phases = Vec::with_capacity(launches.cycles());
+    for cycle in 0..launches.cycles() {
+        let before = Before::of(stack);
+        let stats = play_cycle(stack, LUN, &mut now, launches, cycle, events, observer)?;
+        phases.push(before.output(stats, stack));
+    }
+    if let Some(e) = stack.wire_error() {
+        return Err(RunError::from(e.clone()).into());
+    }
+    Ok(phases)
+}
+
+/// Whether the units of a device are long enough for a workload.
+pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteError> {
+    for file in &workload.files {
+        let needed = u64::from(file.block) + u64::from(file.blocks);
+        let available = preset.device.lus.get(usize::from(file.lun)).map_or(0, |lu| lu.blocks);
+        if needed > u64::from(available) {
+            return Err(ExecuteError::TooLarge { lun: file.lun, needed, available, device: preset.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Puts what is to be there at the start into flash, unit by unit.
+pub fn precondition<S: DieSched, X: Payload, P: Probe>(
+    stack: &mut Stack<S, X, P, AnyWire>,
+    setup: &Setup,
+    workload: &Workload,
+) -> Result<(), ExecuteError> {
+    let Precondition { range, layout, .. } = setup.precondition;
+    let ranges = ranges(range, workload, &setup.preset);
+    let blocks = ranges.iter().map(|&(.., blocks)| blocks).sum();
+    stack.precondition_all(ranges, layout, setup.seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
+}
+
+/// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the units
+/// that have files.
+pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePreset) -> Vec<(u8, u32, u32)> {
+    let files = workload.files.iter();
+    let mut wanted: Vec<(u8, u32, u32)> = match range {
+        PreconditionRange::None => Vec::new(),
+        PreconditionRange::All => {
+            let whole = |lun: u8| (lun, 0, preset.device.lus[usize::from(lun)].blocks);
+            files.map(|f| whole(f.lun)).collect()
+        }
+        PreconditionRange::Files => files.map(|f| (f.lun, f.block, f.block + f.blocks)).collect(),
+    };
+    wanted.retain(|(_, first, end)| first < end);
+    wanted.sort_unstable();
+    let mut merged: Vec<(u8, u32, u32)> = Vec::new();
+    for (lun, first, end) in wanted {
+        match merged.last_mut() {
+            Some((last_lun, _, last)) if *last_lun == lun && first <= *last => *last = (*last).max(end),
+            _ => merged.push((lun, first, end)),
+        }
+    }
+    merged.into_iter().map(|(lun, first, end)| (lun, first, end - first)).collect()
+}
+
+/// SRAM of the device of a preset by table, in bytes.
+pub fn sram(preset: &DevicePreset) -> Result<Vec<(&'static str, u64)>, StackError> {
+    let stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
+    Ok(stack.device.sram())
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every test of this room against its public surface, in one program: linking is what costs.
+
+mod booster;
+mod closed_forms;
+mod determinism;
+mod flush;
+mod generations;
+mod hpb2;
+mod hpb_protocol;
+mod long_order;
+mod map_loads;
+mod map_memory;
+mod oracle;
+mod pacing;
+mod power;
+mod prototype;
+mod prototype_errors;
+mod read_buffers;
+mod reads;
+mod told;
+mod trims;
+mod upkeep;
+mod verification;
+mod vopr;
+mod wear;
+mod wire;
+mod worn_out;
+mod write_amplification;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host is told in the middle of traffic: limits of its memory, those of several units each at its time, and
+//! which application is launched.
+
+use readpath_device::{Control, Layout};
+use readpath_flash::Lean;
+use readpath_host::{BlockOp, BlockRequest, HpbOptions, ManagedPolicy};
+use readpath_kit::Ns;
+use readpath_stack::{Stack, Tags, Typed};
+use readpath_testkit::{device, lu, one, start};
+
+/// A launch that the host is told of loads what the application read the last time, before it reads anything, as many at a
+/// time as may be in flight, and nothing else.
+#[test]
+fn a_launch_loads_the_list_of_its_application() {
+    let mut config = device(2_048);
+    config.hpb.as_mut().expect("HPB").control = Control::Host;
+    readpath_testkit::give_room(&mut config);
+    let hpb = HpbOptions { policy: Some(ManagedPolicy::Preload), ..HpbOptions::default() };
+    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&config, readpath_testkit::host(Some(hpb)), |s| {
+        s.precondition(0, 0, 2_048, Layout::Sequential, 1).expect("room");
+    });
+    let least = stack.host.hpb(0).expect("HPB").least_memory().expect("a size");
+    stack.foreground(now, 1);
+    // Sub-regions of 64 blocks, read again when their maps have come: more than wait at a time.
+    for block in (0..20).flat_map(|srgn| [srgn * 64, srgn * 64 + 1]) {
+        one(&mut stack, &mut now, BlockOp::Read, block, 1);
+        readpath_testkit::settle(&mut stack, &mut now);
+    }
+    let loads = |stack: &Stack<Lean, Tags, (), Typed>| stack.host.counters(0).expect("HPB").map_req_cnt;
+    assert_eq!(loads(&stack), 20);
+    // Another comes, and all maps go and may come back.
+    stack.foreground(now, 2);
+    stack.limit_memory(now, 0, least).expect("room for the tables");
+    stack.limit_memory(now, 0, 1 << 30).expect("more");
+    readpath_testkit::settle(&mut stack, &mut now);
+    assert_eq!(loads(&stack), 20, "nothing is known of it");
+    stack.foreground(now, 1);
+    readpath_testkit::settle(&mut stack, &mut now);
+    assert_eq!(loads(&stack), 40);
+    let hits = stack.host.counters(0).expect("HPB").hit_cnt;
+    for srgn in 0..20 {
+        one(&mut stack, &mut now, BlockOp::Read, srgn * 64, 1);
+    }
+    assert_eq!(stack.host.counters(0).expect("HPB").hit_cnt - hits, 20);
+    assert_eq!((loads(&stack), stack.payload.wrong), (40, 0));
+}
+
+#[test]
+fn limits_of_several_units_come_in_order_of_time() {
+    let mut config = device(2_048);
+    config.lus.push(lu(2_048));
+    config.hpb.as_mut().expect("HPB").control = Control::Host;
+    readpath_testkit::give_room(&mut config);
+    let hpb = HpbOptions { policy: Some(ManagedPolicy::Lru), ..HpbOptions::default() };
+    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&config, readpath_testkit::host(Some(hpb)), |s| {
+        (0..2).for_each(|lun| s.precondition(lun, 0, 2_048, Layout::Sequential, 1).expect("room"));
+    });
+    for lun in 0..2 {
+        for block in (0..2_048).step_by(64) {
+            stack.submit(now, &BlockRequest { cookie: 1, lun, op: BlockOp::Read, block, blocks: 1 });
+            readpath_testkit::settle(&mut stack, &mut now);
+            assert!(stack.poll_done().is_some());
+        }
+    }
+    let held = |stack: &Stack<Lean, Tags, (), Typed>, lun| stack.host.memory(lun).expect("HPB").map_bytes;
+    assert_eq!((held(&stack, 0), held(&stack, 1)), (32 * 64 * 8, 32 * 64 * 8), "all maps of both");
+    let least = |lun| stack.host.hpb(lun).expect("HPB").least_memory().expect("a size");
+    let (first, second) = (least(0), least(1));
+    let begun = now;
+    let at = |ms| begun + Ns::from_ms(ms);
+    // The unit that is told first changes late.
+    let (early, late) = (at(10), at(1_000));
+    stack.host.schedule_limits(0, &[(late, first)]).expect("room for the tables");
+    stack.host.schedule_limits(1, &[(early, second)]).expect("room for the tables");
+    // With the device idle, timers of the host are not among its deadlines.
+    stack.advance(at(20));
+    assert_eq!((held(&stack, 0), held(&stack, 1)), (32 * 64 * 8, 0), "the second unit alone has given its memory back");
+    now = late;
+    stack.advance(now);
+    assert_eq!(held(&stack, 0), 0);
+    one(&mut stack, &mut now, BlockOp::Read, 0, 1);
+    assert_eq!(held(&stack, 0), 0, "there is no room for a map");
+    assert_eq!(stack.payload.wrong, 0);
+}

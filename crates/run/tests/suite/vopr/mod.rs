@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! No read ever returns anything but what was written, whatever the device looks like, whatever is in flight together,
+//! whatever happens to HPB notifications and entries on their way, whenever host and device are reset, and when the device
+//! loses its power beneath a living host (what was not flushed may then be lost). Every request ends exactly once, and
+//! nothing is left behind in host or device.
+//!
+//! Each seed draws a device, a host, a workload and a troublemaker. On failure its options are printed; a seed can be
+//! run alone with `READPATH_SEED=n`.
+
+mod met;
+mod options;
+mod run;
+mod traffic;
+mod trouble;
+
+use met::Met;
+use options::{Options, one_of};
+use readpath_device::{EntryConfig, FaultConfig, GroupUpdate, Layout, PrototypeConfig, Verification};
+use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
+use readpath_kit::Prng;
+use readpath_proto::typed::Sense;
+use readpath_stack::{Tags, Typed};
+use run::try_out;
+use trouble::Trouble;
+
+/// Runs `count` seeds of `ops` requests each.
+fn seeds<S: DieSched>(first: u64, count: u64, ops: u32) {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    let mut met = Met::default();
+    for seed in (first..first + count).filter(|&s| only.is_none_or(|only| s == only)) {
+        try_out::<S>(&Options::draw(seed, ops), &mut met);
+    }
+    println!("{met:?}");
+    assert!(only.is_some() || met.everything(), "the seeds are too tame: {met:?}");
+}
+
+#[test]
+fn lean_seeds_a() {
+    seeds::<Lean>(1_000, 60, 60_000);
+}
+
+#[test]
+fn lean_seeds_b() {
+    seeds::<Lean>(2_000, 60, 60_000);
+}
+
+#[test]
+fn exact_seeds() {
+    seeds::<Exact>(3_000, 40, 60_000);
+}
+
+#[test]
+fn queued_seeds() {
+    seeds::<Queued>(4_000, 50, 60_000);
+}
+
+/// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
+/// notifications and whenever there is a reset, as long as nothing but writes moves a block: so there is room enough that
+/// no garbage is collected.
+#[test]
+fn an_honest_host_needs_no_verification() {
+    let mut met = Met::default();
+    for seed in 6_000..6_040 {
+        let mut o = Options::draw(seed, 50_000);
+        let Trouble { lose, delay, double, invent, .. } = o.trouble;
+        o.trouble = Trouble { lose, delay, double, invent, ..Trouble::default() };
+        o.host.hpb = Some(HpbOptions { strict_linux: false, dirty_bitmap: true, ..o.host.hpb.unwrap_or_default() });
+        let hpb = o.config.hpb.as_mut().expect("it has HPB");
+        (hpb.verification, hpb.entries) = (Verification::Off, EntryConfig::DEFAULT);
+        readpath_testkit::give_room(&mut o.config);
+        (o.config.ftl.wear_threshold_percent, o.config.ftl.read_disturb_limit) = (0, 0);
+        o.cuts_per_million = 0;
+        o.config.ftl.collect_idle_below = 0;
+        o.config.ftl.faults = FaultConfig::NONE;
+        o.config.write_booster = None;
+        try_out::<Lean>(&o, &mut met);
+    }
+    assert!(met.hits > 100_000 && met.resets > 1_000, "{met:?}");
+}
+
+/// The longest reads that a host may send, each block on another page, none of their map pages in SRAM, as many at once
+/// as a controller has slots, among writes.
+#[test]
+fn many_long_scattered_reads() {
+    let mut config = readpath_testkit::device(8192);
+    config.map_cache_bytes = 4096;
+    let o = Options {
+        config,
+        host: HostConfig { slots: 64, max_transfer_blocks: 1024, ..HostConfig::LINUX },
+        encoded: false,
+        depth: 63,
+        writes: 100,
+        longest: 1024,
+        precondition: Some(Layout::Random),
+        ..Options::draw(5_000, 1_000)
+    };
+    try_out::<Lean>(&o, &mut Met::default());
+}
+
+/// A device whose blocks go bad one after the other refuses writes when too few are left; nothing waits for ever, and
+/// what it holds can be read.
+#[test]
+fn a_worn_out_device_refuses_and_does_not_hang() {
+    wear_out(0);
+}
+
+/// The same if it collects while the host is idle, and then cannot finish.
+#[test]
+fn a_worn_out_device_comes_to_rest() {
+    wear_out(100);
+}
+
+fn wear_out(collect_idle_below: u32) {
+    let mut config = readpath_testkit::device(512);
+    config.ftl.collect_idle_below = collect_idle_below;
+    readpath_testkit::give_little_room(&mut config, 2);
+    config.ftl.faults = FaultConfig { program_failures_ppm: 30_000, erase_failures_ppm: 30_000, ..FaultConfig::NONE };
+    let (mut stack, mut now) =
+        readpath_testkit::start::<Lean, Tags, Typed>(&config, readpath_testkit::host(None), |_| ());
+    let mut rng = Prng::new(1);
+    let (mut ended, mut refused) = (0, 0);
+    for cookie in 0..20_000 {
+        let op = one_of(&mut rng, &[BlockOp::WriteFua, BlockOp::Write, BlockOp::Flush, BlockOp::Read]);
+        let blocks = if op == BlockOp::Flush { 0 } else { 1 + rng.below(6) as u32 };
+        stack.submit(now, &BlockRequest { cookie, lun: 0, op, block: rng.below(500) as u32, blocks });
+        if cookie % 8 == 7 {
+            readpath_testkit::settle(&mut stack, &mut now);
+        }
+        while let Some(done) = stack.poll_done() {
+            ended += 1;
+            assert!(done.error.is_none_or(|sense| sense == Sense::NO_SPACE), "{done:?}");
+            refused += u64::from(done.error.is_some());
+        }
+    }
+    assert_eq!((ended, stack.host.is_idle(), stack.device.ops_in_use()), (20_000, true, 0));
+    assert!(refused > 1_000 && refused == stack.device.stats().no_space, "{refused}");
+    stack.device.audit().expect("what is left is in order");
+    let s = stack.device.stats();
+    assert!(s.bad_blocks > 20 && s.retired_superblocks > 3, "{s:?}");
+    assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
+}
+
+/// The prototype of HPB, which verifies nothing, with a host that keeps to its rules, on a wire that changes nothing: dirty
+/// bits and the list of changes alone keep every read right, whenever there is a reset, a power cut or a block that goes bad.
+#[test]
+fn the_prototype_with_an_honest_host() {
+    let mut met = Met::default();
+    for seed in 7_000..7_060 {
+        let mut o = Options::draw(seed, 40_000);
+        o.trouble = Trouble::default();
+        let rng = &mut Prng::stream(seed, "prototype", 0);
+        let update = one_of(rng, &[GroupUpdate::Host, GroupUpdate::Device]);
+        let group_entries = one_of(rng, &[64, 256, 1024]);
+        let prototype = PrototypeConfig { update, group_entries, listed_changes: one_of(rng, &[1, 16, 200, 2_000]) };
+        o.config.map_memory = None;
+        o.config.lus.iter_mut().for_each(|lu| lu.pinned_regions = 0);
+        let hpb = o.config.hpb.as_mut().expect("it has HPB");
+        (hpb.v2, hpb.entries, hpb.prototype) = (None, EntryConfig::DEFAULT, Some(prototype));
+        o.host.hpb = Some(HpbOptions {
+            prototype: Some(update),
+            order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),
+            max_map_bytes: one_of(rng, &[None, None, Some(u64::from(group_entries) * 4 * 3)]),
+            ..HpbOptions::default()
+        });
+        let foreign = met.foreign;
+        try_out::<Lean>(&o, &mut met);
+        assert_eq!(met.foreign, foreign, "seed {seed}: a host that keeps to the rules is never told by a spare area");
+    }
+    assert!(met.hits > 50_000 && met.stale > 50 && met.resets > 500 && met.cuts > 50, "{met:?}");
+    assert!(met.collected > 1_000 && met.evicted > 50 && met.long_first > 1_000, "{met:?}");
+}

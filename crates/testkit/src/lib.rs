@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases, and
+//! a wire on which a test can change what passes.
+
+pub mod writes;
+
+use readpath_device::{
+    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming,
+    LuConfig, Probe, Recovery, UfsDevice, Verification, WriteBoosterConfig,
+};
+use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_kit::{Ns, Prng};
+use readpath_proto::query::{flag, opcode};
+use readpath_proto::typed::{Cdb, Command, QueryRequest, Reply, Request, RequestBody};
+use readpath_run::{PhaseStats, Runner};
+use readpath_stack::{Crossed, Encoded, Payload, Stack, Wire, WireError};
+use readpath_workload::{Job, Limits, Phase, Stream, Think};
+
+/// Delays of the host's software that no other delay equals.
+pub const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_013) };
+
+/// The map of one hand-out of HPB, small enough that a few thousand reads see every state of it: 64-block sub-regions,
+/// four to a region.
+pub const HPB: HpbConfig = HpbConfig {
+    control: Control::Device,
+    region_size: 11,
+    sub_region_size: 9,
+    max_active_regions: 64,
+    activate_after: 1,
+    refresh_after: 8,
+    replace_after: 3,
+    repeat_after: Ns::from_ms(1),
+    freshness_chunk_entries: 1,
+    read_buffers: 2,
+    verification: Verification::On,
+    entries: EntryConfig::DEFAULT,
+    v2: None,
+    prototype: None,
+};
+
+/// One unit of `blocks` blocks with HPB, all of it allowed to be active.
+pub fn lu(blocks: u32) -> LuConfig {
+    LuConfig { blocks, hpb: true, max_active_regions: 64, pinned_start: 0, pinned_regions: 0 }
+}
+
+/// A device of 2 channels with 2 dies each and one unit of `blocks` blocks. It never runs out of erased superblocks
+/// however it is written: there is one for every logical block, which is the most that can hold valid data, and more.
+pub fn device(blocks: u32) -> DeviceConfig {
+    let mut config = DeviceConfig {
+        product_name: "TEST".into(),
+        geometry: Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            planes: 1,
+            blocks_per_plane: 0,
+            pages_per_block: 4,
+            page_bytes: 16384,
+        },
+        flash: FlashTiming {
+            read: Ns(50_021),
+            map_read: Ns(40_009),
+            program: Ns(300_007),
+            erase: Ns(2_000_003),
+            transfer_block: Ns(8_011),
+            map_transfer: Ns(9_001),
+        },
+        suspend: SuspendTiming::OFF,
+        firmware: FirmwareTiming {
+            flash_op: Ns(13_003),
+            hpb_read_extra: Ns(307),
+            write_command: Ns(5_009),
+            buffer_read: Ns(6_011),
+            make_entry: Ns(11),
+            control: Ns(4_001),
+            trim_map_page: Ns::ZERO,
+        },
+        link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
+        map_cache_bytes: 2 * 4096,
+        map_page_bytes: 4096,
+        write_buffer_blocks: 64,
+        queue_depth: 32,
+        lus: vec![lu(blocks)],
+        ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
+        write_booster: None,
+        map_memory: None,
+        hpb: Some(HPB),
+        entry_key: [0x5EED, 0xC0FFEE],
+    };
+    give_room(&mut config);
+    config
+}
+
+/// Sets the number of superblocks so that writing never runs out of erased ones (see [`device`]).
+pub fn give_room(config: &mut DeviceConfig) {
+    config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
+    config.geometry.blocks_per_plane += config.meta_superblocks();
+    make_checkpoints_fit(config);
+}
+
+/// A WriteBooster buffer of any size that the device can have, with cells of two to four bits.
+pub fn any_booster(config: &mut DeviceConfig, rng: &mut Prng) {
+    let bits_per_cell = 2 + rng.below(3) as u32;
+    let booster = WriteBoosterConfig {
+        buffer_blocks: 1,
+        bits_per_cell,
+        slc_read: Ns(20_011),
+        slc_program: Ns(75_013),
+        slc_erase: Ns(900_007),
+        life_erases: if rng.below(8) == 0 { 20 } else { 1_000_000 },
+    };
+    config.write_booster = Some(booster);
+    let superblocks = 1 + rng.below(u64::from(config.data_superblocks())) as u32;
+    let buffer_blocks = superblocks * config.booster_slices();
+    config.write_booster = Some(WriteBoosterConfig { buffer_blocks, ..booster });
+}
+
+/// Changes one of the flags of WriteBooster, unknown to the driver.
+pub fn toggle_booster<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: Ns,
+    rng: &mut Prng,
+) {
+    let opcodes = [opcode::SET_FLAG, opcode::CLEAR_FLAG, opcode::TOGGLE_FLAG];
+    let flags = [flag::WB_EN, flag::WB_FLUSH_EN, flag::WB_FLUSH_DURING_HIBERNATE];
+    change_flag(stack, now, opcodes[rng.below(3) as usize], flags[rng.below(3) as usize]);
+}
+
+/// Has the device forget all that it knows of HPB, unknown to the driver.
+pub fn reset_hpb<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: Ns) {
+    change_flag(stack, now, opcode::SET_FLAG, flag::HPB_RESET);
+}
+
+/// Sends a query on a tag that no driver with fewer than 64 slots uses.
+fn change_flag<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: Ns,
+    opcode: u8,
+    idn: u8,
+) {
+    const TAG: u8 = 63;
+    let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value: 0 };
+    if stack.device.is_tag_free(TAG) {
+        stack.device.submit(now, &Request { lun: 0, tag: TAG, body: RequestBody::Query(query) }, &[]);
+    }
+}
+
+/// Sets the number of superblocks so that garbage has to be collected: the fewest that the device can do with, and `more`.
+pub fn give_little_room(config: &mut DeviceConfig, more: u32) {
+    config.geometry.blocks_per_plane = 1;
+    while config.check().is_err_and(|e| e.field == "geometry.blocks_per_plane") {
+        config.geometry.blocks_per_plane += 1;
+    }
+    config.geometry.blocks_per_plane += more;
+    make_checkpoints_fit(config);
+}
+
+/// The more superblocks there are, the longer is a checkpoint, and the more pages a superblock needs to hold one.
+fn make_checkpoints_fit(config: &mut DeviceConfig) {
+    while config.check().is_err_and(|e| e.field == "ftl.map_changes") {
+        config.geometry.pages_per_block += 1;
+    }
+}
+
+/// A host with Linux's limits, with HPB if options are given.
+pub fn host(hpb: Option<HpbOptions>) -> HostConfig {
+    HostConfig { hpb, ..HostConfig::LINUX }
+}
+
+/// A stack of host and device that have found each other, and the time when they had.
+pub fn start<S: DieSched, X: Payload + Default, W: Wire + Default>(
+    config: &DeviceConfig,
+    host: HostConfig,
+    prepare: impl FnOnce(&mut Stack<S, X, (), W>),
+) -> (Stack<S, X, (), W>, Ns) {
+    let mut stack = Stack::new(config, host, DELAYS, X::default(), (), W::default()).expect("a possible device");
+    prepare(&mut stack);
+    let now = stack.start(Ns::ZERO).expect("host and device find each other");
+    (stack, now)
+}
+
+/// One request, and everything that follows from it; returns when nothing can happen any more.
+pub fn one<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+    op: BlockOp,
+    block: u32,
+    blocks: u32,
+) {
+    stack.submit(*now, &BlockRequest { cookie: 7, lun: 0, op, block, blocks });
+    settle(stack, now);
+    let done = stack.poll_done().expect("the request ends");
+    assert_eq!((done.cookie, done.error), (7, None));
+    assert!(stack.poll_done().is_none(), "it ends once");
+}
+
+/// Time in ns from submission to end of one request on an idle stack.
+pub fn latency<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    now: &mut Ns,
+    op: BlockOp,
+    block: u32,
+    blocks: u32,
+) -> u64 {
+    settle(stack, now);
+    let since = *now;
+    stack.submit(since, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
+    while next_event(stack, now) == 0 {}
+    (*now - since).0
+}
+
+/// Lets everything happen that is under way.
+pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
+    while stack.next_deadline() != Ns::NEVER {
+        *now = stack.next_deadline();
+        stack.advance(*now);
+    }
+}
+
+/// Goes on to the next event; how many requests ended there, none of them with an error.
+pub fn next_event<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) -> u32 {
+    *now = stack.next_deadline();
+    stack.advance(*now);
+    let mut ended = 0;
+    while let Some(done) = stack.poll_done() {
+        assert_eq!(done.error, None);
+        ended += 1;
+    }
+    ended
+}
+
+/// No recovery, with the power back at `on`, reads more or takes longer than follows from the configuration.
+pub fn assert_bounded(config: &DeviceConfig, recovery: &Recovery, on: Ns, what: &str) {
+    let most = config.longest_recovery();
+    assert!(
+        recovery.checkpoint_reads <= most.checkpoint_reads
+            && recovery.units_read <= most.units_read
+            && recovery.reads() <= most.reads()
+            && recovery.changes <= most.changes
+            && recovery.ready_at - on <= most.ready_at,
+        "{what}: {recovery:?} is more than {most:?}"
+    );
+}
+
+/// A job that keeps `iodepth` requests of `stream` outstanding until `ios` have been sent.
+pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
+    Job {
+        name: String::new(),
+        group: 0,
+        lun: 0,
+        iodepth,
+        limits: Limits { ios: Some(ios), ..Limits::default() },
+        ramp: Ns::ZERO,
+        start_delay: Ns::ZERO,
+        think: Think::default(),
+        rate_bytes: [None; 3],
+        fio: Default::default(),
+        stream,
+    }
+}
+
+/// Runs jobs to their end.
+pub fn run<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    runner: &mut Runner,
+    jobs: Vec<Job>,
+) -> PhaseStats {
+    let mut phase = Phase { name: String::new(), jobs };
+    runner.phase(stack, &mut phase, &mut ()).expect("the run ends well")
+}
+
+/// Everything that a phase counted, as text that can be compared.
+pub fn everything(stats: &PhaseStats) -> String {
+    use std::fmt::Write;
+    let mut text = format!("{} {} {} {}\n", stats.name, stats.start.0, stats.end.0, stats.ios);
+    for job in &stats.jobs {
+        writeln!(text, "{} {} {} {}", job.name, job.group, job.start.0, job.end.0).unwrap();
+        for kind in &job.kinds {
+            let l = &kind.latency;
+            writeln!(text, "{} {} {} {} {}", kind.ios, kind.blocks, l.sum(), l.min(), l.max()).unwrap();
+            for (top, n) in l.buckets() {
+                write!(text, "{top}:{n} ").unwrap();
+            }
+        }
+    }
+    text
+}
+
+/// What changes requests and replies as they pass.
+pub trait Meddler {
+    /// A request is on its way to the device.
+    fn request(&mut self, request: &mut Request);
+    /// A reply is on its way to the host.
+    fn reply(&mut self, reply: &mut Reply);
+}
+
+/// A wire on which somebody meddles; what comes of it is encoded and parsed again if `bytes` is there.
+pub struct Meddled<T> {
+    /// Who meddles.
+    pub by: T,
+    /// The encoding, if what passes is encoded.
+    pub bytes: Option<Encoded>,
+    request: Option<Request>,
+    reply: Option<Reply>,
+}
+
+impl<T: Meddler> Meddled<T> {
+    /// A wire on which `by` meddles, with or without encoding.
+    pub fn new(by: T, bytes: bool) -> Self {
+        Meddled { by, bytes: bytes.then(Encoded::default), request: None, reply: None }
+    }
+}
+
+impl<T: Meddler> Wire for Meddled<T> {
+    fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError> {
+        let changed = self.request.insert(*request);
+        self.by.request(changed);
+        match &mut self.bytes {
+            Some(encoded) => encoded.request(changed, data),
+            None => Ok((changed, data)),
+        }
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+        let changed = self.reply.insert(*reply);
+        self.by.reply(changed);
+        match &mut self.bytes {
+            Some(encoded) => encoded.reply(changed),
+            None => Ok(changed),
+        }
+    }
+}
+
+/// A device to which a test speaks itself, without a host driver.
+pub struct Bare {
+    /// The device.
+    pub device: UfsDevice<Lean, readpath_device::WithMedia, ()>,
+    /// Virtual time.
+    pub now: Ns,
+    /// Movements of data so far.
+    pub media: Vec<readpath_device::MediaOp>,
+}
+
+impl Bare {
+    /// A device fresh from the factory at time zero.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let device = UfsDevice::new(config, Delays::default(), ()).expect("a possible device");
+        Bare { device, now: Ns::ZERO, media: Vec::new() }
+    }
+
+    /// Sends one request and returns its reply and data-in.
+    pub fn ask(&mut self, lun: u8, body: RequestBody, data_out: &[u8]) -> (Reply, Vec<u8>) {
+        self.device.submit(self.now, &Request { lun, tag: 0, body }, data_out);
+        self.media.clear();
+        loop {
+            self.now = self.device.next_deadline();
+            assert_ne!(self.now, Ns::NEVER, "every request has a reply: {body:?}");
+            self.device.advance(self.now);
+            while let Some(op) = self.device.poll_media() {
+                self.media.push(op);
+            }
+            if let Some(reply) = self.device.poll_reply(self.now) {
+                return (reply, self.device.data_in(0).to_vec());
+            }
+        }
+    }
+
+    /// Sends a command for logical unit 0.
+    pub fn command(&mut self, cdb: Cdb, expected_bytes: u32) -> (Reply, Vec<u8>) {
+        self.ask(0, RequestBody::Command(Command { expected_bytes, cdb }), &[])
+    }
+
+    /// Sends a query; returns result, value and descriptor.
+    pub fn query(&mut self, opcode: u8, idn: u8, index: u8, value: u32) -> (u8, u32, Vec<u8>) {
+        let request = QueryRequest { opcode, idn, index, selector: 0, length: 255, value };
+        let (reply, data) = self.ask(0, RequestBody::Query(request), &[]);
+        match reply.body {
+            readpath_proto::typed::ReplyBody::Query(q) => (q.result, q.value, data),
+            other => panic!("a query was answered by {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Variants that were typed, not written in a file: the same keys with the same meaning, and errors that name the
+//! argument. It knows which keys are the host's; every other key is the device's, who checks it.
+
+use super::error::ConfigFileError;
+use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
+use super::overrides::Override;
+use super::section::Section;
+use super::tree::{At, Entry, Node, Table, Value, parse_value};
+use readpath_host::{Control, GroupUpdate, PolicyChoice};
+
+/// A key of a variant with its value, as somebody typed it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenKey {
+    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says `prototype`), another key of a variant that says what the host does, or a dotted key of the device.
+    pub key: String,
+    /// The value, in TOML or as a bare word.
+    pub text: String,
+    /// Whoever says so, for errors: `--vary`.
+    pub origin: String,
+}
+
+impl GivenKey {
+    /// A key, its value and who says so.
+    pub fn new(key: impl Into<String>, text: impl Into<String>, origin: impl Into<String>) -> Self {
+        GivenKey { key: key.into(), text: text.into(), origin: origin.into() }
+    }
+
+    fn at(&self) -> At {
+        At { file: self.origin.as_str().into(), line: 0, column: 0 }
+    }
+
+    fn value(&self) -> Result<Value, ConfigFileError> {
+        let error = |e| self.at().error(&self.key, format!("{:?} is not a value: {e}", self.text));
+        match (self.key.as_str(), self.text.trim()) {
+            ("hpb", "off") => Ok(Value::Boolean(false)),
+            ("hpb", word) if mode_of(word).is_some() || update_of(word).is_some() => Ok(Value::Boolean(true)),
+            ("hpb", other) => {
+                let message = format!(
+                    "is {other:?}; expected \"off\", \"dcm\" or \"hcm\", \"prototype-host\" or \"prototype-device\""
+                );
+                Err(self.at().error("hpb", message))
+            }
+            // Always a word, so that one that cannot be is told what there is, not what is wrong with it as TOML.
+            ("policy", word) if !word.starts_with(['"', '\'']) => Ok(Value::String(word.to_owned())),
+            (_, text) => parse_value(text, &self.at()).map_err(error),
+        }
+    }
+}
+
+/// The control mode that a word for `hpb` names.
+fn mode_of(word: &str) -> Option<Control> {
+    match word {
+        "dcm" => Some(Control::Device),
+        "hcm" => Some(Control::Host),
+        _ => None,
+    }
+}
+
+/// Who begins updates of the prototype that a word for `hpb` names.
+fn update_of(word: &str) -> Option<GroupUpdate> {
+    let name = word.strip_prefix("prototype-")?;
+    GroupUpdate::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, update)| update)
+}
+
+/// Refuses a key that belongs to HPB where `hpb`, which somebody else may have said, means another kind or none.
+fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileError> {
+    let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
+    let word = hpb.text.trim();
+    let says = format!("hpb={word}, which {} says", hpb.origin);
+    if word == "off" && HPB_KEYS.contains(&given.key.as_str()) {
+        return Err(given.at().error(&given.key, format!("has no meaning with {says}; leave one of them out")));
+    }
+    let policy = PolicyChoice::ALL.into_iter().find(|p| given.key == "policy" && p.name() == given.text.trim());
+    if let (Some(policy), Some(mode)) = (policy, mode_of(word))
+        && policy.mode() != mode
+    {
+        let (name, takes) = (policy.name(), policy.mode().name());
+        let message = format!("{name:?} takes {takes} control mode, unlike {says}; leave that out");
+        return Err(given.at().error("policy", message));
+    }
+    Ok(())
+}
+
+impl Variant {
+    /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
+    ///
+    /// # Errors
+    /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out when
+    /// the device is made.
+    pub fn of_keys(name: &str, keys: &[GivenKey]) -> Result<Variant, ConfigFileError> {
+        let nowhere = At { file: name.into(), line: 0, column: 0 };
+        let mut table = Table::new();
+        let mut put = |key: &str, at: At, value: Value| {
+            table.insert(key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } });
+        };
+        put("name", nowhere.clone(), Value::String(name.to_owned()));
+        let mut set = Vec::new();
+        for (i, given) in keys.iter().enumerate() {
+            if let Some(before) = keys[..i].iter().find(|k| k.key == given.key) {
+                let message = match before.origin == given.origin {
+                    true => "is given twice".to_owned(),
+                    false => format!("is given by {} too", before.origin),
+                };
+                return Err(given.at().error(&given.key, message));
+            }
+            // The same said twice, or a contradiction.
+            if given.key == "mode" && keys.iter().any(|k| k.key == "hpb") {
+                return Err(given.at().error("mode", "is what hpb=dcm and hpb=hcm say; leave it out"));
+            }
+            if given.key == "prototype" {
+                return Err(given
+                    .at()
+                    .error("prototype", "is what hpb=prototype-host and hpb=prototype-device say; leave it out"));
+            }
+            contradicted(given, keys)?;
+            if given.key == "hpb"
+                && let Some(mode) = mode_of(given.text.trim())
+            {
+                put("mode", given.at(), Value::String(mode.name().to_owned()));
+            }
+            if given.key == "hpb"
+                && let Some(update) = update_of(given.text.trim())
+            {
+                put("prototype", given.at(), Value::String(update.name().to_owned()));
+            }
+            if given.key == "policy" && !keys.iter().any(|k| k.key == "hpb") {
+                put("hpb", given.at(), Value::Boolean(true));
+            }
+            if given.key == "hpb" || HPB_KEYS.contains(&given.key.as_str()) {
+                put(&given.key, given.at(), given.value()?);
+            } else {
+                set.push(Override::new(&given.key, &given.text, &given.origin)?);
+            }
+        }
+        let node = Node { at: nowhere, value: Value::Table(table) };
+        let parsed = variant(&Section::open(&node, String::new(), &VARIANT_KEYS)?)?;
+        Ok(Variant { set, ..parsed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DevicePreset;
+    use readpath_host::{HpbParams, ListOrder};
+
+    fn of(keys: &[(&str, &str)]) -> Result<Variant, String> {
+        let keys: Vec<GivenKey> = keys.iter().map(|(k, v)| GivenKey::new(*k, *v, "--vary")).collect();
+        Variant::of_keys("small", &keys).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn keys_of_host_and_device() {
+        let v = of(&[
+            ("hpb", "dcm"),
+            ("map_cache.size_kib", "256"),
+            ("order", "recency"),
+            ("max_map_mib", "4"),
+            ("scheduler", "exact"),
+        ])
+        .expect("a variant");
+        let hpb = v.hpb.expect("HPB");
+        assert_eq!((v.name.as_str(), hpb.order, hpb.max_map_bytes), ("small", ListOrder::Recency, Some(4 << 20)));
+        let keys: Vec<&str> = v.set.iter().map(Override::key).collect();
+        assert_eq!(keys, ["map_cache.size_kib", "scheduler"]);
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        assert_eq!(preset.with_overrides(&v.set).expect("a device").device.map_cache_bytes, 256 << 10);
+        assert!(of(&[("hpb", "off")]).expect("a variant").hpb.is_none());
+        assert_eq!((hpb.mode, hpb.params), (Some(Control::Device), HpbParams::LINUX));
+    }
+
+    #[test]
+    fn memory_is_said_in_whole_mib_or_with_a_suffix() {
+        let bytes = |keys: &[(&str, &str)]| of(keys).map(|v| v.hpb.map(|hpb| (hpb.max_map_bytes, hpb.memory_bytes)));
+        for (value, bytes_of) in [("524288", 512 << 10), ("512K", 512 << 10), ("3M", 3 << 20), ("1G", 1 << 30)] {
+            assert_eq!(bytes(&[("hpb", "dcm"), ("max_map", value)]), Ok(Some((Some(bytes_of), None))));
+            assert_eq!(bytes(&[("policy", "lru"), ("memory", value)]), Ok(Some((None, Some(bytes_of)))));
+        }
+        // What a policy of this host's own heeds of the parameters.
+        assert!(of(&[("policy", "lru"), ("inflight_map_req", "4"), ("requeue_timeout_ms", "1")]).is_ok());
+        assert!(of(&[("policy", "linux-hcm"), ("activation_thld", "9")]).is_ok());
+        assert!(of(&[("policy", "\"lru\"")]).is_ok());
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let small = of(&[("hpb", "dcm"), ("max_map", "16K")]).expect("a variant");
+        let message = small.device(&preset).expect_err("no region fits").to_string();
+        assert_eq!(message, "--vary: max_map: 16384 bytes do not hold the map of one region, which has 32768");
+    }
+
+    #[test]
+    fn hcm_configures_host_and_device() {
+        let v = of(&[("hpb", "hcm"), ("inflight_map_req", "4")]).expect("a variant");
+        let hpb = v.hpb.expect("HPB");
+        assert_eq!((hpb.mode, hpb.params.inflight_map_req), (Some(Control::Host), 4));
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let control = |preset: &DevicePreset| preset.device.hpb.expect("HPB").control;
+        assert_eq!(control(&preset), Control::Device);
+        assert_eq!(control(&v.device(&preset).expect("it offers both")), Control::Host);
+        let only = preset.with_overrides(&[Override::new("hpb.control_modes", "device", "--set").expect("a value")]);
+        let message = v.device(&only.expect("a device")).expect_err("it does not").to_string();
+        assert!(
+            message.contains("--vary: hpb.control: is \"host\", but the device offers \"device\" only"),
+            "{message}"
+        );
+        let message = v.device(&without_hpb()).expect_err("it has no HPB").to_string();
+        assert!(message.contains("has no HPB, so it has no host control mode"), "{message}");
+        // And back: a file is written for no one host, so what was typed counts, whatever it says.
+        let host = preset.with_override("hpb.control", "host").expect("a device");
+        let file = super::super::device::parse(&host.echo().to_toml(), "file.toml").expect("the same");
+        let v = of(&[("hpb", "dcm")]).expect("a variant");
+        assert_eq!(control(&v.device(&file).expect("it offers both")), Control::Device);
+    }
+
+    fn without_hpb() -> DevicePreset {
+        let mut preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        preset.device.hpb = None;
+        preset.device.lus.iter_mut().for_each(|lu| (lu.hpb, lu.max_active_regions) = (false, 0));
+        preset.fitted.clear();
+        super::super::device::parse(&preset.echo().to_toml(), "small.toml").expect("a device")
+    }
+
+    /// What would make a variant that is called one with HPB run without.
+    #[test]
+    fn a_device_on_which_hpb_would_not_be_found_is_refused() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let made = |word: &str, key: &str, value: &str| {
+            let device =
+                preset.with_overrides(&[Override::new(key, value, "--set").expect("a value")]).expect("a device");
+            of(&[("hpb", word)]).expect("a variant").device(&device).map_err(|e| e.to_string())
+        };
+        let prototype = "makes the device one of the prototype, on which a host with HPB of JESD220-3 finds none";
+        let units = "is false, as for all logical units: variant \"small\" would be called one with HPB and have none";
+        for (word, key, value, says) in [
+            ("dcm", "hpb.prototype.listed_changes", "9", format!("--set: hpb.prototype: {prototype}")),
+            ("hcm", "hpb.prototype.group_kib", "4096", format!("--set: hpb.prototype: {prototype}")),
+            ("dcm", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            ("hcm", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            ("prototype-host", "lu[0].hpb", "false", format!("--set: lu[0].hpb: {units}")),
+            (
+                "dcm",
+                "hpb.control",
+                "host",
+                "--set: hpb.control: is \"host\", but variant \"small\" says \"device\"".into(),
+            ),
+            ("hcm", "hpb.control", "device", "--set: hpb.control: is \"device\", but variant \"small\" says".into()),
+            (
+                "prototype-host",
+                "hpb.prototype.update",
+                "device",
+                "--set: hpb.prototype.update: is \"device\", but".into(),
+            ),
+        ] {
+            let message = made(word, key, value).expect_err("a contradiction");
+            assert!(message.starts_with(&says), "{says}: {message}");
+        }
+        for (word, key, value) in [
+            ("off", "lu[0].hpb", "false"),
+            ("off", "hpb.prototype.listed_changes", "9"),
+            ("hcm", "hpb.control", "host"),
+            ("prototype-device", "hpb.prototype.update", "device"),
+            ("prototype-device", "hpb.prototype.listed_changes", "9"),
+        ] {
+            assert!(made(word, key, value).is_ok(), "{word}: {key}");
+        }
+        // A host that may use HPB does without where there is none to be had.
+        assert!(of(&[("hpb", "dcm")]).expect("a variant").device(&without_hpb()).is_ok());
+    }
+
+    /// Parameters that only this device does not take are found before anything runs, at their places.
+    #[test]
+    fn parameters_are_checked_against_the_device() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        for (key, value, says) in [
+            (
+                "inflight_map_req",
+                "31",
+                "--vary: inflight_map_req: is 31; it must be 1 to 30 (less than the queue depth",
+            ),
+            ("normalization_factor", "13", "--vary: normalization_factor: is 13; it must be 1 to 12 (the logarithm of"),
+        ] {
+            let v = of(&[("hpb", "hcm"), (key, value)]).expect("possible elsewhere");
+            let message = v.device(&preset).expect_err("not here").to_string();
+            assert!(message.starts_with(says), "{says}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_prototype_makes_the_device_one() {
+        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        for (word, update) in [("prototype-host", GroupUpdate::Host), ("prototype-device", GroupUpdate::Device)] {
+            let v = of(&[("hpb", word), ("order", "recency"), ("hpb.prototype.group_kib", "4096")]).expect("a variant");
+            assert_eq!(v.hpb.expect("HPB").prototype, Some(update));
+            let device = v.device(&preset).expect("it can be one");
+            let prototype = device.device.hpb.and_then(|hpb| hpb.prototype).expect("one of the prototype");
+            assert_eq!((prototype.update, prototype.group_entries), (update, 1024));
+            let echo: DevicePreset = super::super::device::parse(&device.echo().to_toml(), "echo").expect("the same");
+            assert_eq!(echo.device, device.device);
+        }
+        let v = of(&[("hpb", "prototype-host")]).expect("a variant");
+        let message = v.device(&without_hpb()).expect_err("it has no HPB").to_string();
+        assert!(message.contains("hpb.prototype: the device 'ufs21-64g' has no HPB, so it cannot be"), "{message}");
+        for (key, value, says) in [
+            (
+                "hpb.prototype.group_kib",
+                "3000",
+                "hpb.prototype.group_kib: is 3000; it must be a power of two, such as 2048",
+            ),
+            ("hpb.prototype.group_kib", "128", "hpb.prototype.group_kib: is 128; expected a whole number from 256"),
+            ("hpb.prototype.update", "\"both\"", "hpb.prototype.update: is \"both\"; "),
+            ("hpb.prototype.flags", "1", "hpb.prototype.flags"),
+            ("hpb.v2.single_kib", "8", "hpb.v2: is there, but the prototype is older than HPB 2.0"),
+            ("hpb.entries.protection", "\"encrypted\"", "hpb.entries.protection: is \"encrypted\", but entries of the"),
+            ("lu[0].pinned_regions", "2", "lu[0].pinned_regions: is not 0, but the prototype pins nothing"),
+        ] {
+            let v = of(&[("hpb", "prototype-device"), (key, value)]).expect("keys of the device are looked at later");
+            let message = v.device(&preset).expect_err("a mistake").to_string();
+            assert!(message.contains(says), "{says}: {message}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_argument_and_the_key() {
+        for (keys, says) in [
+            (
+                &[("hpb", "on")][..],
+                "--vary: hpb: is \"on\"; expected \"off\", \"dcm\" or \"hcm\", \"prototype-host\" or",
+            ),
+            (&[("hpb", "prototype")], "--vary: hpb: is \"prototype\"; expected \"off\", "),
+            (&[("hpb", "prototype-host"), ("prototype", "host")], "--vary: prototype: is what hpb=prototype-host and"),
+            (&[("hpb", "dcm"), ("prototype", "host")], "--vary: prototype: is what hpb=prototype-host and"),
+            (
+                &[("hpb", "prototype-host"), ("strict_linux", "true")],
+                "--vary: strict_linux: belongs to HPB of JESD220-3; ",
+            ),
+            (&[("hpb", "prototype-device"), ("policy", "lru")], "--vary: policy: belongs to HPB of JESD220-3; "),
+            (&[("hpb", "prototype-device"), ("activation_thld", "9")], "--vary: activation_thld: belongs to HPB of "),
+            (&[("hpb", "hcm"), ("mode", "host")], "--vary: mode: is what hpb=dcm and hpb=hcm say"),
+            (&[("hpb", "hcm"), ("activation_thld", "0")], "--vary: activation_thld: is 0; it must be 1 to"),
+            (
+                &[("hpb", "dcm"), ("activation_thld", "9")],
+                "--vary: activation_thld: can be changed in host control mode only",
+            ),
+            (
+                &[("hpb", "off"), ("order", "recency")],
+                "--vary: order: has no meaning with hpb=off, which --vary says; ",
+            ),
+            (&[("hpb", "dcm"), ("policy", "lru")], "--vary: policy: \"lru\" takes host control mode, unlike hpb=dcm, "),
+            (
+                &[("hpb", "dcm"), ("order", "recency"), ("strict_linux", "true")],
+                "--vary: order: does not go with strict_linux: Linux keeps its list by activation",
+            ),
+            (
+                &[("hpb", "hcm"), ("dirty_bitmap", "false"), ("strict_linux", "true")],
+                "--vary: dirty_bitmap: does not go with strict_linux: Linux always marks",
+            ),
+            (
+                &[("hpb", "dcm"), ("long_reads", "pre-request"), ("strict_linux", "true")],
+                "--vary: long_reads: does not go with strict_linux: Linux 6.1 sends",
+            ),
+            (&[("hpb", "dcm"), ("order", "recent")], "--vary: order: is \"recent\"; "),
+            (&[("hpb", "dcm"), ("max_map_mib", "0")], "--vary: max_map_mib: is 0; expected a whole number from 1"),
+            (&[("hpb", "dcm"), ("a.b", "1"), ("a.b", "1")], "--vary: a.b: is given twice"),
+            (&[("hpb", "dcm"), ("a.b", "[1")], "--vary: a.b: \"[1\" is not a value"),
+            (&[("hpb", "dcm"), ("max_map", "12Q")], "--vary: max_map: \"12Q\" is not a size such as"),
+            (
+                &[("hpb", "dcm"), ("max_map", "1M"), ("max_map_mib", "1")],
+                "--vary: max_map: is what max_map_mib says too",
+            ),
+            (&[("policy", "")], "--vary: policy: is \"\"; expected \"linux-dcm\" or \"linux-hcm\" or "),
+            (&[("policy", "a b")], "--vary: policy: is \"a b\"; expected \"linux-dcm\" or "),
+            (&[("policy", "\"lur\"")], "--vary: policy: is \"lur\"; expected \"linux-dcm\" or "),
+            (&[("policy", "lru"), ("max_map", "1M"), ("memory_mib", "1")], "--vary: memory_mib: bounds maps, dirty"),
+            (
+                &[("policy", "lru"), ("activation_thld", "9")],
+                "--vary: activation_thld: belongs to Linux's host control",
+            ),
+            (
+                &[("policy", "lru"), ("read_timeout_ms", "90")],
+                "--vary: read_timeout_ms: belongs to Linux's host control",
+            ),
+            (&[("a.b", "1")], "small: hpb: is missing"),
+        ] {
+            let message = of(keys).expect_err("a mistake");
+            assert!(message.starts_with(says), "{says}: {message}");
+        }
+        let keys = [GivenKey::new("a", "1", "--variant x"), GivenKey::new("a", "2", "--vary")];
+        let message = Variant::of_keys("x", &keys).expect_err("twice").to_string();
+        assert_eq!(message, "--vary: a: is given by --variant x too");
+    }
+}

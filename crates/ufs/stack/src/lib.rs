@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Host driver, link and device as one stack that any runner can drive.
+//!
+//! A runner submits block requests, advances time to [`Stack::next_deadline`] and takes what has ended. What data does is
+//! a type parameter ([`Payload`]), and so is whether requests travel as values or as bytes ([`Wire`]). This room knows no
+//! workload and no clock.
+
+mod payload;
+#[allow(clippy::module_inception)]
+mod stack;
+mod tags;
+mod wire;
+
+pub use payload::{NoData, Payload};
+pub use stack::{Stack, StackError};
+pub use tags::{ReadCheck, Tags};
+pub use wire::{AnyWire, Crossed, Encoded, Typed, Wire, WireError};

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every test of this room against its public surface, in one program: linking is what costs.
+
+mod fio;
+mod iozone;
+mod streams;
+mod trace_analysis;
+mod trace_common;
+mod trace_faults;
+mod trace_formats;
+mod trace_real;
+mod trace_replay;
+mod trace_roundtrip;
+mod trace_truncation;

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every format on rows as its recorder writes them: what is a request, what is not, in which units.
+
+use crate::trace_common::{fault, open, read, read_with, request};
+use readpath_kit::Ns;
+use readpath_workload::IoKind::{Flush, Read, Trim, Write};
+use readpath_workload::trace::{Columns, Devices, Event, Format, Options, Request};
+
+const MS: u64 = 1_000_000;
+
+fn format_of(text: &str) -> Format {
+    open(text, &Options::default()).expect("a known format").format()
+}
+
+#[test]
+fn msr_cambridge() {
+    let text = "128166372003061629,src,1,Read,4096,512,59\n128166372003061729,src,1,Write,8192,4096,100\r\n";
+    assert_eq!(format_of(text), Format::MsrCambridge);
+    let expected = [
+        Request { latency: Some(Ns(5_900)), ..request(0, Read, 4096, 512) },
+        Request { latency: Some(Ns(10_000)), ..request(10_000, Write, 8192, 4096) },
+    ];
+    let (requests, summary) = read(text).unwrap();
+    assert_eq!(requests, expected);
+    assert_eq!((summary.first_ns, summary.with_latency), (12_816_637_200_306_162_900, 2));
+}
+
+#[test]
+fn systor17() {
+    let text = "Timestamp,Response,IOType,LUN,Offset,Size\n10.000002000,0.000806000,R,0,4096,512\n10.5,,W,0,0,1024\n";
+    assert_eq!(format_of(text), Format::Systor17);
+    let expected =
+        [Request { latency: Some(Ns(806_000)), ..request(0, Read, 4096, 512) }, request(499_998_000, Write, 0, 1024)];
+    assert_eq!(read(text).unwrap().0, expected);
+    // The header may be missing.
+    let bare = text.split_once('\n').unwrap().1;
+    assert_eq!(read(bare).unwrap().0, expected);
+    let blank = "Timestamp,Response,IOType,LUN,Offset,Size\n10.0,,,0,4096,512\n";
+    assert!(fault(blank).starts_with("t:2: IOType: expected R or W (blank where"), "{}", fault(blank));
+}
+
+#[test]
+fn cloudphysics() {
+    let text =
+        "version,time,op,size,lbn\n1,100,28,512,7\n1,101,2A,4096,8\n1,101,0,0,0\n1,102,42,8192,16\n1,102,35,0,0\n";
+    assert_eq!(format_of(text), Format::CloudPhysics);
+    let second = 1_000 * MS;
+    let expected = [
+        request(0, Read, 3584, 512),
+        request(second, Write, 4096, 4096),
+        request(2 * second, Trim, 8192, 8192),
+        request(2 * second, Flush, 0, 0),
+    ];
+    let (requests, summary) = read(text).unwrap();
+    assert_eq!(requests, expected);
+    assert_eq!(summary.other_rows, 1, "a command that moves no data");
+}
+
+#[test]
+fn mobile() {
+    for header in
+        ["proces,device,rw_flag,sector,size,timestamp\n", "process,device,rw_flag,sector,size,timestamp\n", ""]
+    {
+        let text = format!(
+            "{header}kworker/u17:0-21454,8388608,W,16,8,832636.2457430001\n<...>-2230,8388608,RA,0,240,832636.245744\n\
+             a,b-77,8388608,FN,0,0,832636.25\nx-1,8388608,D,8,8,832636.25\nx-1,8388608,N,0,0,832636.25\n\
+             noid,8388608,WFS,8,8,832636.26\n"
+        );
+        assert_eq!(format_of(&text), Format::Mobile);
+        let expected = [
+            Request { process: Some(21454), ..request(0, Write, 8192, 4096) },
+            Request { process: Some(2230), ..request(1_000, Read, 0, 122_880) },
+            Request { process: Some(77), ..request(4_257_000, Flush, 0, 0) },
+            Request { process: Some(1), ..request(4_257_000, Trim, 4096, 4096) },
+            Request { fua: true, ..request(14_257_000, Write, 4096, 4096) },
+        ];
+        let (requests, summary) = read(text).unwrap();
+        assert_eq!(requests, expected);
+        assert_eq!(summary.other_rows, 1);
+    }
+}
+
+const BLKPARSE: &str = "\
+  8,0    3        1     0.000000000   697  A   W 223490 + 8 <- (8,1) 223427
+  8,0    3        2     0.000001000   697  Q   W 223490 + 8 [kjournald]
+  8,0    3        3     0.000002000   697  G   W 223490 + 8 [kjournald]
+  8,0    3        4     0.000003000   697  P   N [kjournald]
+  8,0    3        5     0.000004000   697  I   W 223490 + 8 [kjournald]
+  8,0    3        6     0.000005000   697  U   N [kjournald] 1
+  8,0    3        7     0.000010000   697  D   W 223490 + 8 [kjournald]
+  8,0    1        0     0.000011000     0  m   N cfq697 a message, + commas
+  8,0    3        8     0.000012000   698  Q  RA 64 + 16 [cat]
+  8,0    3        9     0.000020000   698  D  RA 64 + 16 [cat]
+  8,0    3       10     0.000030000     0  C   W 223490 + 8 [0]
+  8,0    3       11     0.000031000     0  D  FN [kworker/3:1H]
+  8,0    3       12     0.000032000   700  D   R 36 (12 00 00 00 24 00 ..) [smartd]
+  8,0    3       13     0.000040000   699  D WFSM 8 + 8 (   12000) [jbd2]
+  8,0    3       14     0.000050000     0  C  RA 64 + 16 [0]
+  8,0    3       15     0.000060000   701  D  DS 4096 + 2048 [fstrim]
+CPU3 (8,0):
+ Reads Queued:           1,        8KiB  Writes Queued:           1,        4KiB
+
+Total (8,0):
+Throughput (R/W): 0KiB/s / 0KiB/s
+";
+
+#[test]
+fn blkparse_issues_with_latencies_from_completions() {
+    assert_eq!(format_of(BLKPARSE), Format::Blkparse);
+    let expected = [
+        Request { process: Some(697), latency: Some(Ns(20_000)), ..request(0, Write, 223_490 * 512, 4096) },
+        Request { process: Some(698), latency: Some(Ns(30_000)), ..request(10_000, Read, 64 * 512, 8192) },
+        Request { process: Some(0), ..request(21_000, Flush, 0, 0) },
+        Request { process: Some(699), fua: true, ..request(30_000, Write, 4096, 4096) },
+        Request { process: Some(701), ..request(50_000, Trim, 2 << 20, 1 << 20) },
+    ];
+    let (requests, summary) = read(BLKPARSE).unwrap();
+    assert_eq!(requests, expected);
+    assert_eq!((summary.rows, summary.other_rows, summary.with_latency), (17, 11, 2));
+}
+
+#[test]
+fn blkparse_other_events_on_demand_or_when_there_is_no_issue() {
+    let with = |event| read_with(BLKPARSE, &Options { event, ..Options::default() }).unwrap().0;
+    let queued = [
+        Request { process: Some(697), ..request(0, Write, 223_490 * 512, 4096) },
+        Request { process: Some(698), ..request(11_000, Read, 64 * 512, 8192) },
+    ];
+    assert_eq!(with(Event::Queue), queued);
+    let complete = with(Event::Complete);
+    assert_eq!(complete.iter().map(|r| (r.time.0, r.kind)).collect::<Vec<_>>(), [(0, Write), (20_000, Read)]);
+
+    let keep = |letters: &[&str]| -> String {
+        BLKPARSE
+            .lines()
+            .filter(|l| letters.iter().any(|a| l.contains(&format!("  {a}  "))))
+            .map(|l| format!("{l}\n"))
+            .collect()
+    };
+    let (q, c) = (keep(&["Q", "C"]), keep(&["C"]));
+    assert_eq!(open(&*q, &Options::default()).unwrap().event(), Event::Queue);
+    assert_eq!(read(&*q).unwrap().0, queued);
+    assert_eq!(open(&*c, &Options::default()).unwrap().event(), Event::Complete);
+    assert_eq!(read(&*c).unwrap().0.len(), 2);
+    // An issue event after the choice was made for queue events must not mix with them.
+    let late = q.repeat(3000) + "  8,0    3   7     9.0   697  D   W 223490 + 8 [x]\n";
+    assert!(fault(late.replace("0.0000", "1.0000")).contains("expected no issue (D) event"), "mixes events");
+}
+
+/// A record of `struct blk_io_trace`.
+fn record(little: bool, time: u64, action: u32, sector: u64, bytes: u32, device: u32, payload: &[u8]) -> Vec<u8> {
+    let four = |v: u32| if little { v.to_le_bytes() } else { v.to_be_bytes() };
+    let eight = |v: u64| if little { v.to_le_bytes() } else { v.to_be_bytes() };
+    let two = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
+    let mut r = Vec::new();
+    r.extend(four(0x6561_7407));
+    r.extend(four(1));
+    r.extend(eight(time));
+    r.extend(eight(sector));
+    for v in [bytes, action, 4242, device, 3] {
+        r.extend(four(v));
+    }
+    r.extend(two(0));
+    r.extend(two(payload.len() as u16));
+    assert_eq!(r.len(), 48);
+    r.extend(payload);
+    r
+}
+
+fn blktrace(little: bool) -> Vec<u8> {
+    const READ: u32 = 1 << 16;
+    const WRITE: u32 = 1 << 17;
+    const FLUSH: u32 = 1 << 18;
+    let (dev, tc) = (8 << 20 | 16, |t: u32, a: u32| t | a);
+    let mut all = Vec::new();
+    // A notification with the process's name, and a message.
+    all.extend(record(little, 90, 1 << 26, 0, 0, 0, b"kjournald\0\0\0\0\0\0\0"));
+    all.extend(record(little, 95, tc(1 << 26, 2), 0, 0, dev, b"hello"));
+    all.extend(record(little, 98, tc(WRITE | 1 << 20, 1), 8, 4096, dev, b""));
+    all.extend(record(little, 100, tc(WRITE | 1 << 22, 7), 8, 4096, dev, b""));
+    // From a control group: its number follows.
+    all.extend(record(little, 150, tc(READ | 1 << 22, 0x107), 16, 512, dev, &[1; 8]));
+    all.extend(record(little, 180, tc(WRITE | 1 << 23, 8), 8, 4096, dev, b""));
+    all.extend(record(little, 200, tc(WRITE | 1 << 29 | 1 << 22, 7), 0, 1 << 20, dev, b""));
+    all.extend(record(little, 250, tc(READ | FLUSH | 1 << 22, 7), 0, 0, dev, b""));
+    all.extend(record(little, 300, tc(WRITE | FLUSH | 1 << 31 | 1 << 22, 7), 24, 1024, dev, b""));
+    // A command that passes through.
+    all.extend(record(little, 320, tc(READ | 1 << 25 | 1 << 22, 7), 0, 36, dev, b"\x12\0\0\0\x24\0"));
+    all
+}
+
+#[test]
+fn blktrace_in_both_byte_orders() {
+    for little in [true, false] {
+        let (requests, summary) = read(blktrace(little)).unwrap();
+        let mine = |r: Request| Request { process: Some(4242), ..r };
+        let expected = [
+            mine(Request { latency: Some(Ns(80)), ..request(0, Write, 4096, 4096) }),
+            mine(request(50, Read, 8192, 512)),
+            mine(request(100, Trim, 0, 1 << 20)),
+            mine(request(150, Flush, 0, 0)),
+            mine(Request { fua: true, preflush: true, ..request(200, Write, 24 * 512, 1024) }),
+        ];
+        assert_eq!(requests, expected, "little {little}");
+        assert_eq!((summary.rows, summary.other_rows), (10, 5));
+    }
+    let options = Options { devices: Devices::Named("8,16".into()), ..Options::default() };
+    assert_eq!(read_with(blktrace(true), &options).unwrap().0.len(), 5);
+}
+
+#[test]
+fn a_newer_blktrace_is_refused_by_its_version() {
+    let mut bytes = blktrace(true);
+    bytes[0] = 8;
+    assert_eq!(fault(bytes), "t: blktrace records of version 8; version 7 can be read");
+}
+
+#[test]
+fn fio_logs() {
+    let v2 = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1500 0\n\
+              /dev/sda write 4096 512\n/dev/sda wait 500 0\n/dev/sda trim 0 8192\n/dev/sda datasync 0 0\n/dev/sda close\n";
+    assert_eq!(format_of(v2), Format::FioV2);
+    let expected = [
+        request(0, Read, 0, 4096),
+        request(1_500_000, Write, 4096, 512),
+        request(2_000_000, Trim, 0, 8192),
+        request(2_000_000, Flush, 0, 0),
+    ];
+    assert_eq!(read(v2).unwrap().0, expected);
+    let v3 = "fio version 3 iolog\n18 /dev/sda add\n118 /dev/sda open\n122 /dev/sda read 0 4096\n\
+              1622 /dev/sda write 4096 512\n2122 /dev/sda trim 0 8192\n2122 /dev/sda sync\n2123 /dev/sda close\n";
+    assert_eq!(format_of(v3), Format::FioV3);
+    assert_eq!(read(v3).unwrap().0, expected);
+    assert_eq!(fault("fio version 4 iolog\n"), "t: fio I/O log of version 4; versions 2 and 3 can be read");
+    assert!(fault("fio version 3 iolog\n0 /a wait 10 0\n").contains("action: expected read, write"));
+}
+
+const UFS: &str = "\
+# tracer: nop
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+ kworker/u17:0-21454   [003] d..1.   832.245700: ufshcd_command: send_req: 14700000.ufs: tag: 5, DB: 0x20, size: 4096, \
+IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0
+ kworker/u17:0-21454   [003] d..1.   832.245701: ufshcd_upiu: send_req: 14700000.ufs: HDR:01 20, CDB:28 00
+CPU:2 [LOST 153 EVENTS]
+   <idle>-0     (-----) [000] d.h2.   832.245800: ufshcd_command: complete_rsp: 14700000.ufs: tag: 5, DB: 0x0, size: 4096, \
+IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0
+ odd [7] name-99 (   88) [001] d..1.   832.246000: ufshcd_command: send_req: 14700000.ufs: tag: 6, DB: 0x40, size: 8192, \
+IS: 0, LBA: 7, opcode: 0x2a (WRITE_10), group_id: 0x0, hwq_id: 2
+ sync-7   [001] d..1.   832.246100: ufshcd_command: send_req: 14700000.ufs: tag: 7, DB: 0x80, size: -1, IS: 0, \
+LBA: 18446744073709551615, opcode: 0x35 (SYNC), group_id: 0x0
+ fstrim-8   [001] ...1   832.246200: ufshcd_command: send_req: 14700000.ufs: tag: 8, DB: 0x80, size: 1048576, IS: 0, \
+LBA: 256, opcode: 0x42 (UNMAP), group_id: 0x0
+ x-8   [001] ...1   832.246300: ufshcd_command: send_req: 14700000.ufs: tag: 9, DB: 0x80, size: -1, IS: 0, LBA: 0, \
+opcode: 0x1b, group_id: 0x0
+ x-8   [001] ...1   832.246300: sched_switch: prev_comm=a [120] ==> next_comm=b
+";
+
+#[test]
+fn ftrace_of_the_ufs_driver() {
+    // The row with two brackets: the processor is the first pair with digits alone, so the name must not look like one.
+    let text = UFS.replace("odd [7] name", "odd [x] name");
+    assert_eq!(format_of(&text), Format::FtraceUfs);
+    let expected = [
+        Request { process: Some(21454), latency: Some(Ns(100_000)), ..request(0, Read, 409_600, 4096) },
+        Request { process: Some(99), ..request(300_000, Write, 28_672, 8192) },
+        Request { process: Some(7), ..request(400_000, Flush, 0, 0) },
+        Request { process: Some(8), ..request(500_000, Trim, 1 << 20, 1 << 20) },
+    ];
+    let (requests, summary) = read(&*text).unwrap();
+    assert_eq!(requests, expected);
+    assert_eq!(summary.lost_events, 153);
+    // Linux before 5.14 counted in sectors.
+    let options = Options { ufs_block_bytes: 512, ..Options::default() };
+    assert_eq!(read_with(&*text, &options).unwrap().0[0].offset, 51_200);
+    // A kernel that does not record where HPB READ goes.
+    let hpb = text.replace("LBA: 100, opcode: 0x28 (READ_10)", "LBA: 18446744073709551615, opcode: 0xf8");
+    assert!(fault(hpb).starts_with("t:4: LBA: expected an address and a size"));
+    let device = text.replace("14700000.ufs", "0:0:0:0");
+    assert_eq!(read(device).unwrap().0, expected);
+}
+
+#[test]
+fn ftrace_of_the_block_layer() {
+    let text = "\
+cpus=8
+ kworker/3:1H-221   [003] d..1.   832.000100: block_bio_queue: 8,0 WS 64 + 8 [kworker/3:1H]
+ kworker/3:1H-221   [003] d..1.   832.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kworker/3:1H]
+          <idle>-0  [000] d.h1.   832.000900: block_rq_complete: 8,0 WS () 64 + 8 be,0,4 [0]
+ cat-5   [003]   832.001000: block_rq_issue:       8,0 RA 131072 () 0 + 256 [cat]
+ old-6   [003] ....   832.002000: block_rq_issue: 8,0 D 0 () 8 + 16 [old]
+ kw-7   [003] ....   832.003000: block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [kw]
+ kw-7   [003] ....   832.003500: block_rq_issue: 8,0 N 36 (12 00 00 00 24 00) 0 + 0 [kw]
+ perf 99 [002]   832.004000: block:block_rq_issue: 8,0 R 512 () 9 + 1 [perf]
+";
+    assert_eq!(format_of(text), Format::FtraceBlock);
+    let expected = [
+        Request { process: Some(221), latency: Some(Ns(700_000)), ..request(0, Write, 32_768, 4096) },
+        Request { process: Some(5), ..request(800_000, Read, 0, 131_072) },
+        Request { process: Some(6), ..request(1_800_000, Trim, 4096, 8192) },
+        Request { process: Some(7), ..request(2_800_000, Flush, 0, 0) },
+        Request { process: Some(99), ..request(3_800_000, Read, 4608, 512) },
+    ];
+    assert_eq!(read(text).unwrap().0, expected);
+    let queued = read_with(text, &Options { event: Event::Queue, ..Options::default() }).unwrap().0;
+    assert_eq!(queued, [Request { process: Some(221), ..request(0, Write, 32_768, 4096) }]);
+    // With both kinds of events, the one nearer to the device counts.
+    assert_eq!(format_of(&format!("{text}{UFS}")), Format::FtraceUfs);
+    let counter = text.replace("832.001000", "832001000");
+    assert!(fault(counter).contains("seconds with a fraction (a clock of tracefs"));
+}
+
+/// Other events may fill more than what the format is told by.
+#[test]
+fn ftrace_is_known_by_its_header() {
+    let switch = " x-8   [001] ...1   832.246300: sched_switch: prev_comm=a [120] ==> next_comm=b\n";
+    let noise = format!("# tracer: nop\n#\n{}", switch.repeat(5_000));
+    assert!(noise.len() > 256 << 10);
+    let issue = " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n";
+    let both = format!("{noise}{}{issue}{issue}", UFS.replace("odd [7] name", "odd [x] name"));
+    let (requests, summary) = read(&*both).unwrap();
+    assert_eq!((requests.len(), summary.other_layer), (4, 2));
+    let block = Options { format: Some(Format::FtraceBlock), ..Options::default() };
+    let (requests, summary) = read_with(&*both, &block).unwrap();
+    assert_eq!((requests.len(), summary.other_layer), (2, 5), "one of the five moves no data");
+    // Without any command of the driver it says what there is.
+    assert_eq!(
+        fault(format!("{noise}{issue}")),
+        "t: there is no request: of 5003 rows, 5003 are no requests, 0 are for other devices, 0 were skipped; format \
+         ftrace-block would find 1"
+    );
+}
+
+#[test]
+fn tables_by_place_and_by_name() {
+    let columns = |spec: &str| Options { columns: Some(Columns::parse(spec).unwrap()), ..Options::default() };
+    // Alibaba: device, opcode, offset, length, microseconds.
+    let text = "419,W,4096,8192,1577808000000046\n419,R,0,512,1577808000000146\n";
+    let ali = columns("time=4:us,op=1,offset=2:bytes,size=3:bytes,device=0");
+    let expected = [request(0, Write, 4096, 8192), request(100_000, Read, 0, 512)];
+    assert_eq!(read_with(text, &ali).unwrap().0, expected);
+    // Numbers for operations, sectors, another separator, a header that is skipped.
+    let text = "when;what;where;len;took\n1.0;1;8;16;5\n1.1;0;0;1;\n1.2;2;8;8;7\n";
+    let own = columns("time=0:ms,op=3:9/8,offset=2:sectors,size=3:sectors,sep=;");
+    let e = read_with(text, &own).unwrap_err();
+    assert!(e.message.starts_with("op: expected a known operation (9 for read, 8 for write), found \"16\""), "{e}");
+    // A decimal comma is too much in a number, and has to be seen.
+    let comma = columns("time=0:ms,op=1,offset=2:bytes,size=3:bytes,sep=semicolon");
+    let e = read_with("0,5;R;0;512\n", &comma).unwrap_err();
+    assert!(e.message.starts_with("time: expected nothing more after the number, found \",5\";"), "{e}");
+    let own = columns("time=0:ms,op=1:0/1/2,offset=2:sectors,size=3:kib,latency=4:us,sep=;");
+    let expected = [
+        Request { latency: Some(Ns(5_000)), ..request(0, Write, 4096, 16 << 10) },
+        request(100_000, Read, 0, 1024),
+        Request { latency: Some(Ns(7_000)), ..request(200_000, Trim, 4096, 8192) },
+    ];
+    assert_eq!(read_with(text, &own).unwrap().0, expected);
+    let named = columns("time=when:ms,op=what:0/1/2,offset=where:sectors,size=len:kib,latency=took:us,sep=semicolon");
+    assert_eq!(read_with(text, &named).unwrap().0, expected);
+    let missing = columns("time=then:ms,op=what:0/1/2,offset=where:sectors,size=len:kib,sep=semicolon");
+    assert_eq!(
+        read_with(text, &missing).unwrap_err().to_string(),
+        "t:1: there is no column \"then\" in the first row, which has when, what, where, len, took"
+    );
+    // A name that looks like a time.
+    let odd = columns("time=0th:ms,op=1,offset=2:bytes,size=3:bytes");
+    let text = "0th,1st,2nd,3rd\n7,R,0,512\n";
+    assert_eq!(read_with(text, &odd).unwrap().0, [request(0, Read, 0, 512)]);
+    // Blanks of any number.
+    let text = "  0.5   read  1   2\n 0.75 FLUSH - -\n";
+    let blanks = columns("time=0:s,op=1,offset=2:blocks,size=3:blocks,sep=space");
+    assert_eq!(read_with(text, &blanks).unwrap().0, [request(0, Read, 4096, 8192), request(250 * MS, Flush, 0, 0)]);
+}
+
+#[test]
+fn descriptions_of_columns_that_cannot_be() {
+    for (spec, message) in [
+        ("", "columns: \"\" is not KEY=COLUMN, such as time=0:us"),
+        ("time=0:us,op=1,offset=2:bytes", "columns: \"size\" is missing, such as size=0"),
+        ("time=0,op=1,offset=2:bytes,size=3:bytes", "columns: time needs a unit: time=0:s, ms, us, 100ns or ns"),
+        (
+            "time=0:s,op=1,offset=2:b,size=3:bytes",
+            "columns: offset needs a unit: offset=2:bytes, sectors, kib or blocks",
+        ),
+        ("time=0:s,time=1:s", "columns: \"time\" is given twice"),
+        ("when=0:s", "columns: unknown key \"when\"; keys are time, op, offset, size, latency, process, device, sep"),
+        ("time=64:s,op=1,offset=2:bytes,size=3:bytes", "columns: time: columns 0 to 63 can be used, not 64"),
+        (
+            "time=0:s,op=1:x,offset=2:bytes,size=3:bytes",
+            "columns: op takes two to four words, READ/WRITE/TRIM/FLUSH, such as op=1:0/1",
+        ),
+        (
+            "time=0:s,op=1,offset=2:bytes,size=3:bytes,sep=ab",
+            "columns: sep is one character, comma, tab, space or semicolon, not \"ab\"",
+        ),
+        ("time=:s,op=1,offset=2:bytes,size=3:bytes", "columns: time needs a column, by its number from 0 or its name"),
+    ] {
+        assert_eq!(Columns::parse(spec).unwrap_err(), message, "{spec}");
+    }
+}
+
+#[test]
+fn several_devices() {
+    let text = "1,a,0,Read,0,512,1\n2,a,1,Read,512,512,1\n3,a,0,Write,1024,512,1\n";
+    assert_eq!(
+        fault(text),
+        "t:2: expected the device of the rows before (choose one device by its name, or merge all), found \
+         \"a,1,Read,512,512,1\""
+    );
+    let with = |devices| read_with(text, &Options { devices, ..Options::default() }).unwrap();
+    let (one, summary) = with(Devices::Named("a,0".into()));
+    assert_eq!((one.len(), summary.other_device), (2, 1));
+    assert_eq!(with(Devices::Merge).0.len(), 3);
+    let none = read_with(text, &Options { devices: Devices::Named("b,0".into()), ..Options::default() }).unwrap_err();
+    assert!(
+        none.message.contains("there is no request: of 3 rows, 0 are no requests, 3 are for other devices"),
+        "{none}"
+    );
+    let none = Options { devices: Devices::Named("b".into()), ..Options::default() };
+    let nameless = read_with("version,time,op,size,lbn\n1,100,28,512,7\n", &none).unwrap_err();
+    assert!(nameless.message.contains("name no device"), "{nameless}");
+}
