@@ -14,7 +14,7 @@ pub use image::{ImageInput, ImageSizes, OwnImages, UbiCat, UbiCheck, UbiFind, Ub
 pub use live::{LiveOptions, Stats};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
-/// UFS Host Performance Booster in virtual time: device, host driver and experiments.
+/// How much faster are reads with part of the flash read path cached in host memory? UFS with HPB, and UBI on raw NAND
 #[derive(Parser, Debug)]
 #[command(name = "readpath", version, about, long_about = None)]
 pub struct Cli {
@@ -26,19 +26,19 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Reproduce a published experiment and show it beside its published values
+    /// Reproduce a published experiment and show the error of every row
     Reproduce(Reproduce),
-    /// Run an experiment file: device x host x workload x variants
+    /// Run an experiment file: device, host, workload and variants
     Run(RunFile),
-    /// Run an iozone command line, typed as it is, on a modelled device
+    /// Run an iozone command line on a modelled device
     Iozone(Iozone),
     /// Run a fio job file on a modelled device
     Fio(Fio),
     /// Replay recorded block traces on a modelled device
     Replay(Replay),
-    /// Compare variants under one workload and several seeds: differences, and how sure they are
+    /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
-    /// Cut the power in the middle of a fio job, again and again, and check that nothing is lost that must not be
+    /// Cut the power at random moments of a fio job, and check all data after each recovery
     Power(Power),
     /// Describe block traces and convert them
     #[command(subcommand)]
@@ -46,14 +46,14 @@ pub enum Command {
     /// List, show, check and fit device presets
     #[command(subcommand)]
     Device(DeviceCommand),
-    /// Raw NAND and UBI: look into images, make and replay streams of reads
+    /// Raw NAND with UBI and UBIFS: inspect images, make and replay read streams
     #[command(subcommand)]
     Ubi(UbiCommand),
-    /// Show the counters of a run in progress that was started with --stats
+    /// Show the counters of a running simulation that was started with --stats
     Stats(Stats),
     /// Make an HTML report from a result document
     Report(Report),
-    /// Measure how fast the simulator itself is
+    /// Measure the speed of the simulator itself
     Bench(Bench),
 }
 
@@ -66,27 +66,27 @@ pub struct Basics {
     /// Folder for result.json and report.html
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Change a key of the device, as if it stood in its file; may be repeated
+    /// Change a key of the device file for this run; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Threads for runs side by side [default: one per processor]; results do not depend on it
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
 }
 
-/// The same, and those of commands whose runs are looked at one by one.
+/// The same, and options of commands that can show single runs.
 #[derive(Args, Debug)]
 pub struct Common {
     #[command(flatten)]
     pub basics: Basics,
-    /// Record stages and UPIUs of every request of one run (choose it with --case and --variant) to FILE, in the trace
-    /// event format that Perfetto opens
+    /// Record the stages and UPIUs of every request of one run (choose it with --case and --variant) to FILE, for
+    /// Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace_io: Option<PathBuf>,
-    /// Requests to record at most
+    /// Record at most N requests
     #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
-    /// Encode every request and reply to a UPIU and parse it again; slower, and the results are the same
+    /// Encode every request and reply as a UPIU and parse it again: slower, same results
     #[arg(long)]
     pub wire: bool,
     /// Run only this case
@@ -102,11 +102,10 @@ pub struct Common {
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// Name of the experiment: iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, policies,
-    /// ubi, or all
+    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, policies, ubi, or all
     pub name: String,
-    /// Folder of recorded traces. For policies: mobile/X_exec.csv.gz, each behind its X_precond.csv.gz, and block/*; for
-    /// ubi: recorded read streams. For all: a folder with mobile, block and ubi, or some of them
+    /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;
+    /// ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
     #[command(flatten)]
@@ -129,19 +128,19 @@ pub struct RunFile {
 pub enum Hpb {
     /// Never
     Off,
-    /// In device control mode: the device says what to load
+    /// Device control mode: the device recommends what to load
     Dcm,
-    /// In host control mode: the host counts reads and decides itself
+    /// Host control mode: the host counts reads and decides
     Hcm,
-    /// Never, and in device control mode, side by side
+    /// off and dcm
     Both,
-    /// Never, and in each mode of the standard, side by side
+    /// off, dcm and hcm
     All,
-    /// As the prototype of 2017 did: the host loads what responses name as changed
+    /// The prototype of 2017: the host loads the groups that responses call changed
     PrototypeHost,
-    /// The same, and responses bring changed entries
+    /// The prototype of 2017: responses also carry changed entries
     PrototypeDevice,
-    /// The prototype in both ways, side by side
+    /// prototype-host and prototype-device
     Prototype,
 }
 
@@ -152,21 +151,21 @@ pub enum Fill {
     Sequential,
     /// The files of the workload, written in random order
     Random,
-    /// Nothing was ever written
+    /// Nothing is written before the run
     None,
 }
 
 /// Hosts with HPB, and without.
 #[derive(Args, Debug)]
 pub struct HpbHost {
-    /// Whether the host uses HPB [default: both; what --policy says]
+    /// Whether and how the host uses HPB [default: both, or what --policy needs]
     #[arg(long, value_enum)]
     pub hpb: Option<Hpb>,
-    /// Policies of host memory for HPB, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
-    /// sram-aware, dirty-refresh
+    /// Host memory policies, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware,
+    /// dirty-refresh
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Host memory for all of HPB at most, maps, dirty bitmaps and tables: bytes, or with K, M or G
+    /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
     #[arg(long, value_name = "BYTES")]
     pub host_memory: Option<String>,
 }
@@ -179,10 +178,10 @@ pub struct Target {
     pub device: String,
     #[command(flatten)]
     pub host: HpbHost,
-    /// What is on the device before the run
+    /// How the device is filled before the run
     #[arg(long, value_enum, default_value = "sequential")]
     pub precondition: Fill,
-    /// Seed of everything random
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -204,9 +203,9 @@ pub struct Iozone {
 pub enum FioFormat {
     /// Tables
     Normal,
-    /// fio's own JSON, for its plotting tools; needs --hpb with one variant (off, dcm, hcm, prototype-host, ...), or one policy
+    /// fio's own JSON, for its plotting tools; needs one --hpb mode (such as off or dcm) or one policy
     Json,
-    /// The same with latency bins
+    /// json with latency bins
     #[value(name = "json+")]
     JsonPlus,
 }
@@ -220,39 +219,39 @@ pub struct Fio {
     pub target: Target,
     #[command(flatten)]
     pub common: Common,
-    /// What happens in the middle of the run: a file with a time in ms, a comma and suspend, resume, hardware-reset,
-    /// power-cycle (,TIME without power) or pressure,BYTES in each line
+    /// Events during the run, one a line: time in ms, a comma, then suspend, resume, hardware-reset, power-cycle[,TIME
+    /// without power] or pressure,BYTES
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "normal")]
     pub output_format: FioFormat,
-    /// Print to FILE instead of the terminal, in any format
+    /// Print to FILE instead of the terminal
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// Who loses its power.
+/// What loses power.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loses {
-    /// Host and device: the host finds the device anew
+    /// Host and device: the host probes the device again
     Everything,
-    /// The device beneath a living host, which keeps its HPB entries until it is told
+    /// The device only: the host keeps its HPB entries until the device resets them
     Device,
 }
 
 /// Arguments of `power`.
 #[derive(Args, Debug)]
 pub struct Power {
-    /// The job file; its length has to be known, so no runtime, rates or pauses
+    /// The job file; without runtime, rates or think time, because the number of requests has to be known
     pub job: PathBuf,
-    /// How often the power is cut, at random moments
+    /// Number of power cuts, at random moments
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub cuts: u32,
-    /// Who loses its power
+    /// What loses power
     #[arg(long, value_enum, default_value = "everything")]
     pub loses: Loses,
-    /// For how long the power is away
+    /// Time without power
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub off: String,
     #[command(flatten)]
@@ -264,21 +263,20 @@ pub struct Power {
 /// How block traces are read.
 #[derive(Args, Debug)]
 pub struct TraceInput {
-    /// Format, where it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3, ftrace-ufs,
-    /// ftrace-block, csv
+    /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3,
+    /// ftrace-ufs, ftrace-block, csv
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
-    /// Columns of a table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
+    /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
     #[arg(long, value_name = "DESCRIPTION")]
     pub columns: Option<String>,
-    /// Leave out rows that cannot be read, or that do not lie on the device of a replay, and count them, instead of refusing
-    /// the trace
+    /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
     #[arg(long)]
     pub lenient: bool,
-    /// Take only requests to this device, named as in the trace
+    /// Take only requests to this device of the trace
     #[arg(long, value_name = "NAME", conflicts_with = "merge_devices")]
     pub trace_device: Option<String>,
-    /// Take requests to all devices as if they were one
+    /// Take requests to all devices as requests to one
     #[arg(long)]
     pub merge_devices: bool,
 }
@@ -286,13 +284,13 @@ pub struct TraceInput {
 /// When a replay submits requests.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplayMode {
-    /// At their times, however many are outstanding
+    /// At their recorded times, at any queue depth
     Timed,
-    /// In order, keeping a number of requests outstanding
+    /// In order, at a fixed queue depth
     Closed,
 }
 
-/// In which order blocks that were read but never written lie in flash.
+/// Physical order of the blocks that a trace reads before it writes them.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preload {
     /// As if written in ascending order
@@ -304,27 +302,27 @@ pub enum Preload {
 /// How block traces are read and replayed.
 #[derive(Args, Debug)]
 pub struct TraceHow {
-    /// A trace to replay first (- for standard input), measured apart; may be repeated, and goes before each trace
+    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
     #[arg(long, value_name = "FILE")]
     pub precondition: Vec<PathBuf>,
     #[command(flatten)]
     pub input: TraceInput,
-    /// When the requests of a trace are submitted [default: timed]
+    /// When requests are submitted [default: timed]
     #[arg(long, value_enum)]
     pub mode: Option<ReplayMode>,
-    /// Requests of a trace kept outstanding with --mode closed [default: 32]
+    /// Queue depth with --mode closed [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub iodepth: Option<u32>,
-    /// Times as fast as recorded, such as 2 or 0.5
+    /// Replay at X times the recorded speed, such as 2 or 0.5
     #[arg(long, value_name = "X")]
     pub speed: Option<String>,
-    /// Cut longer pauses between requests to this, such as 10ms, before --speed applies
+    /// Shorten longer pauses between requests to TIME, such as 10ms, before --speed applies
     #[arg(long, value_name = "TIME")]
     pub max_idle: Option<String>,
-    /// Fold addresses beyond the device onto it: it is no longer that trace, and the results say so
+    /// Fold addresses beyond the device onto it; the results then say that the trace was changed
     #[arg(long)]
     pub fold: bool,
-    /// Sectors of 512 bytes added to every address, for traces recorded behind a partition that is not aligned
+    /// Add N sectors of 512 bytes to every address, for traces of a partition that is not aligned
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub shift_sectors: u8,
 }
@@ -354,7 +352,7 @@ impl TraceHow {
 /// Arguments of `replay`.
 #[derive(Args, Debug)]
 pub struct Replay {
-    /// The traces; each is a case of its own, on a device of its own. One may be - for standard input
+    /// The traces, each on a fresh device; one may be - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -364,24 +362,23 @@ pub struct Replay {
     pub device: String,
     #[command(flatten)]
     pub host: HpbHost,
-    /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
+    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub map_cache: Vec<String>,
-    /// Host memory for HPB maps at most: bytes, or with K, M or G [default: what the device allows]
+    /// Limit of host memory for HPB maps: bytes, or with K, M or G [default: what the device allows]
     #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
     pub host_map: Option<String>,
-    /// Change --host-memory during the trace: a file with a time in ms, a comma and a size in each line, for policies of
-    /// this host's own
+    /// Change --host-memory during the trace: a file of lines TIME_MS,SIZE; not with linux-dcm and linux-hcm
     #[arg(long, value_name = "FILE", requires = "host_memory")]
     pub pressure: Option<PathBuf>,
-    /// What happens in the middle of the trace: a file with a time in ms, a comma and suspend, resume, hardware-reset,
-    /// power-cycle (,TIME without power) or pressure,BYTES in each line
+    /// Events during the trace, one a line: time in ms, a comma, then suspend, resume, hardware-reset,
+    /// power-cycle[,TIME without power] or pressure,BYTES
     #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
     pub events: Option<PathBuf>,
-    /// How blocks that are read before they are written lie in flash at the start
+    /// Physical order of blocks that are read before they are written
     #[arg(long, value_enum, default_value = "sequential")]
     pub preload: Preload,
-    /// Seed of everything random
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
@@ -400,7 +397,7 @@ pub enum TraceFormat {
 /// Commands about block traces.
 #[derive(Subcommand, Debug)]
 pub enum TraceCommand {
-    /// Say what a trace is like: sizes, footprint, order, reuse, load over time
+    /// Describe a trace: sizes, footprint, order, reuse, load over time
     Info {
         /// The trace; - for standard input
         file: PathBuf,
@@ -409,7 +406,7 @@ pub enum TraceCommand {
         /// Print a result document instead of tables
         #[arg(long)]
         json: bool,
-        /// Folder for result.json and report.html, which has the figures
+        /// Folder for result.json and report.html
         #[arg(long, visible_alias = "output", value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -424,7 +421,7 @@ pub enum TraceCommand {
         /// Format to write
         #[arg(long, value_enum)]
         to: TraceFormat,
-        /// File or device that the fio log names
+        /// File or device name in the fio log
         #[arg(long, value_name = "NAME", default_value = "device")]
         target: String,
         #[command(flatten)]
@@ -437,11 +434,11 @@ pub enum TraceCommand {
 pub enum DeviceCommand {
     /// List the presets that come with the program
     List,
-    /// Print a preset or device file, its sources and what follows from it
+    /// Show a preset or device file with its sources, and what follows from it
     Show {
         /// Preset or file
         name: String,
-        /// Change a key first
+        /// Change a key first; repeatable
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
@@ -451,7 +448,7 @@ pub enum DeviceCommand {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Fit a device to measurements of throughput or latency, and say which of its parameters they identify
+    /// Fit a device to measured throughput or latency, and say which parameters the measurements identify
     Fit(Fit),
 }
 
@@ -464,7 +461,7 @@ pub struct Fit {
     /// Preset or file of the device to start from
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// Keys of the parameters to fit, with commas between them
+    /// Keys of the parameters to fit, separated by commas
     #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
     pub params: Vec<String>,
     /// Write the fitted device to FILE
@@ -476,7 +473,7 @@ pub struct Fit {
     /// Print a result document instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Threads for runs side by side [default: one per processor]; results do not depend on it
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
@@ -497,8 +494,7 @@ pub struct Report {
 pub struct Bench {
     /// Only benches whose name contains this
     pub filter: Option<String>,
-    /// Show whether the cost of a request depends on the length of the run or the size of the device: runs of N, 10 N and
-    /// 100 N requests, on 64 GiB and on 1 TiB
+    /// Check that the cost of a request is constant: runs of N, 10 N and 100 N requests, on 64 GiB and on 1 TiB
     #[arg(long)]
     pub flat: bool,
     /// Requests of each bench [default: 4000000; with --flat 1000000]

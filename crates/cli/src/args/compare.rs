@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// Arguments of `compare`.
 #[derive(Args, Debug)]
 pub struct Compare {
-    /// What is run: a fio job file (*.fio), an experiment (*.toml, or the name of a built-in one), or a block trace (any
-    /// other file, or - for standard input)
+    /// A fio job file (*.fio), an experiment (*.toml, or a built-in name), or a block trace (any other file, or - for
+    /// standard input)
     pub workload: PathBuf,
     /// WORKLOAD is a fio job file, whatever its name
     #[arg(long, conflicts_with = "trace")]
@@ -17,27 +17,28 @@ pub struct Compare {
     /// WORKLOAD is a block trace, whatever its name
     #[arg(long)]
     pub trace: bool,
-    /// A variant: its name, and keys of the device or of an experiment's variant (hpb=off|dcm|hcm|
-    /// prototype-host|prototype-device, order, max_map=512K, ...); may be repeated
+    /// A variant: its name, then keys of the device file or of an experiment's variant
+    /// (hpb=off|dcm|hcm|prototype-host|prototype-device, order, max_map=512K, ...); repeatable
     #[arg(long, value_name = "NAME:KEY=VALUE,...")]
     pub variant: Vec<String>,
-    /// Values of a key to compare, each with everything else that is compared; may be repeated
+    /// Values of a key to compare, combined with all other values; repeatable
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub vary: Vec<String>,
-    /// Whether the host uses HPB [default: off,dcm, unless --variant or --vary say; an experiment: as in its file]
+    /// HPB modes to compare [default: off,dcm, unless --variant or --vary name them; for an experiment, those of its
+    /// file]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub hpb: Vec<Hpb>,
-    /// Policies of host memory to compare, with commas between them: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
+    /// Host memory policies to compare, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
     /// sram-aware, dirty-refresh
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Sizes of the map cache to compare, with commas between them: bytes, or with K, M or G [default: the device's]
+    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub map_cache: Vec<String>,
-    /// The variant that the others are compared with [default: the first]
+    /// The baseline variant [default: the first]
     #[arg(long, value_name = "NAME")]
     pub base: Option<String>,
-    /// How many seeds [default: 5; 1 for a trace whose preloaded blocks lie in order, because nothing is drawn then]
+    /// Number of seeds [default: 5; 1 for a trace with --preload sequential, where nothing is random]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// The first seed; the others follow it [default: 1, or the experiment's]
@@ -46,8 +47,8 @@ pub struct Compare {
     /// Device preset, or a device file; an experiment names its own [default: ufs21-64g]
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
-    /// How the files of a job, or blocks of a trace that are read before they are written, lie in flash at the start; an
-    /// experiment says so itself, and none is for jobs [default: sequential]
+    /// Physical order of a job's files, or of trace blocks that are read before they are written; not for experiments,
+    /// and none only for jobs [default: sequential]
     #[arg(long, value_enum)]
     pub preload: Option<Fill>,
     /// Run only this case of an experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be typed behind those commands of `readpath ubi` that look into an image.
+//! The arguments of the `readpath ubi` commands that read an image.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -7,44 +7,43 @@ use std::path::PathBuf;
 /// An image and the volume in it.
 #[derive(Args, Debug)]
 pub struct ImageInput {
-    /// The image: what ubinize makes, or nanddump without spare areas
+    /// The image: made by ubinize, or dumped by nanddump without spare areas
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     #[command(flatten)]
     pub sizes: ImageSizes,
 }
 
-/// What is to be known of an image; what is not given is found in the image.
+/// Properties of an image; those not given are read from the image.
 #[derive(Args, Debug, Default)]
 pub struct ImageSizes {
-    /// Name or number of the volume, if there are several
+    /// Name or number of the volume, if the image has several
     #[arg(long, value_name = "NAME|ID")]
     pub volume: Option<String>,
-    /// Bytes of an erase block, also with K or M
+    /// Erase block size in bytes, or with K or M
     #[arg(long, value_name = "BYTES")]
     pub peb_size: Option<String>,
-    /// Bytes of a page, also with K
+    /// Page size in bytes, or with K
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<String>,
-    /// Bytes of a sub-page, also with K
+    /// Sub-page size in bytes, or with K
     #[arg(long, value_name = "BYTES")]
     pub subpage_size: Option<String>,
-    /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
+    /// Number of erase blocks of the device; blocks beyond the image are erased [default: those of the image]
     #[arg(long, value_name = "N")]
     pub pebs: Option<u32>,
 }
 
-/// Images whose reads `reproduce ubi` makes.
+/// Images for `reproduce ubi`.
 #[derive(Args, Debug, Default)]
 pub struct OwnImages {
-    /// For ubi: image of raw NAND with a UBIFS volume, whose reads are made and replayed as well; repeatable
+    /// For ubi: a raw NAND image with a UBIFS volume, whose reads are derived and replayed as well; repeatable
     #[arg(long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
-    /// For ubi: erase blocks of the device that each image is of; those beyond an image are erased [default: those of the
-    /// image]
+    /// For ubi: number of erase blocks of the device; blocks beyond an image are erased [default: those of the image]
     #[arg(long, value_name = "N", requires = "images")]
     pub pebs: Option<u32>,
-    /// For ubi: the files of each image that a boot reads, a path a line [default: those below /etc, /lib/systemd and
+    /// For ubi: a list of the files that a boot reads, one path a line [default: all below /etc, /lib/systemd and
     /// /usr/lib/systemd]
     #[arg(long, value_name = "FILE", requires = "images")]
     pub boot_list: Option<PathBuf>,
@@ -68,10 +67,10 @@ pub struct UbiLook {
 pub struct UbiFind {
     #[command(flatten)]
     pub look: UbiLook,
-    /// Print attributes as well; JSON has them in any case
+    /// Print attributes as well; JSON always has them
     #[arg(long, conflicts_with = "json")]
     pub ls: bool,
-    /// Print paths as they are, byte for byte, each with a zero byte behind it
+    /// Print raw path bytes, each path followed by a zero byte
     #[arg(long, conflicts_with_all = ["ls", "json"])]
     pub print0: bool,
 }
@@ -94,23 +93,23 @@ pub struct UbiCheck {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Most findings to list
+    /// List at most N findings
     #[arg(long, value_name = "N", default_value = "1000")]
     pub most: usize,
 }
 
-/// What a stream is the reads of.
+/// The work that causes the reads of a stream.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UbiWork {
-    /// Mounting; PATH is /
+    /// Mount; PATH is /
     Mount,
     /// `find PATH`
     Find,
     /// `find PATH -ls`
     FindLs,
-    /// `find PATH -type f`, then every file read from its beginning to its end
+    /// `find PATH -type f`, then read every file from start to end
     Cat,
-    /// The files read whose paths are the lines of the file PATH, which is not in the volume; such as a boot reads
+    /// Read the files listed in PATH, a local file with one path a line, such as the files that a boot reads
     Read,
     /// `rm PATH`
     Rm,
@@ -119,7 +118,7 @@ pub enum UbiWork {
 /// Arguments of `ubi stream`.
 #[derive(Args, Debug)]
 pub struct UbiStream {
-    /// What is done with the volume, freshly mounted and with cold caches
+    /// What is done with the freshly mounted volume, with cold caches
     #[arg(value_name = "WORK")]
     pub work: UbiWork,
     /// Path in the volume
@@ -130,13 +129,13 @@ pub struct UbiStream {
     /// The file to write
     #[arg(long, visible_alias = "output", value_name = "FILE")]
     pub out: PathBuf,
-    /// Mounted only to read
+    /// Mount read-only
     #[arg(long)]
     pub read_only: bool,
-    /// Mounted with the option bulk_read
+    /// Mount with the option bulk_read
     #[arg(long)]
     pub bulk_read: bool,
-    /// Begin the stream with the reads of the attach and of the mount
+    /// Begin the stream with the reads of attach and mount
     #[arg(long)]
     pub with_mount: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be typed behind `readpath ubi`.
+//! The arguments of `readpath ubi`.
 
 use super::image::{UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream};
 use clap::{Args, Subcommand};
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 /// Commands about raw NAND and UBI.
 #[derive(Subcommand, Debug)]
 pub enum UbiCommand {
-    /// Replay recorded read streams of UBI through read caches
+    /// Replay UBI read streams through read caches
     Replay(UbiReplay),
-    /// Show what UBI finds in an image, and how long an attach takes
+    /// Show what UBI finds in an image and how long its attach takes
     Attach(crate::ubi::UbiAttach),
     /// List a directory of a UBIFS volume in an image
     Ls(UbiLook),
@@ -18,27 +18,27 @@ pub enum UbiCommand {
     Cat(UbiCat),
     /// List everything below a directory of a UBIFS volume in an image
     Find(UbiFind),
-    /// Show what a UBIFS volume in an image says of a file
+    /// Show the attributes of a file of a UBIFS volume in an image
     Stat(UbiLook),
-    /// Check a UBIFS volume in an image and name everything that is wrong
+    /// Check a UBIFS volume in an image and name every error
     Check(UbiCheck),
-    /// Write the stream of flash reads that work on a freshly mounted UBIFS volume causes
+    /// Write the flash reads that work on a freshly mounted UBIFS volume causes
     Stream(UbiStream),
 }
 
 /// How read streams are read, and what reads cost.
 #[derive(Args, Debug)]
 pub struct StreamInput {
-    /// Bytes of a NAND page: a power of two, also with K [default: what the streams say, or else 16384, and a note tells so]
+    /// NAND page size in bytes, or with K: a power of two [default: as in the streams, or else 16384 with a note]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<String>,
-    /// Bytes of an erase block; reads beyond it are then errors
+    /// Erase block size in bytes; reads beyond it are then errors
     #[arg(long, value_name = "BYTES")]
     pub peb_size: Option<String>,
-    /// Leave out lines that cannot be read, and count them, instead of refusing the stream
+    /// Skip and count lines that cannot be read, instead of refusing the stream
     #[arg(long)]
     pub lenient: bool,
-    /// What reads cost: a preset, or a file
+    /// Read costs: a preset or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "mlc-16k")]
     pub cost: String,
 }
@@ -47,18 +47,18 @@ pub struct StreamInput {
 #[derive(Args, Debug)]
 #[command(after_help = crate::ubi::caches())]
 pub struct UbiReplay {
-    /// The streams; each is a case of its own
+    /// The read streams
     #[arg(required = true, value_name = "TRACE")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub input: StreamInput,
-    /// Caches to compare, with commas between them, or repeated [default: none,nand-page,one-line,peb-hash,lru,opt]
+    /// Caches to compare, separated by commas [default: none,nand-page,one-line,peb-hash,lru,opt]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cache: Vec<String>,
-    /// Lines of the caches, with commas between several
+    /// Cache sizes in lines, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "61")]
     pub lines: Vec<u32>,
-    /// Changes of the memory budget: lines `read,bytes`
+    /// Changes of the memory budget: a file of lines READ,BYTES
     #[arg(long, value_name = "FILE")]
     pub pressure: Option<PathBuf>,
     /// Print the result document as JSON instead of a table
