@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
 
+use crate::back::DeviceStats;
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::device::UfsDevice;
 use crate::ftl::{Record, Superblock, Wear};
@@ -8,17 +11,14 @@ use crate::hpb::{HpbUnit, Recommendations};
 use crate::hpb2_config::Hpb2Config;
 use crate::journal::Journal;
 use crate::map_memory::{Copies, MapMemory};
-use crate::media::MediaMode;
-use crate::probe::Probe;
 use crate::read::OPS_PER_REQUEST;
-use crate::stats::DeviceStats;
 use readpath_flash::DieSched;
 use readpath_kit::BLOCK_BYTES;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Counters so far.
     pub fn stats(&self) -> &DeviceStats {
-        &self.stats
+        &self.back.stats
     }
 
     /// How worn the superblocks are, over the device's life.
@@ -33,12 +33,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The observer.
     pub fn probe_mut(&mut self) -> &mut P {
-        &mut self.probe
+        &mut self.back.probe
     }
 
     /// Ends the device and gives its observer back.
     pub fn into_probe(self) -> P {
-        self.probe
+        self.back.probe
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes.
@@ -143,7 +143,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Operations in progress, for tests that nothing is left behind.
     pub fn ops_in_use(&self) -> usize {
-        self.ops.in_use()
+        self.back.dies.ops().in_use()
     }
 
     pub(crate) fn array_has(&self) -> u32 {

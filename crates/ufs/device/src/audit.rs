@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares what the device believes with what is so, by looking at everything at once. Only tests may do that.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::ftl::{Mapping, State, Stream};
-use crate::media::MediaMode;
-use crate::probe::Probe;
 use readpath_flash::DieSched;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -52,7 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.superblocks.audit(self.erasing)?;
         let (retired, bad) = self.superblocks.given_up();
-        let counted = (self.stats.retired_superblocks, self.stats.bad_blocks);
+        let counted = (self.back.stats.retired_superblocks, self.back.stats.bad_blocks);
         if (u64::from(retired), u64::from(bad)) != counted {
             return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }

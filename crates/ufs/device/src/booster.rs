@@ -6,13 +6,13 @@
 //! short. It gives them back when it is flushed, and earlier when space gets short, because then a superblock with a
 //! fraction of its pages in use is the best victim of all.
 
-use crate::booster_config::WriteBoosterConfig;
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::ftl::Stream;
-use crate::media::MediaMode;
-use crate::probe::Probe;
-use crate::space::{Purpose, Stall};
-use readpath_flash::{DieSched, OpKind, Ppn};
+use crate::space::Purpose;
+use crate::stalls::Stall;
+use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
 use readpath_proto::query::{attribute, flag};
@@ -106,16 +106,5 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.superblocks.close(Stream::Boosted, self.sequence);
             self.discard_if_empty(sb);
         }
-    }
-
-    /// Array time of an operation in SLC mode. Only what goes there asks.
-    #[cold]
-    pub(crate) fn slc_time(&self, kind: OpKind) -> Ns {
-        let pick = |wb: WriteBoosterConfig| match kind {
-            OpKind::Read => wb.slc_read,
-            OpKind::Program => wb.slc_program,
-            OpKind::Erase => wb.slc_erase,
-        };
-        self.config.write_booster.map_or(Ns::ZERO, pick)
     }
 }

@@ -3,13 +3,12 @@
 //! them, and for each what flash holds of the same block meanwhile; not where they will go.
 
 use crate::ftl::Entry;
+use crate::ids::TagRef;
 use crate::journal::Mark;
 use std::collections::VecDeque;
 
 /// Ends a chain of slots.
 pub const NO_SLOT: u16 = u16::MAX;
-/// Nobody waits for this slot.
-pub const NO_TAG: u8 = u8::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -23,7 +22,7 @@ struct Slot {
     state: State,
     hot: bool,
     /// Request that waits until this block is in flash, and its life.
-    fua: (u8, u32),
+    fua: TagRef,
     lpn: u32,
     /// Next slot of the same program.
     next: u16,
@@ -63,8 +62,7 @@ pub struct WriteBuffer {
 }
 
 struct Sync {
-    tag: u8,
-    life: u32,
+    tag: TagRef,
     below: u64,
     left: u32,
 }
@@ -83,7 +81,7 @@ pub struct Accepted {
     /// Whether it was overwritten not long ago.
     pub hot: bool,
     /// Who waits for it to reach flash, and its life.
-    pub fua: Option<(u8, u32)>,
+    pub fua: Option<TagRef>,
 }
 
 /// A slot that has left the buffer.
@@ -102,7 +100,7 @@ pub struct Freed {
     /// Next slot of the same program, or [`NO_SLOT`].
     pub next: u16,
     /// The request that waited for it, if any, and its life.
-    pub fua: Option<(u8, u32)>,
+    pub fua: Option<TagRef>,
 }
 
 impl WriteBuffer {
@@ -111,7 +109,7 @@ impl WriteBuffer {
         let free = Slot {
             state: State::Free,
             hot: false,
-            fua: (NO_TAG, 0),
+            fua: TagRef::NONE,
             lpn: 0,
             next: NO_SLOT,
             order: 0,
@@ -142,7 +140,7 @@ impl WriteBuffer {
         self.slots[usize::from(slot)] = Slot {
             state: State::Filled,
             hot: block.hot,
-            fua: block.fua.unwrap_or((NO_TAG, 0)),
+            fua: block.fua.unwrap_or(TagRef::NONE),
             lpn: block.lpn,
             next: NO_SLOT,
             order,
@@ -164,7 +162,7 @@ impl WriteBuffer {
     /// for just this data.
     pub fn may_overwrite(&self, slot: u16) -> bool {
         let s = &self.slots[usize::from(slot)];
-        s.state == State::Filled && s.fua.0 == NO_TAG
+        s.state == State::Filled && s.fua == TagRef::NONE
     }
 
     /// Newer data has replaced what `slot` holds.
@@ -274,7 +272,7 @@ impl WriteBuffer {
 
     /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more are
     /// handed to `synced` with their life.
-    pub fn release(&mut self, slot: u16, mut synced: impl FnMut(u8, u32)) -> Freed {
+    pub fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;
@@ -285,7 +283,7 @@ impl WriteBuffer {
             dead: s.dead,
             void: s.void,
             next: s.next,
-            fua: (s.fua.0 != NO_TAG).then_some(s.fua),
+            fua: (s.fua != TagRef::NONE).then_some(s.fua),
         };
         let order = s.order;
         self.free.push(slot);
@@ -294,7 +292,7 @@ impl WriteBuffer {
                 sync.left -= 1;
             }
             if sync.left == 0 {
-                synced(sync.tag, sync.life);
+                synced(sync.tag);
             }
             sync.left > 0
         });
@@ -302,11 +300,11 @@ impl WriteBuffer {
     }
 
     /// Request `tag` waits until everything accepted so far is in flash; true when it already is.
-    pub fn sync(&mut self, tag: u8, life: u32) -> bool {
+    pub fn sync(&mut self, tag: TagRef) -> bool {
         let left = (self.slots.len() - self.free.len()) as u32;
         self.flush_below = self.order;
         if left > 0 {
-            self.syncs.push(Sync { tag, life, below: self.order, left });
+            self.syncs.push(Sync { tag, below: self.order, left });
         }
         left == 0
     }
@@ -319,16 +317,16 @@ impl WriteBuffer {
     /// Nobody waits for anything any more; what was accepted stays.
     pub fn forget_waiters(&mut self) {
         self.syncs.clear();
-        self.slots.iter_mut().for_each(|s| s.fua = (NO_TAG, 0));
+        self.slots.iter_mut().for_each(|s| s.fua = TagRef::NONE);
     }
 
     /// Takes out who waits and cannot be served, because there is no space.
-    pub fn take_waiters(&mut self) -> Vec<(u8, u32)> {
-        let mut waiters: Vec<(u8, u32)> = self.syncs.drain(..).map(|s| (s.tag, s.life)).collect();
+    pub fn take_waiters(&mut self) -> Vec<TagRef> {
+        let mut waiters: Vec<TagRef> = self.syncs.drain(..).map(|s| s.tag).collect();
         for &slot in self.filled.iter().flatten() {
-            waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, (NO_TAG, 0)));
+            waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, TagRef::NONE));
         }
-        waiters.retain(|w| w.0 != NO_TAG);
+        waiters.retain(|w| *w != TagRef::NONE);
         waiters
     }
 

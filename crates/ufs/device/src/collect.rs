@@ -9,12 +9,12 @@
 //! after the other: a map page is read once for all of them. What is overwritten meanwhile is known ([`Victims`]), and
 //! its copy is dropped.
 
+use crate::back::Probe;
+use crate::back::{Job, Op};
+use crate::back::{MediaMode, MediaOp};
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Entry, Logged, Mapping, Stream, VictimPolicy};
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::{Job, Op};
-use crate::probe::Probe;
 use crate::space::Purpose;
 use crate::victims::Victims;
 use readpath_flash::{DieSched, OpId, Ppn};
@@ -260,11 +260,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let choice = wear(self).or(choice).or(flush).or_else(|| disturbed(self)).or_else(|| idle(self));
         let Some((victim, why)) = choice else { return false };
         let counter = match why {
-            Why::Space => &mut self.stats.collected,
-            Why::Idle => &mut self.stats.collected_idle,
-            Why::Wear => &mut self.stats.levelled,
-            Why::Disturb => &mut self.stats.refreshed,
-            Why::Flush => &mut self.stats.flushed,
+            Why::Space => &mut self.back.stats.collected,
+            Why::Idle => &mut self.back.stats.collected_idle,
+            Why::Wear => &mut self.back.stats.levelled,
+            Why::Disturb => &mut self.back.stats.refreshed,
+            Why::Flush => &mut self.back.stats.flushed,
         };
         *counter += 1;
         let mut list = vec![victim];
@@ -272,7 +272,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if why == Why::Space && policy == VictimPolicy::Greedy {
             let most = self.config.ftl.collect_together;
             self.superblocks.more_victims(policy, self.sequence, most, &mut list);
-            self.stats.collected += list.len() as u64 - 1;
+            self.back.stats.collected += list.len() as u64 - 1;
         }
         let c = &mut self.collector;
         let emptied = c.since_levelled + list.len() as u32;
@@ -298,7 +298,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn reads_allowed(&self) -> bool {
-        self.collector.reads < self.config.geometry.dies() && self.ops.has_room()
+        self.collector.reads < self.config.geometry.dies() && self.back.dies.ops().has_room()
     }
 
     /// Reads tables or spare areas; true when the pass is over.
@@ -325,7 +325,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 self.collector.cursor += 1;
                 self.collector.reads += 1;
-                self.stats.spare_reads += 1;
+                self.back.stats.spare_reads += 1;
                 self.begin_flash(now, Op::new(Job::SpareRead, Ppn(first.0 + unit * g.slices_per_unit())));
                 self.collector.grant(1);
             }
@@ -349,7 +349,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             self.collector.cursor += 1;
             self.collector.reads += 1;
-            self.stats.table_reads += 1;
+            self.back.stats.table_reads += 1;
             let op = Op { count: slices as u16, ..Op::new(Job::TableRead, Ppn(first.0 + unit * slices)) };
             self.begin_flash(now, op);
         }
@@ -404,7 +404,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return false;
             }
             self.collector.reads += 1;
-            self.stats.collect_map_loads += 1;
+            self.back.stats.collect_map_loads += 1;
             self.begin_flash(now, Op { lpn: page, ..Op::new(Job::CollectMapLoad, ppn) });
         }
         self.collector.seen[page as usize] = self.collector.round;
@@ -478,22 +478,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let count = current.count_ones() as u16;
         self.collector.reads += 1;
-        self.stats.moved_reads += 1;
+        self.back.stats.moved_reads += 1;
         let op = Op { count, index: u32::from(chain), ..Op::new(Job::MoveRead, page) };
         self.begin_flash(now, op);
     }
 
     /// A spare area or a map page for collection has been read.
     pub(crate) fn collect_read_done(&mut self, now: Ns, id: OpId) {
-        self.ops.free(id);
+        self.back.dies.ops_mut().free(id);
         self.collector.reads -= 1;
         self.collect_after_read(now);
     }
 
     /// A page of data that moves is in the buffer.
     pub(crate) fn move_read_done(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         self.collector.reads -= 1;
         let mut slot = op.index as u16;
         while slot != NONE {
@@ -543,11 +542,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.collector.ready.pop_front();
             }
             self.collector.programs += 1;
-            self.stats.programs += 1;
-            self.stats.slices_moved += n as u64;
+            self.back.stats.programs += 1;
+            self.back.stats.slices_moved += n as u64;
             let from = self.collector.moving[usize::from(chain)].from;
-            self.stats.slices_flushed += if self.superblocks.is_slc(from) { n as u64 } else { 0 };
-            self.stats.slices_padded += (unit - n) as u64;
+            self.back.stats.slices_flushed += if self.superblocks.is_slc(from) { n as u64 } else { 0 };
+            self.back.stats.slices_padded += (unit - n) as u64;
             let op = Op { count: n as u16, index: u32::from(chain), ..Op::new(Job::MoveProgram, ppn) };
             self.begin_flash(now, op);
         }
@@ -555,11 +554,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A unit of moved data has been programmed.
     pub(crate) fn move_programmed(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         self.data_program_ended(op.ppn);
         self.collector.programs -= 1;
-        let failed = self.faults.fails(self.config.ftl.faults.program_failures_ppm);
+        let failed = self.back.dies.program_fails();
         if failed {
             self.program_went_wrong(op.ppn);
         }
@@ -571,7 +569,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.collector.ready.push_back(slot);
             } else {
                 self.spares.program(ppn, m.lpn, m.sequence);
-                self.emit(MediaOp::Move { from: m.from, to: ppn });
+                self.back.emit(MediaOp::Move { from: m.from, to: ppn });
                 if self.collector.victims.is_current(self.collector.at, m.from) {
                     self.relocate(m.lpn, Entry::at(ppn));
                     self.block_moved(m.lpn);
@@ -599,13 +597,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Whether the host was found idle, and has sent no command since.
     pub(crate) fn host_is_idle(&self) -> bool {
-        self.idle_from > self.last_command
+        self.idle_from > self.back.cpu.last_command()
     }
 
     /// The time for work in the background has come, if the host has been idle for long enough.
     pub(crate) fn background_due(&mut self, now: Ns) {
         let busy = self.slots.iter().any(|slot| slot.active);
-        let idle_at = if busy { now } else { self.last_command } + self.config.ftl.idle_after;
+        let idle_at = if busy { now } else { self.back.cpu.last_command() } + self.config.ftl.idle_after;
         self.background = Ns::NEVER;
         if now < idle_at {
             self.background = idle_at;
@@ -616,7 +614,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.idle_from = now;
         self.pump(now);
         // Should the host interrupt what is under way, it is to go on later. If nothing is, time alone changes nothing.
-        if self.ops.in_use() > 0 {
+        if self.back.dies.ops().in_use() > 0 {
             self.arm_background(now);
         }
     }

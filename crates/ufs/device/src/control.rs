@@ -2,12 +2,14 @@
 //! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
 //! supported is answered as SPC and SBC demand.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
+use crate::back::Work;
+use crate::back::{Job, Op};
 use crate::config::DeviceConfig;
-use crate::device::{FIRST_GENERATIONS, UfsDevice, Work};
+use crate::device::{FIRST_GENERATIONS, UfsDevice};
 use crate::ftl::Record;
-use crate::media::MediaMode;
-use crate::ops::{Job, NO_OP, Op};
-use crate::probe::Probe;
+use crate::ids::TagRef;
 use crate::query::QueryState;
 use crate::read::OPS_PER_REQUEST;
 use crate::request::Kind;
@@ -264,7 +266,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn synchronize(&mut self, now: Ns, tag: u8, immed: bool) {
-        let life = self.slots[usize::from(tag)].life;
         if immed {
             self.buffer.flush();
             self.journal.want(self.journal.trims);
@@ -272,10 +273,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.pump(now);
         }
         // What was accepted, and what was trimmed.
-        let mut parts = u32::from(!self.buffer.sync(tag, life));
+        let waits = self.tag_ref(tag);
+        let mut parts = u32::from(!self.buffer.sync(waits));
         let trims = self.journal.trims;
         if !self.journal.want(trims) {
-            self.journal_waiters.push((tag, life, trims));
+            self.journal_waiters.push((waits, trims));
             parts += 1;
         }
         self.slots[usize::from(tag)].left = parts;
@@ -286,14 +288,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// One thing that a SYNCHRONIZE CACHE waits for is in flash.
-    pub(crate) fn sync_part_done(&mut self, now: Ns, tag: u8, life: u32) {
-        if !self.is_alive(tag, life) {
+    pub(crate) fn sync_part_done(&mut self, now: Ns, tag: TagRef) {
+        if !self.is_alive(tag) {
             return;
         }
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = &mut self.slots[tag.index()];
         slot.left -= 1;
         if slot.left == 0 {
-            self.send_reply(now, tag);
+            self.send_reply(now, tag.tag);
         }
     }
 
@@ -306,7 +308,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
             Ok(false) => {
                 (slot.issued, slot.left) = (0, 0);
-                self.waiting_trims.push_back((tag, slot.life));
+                self.waiting_trims.push_back(TagRef { tag, life: slot.life });
                 self.drain_trims(now);
             }
         }
@@ -325,7 +327,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Brings in the map pages of these blocks of a unit.
     pub(crate) fn load_entries(&mut self, now: Ns, tag: u8, lun: u8, blocks: Range<u32>, alloc: u32) {
-        self.stats.read_buffers += 1;
+        self.back.stats.read_buffers += 1;
         if alloc == 0 {
             return self.answer(now, tag, 0, |_| {});
         }
@@ -338,7 +340,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = pages;
         slot.in_flight = 0;
-        if self.read_buffers.take_or_wait(tag, slot.life) {
+        if self.read_buffers.take_or_wait(TagRef { tag, life: slot.life }) {
             self.issue_map_loads(now, tag);
         }
     }
@@ -351,7 +353,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if named.end > unit.regions() {
             return self.check(now, tag, Sense::INVALID_FIELD);
         }
-        self.stats.write_buffers += 1;
+        self.back.stats.write_buffers += 1;
         if unit.is_host_control() {
             named.for_each(|region| unit.inactivate(region));
         }
@@ -363,10 +365,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !self.read_buffers.give_back(tag) {
             return;
         }
-        while let Some((tag, life)) = self.read_buffers.next() {
-            if self.is_alive(tag, life) {
-                self.read_buffers.take_or_wait(tag, life);
-                self.issue_map_loads(now, tag);
+        while let Some(tag) = self.read_buffers.next() {
+            if self.is_alive(tag) {
+                self.read_buffers.take_or_wait(tag);
+                self.issue_map_loads(now, tag.tag);
             }
         }
     }
@@ -377,46 +379,32 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 break;
             }
-            if !self.ops.has_room() {
+            if !self.back.dies.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
-                    self.starved.push_back((tag, slot.life));
+                    self.starved.push_back(TagRef { tag, life: slot.life });
                 }
                 return;
             }
             let page = self.map.page_of(slot.lpn) + slot.issued;
             slot.issued += 1;
-            let life = slot.life;
+            let tag = TagRef { tag, life: slot.life };
             match self.map.directory(page) {
                 Some(ppn) if !self.cache.is_present(page) => {
                     slot.in_flight += 1;
-                    let op = Op {
-                        job: Job::BufferLoad,
-                        slc: false,
-                        tag,
-                        count: 1,
-                        next: NO_OP,
-                        life,
-                        index: 0,
-                        lpn: page,
-                        ppn,
-                        frame: 0,
-                    };
-                    let id = self.ops.take(op);
-                    self.stats.buffer_map_loads += 1;
-                    self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+                    self.back.stats.buffer_map_loads += 1;
+                    self.back.begin(now, Op { tag, count: 1, lpn: page, ..Op::new(Job::BufferLoad, ppn) });
                 }
                 _ => slot.left -= 1,
             }
         }
         let slot = &self.slots[usize::from(tag)];
         if slot.left == 0 {
-            let life = slot.life;
             let entries = self.entries_wanted(tag);
-            let firmware = &self.config.firmware;
-            let each = firmware.make_entry + self.engine.config().make_on_firmware();
+            let firmware = self.back.cpu.timing();
+            let each = firmware.make_entry + self.back.cpu.engine.config().make_on_firmware();
             let cost = Ns(firmware.control.0 + each.0 * entries as u64);
-            self.work(now, cost, Work::HandOut { tag, life });
+            self.back.work(now, cost, Work::HandOut(self.tag_ref(tag)));
         }
     }
 
@@ -437,15 +425,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: what
     /// the host is about to hold need not be held twice.
     pub(crate) fn buffer_map_loaded(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
-        if !self.is_alive(op.tag, op.life) {
+        let op = self.back.end(id);
+        if !self.is_alive(op.tag) {
             return;
         }
-        let slot = &mut self.slots[usize::from(op.tag)];
+        let slot = &mut self.slots[op.tag.index()];
         slot.in_flight -= 1;
         slot.left -= 1;
-        self.issue_map_loads(now, op.tag);
+        self.issue_map_loads(now, op.tag.tag);
     }
 
     /// The entries of a sub-region as of now, under a new generation.

@@ -3,11 +3,12 @@
 //! another block of this device cannot be told from SRAM: an entry does not say for which. The slice that it names does, in
 //! its spare area, which has to be read; and that is done only if the configuration asks for it.
 
-use crate::device::{UfsDevice, Work};
+use crate::back::MediaMode;
+use crate::back::Probe;
+use crate::back::{Job, Op};
+use crate::device::UfsDevice;
 use crate::hpb::Verdict;
-use crate::media::MediaMode;
-use crate::ops::{Job, NO_OP, Op};
-use crate::probe::Probe;
+use crate::ids::TagRef;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
@@ -17,13 +18,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     pub(crate) fn bad_entry(&mut self, now: Ns, tag: u8, block: u32, entry: HpbEntry, verdict: Verdict) {
         let lun = self.slots[usize::from(tag)].lun;
-        if self.engine.config().check > Ns::ZERO
+        if self.back.cpu.engine.config().check > Ns::ZERO
             && self.hpb[usize::from(lun)].as_ref().is_some_and(|unit| unit.was_checked_twice(block, verdict))
         {
             self.check_again(now, 1);
         }
-        if verdict != Verdict::Forged || !self.engine.config().tell_foreign || !self.look_for_owner(now, tag, entry) {
-            self.stats.count_entry(verdict);
+        if verdict != Verdict::Forged
+            || !self.back.cpu.engine.config().tell_foreign
+            || !self.look_for_owner(now, tag, entry)
+        {
+            verdict.count(&mut self.back.stats);
         }
     }
 
@@ -31,23 +35,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// a forged one.
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
         let ppn = self.codec.address(entry);
-        if ppn.0 >= self.array_has() || !self.ops.has_room() {
+        if ppn.0 >= self.array_has() || !self.back.dies.ops().has_room() {
             return false;
         }
         let word = u64::from_be_bytes(entry.0);
         let slc = self.looks_at_superblocks && self.superblocks.is_slc(ppn);
         let (index, frame) = ((word >> 32) as u32, word as u32);
-        let op = Op { job: Job::OwnerRead, slc, tag, count: 1, next: NO_OP, life: 0, index, lpn: 0, ppn, frame };
-        let id = self.ops.take(op);
-        self.stats.owner_reads += 1;
-        self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+        let tag = TagRef { tag, life: 0 };
+        let op = Op { slc, tag, count: 1, index, frame, ..Op::new(Job::OwnerRead, ppn) };
+        self.back.stats.owner_reads += 1;
+        self.back.begin(now, op);
         true
     }
 
     /// The spare area is here: it names a block, and the entry was made for that or it was not.
     pub(crate) fn owner_known(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         let entry = HpbEntry((u64::from(op.index) << 32 | u64::from(op.frame)).to_be_bytes());
         let owner = self.spares.lpn(op.ppn).and_then(|lpn| {
             let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
@@ -58,7 +61,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Against the hand-out of that block, and the one before.
             self.check_again(now, 2);
         }
-        let counter = if is_foreign { &mut self.stats.hpb_foreign } else { &mut self.stats.hpb_forged };
+        let counter = if is_foreign { &mut self.back.stats.hpb_foreign } else { &mut self.back.stats.hpb_forged };
         *counter += 1;
     }
 }

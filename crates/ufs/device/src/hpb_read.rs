@@ -2,12 +2,12 @@
 //! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An entry
 //! is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
 
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::config::HpbConfig;
 use crate::device::UfsDevice;
 use crate::hpb::Verdict;
 use crate::hpb2_config::{Hpb2Config, MOST_ENTRIES};
-use crate::media::MediaMode;
-use crate::probe::Probe;
 use crate::request::Kind;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
@@ -46,7 +46,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
         if self.pre_requests.take(lun, id, lba, blocks, &mut slot.data_out) {
             slot.listed = true;
-            self.stats.pre_requests_used += 1;
+            self.back.stats.pre_requests_used += 1;
         }
     }
 
@@ -55,7 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = &self.slots[usize::from(tag)];
         let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
-        let each = self.config.firmware.make_entry + self.engine.config().check_on_firmware();
+        let each = self.back.cpu.timing().make_entry + self.back.cpu.engine.config().check_on_firmware();
         Ns(self.hpb_read_extra.0 + each.0 * more)
     }
 
@@ -120,7 +120,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let list = &slot.data_out[..usize::from(list_bytes)];
         self.pre_requests.store(slot.lun, read_id, lba, list);
-        self.stats.pre_requests += 1;
+        self.back.stats.pre_requests += 1;
         // It may have been used and dropped by the time it is answered.
         self.slots[usize::from(tag)].listed = true;
     }

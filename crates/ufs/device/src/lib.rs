@@ -15,6 +15,7 @@ mod account;
 #[cfg(test)]
 mod anchor_tests;
 mod audit;
+mod back;
 mod booster;
 mod booster_config;
 mod buffer;
@@ -22,10 +23,9 @@ mod collect;
 mod config;
 mod control;
 mod device;
-mod dies;
-mod engine;
+
 mod entry_config;
-mod faults;
+
 mod foreign;
 mod found;
 mod ftl;
@@ -33,14 +33,15 @@ mod ftl_config;
 mod hpb;
 mod hpb2_config;
 mod hpb_read;
+mod ids;
 mod journal;
 mod map_memory;
-mod media;
+
 mod meta;
-mod ops;
+
 mod power;
 mod precondition;
-mod probe;
+
 mod prototype;
 mod prototype_config;
 mod query;
@@ -49,12 +50,15 @@ mod recovery_time;
 mod request;
 mod reset;
 mod space;
-mod stats;
+mod stalls;
 #[cfg(test)]
 mod upkeep_tests;
 mod victims;
 mod write;
 
+pub use back::DeviceStats;
+pub use back::{MediaMode, MediaOp, NoMedia, WithMedia};
+pub use back::{Probe, Resource, StageOf};
 pub use booster_config::WriteBoosterConfig;
 pub use config::{
     ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
@@ -67,12 +71,9 @@ pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use hpb2_config::{Hpb2Config, MOST_ENTRIES};
 pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
-pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
 pub use precondition::Layout;
-pub use probe::{Probe, Resource, StageOf};
 pub use prototype_config::PrototypeConfig;
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use recovery_time::Recovery;
-pub use space::Stall;
-pub use stats::DeviceStats;
+pub use stalls::Stall;

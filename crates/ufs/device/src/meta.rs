@@ -8,15 +8,15 @@
 //! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
 //! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
+use crate::back::{Job, Op};
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{
     ANCHORS, Change, Checkpoint, Entry, Held, Logged, Mapping, Record, Spares, Stream, Superblock, Taken,
 };
 use crate::journal::Mark;
-use crate::media::MediaMode;
-use crate::ops::{Job, Op};
-use crate::probe::Probe;
 use crate::space::flash_entry;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -246,7 +246,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Begins to write map pages back, when the table of changes fills or a superblock of the map is to be given up.
     pub(crate) fn write_back(&mut self, now: Ns) {
         self.choose_meta_victim();
-        while self.meta.pages_under_way < self.config.ftl.map_write_pages && self.ops.has_room() {
+        while self.meta.pages_under_way < self.config.ftl.map_write_pages && self.back.dies.ops().has_room() {
             let used = self.changes.used() + self.changes_reserved;
             let page = if let Some(page) = self.meta.rewrite.pop_front() {
                 let lies_in_victim =
@@ -267,7 +267,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             match self.map.directory(page) {
                 Some(ppn) if !self.cache.is_present(page) => {
                     self.meta.loading += 1;
-                    self.stats.write_back_loads += 1;
+                    self.back.stats.write_back_loads += 1;
                     self.begin_flash(now, Op { lpn: page, ..Op::new(Job::WriteBackLoad, ppn) });
                 }
                 _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
@@ -297,8 +297,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A map page that is to be written back has been read.
     pub(crate) fn write_back_loaded(&mut self, now: Ns, id: OpId) {
-        let page = self.ops.get(id).lpn;
-        self.ops.free(id);
+        let page = self.back.dies.ops().get(id).lpn;
+        self.back.dies.ops_mut().free(id);
         self.meta.loading -= 1;
         self.meta.queue.push_back(Part::to_be_put_together(page));
         self.program_meta(now);
@@ -379,12 +379,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         {
             let part = match part {
                 Part::Map { page, .. } => {
-                    self.stats.map_writes += 1;
+                    self.back.stats.map_writes += 1;
                     self.put_together(page)
                 }
                 part => {
                     self.meta.pin(self.checkpoint.age, sb);
-                    self.stats.checkpoint_writes += 1;
+                    self.back.stats.checkpoint_writes += 1;
                     part
                 }
             };
@@ -397,7 +397,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.meta.programs[index] = parts;
         self.meta.in_flight += 1;
         self.meta.journal_came_last = journal;
-        self.stats.programs += 1;
+        self.back.stats.programs += 1;
         self.checkpoint.count_unit();
         self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) });
     }
@@ -406,7 +406,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn journal_part(&mut self, sb: u32) -> Part {
         let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
         self.meta.pin(self.checkpoint.age, sb);
-        self.stats.journal_writes += 1;
+        self.back.stats.journal_writes += 1;
         Part::Journal { records, up_to }
     }
 
@@ -421,8 +421,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A unit of the meta stream has been programmed.
     pub(crate) fn meta_programmed(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         self.superblocks.program_ended(op.ppn);
         self.meta.in_flight -= 1;
         let mut parts = std::mem::take(&mut self.meta.programs[op.index as usize]);
@@ -537,10 +536,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let mut i = 0;
         while i < self.journal_waiters.len() {
-            let (tag, life, mark) = self.journal_waiters[i];
+            let (tag, mark) = self.journal_waiters[i];
             if self.journal.is_durable(mark) {
                 self.journal_waiters.swap_remove(i);
-                self.sync_part_done(now, tag, life);
+                self.sync_part_done(now, tag);
             } else {
                 i += 1;
             }
@@ -580,7 +579,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             self.checkpoint.units = 0;
             self.checkpoint.age += 1;
-            self.stats.checkpoints += 1;
+            self.back.stats.checkpoints += 1;
             for _ in 0..slots {
                 self.meta.queue.push_front(Part::Checkpoint);
             }
@@ -590,7 +589,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.checkpoint.anchor_wanted = false;
             let g = &self.config.geometry;
             let ppn = Ppn(self.checkpoint.anchor % (ANCHORS * g.units_per_superblock()) * g.slices_per_unit());
-            self.stats.programs += 1;
+            self.back.stats.programs += 1;
             self.begin_flash(now, Op::new(Job::AnchorProgram, ppn));
         }
     }
@@ -627,7 +626,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The anchor of a checkpoint has been programmed: from now on recovery begins there.
     pub(crate) fn anchor_programmed(&mut self, now: Ns, id: OpId) {
-        self.ops.free(id);
+        self.back.dies.ops_mut().free(id);
         self.durable.commit();
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;

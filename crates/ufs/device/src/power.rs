@@ -11,13 +11,13 @@
 //! what names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
 //! because only its anchor can name one; otherwise it comes soon.
 
+use crate::back::Job;
+use crate::back::Probe;
+use crate::back::{MediaMode, MediaOp};
 use crate::control::Target;
 use crate::device::UfsDevice;
 use crate::found::Found;
 use crate::ftl::{Entry, Held, Logged, Mapping, Record, State, Stream};
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::Job;
-use crate::probe::Probe;
 use crate::recovery_time::{Readers, Recovery, What, anchor_reads};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
@@ -26,12 +26,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
     /// SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
     pub fn power_cut(&mut self, now: Ns) {
-        self.stalls.set(now, None, &mut self.stats);
+        self.stalls.set(now, None, &mut self.back.stats);
         self.tear_programs();
         self.recall_changes();
         self.forget_changes();
         if let Some(sb) = self.erasing.take() {
-            self.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+            self.back.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
         }
         self.buffer.clear();
         self.journal = self.journal.after_power_cut();
@@ -61,7 +61,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Programs in progress become torn units.
     fn tear_programs(&mut self) {
         let slices = self.config.geometry.slices_per_unit();
-        let programs: Vec<_> = self.ops.in_progress().filter(|op| op.job.is_program()).copied().collect();
+        let programs: Vec<_> = self.back.dies.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
         for op in programs {
             let mut spares: Vec<(Option<u32>, u32)> = Vec::new();
             match op.job {
@@ -79,7 +79,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 _ => {}
             }
             self.durable.log.push(Logged::Torn { first: op.ppn, spares });
-            self.emit(MediaOp::Torn { first: op.ppn, slices });
+            self.back.emit(MediaOp::Torn { first: op.ppn, slices });
         }
     }
 
@@ -189,7 +189,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 false if self.superblocks.is_slc(first) => What::SlcSpares,
                 false => What::Spares,
             };
-            readers.read(self.dies_of_slices.die_of(first), what);
+            readers.read(self.back.dies.die_of(first), what);
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
         let ends = (open_then + opened_since) * self.config.geometry.dies();
@@ -207,7 +207,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.set_busy_until(end);
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end);
-        self.stats.recoveries += 1;
+        self.back.stats.recoveries += 1;
         self.pump(end);
         recovery
     }

@@ -2,10 +2,10 @@
 //! A device that comes with data: the state that writing it would have left, built at no cost in virtual time. It knows
 //! nothing of requests.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::ftl::{Checkpoint, Mapping, NoSpace, Stream};
-use crate::media::MediaMode;
-use crate::probe::Probe;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Permutation;
 

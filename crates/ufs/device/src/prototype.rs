@@ -6,14 +6,15 @@
 //! spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an older copy of
 //! the same block has the same spare area, and only the dirty bits tell it.
 
+use crate::back::Probe;
+use crate::back::{Job, Op};
+use crate::back::{MediaMode, MediaOp};
 use crate::config::Verification;
 use crate::device::UfsDevice;
 use crate::ftl::{Entry, Mapping};
 use crate::hpb::{Forgotten, Verdict};
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::{Job, NO_OP, Op};
-use crate::probe::Probe;
-use crate::read::{OPS_PER_REQUEST, residual};
+use crate::ids::TagRef;
+use crate::read::{OPS_PER_REQUEST, Run, residual};
 use crate::request::Kind;
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -55,9 +56,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.read(now, tag);
             return true;
         }
-        self.stats.hpb_reads += 1;
+        self.back.stats.hpb_reads += 1;
         match self.judge_hint(lun as u8, lba..lba + blocks, hint) {
-            Verdict::Good(_) if self.ops.has_room() => {
+            Verdict::Good(_) if self.back.dies.ops().has_room() => {
                 let hand_outs = self.hand_outs();
                 let slot = &mut self.slots[usize::from(tag)];
                 slot.lpn = self.bases[lun] + lba;
@@ -73,8 +74,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
             Verdict::Good(_) => self.read(now, tag),
             bad => {
-                self.stats.count_entry(bad);
-                self.occupy_firmware(now, self.hpb_read_extra);
+                bad.count(&mut self.back.stats);
+                self.back.cpu.occupy(now, self.hpb_read_extra);
                 self.read(now, tag);
             }
         }
@@ -112,62 +113,52 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
             let count = (slot.blocks - index).min(self.config.geometry.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
-            if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.ops.has_room() {
+            if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.dies.ops().has_room() {
                 return;
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
             // What the spare areas will say: whatever else is done to these pages comes to the die behind this read.
             let names = |i: u32| self.spares.lpn(Ppn(ppn.0 + i)) == Some(lpn + i);
             let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
-            let mut op = Op {
-                job: Job::HintedRead,
-                slc: false,
-                tag,
-                count: count as u16,
-                next: NO_OP,
-                life,
-                index,
-                lpn,
-                ppn,
-                frame: foreign,
-            };
-            let id = self.ops.take(op);
+            let mut op =
+                Op { tag: TagRef { tag, life }, count: count as u16, index, lpn, ..Op::new(Job::HintedRead, ppn) };
+            op.frame = foreign;
+            let id = self.back.dies.ops_mut().take(op);
             let slot = &mut self.slots[usize::from(tag)];
             slot.in_flight += count;
             slot.issued += count;
-            self.stats.data_reads += 1;
+            self.back.stats.data_reads += 1;
             if self.looks_at_superblocks {
                 op.slc = self.look_at_superblock(now, ppn);
-                self.ops.get_mut(id).slc = op.slc;
+                self.back.dies.ops_mut().get_mut(id).slc = op.slc;
             }
-            self.work_for_read(now, self.config.firmware.flash_op + extra, id, &op);
+            self.back.begin_read(now, extra, id, &op);
         }
     }
 
     /// A page that a hint named is here.
     pub(crate) fn hinted_read_done(&mut self, now: Ns, done: Done) {
-        let op = *self.ops.get(done.op);
-        self.ops.free(done.op);
-        if !self.is_alive(op.tag, op.life) {
+        let op = self.back.end(done.op);
+        if !self.is_alive(op.tag) {
             return;
         }
         let count = u32::from(op.count);
-        self.slots[usize::from(op.tag)].in_flight -= count;
+        self.slots[op.tag.index()].in_flight -= count;
         let foreign = op.frame.count_ones();
         if !self.believes_all() && foreign > 0 {
-            self.stats.hpb_foreign += u64::from(foreign);
+            self.back.stats.hpb_foreign += u64::from(foreign);
             return self.read_in_spite_of_hint(now, &op);
         }
         for i in 0..count {
-            self.emit(MediaOp::ReadFlash { tag: op.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
+            self.back.emit(MediaOp::ReadFlash { tag: op.tag.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
         }
-        self.stats.hpb_hits += u64::from(count);
-        let slot = &self.slots[usize::from(op.tag)];
+        self.back.stats.hpb_hits += u64::from(count);
+        let slot = &self.slots[op.tag.index()];
         if slot.blocks > 1 {
-            self.stats.hpb_long_hits += u64::from(count);
+            self.back.stats.hpb_long_hits += u64::from(count);
         }
-        self.go_on_with_hint(now, op.tag);
-        self.blocks_ready(done.at, op.tag, op.count);
+        self.go_on_with_hint(now, op.tag.tag);
+        self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
     /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed since, that
@@ -194,14 +185,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the read.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
-        self.slots[usize::from(op.tag)].entry = HpbEntry::ZERO;
-        let mut at = 0;
-        while at < op.count {
-            let left = u32::from(op.count - at);
-            let (index, lpn) = (op.index + u32::from(at), op.lpn + u32::from(at));
-            at += self.issue_run(now, op.tag, op.life, index, lpn, left, Ns::ZERO);
+        self.slots[op.tag.index()].entry = HpbEntry::ZERO;
+        let mut left = Run::of(op);
+        while left.blocks > 0 {
+            left = left.behind(self.issue_run(now, left, Ns::ZERO));
         }
-        self.go_on_with_hint(now, op.tag);
+        self.go_on_with_hint(now, op.tag.tag);
     }
 
     /// HPB READ BUFFER of a group.
@@ -257,9 +246,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let update = groups.next_update(lun, |lpn| changed_entry(self.map.entry(lpn)));
         let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
         response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
-        self.stats.dirty_groups_named += u64::from(dirty.is_some());
+        self.back.stats.dirty_groups_named += u64::from(dirty.is_some());
         if pair.is_some() {
-            self.stats.entries_piggybacked += 1;
+            self.back.stats.entries_piggybacked += 1;
             // Known only when the response has left, so who comes behind it waits, not the response.
             self.link_up(now, tag, self.config.link.bytes(readpath_proto::groups::PAIR_BYTES));
         }

@@ -2,10 +2,10 @@
 //! The query manager: descriptors, attributes and flags (JESD220 §14), answered from the configuration and a little
 //! state. It knows nothing of time.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::hpb2_config::MOST_ENTRIES;
-use crate::media::MediaMode;
-use crate::probe::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::desc::{

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a read: entry or map cache or map page, then the data page, then the link.
 
-use crate::device::{UfsDevice, Work};
+use crate::back::Probe;
+use crate::back::Work;
+use crate::back::{Job, NO_OP, Op};
+use crate::back::{MediaMode, MediaOp};
+use crate::device::UfsDevice;
 use crate::ftl::{Entry, FrameState, Mapping};
 use crate::hpb::Verdict;
 use crate::hpb_read::Hint;
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::{Job, NO_OP, Op};
-use crate::probe::Probe;
+use crate::ids::TagRef;
 use crate::request::{Kind, Slot};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -24,6 +26,38 @@ struct ReadCommand {
     blocks: u32,
     expected_bytes: u32,
     entry: Option<HpbEntry>,
+}
+
+/// Blocks of a read, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The read.
+    pub tag: TagRef,
+    /// The first within the read.
+    pub index: u32,
+    /// Its logical page.
+    pub lpn: u32,
+    /// How many.
+    pub blocks: u32,
+}
+
+impl Run {
+    /// The blocks that an operation is for.
+    pub fn of(op: &Op) -> Run {
+        Run { tag: op.tag, index: op.index, lpn: op.lpn, blocks: u32::from(op.count) }
+    }
+
+    /// All but the first `done`.
+    #[inline(always)]
+    pub fn behind(self, done: u32) -> Run {
+        Run { index: self.index + done, lpn: self.lpn + done, blocks: self.blocks - done, ..self }
+    }
+
+    /// No more than the first `most`.
+    #[inline(always)]
+    pub fn at_most(self, most: u32) -> Run {
+        Run { blocks: self.blocks.min(most), ..self }
+    }
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -75,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
         let Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.slots[usize::from(tag)];
         let entry = (kind == Kind::HpbRead).then_some(entry);
-        if entry.is_some() && (read_id != 0 || self.engine.checks()) && !self.prepare_hpb_read(now, tag) {
+        if entry.is_some() && (read_id != 0 || self.back.cpu.engine.checks()) && !self.prepare_hpb_read(now, tag) {
             return;
         }
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
@@ -92,10 +126,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if slot.read_id != 0 {
             self.find_pre_request(tag);
         }
-        if self.engine.checks() {
+        if self.back.cpu.engine.checks() {
             self.check_on_engine(now, tag);
         }
-        !self.engine.checks()
+        !self.back.cpu.engine.checks()
     }
 
     #[inline(always)]
@@ -115,8 +149,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.outcome = Some(ReplyBody::Response(Response { residual: residual(slot), ..Response::GOOD }));
         }
         if blocks == 0 {
-            let life = slot.life;
-            return self.work(now, self.config.firmware.control, Work::Served { tag, life, count: 0 });
+            let (tag, cost) = (self.tag_ref(tag), self.back.cpu.timing().control);
+            return self.back.work(now, cost, Work::Served { tag, count: 0 });
         }
         let life = slot.life;
         let lpn = slot.lpn;
@@ -133,12 +167,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         if blocks == 1
             && let Some(ppn) = hinted
-            && self.ops.has_room()
+            && self.back.dies.ops().has_room()
         {
             // What `issue_reads` comes to.
             self.slots[usize::from(tag)].issued = 1;
-            self.stats.hpb_hits += 1;
-            return self.begin_flash_read(now, tag, life, 0, lpn, ppn, 1, self.hpb_read_extra);
+            self.back.stats.hpb_hits += 1;
+            let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
+            return self.begin_flash_read(now, run, ppn, self.hpb_read_extra);
         }
         self.issue_hpb_reads(now, tag, hinted.is_some());
     }
@@ -155,10 +190,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     fn judge(&mut self, now: Ns, tag: u8, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb[lun].as_ref()?;
-        self.stats.hpb_reads += 1;
+        self.back.stats.hpb_reads += 1;
         match unit.verify(&self.codec, block, entry, self.array_has()) {
             Verdict::Good(ppn) => return Some(ppn),
-            Verdict::Inactive => self.stats.hpb_inactive += 1,
+            Verdict::Inactive => self.back.stats.hpb_inactive += 1,
             bad => self.bad_entry(now, tag, block, entry, bad),
         }
         None
@@ -200,113 +235,106 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 return;
             }
-            if !self.ops.has_room() {
+            if !self.back.dies.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
-                    self.starved.push_back((tag, slot.life));
+                    self.starved.push_back(TagRef { tag, life: slot.life });
                 }
                 return;
             }
-            let (index, lpn, life) = (slot.issued, slot.lpn + slot.issued, slot.life);
-            let left = slot.blocks - index;
-            let count = if slot.hinted {
-                self.issue_hinted(now, tag, life, index, lpn, extra)
-            } else {
-                self.issue_run(now, tag, life, index, lpn, left, extra)
-            };
+            let all = Run { tag: TagRef { tag, life: slot.life }, index: 0, lpn: slot.lpn, blocks: slot.blocks };
+            let left = all.behind(slot.issued);
+            let count =
+                if slot.hinted { self.issue_hinted(now, left, extra) } else { self.issue_run(now, left, extra) };
             extra = Ns::ZERO;
-            self.slots[usize::from(tag)].issued += u32::from(count);
+            self.slots[usize::from(tag)].issued += count;
         }
     }
 
     /// [`UfsDevice::issue_run`] for an HPB READ whose entries may say where the blocks are.
     #[inline(never)]
-    fn issue_hinted(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, extra: Ns) -> u16 {
-        match self.by_entries(now, tag, index) {
+    fn issue_hinted(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
+        let tag = left.tag.tag;
+        match self.by_entries(now, tag, left.index) {
             Hint::At(ppn, run) => {
                 let n = run.min(self.config.geometry.slices_to_page_end(ppn));
-                self.stats.hpb_hits += u64::from(n);
+                self.back.stats.hpb_hits += u64::from(n);
                 if self.slots[usize::from(tag)].blocks > 1 {
-                    self.stats.hpb_long_hits += u64::from(n);
+                    self.back.stats.hpb_long_hits += u64::from(n);
                 }
-                self.begin_flash_read(now, tag, life, index, lpn, ppn, n as u16, extra);
-                n as u16
+                self.begin_flash_read(now, left.at_most(n), ppn, extra);
+                n
             }
             Hint::Translate(n) => {
                 let slot = &mut self.slots[usize::from(tag)];
                 slot.hinted = slot.listed;
-                self.issue_run(now, tag, life, index, lpn, n, extra)
+                self.issue_run(now, left.at_most(n), extra)
             }
         }
     }
 
     /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn issue_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
+    pub(crate) fn issue_run(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
+        let Run { tag, index, lpn, .. } = left;
         // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a run
         // of buffered blocks may go on into the next map page: whatever else is served ends with the page that was looked at.
         let entry = self.map.entry(lpn);
         match entry.mapping() {
-            Mapping::Buffered(_) => return self.serve_from_sram(now, tag, life, index, lpn, left, extra),
-            _ if entry.is_recent() => return self.serve_recent(now, tag, life, index, lpn, left, extra),
+            Mapping::Buffered(_) => return self.serve_from_sram(now, left, extra),
+            _ if entry.is_recent() => return self.serve_recent(now, left, extra),
             _ => {}
         }
         let page = self.map.page_of(lpn);
         let to_page_end = (page + 1) * self.map.page_entries() - lpn;
-        let most = left.min(to_page_end).min(u32::from(u16::MAX));
+        let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
         if self.map.directory(page).is_none() {
-            return self.serve_from_sram(now, tag, life, index, lpn, most, extra);
+            return self.serve_from_sram(now, most, extra);
         }
         match self.cache.lookup(page) {
             FrameState::Present => {
-                let n = self.translate_run(now, tag, life, index, lpn, most, extra + self.map_access);
-                self.stats.map_hits += u64::from(n);
+                let n = self.translate_run(now, most, extra + self.map_access);
+                self.back.stats.map_hits += u64::from(n);
                 n
             }
             state => {
                 // The entry, if one came, has been checked in vain.
-                self.occupy_firmware(now, extra);
+                self.back.cpu.occupy(now, extra);
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
-                let most = most.min(OPS_PER_REQUEST - self.slots[usize::from(tag)].in_flight);
+                let most = most.blocks.min(OPS_PER_REQUEST - self.slots[tag.index()].in_flight);
                 // Buffered blocks further on are found when the run is translated.
-                let id = self.ops.take(Op {
-                    job: Job::HostRead,
-                    slc: false,
+                let id = self.back.dies.ops_mut().take(Op {
                     tag,
                     count: most as u16,
-                    next: NO_OP,
-                    life,
                     index,
                     lpn,
-                    ppn: Ppn(0),
-                    frame: 0,
+                    ..Op::new(Job::HostRead, Ppn(0))
                 });
-                self.slots[usize::from(tag)].in_flight += most;
+                self.slots[tag.index()].in_flight += most;
                 if state == FrameState::Absent && self.copies.touch(page) {
                     self.fetch_from_host(now, id);
                 } else {
-                    self.stats.map_misses += u64::from(most);
+                    self.back.stats.map_misses += u64::from(most);
                     self.wait_for_map(now, id, page, state);
                 }
-                most as u16
+                most
             }
         }
     }
 
     /// Serves the first run of blocks that the table of changes places together; returns its length.
-    #[allow(clippy::too_many_arguments)]
-    fn serve_recent(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, left: u32, extra: Ns) -> u16 {
+    fn serve_recent(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
+        let lpn = left.lpn;
         let entry = self.map.entry(lpn);
         let Mapping::Flash(ppn) = entry.mapping() else {
             // Trimmed; what follows may be clean, and then has to be looked up.
-            let trimmed = (1..left).take_while(|&i| self.map.entry(lpn + i) == entry).count() as u32 + 1;
-            return self.serve_from_sram(now, tag, life, index, lpn, trimmed, extra);
+            let trimmed = (1..left.blocks).take_while(|&i| self.map.entry(lpn + i) == entry).count() as u32 + 1;
+            return self.serve_from_sram(now, left.at_most(trimmed), extra);
         };
-        let most = left.min(self.config.geometry.slices_to_page_end(ppn));
+        let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
         let next = |i: u32| self.map.entry(lpn + i) == Entry::at(Ppn(ppn.0 + i)).recent();
-        let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
-        self.stats.recent_hits += u64::from(n);
-        self.begin_flash_read(now, tag, life, index, lpn, ppn, n, extra);
+        let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
+        self.back.stats.recent_hits += u64::from(n);
+        self.begin_flash_read(now, left.at_most(n), ppn, extra);
         n
     }
 
@@ -322,57 +350,43 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             },
         };
         let head = &mut self.waiters[frame as usize];
-        self.ops.get_mut(id).next = *head;
+        self.back.dies.ops_mut().get_mut(id).next = *head;
         *head = id;
     }
 
     fn begin_map_load(&mut self, now: Ns, page: u32, frame: u32) {
         let ppn = self.map.directory(page).expect("only existing map pages are loaded");
-        self.stats.map_loads += 1;
-        let op = Op {
-            job: Job::MapLoad,
-            slc: false,
-            tag: 0,
-            count: 1,
-            next: NO_OP,
-            life: 0,
-            index: 0,
-            lpn: page,
-            ppn,
-            frame,
-        };
-        let id = self.ops.take(op);
+        self.back.stats.map_loads += 1;
         self.waiters[frame as usize] = NO_OP;
-        self.work(now, self.config.firmware.flash_op, Work::Flash(id));
+        self.back.begin(now, Op { count: 1, lpn: page, frame, ..Op::new(Job::MapLoad, ppn) });
     }
 
     /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
-        let Op { frame, lpn: page, .. } = *self.ops.get(id);
-        self.ops.free(id);
+        let Op { frame, lpn: page, .. } = *self.back.dies.ops().get(id);
+        self.back.dies.ops_mut().free(id);
         self.cache.finish_load(frame);
         self.copy_to_host(now, page);
         let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
         // The chain is last in, first out: turn it round.
         let mut ordered = NO_OP;
         while chain != NO_OP {
-            let next = std::mem::replace(&mut self.ops.get_mut(chain).next, ordered);
+            let next = std::mem::replace(&mut self.back.dies.ops_mut().get_mut(chain).next, ordered);
             ordered = chain;
             chain = next;
         }
         while ordered != NO_OP {
-            let op = *self.ops.get(ordered);
-            self.ops.free(ordered);
+            let op = self.back.end(ordered);
             ordered = op.next;
             self.translate_all(now, &op);
         }
         for _ in 0..self.stalled.len() {
             let id = self.stalled.pop_front().expect("counted");
-            let op = *self.ops.get(id);
+            let op = *self.back.dies.ops().get(id);
             let page = self.map.page_of(op.lpn);
             match self.cache.lookup(page) {
                 FrameState::Present => {
-                    self.ops.free(id);
+                    self.back.dies.ops_mut().free(id);
                     self.translate_all(now, &op);
                 }
                 state => self.wait_for_map(now, id, page, state),
@@ -382,61 +396,53 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
     pub(crate) fn translate_all(&mut self, now: Ns, op: &Op) {
-        if !self.is_alive(op.tag, op.life) {
+        if !self.is_alive(op.tag) {
             return;
         }
-        self.slots[usize::from(op.tag)].in_flight -= u32::from(op.count);
-        let mut at = 0;
-        while at < op.count {
-            let left = u32::from(op.count - at);
-            let (index, lpn) = (op.index + u32::from(at), op.lpn + u32::from(at));
-            at += self.translate_run(now, op.tag, op.life, index, lpn, left, Ns::ZERO);
+        self.slots[op.tag.index()].in_flight -= u32::from(op.count);
+        let mut left = Run::of(op);
+        while left.blocks > 0 {
+            left = left.behind(self.translate_run(now, left, Ns::ZERO));
         }
-        let slot = &self.slots[usize::from(op.tag)];
+        let slot = &self.slots[op.tag.index()];
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag, Ns::ZERO);
+            self.issue_reads(now, op.tag.tag, Ns::ZERO);
         }
     }
 
     /// Serves the first run of blocks, whose map page is in SRAM, that lies together; returns its length.
-    #[allow(clippy::too_many_arguments)]
     #[inline]
-    fn translate_run(&mut self, now: Ns, tag: u8, life: u32, index: u32, lpn: u32, most: u32, extra: Ns) -> u16 {
-        debug_assert_eq!(self.map.page_of(lpn), self.map.page_of(lpn + most - 1), "one map page has been paid for");
+    fn translate_run(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
+        let lpn = most.lpn;
+        debug_assert_eq!(
+            self.map.page_of(lpn),
+            self.map.page_of(lpn + most.blocks - 1),
+            "one map page has been paid for"
+        );
         let Mapping::Flash(ppn) = self.map.get(lpn) else {
-            return self.serve_from_sram(now, tag, life, index, lpn, most, extra);
+            return self.serve_from_sram(now, most, extra);
         };
         let to_page_end = self.config.geometry.slices_to_page_end(ppn);
         let mut n = 1;
-        while n < most.min(to_page_end) && self.map.get(lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
+        while n < most.blocks.min(to_page_end) && self.map.get(lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
             n += 1;
         }
-        self.begin_flash_read(now, tag, life, index, lpn, ppn, n as u16, extra);
-        n as u16
+        self.begin_flash_read(now, most.at_most(n), ppn, extra);
+        n
     }
 
-    #[allow(clippy::too_many_arguments)]
     #[inline(always)]
-    pub(crate) fn begin_flash_read(
-        &mut self,
-        now: Ns,
-        tag: u8,
-        life: u32,
-        index: u32,
-        lpn: u32,
-        ppn: Ppn,
-        count: u16,
-        extra: Ns,
-    ) {
-        let mut op = Op { job: Job::HostRead, slc: false, tag, count, next: NO_OP, life, index, lpn, ppn, frame: 0 };
-        let id = self.ops.take(op);
-        self.slots[usize::from(tag)].in_flight += 1;
-        self.stats.data_reads += 1;
+    pub(crate) fn begin_flash_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
+        let Run { tag, index, lpn, blocks } = run;
+        let mut op = Op { tag, count: blocks as u16, index, lpn, ..Op::new(Job::HostRead, ppn) };
+        let id = self.back.dies.ops_mut().take(op);
+        self.slots[tag.index()].in_flight += 1;
+        self.back.stats.data_reads += 1;
         if self.looks_at_superblocks {
             op.slc = self.look_at_superblock(now, ppn);
-            self.ops.get_mut(id).slc = op.slc;
+            self.back.dies.ops_mut().get_mut(id).slc = op.slc;
         }
-        self.work_for_read(now, self.config.firmware.flash_op + extra, id, &op);
+        self.back.begin_read(now, extra, id, &op);
     }
 
     /// Counts a read of the superblock of `ppn`, if reads are counted; returns whether it is in SLC mode.
@@ -453,52 +459,43 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A page of data has left flash.
     #[inline(always)]
     pub(crate) fn read_done(&mut self, now: Ns, done: Done) {
-        let op = *self.ops.get(done.op);
-        self.ops.free(done.op);
-        if !self.is_alive(op.tag, op.life) {
+        let op = self.back.end(done.op);
+        if !self.is_alive(op.tag) {
             return;
         }
         if M::ACTIVE {
             for i in 0..u32::from(op.count) {
-                self.emit(MediaOp::ReadFlash { tag: op.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
+                self.back.emit(MediaOp::ReadFlash { tag: op.tag.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
             }
         }
-        let slot = &mut self.slots[usize::from(op.tag)];
+        let slot = &mut self.slots[op.tag.index()];
         slot.in_flight -= 1;
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag, Ns::ZERO);
+            self.issue_reads(now, op.tag.tag, Ns::ZERO);
         }
-        self.blocks_ready(done.at, op.tag, op.count);
+        self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
     /// Serves a run of blocks that are all buffered, or all unmapped, without flash; returns its length. The data is
     /// taken now; only the firmware's time passes.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn serve_from_sram(
-        &mut self,
-        now: Ns,
-        tag: u8,
-        life: u32,
-        index: u32,
-        lpn: u32,
-        most: u32,
-        extra: Ns,
-    ) -> u16 {
+    pub(crate) fn serve_from_sram(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
+        let Run { tag, lpn, .. } = most;
         let buffered = matches!(self.map.get(lpn), Mapping::Buffered(_));
         let mut n = 0;
-        while n < most.min(u32::from(u16::MAX)) {
-            let index = index + n;
+        while n < most.blocks.min(u32::from(u16::MAX)) {
+            let (tag, index) = (tag.tag, most.index + n);
             match self.map.get(lpn + n) {
-                Mapping::Buffered(slot) if buffered => self.emit(MediaOp::ReadBuffer { tag, index, slot }),
-                Mapping::Unmapped if !buffered => self.emit(MediaOp::ReadZeros { tag, index }),
+                Mapping::Buffered(slot) if buffered => self.back.emit(MediaOp::ReadBuffer { tag, index, slot }),
+                Mapping::Unmapped if !buffered => self.back.emit(MediaOp::ReadZeros { tag, index }),
                 _ => break,
             }
             n += 1;
         }
-        let counter = if buffered { &mut self.stats.buffer_hits } else { &mut self.stats.unmapped_reads };
+        let counter = if buffered { &mut self.back.stats.buffer_hits } else { &mut self.back.stats.unmapped_reads };
         *counter += u64::from(n);
-        self.work(now, self.config.firmware.buffer_read + extra, Work::Served { tag, life, count: n as u16 });
-        n as u16
+        let cost = self.back.cpu.timing().buffer_read + extra;
+        self.back.work(now, cost, Work::Served { tag, count: n as u16 });
+        n
     }
 }
 

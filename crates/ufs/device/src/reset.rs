@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
+use crate::back::{Job, NO_OP};
 use crate::control::Target;
 use crate::device::UfsDevice;
 use crate::ftl::MapCache;
 use crate::map_memory::{Copies, Exchange};
-use crate::media::MediaMode;
-use crate::ops::{Job, NO_OP, OpPool};
-use crate::probe::Probe;
 use crate::request::TAGS;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
@@ -17,7 +17,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping and
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self, now: Ns) {
-        self.stalls.set(now, None, &mut self.stats);
+        self.stalls.set(now, None, &mut self.back.stats);
         self.arrivals.clear();
         self.exchange.drop_requests();
         // The host gives its memory anew, and it may say anything.
@@ -47,18 +47,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
     pub(crate) fn lose_sram(&mut self) {
         self.arrivals.clear();
-        self.firmware.clear();
         self.replies.clear();
         for slot in self.slots.iter_mut() {
             slot.active = false;
             slot.life = slot.life.wrapping_add(1);
         }
-        self.nand = S::new(self.config.geometry.channels, self.config.geometry.dies(), self.config.suspend);
         // Nobody will know any more whose they were.
-        self.stats.hpb_forged += self.ops.in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
-        self.ops = OpPool::new();
-        self.engine.lose_power();
-        self.array_writes = 0;
+        self.back.stats.hpb_forged +=
+            self.back.dies.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
+        self.back.lose_power();
         self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
         self.copies = Copies::new(&self.config, M::ACTIVE);
         self.exchange = Exchange::new();
@@ -72,15 +69,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.reset_hpb();
         self.link_down_free = Ns::ZERO;
         self.link_up_free = Ns::ZERO;
-        self.firmware_free = Ns::ZERO;
     }
 
     /// Nothing begins before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.link_down_free = ready;
         self.link_up_free = ready;
-        self.firmware_free = ready;
-        self.engine.set_busy_until(ready);
+        self.back.cpu.set_busy_until(ready);
     }
 
     /// Carries out a task management function; the tags it drops get no reply.
@@ -128,11 +123,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
-        self.waiting_writes.retain(|&(t, _)| t != tag);
+        self.waiting_writes.retain(|waiting| waiting.tag != tag);
         if self.waiting_writes.is_empty() {
-            self.stalls.set(now, None, &mut self.stats);
+            self.stalls.set(now, None, &mut self.back.stats);
         }
-        self.waiting_trims.retain(|&(t, _)| t != tag);
+        self.waiting_trims.retain(|waiting| waiting.tag != tag);
         self.read_buffers.leave(tag);
         self.end_read_buffer(now, tag);
     }

@@ -2,29 +2,15 @@
 //! Which unit is written next, for whom, and who has to wait for what; and how the flash's own view of a block changes.
 //! It knows nothing of requests.
 
+use crate::back::MediaMode;
+use crate::back::Probe;
+use crate::back::{Job, Op};
 use crate::buffer::WriteBuffer;
 use crate::device::UfsDevice;
 use crate::ftl::{Entry, Logged, Mapping, PageMap, Record, State, Stream};
-use crate::media::MediaMode;
-use crate::ops::{Job, NO_OP, Op};
-use crate::probe::Probe;
+use crate::stalls::Stall;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
-
-/// Why data has to wait before it is programmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stall {
-    /// Programs end first, so that a checkpoint can be put together.
-    Checkpoint,
-    /// The table of changes is full: map pages have to be written back.
-    MapChanges,
-    /// Garbage collection has to free space.
-    Space,
-    /// The journal has to name the superblock first.
-    Journal,
-    /// As many programs are in progress as may be.
-    Programs,
-}
 
 /// What a unit is written for: that decides how much space must be left to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,20 +119,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.superblocks.begin_table_unit(sb);
             self.data_programs += 1;
             self.checkpoint.count_unit();
-            self.stats.programs += 1;
-            self.stats.table_writes += 1;
+            self.back.stats.programs += 1;
+            self.back.stats.table_writes += 1;
             self.begin_flash(now, Op::new(Job::TableProgram, Ppn(first.0 + unit * unit_slices)));
         }
     }
 
     /// A unit of the table of a superblock has been programmed.
     pub(crate) fn table_programmed(&mut self, now: Ns, id: OpId) {
-        let first = self.ops.get(id).ppn;
-        self.ops.free(id);
+        let first = self.back.dies.ops().get(id).ppn;
+        self.back.dies.ops_mut().free(id);
         self.superblocks.program_ended(first);
         self.data_programs -= 1;
         let sb = self.superblocks.of(first);
-        if self.faults.fails(self.config.ftl.faults.program_failures_ppm) {
+        if self.back.dies.program_fails() {
             self.program_went_wrong(first);
         } else {
             self.superblocks.table_unit_written(sb);
@@ -165,13 +151,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Ok(())
     }
 
-    /// The flash operation of `id` begins: firmware first.
-    pub(crate) fn begin_flash(&mut self, now: Ns, mut op: Op) -> OpId {
+    /// A flash operation begins: firmware first.
+    pub(crate) fn begin_flash(&mut self, now: Ns, mut op: Op) {
         op.slc = self.superblocks.is_slc(op.ppn);
-        self.array_writes += u32::from(op.job.writes());
-        let id = self.ops.take(op);
-        self.work(now, self.config.firmware.flash_op, crate::device::Work::Flash(id));
-        id
+        self.back.begin(now, op);
     }
 
     /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
@@ -250,7 +233,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let Some(sb) = self.superblocks.begin_erase() else { return };
         if self.superblocks.get(sb).state == State::Retired {
-            self.stats.retired_superblocks += 1;
+            self.back.stats.retired_superblocks += 1;
             return self.begin_erase(now);
         }
         self.erasing = Some(sb);
@@ -264,29 +247,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let g = self.config.geometry;
         for die in (0..g.dies()).filter(|&die| !self.superblocks.is_bad(sb, die)).collect::<Vec<_>>() {
             let ppn = Ppn(self.superblocks.first(sb).0 + die * g.slices_per_unit());
-            self.stats.erases += 1;
-            self.stats.slc_erases += u64::from(self.superblocks.is_slc(ppn));
+            self.back.stats.erases += 1;
+            self.back.stats.slc_erases += u64::from(self.superblocks.is_slc(ppn));
             self.begin_flash(now, Op { lpn: sb, ..Op::new(Job::Erase, ppn) });
         }
     }
 
     /// One die of a superblock is erased.
     pub(crate) fn erased(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         let sb = op.lpn;
         let die = self.config.geometry.die_of(op.ppn);
         if self.erasing != Some(sb) {
             return self.anchor_erased(now);
         }
-        let failed = self.faults.fails(self.config.ftl.faults.erase_failures_ppm);
-        self.stats.erase_failures += u64::from(failed);
-        self.stats.bad_blocks += u64::from(failed);
+        let failed = self.back.dies.erase_fails();
+        self.back.stats.erase_failures += u64::from(failed);
+        self.back.stats.bad_blocks += u64::from(failed);
         if self.superblocks.die_erased(sb, die, failed) {
             self.erasing = None;
-            self.stats.retired_superblocks += u64::from(self.superblocks.get(sb).state == State::Retired);
+            self.back.stats.retired_superblocks += u64::from(self.superblocks.get(sb).state == State::Retired);
             let (first, slices) = (self.superblocks.first(sb), self.superblocks.slices());
-            self.emit(crate::media::MediaOp::Erase { first, slices });
+            self.back.emit(crate::back::MediaOp::Erase { first, slices });
             self.collector.look_at_wear();
             self.pump(now);
         }
@@ -294,10 +276,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A unit of data was programmed in vain: its block is bad, and its superblock is to be emptied soon.
     pub(crate) fn program_went_wrong(&mut self, first: Ppn) {
-        self.stats.program_failures += 1;
+        self.back.stats.program_failures += 1;
         let die = self.config.geometry.die_of(first);
         let is_news = self.superblocks.program_failed(self.superblocks.of(first), die, self.sequence);
-        self.stats.bad_blocks += u64::from(is_news);
+        self.back.stats.bad_blocks += u64::from(is_news);
     }
 
     /// Everything that goes on by itself, wherever it can.
@@ -327,12 +309,5 @@ pub(crate) fn flash_entry(map: &PageMap, buffer: &WriteBuffer, lpn: u32) -> Entr
     match entry.mapping() {
         Mapping::Buffered(slot) => buffer.under(slot),
         _ => entry,
-    }
-}
-
-impl Op {
-    /// An operation of nobody's request.
-    pub(crate) fn new(job: Job, ppn: Ppn) -> Op {
-        Op { job, slc: false, tag: 0, count: 0, next: NO_OP, life: 0, index: 0, lpn: 0, ppn, frame: 0 }
     }
 }

@@ -3,9 +3,9 @@
 //! was written without a name in flash is erased before it is written again.
 
 use crate::anchor_tests::{Device, cut, device, go_on};
+use crate::back::{Job, Op};
 use crate::ftl::{State, Stream};
-use crate::ops::{Job, Op};
-use crate::space::Stall;
+use crate::stalls::Stall;
 use readpath_kit::Ns;
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
     // More than three quarters of the table of changes.
     (0..100).for_each(|lpn| device.relocate(lpn, device.flash_entry(lpn)));
     device.write_back(now);
-    assert_eq!((device.array_writes, device.stats().write_back_loads > 0), (0, true), "it is only read so far");
+    assert_eq!((device.back.dies.writes(), device.stats().write_back_loads > 0), (0, true), "it is only read so far");
     assert!(!device.is_stuck());
 }
 
@@ -52,7 +52,7 @@ fn what_was_written_without_a_name_is_erased_again() {
     let names_next = |device: &Device| {
         let last = device.superblocks.slices() - device.config.geometry.slices_per_unit();
         let of_meta = |op: &&Op| op.job == Job::MetaProgram;
-        device.ops.in_progress().filter(of_meta).any(|op| op.ppn.0 % device.superblocks.slices() == last)
+        device.back.dies.ops().in_progress().filter(of_meta).any(|op| op.ppn.0 % device.superblocks.slices() == last)
     };
     let unnamed = (0..200u32).map_while(|events| {
         let (mut device, mut now) = (device(), Ns::ZERO);

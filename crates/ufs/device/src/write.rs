@@ -2,13 +2,15 @@
 //! The way of a write: firmware, write buffer (where it is acknowledged, unless FUA), then a multi-plane page of an open
 //! superblock. Also TRIM.
 
+use crate::back::Probe;
+use crate::back::Work;
+use crate::back::{Job, Op};
+use crate::back::{MediaMode, MediaOp};
 use crate::buffer::{Accepted, NO_SLOT};
-use crate::device::{UfsDevice, Work};
+use crate::device::UfsDevice;
 use crate::ftl::{Entry, Logged, Mapping, Record, Stream};
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::{Job, Op};
-use crate::probe::Probe;
-use crate::space::Stall;
+use crate::ids::TagRef;
+use crate::stalls::Stall;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::scsi;
@@ -26,9 +28,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = blocks;
         slot.fua = flags & FLAG_FUA != 0;
-        let (life, first) = (slot.life, slot.lpn);
-        self.map.prefetch(first);
-        self.work(now, self.config.firmware.write_command, Work::Accept { tag, life });
+        self.map.prefetch(slot.lpn);
+        let cost = self.back.cpu.timing().write_command;
+        self.back.work(now, cost, Work::Accept(self.tag_ref(tag)));
     }
 
     /// The firmware takes the data of a write into the buffer, or lets it wait its turn.
@@ -37,8 +39,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if slot.blocks == 0 {
             return self.send_reply(now, tag);
         }
-        let life = slot.life;
-        self.waiting_writes.push_back((tag, life));
+        self.waiting_writes.push_back(self.tag_ref(tag));
         self.arm_background(now);
         self.drain_writes(now);
         // A block that only fills the buffer wakes nothing else.
@@ -52,11 +53,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.buffer_is_lent {
             let waits = !self.waiting_writes.is_empty();
             self.waits_for = waits.then_some(Stall::MapChanges);
-            return self.stalls.set(now, waits.then_some(self.waits_for), &mut self.stats);
+            return self.stalls.set(now, waits.then_some(self.waits_for), &mut self.back.stats);
         }
         let mut stall = None;
-        while let Some(&(tag, life)) = self.waiting_writes.front() {
-            if self.is_alive(tag, life) && !self.fill_from(now, tag) {
+        while let Some(&tag) = self.waiting_writes.front() {
+            if self.is_alive(tag) && !self.fill_from(now, tag.tag) {
                 stall = self.program_buffer(now);
                 if self.buffer.is_full() {
                     break;
@@ -70,7 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let waits = !self.waiting_writes.is_empty();
         self.waits_for = stall;
-        self.stalls.set(now, waits.then_some(stall), &mut self.stats);
+        self.stalls.set(now, waits.then_some(stall), &mut self.back.stats);
     }
 
     /// Fills buffer slots with the rest of a write; false when the buffer is full before the write is in.
@@ -102,15 +103,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                         under: self.flash_entry(lpn),
                         older,
                         hot: self.was_written_lately(lpn),
-                        fua: fua.then_some((tag, life)),
+                        fua: fua.then_some(TagRef { tag, life }),
                     };
                     let Some(slot) = self.buffer.put(block) else { return false };
                     slot
                 }
             };
             self.sequence += 1;
-            self.stats.slices_written += 1;
-            self.emit(MediaOp::Fill { tag, index, slot: target });
+            self.back.stats.slices_written += 1;
+            self.back.emit(MediaOp::Fill { tag, index, slot: target });
             self.map.set(lpn, Entry::buffered(target));
             self.block_changed(lun, lpn);
             self.slots[usize::from(tag)].issued += 1;
@@ -163,8 +164,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     }
                 };
                 let (first, count) = self.buffer.take_for_program(hot, unit, self.journal.durable());
-                self.stats.programs += 1;
-                self.stats.slices_padded += u64::from(unit - count);
+                self.back.stats.programs += 1;
+                self.back.stats.slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
                 self.begin_flash(now, op);
             }
@@ -174,7 +175,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Whether writes wait for space and nothing is under way that could give some.
     pub(crate) fn is_stuck(&self) -> bool {
-        let going_on = self.array_writes > 0 || self.collector.is_reading() || self.meta.is_busy();
+        let going_on = self.back.dies.writes() > 0 || self.collector.is_reading() || self.meta.is_busy();
         self.waits_for == Some(Stall::Space) && !going_on
     }
 
@@ -184,41 +185,40 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !self.is_stuck() {
             return;
         }
-        let mut waiters: Vec<(u8, u32)> = self.waiting_writes.drain(..).collect();
-        self.stalls.set(now, None, &mut self.stats);
+        let mut waiters: Vec<TagRef> = self.waiting_writes.drain(..).collect();
+        self.stalls.set(now, None, &mut self.back.stats);
         waiters.extend(self.buffer.take_waiters());
         waiters.sort_unstable();
         waiters.dedup();
-        for (tag, life) in waiters {
-            if self.is_alive(tag, life) {
-                self.stats.no_space += 1;
-                self.check(now, tag, Sense::NO_SPACE);
+        for tag in waiters {
+            if self.is_alive(tag) {
+                self.back.stats.no_space += 1;
+                self.check(now, tag.tag, Sense::NO_SPACE);
             }
         }
     }
 
     /// A multi-plane page has been programmed: the map follows, the buffer is free for others.
     pub(crate) fn programmed(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        self.ops.free(id);
+        let op = self.back.end(id);
         self.data_program_ended(op.ppn);
-        if self.faults.fails(self.config.ftl.faults.program_failures_ppm) {
+        if self.back.dies.program_fails() {
             self.program_went_wrong(op.ppn);
             self.buffer.program_failed(op.index as u16);
             return self.pump(now);
         }
-        self.stats.slices_programmed += u64::from(op.count);
-        self.stats.slices_boosted += if op.slc { u64::from(op.count) } else { 0 };
+        self.back.stats.slices_programmed += u64::from(op.count);
+        self.back.stats.slices_boosted += if op.slc { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
-        let mut ended: Vec<(u8, u32)> = Vec::new();
+        let mut ended: Vec<TagRef> = Vec::new();
         while next != NO_SLOT {
             let slot = next;
             self.buffer.kill_older(slot);
-            let freed = self.buffer.release(slot, |tag, life| ended.push((tag, life)));
+            let freed = self.buffer.release(slot, |tag| ended.push(tag));
             next = freed.next;
-            self.emit(MediaOp::Program { slot, ppn });
+            self.back.emit(MediaOp::Program { slot, ppn });
             if !freed.void {
                 self.spares.program(ppn, freed.lpn, freed.sequence);
             }
@@ -229,30 +229,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 self.relocate(freed.lpn, Entry::at(ppn));
             }
-            if let Some((tag, life)) = freed.fua
-                && self.is_alive(tag, life)
-            {
-                let waiting = &mut self.slots[usize::from(tag)];
-                waiting.left -= 1;
-                if waiting.left == 0 {
-                    self.send_reply(now, tag);
-                }
+            if let Some(tag) = freed.fua {
+                self.sync_part_done(now, tag);
             }
             ppn = Ppn(ppn.0 + 1);
         }
         self.durable.log.push(Logged::Data { first: op.ppn });
         self.discard_if_empty(self.superblocks.of(op.ppn));
         self.write_table_if_full(now, op.ppn);
-        for (tag, life) in ended {
-            self.sync_part_done(now, tag, life);
+        for tag in ended {
+            self.sync_part_done(now, tag);
         }
         self.pump(now);
     }
 
     /// Carries out UNMAPs in order, as far as the table of changes and the journal have room.
     pub(crate) fn drain_trims(&mut self, now: Ns) {
-        while let Some(&(tag, life)) = self.waiting_trims.front() {
-            if self.is_alive(tag, life) {
+        while let Some(&tag) = self.waiting_trims.front() {
+            if self.is_alive(tag) {
+                let tag = tag.tag;
                 let list = std::mem::take(&mut self.slots[usize::from(tag)].data_out);
                 let done = self.trim_list(tag, &list);
                 let map_pages = if done { self.map_pages_of(tag, &list) } else { 0 };
@@ -340,11 +335,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// UNMAP has touched `map_pages` map pages, which takes the firmware its time before it answers.
     fn answer_trim(&mut self, now: Ns, tag: u8, map_pages: u64) {
-        match Ns(self.config.firmware.trim_map_page.0 * map_pages) {
+        match Ns(self.back.cpu.timing().trim_map_page.0 * map_pages) {
             Ns::ZERO => self.send_reply(now, tag),
             cost => {
-                let life = self.slots[usize::from(tag)].life;
-                self.work(now, cost, Work::Trimmed { tag, life });
+                self.back.work(now, cost, Work::Trimmed(self.tag_ref(tag)));
             }
         }
     }

@@ -22,6 +22,7 @@ pub use pre_requests::PreRequests;
 pub use read_buffers::ReadBuffers;
 pub use recommend::Recommendations;
 
+use crate::back::DeviceStats;
 use crate::config::{HpbConfig, LuConfig, Verification};
 use crate::entry_config::Protection;
 use fixedbitset::FixedBitSet;
@@ -46,6 +47,20 @@ pub enum Verdict {
     Stale,
     /// Not made by this device for this block.
     Forged,
+}
+
+impl Verdict {
+    /// Counts an entry that was not good.
+    pub fn count(self, stats: &mut DeviceStats) {
+        let counter = match self {
+            Verdict::Good(_) => return,
+            Verdict::Zero => &mut stats.hpb_zero,
+            Verdict::Inactive => &mut stats.hpb_inactive,
+            Verdict::Stale => &mut stats.hpb_stale,
+            Verdict::Forged => &mut stats.hpb_forged,
+        };
+        *counter += 1;
+    }
 }
 
 /// HPB state of one logical unit.

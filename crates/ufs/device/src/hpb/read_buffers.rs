@@ -3,6 +3,7 @@
 //! the time when the first page is asked for until the reply has left. There are few, so commands may have to wait. It
 //! knows tags, not what is in a buffer.
 
+use crate::ids::TagRef;
 use crate::request::TAGS;
 use std::collections::VecDeque;
 
@@ -11,8 +12,8 @@ pub struct ReadBuffers {
     free: u8,
     /// Tags that hold a buffer, one bit each.
     held: u64,
-    /// Tags that wait for one, and their lives.
-    waiting: VecDeque<(u8, u32)>,
+    /// Who waits for one.
+    waiting: VecDeque<TagRef>,
 }
 
 const _: () = assert!(TAGS == 64, "a bit for each tag");
@@ -24,13 +25,13 @@ impl ReadBuffers {
     }
 
     /// Takes a buffer for `tag`; false if it has to wait in line.
-    pub fn take_or_wait(&mut self, tag: u8, life: u32) -> bool {
+    pub fn take_or_wait(&mut self, tag: TagRef) -> bool {
         let free = self.free > 0;
         if free {
             self.free -= 1;
-            self.held |= 1 << tag;
+            self.held |= 1 << tag.tag;
         } else {
-            self.waiting.push_back((tag, life));
+            self.waiting.push_back(tag);
         }
         free
     }
@@ -46,13 +47,13 @@ impl ReadBuffers {
     }
 
     /// The next in line, if a buffer is free. It does not have it yet.
-    pub fn next(&mut self) -> Option<(u8, u32)> {
+    pub fn next(&mut self) -> Option<TagRef> {
         if self.free > 0 { self.waiting.pop_front() } else { None }
     }
 
     /// `tag` waits no longer, if it did.
     pub fn leave(&mut self, tag: u8) {
-        self.waiting.retain(|&(waiting, _)| waiting != tag);
+        self.waiting.retain(|waiting| waiting.tag != tag);
     }
 
     /// All commands are gone.

@@ -6,6 +6,7 @@
 //! delay after they were sent, which is known beforehand, and could be reserved ahead; with answers from host memory
 //! between them that would let an answer wait for a request that has not come yet. So both stand in line here.
 
+use crate::ids::TagRef;
 use readpath_flash::OpId;
 use readpath_kit::{FrontQueue, Ns};
 use std::collections::VecDeque;
@@ -16,9 +17,7 @@ pub struct Coming {
     /// When it comes to the link.
     pub at: Ns,
     /// Its tag.
-    pub tag: u8,
-    /// Life of the tag's slot.
-    pub life: u32,
+    pub tag: TagRef,
     /// Time that it takes there.
     pub span: Ns,
 }
@@ -114,17 +113,18 @@ mod tests {
 
     #[test]
     fn what_is_first_in_time_is_taken_first() {
+        let tag = |tag| TagRef { tag, life: 0 };
         let mut x = Exchange::new();
         assert_eq!(x.next_deadline(), Ns::NEVER);
         x.asked(Ns(30), Ask::Fetch(1));
-        x.announce(Coming { at: Ns(20), tag: 4, life: 0, span: Ns(1) });
-        x.announce(Coming { at: Ns(30), tag: 5, life: 0, span: Ns(1) });
+        x.announce(Coming { at: Ns(20), tag: tag(4), span: Ns(1) });
+        x.announce(Coming { at: Ns(30), tag: tag(5), span: Ns(1) });
         x.answered(Ns(30), Ask::Write);
         assert_eq!(x.next_deadline(), Ns(20));
         assert!(x.take(Ns(19)).is_none());
-        assert!(matches!(x.take(Ns(20)), Some(Next::Request(Coming { tag: 4, .. }))));
+        assert!(matches!(x.take(Ns(20)), Some(Next::Request(Coming { tag: TagRef { tag: 4, .. }, .. }))));
         assert!(matches!(x.take(Ns(30)), Some(Next::Answered(Ask::Write))));
-        assert!(matches!(x.take(Ns(30)), Some(Next::Request(Coming { tag: 5, .. }))));
+        assert!(matches!(x.take(Ns(30)), Some(Next::Request(Coming { tag: TagRef { tag: 5, .. }, .. }))));
         assert!(matches!(x.take(Ns(30)), Some(Next::Ready(Ask::Fetch(1)))));
         assert_eq!(x.next_deadline(), Ns::NEVER);
     }

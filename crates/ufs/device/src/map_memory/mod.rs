@@ -10,11 +10,13 @@ mod config;
 mod copies;
 mod exchange;
 
-use crate::device::{UfsDevice, Work};
+use crate::back::Op;
+use crate::back::Work;
+use crate::back::{MediaMode, MediaOp};
+use crate::back::{Probe, Resource, StageOf};
+use crate::device::UfsDevice;
 use crate::ftl::{Entry, FrameState, Mapping};
-use crate::media::{MediaMode, MediaOp};
-use crate::ops::Op;
-use crate::probe::{Probe, Resource, StageOf};
+use crate::read::Run;
 use crate::space::flash_entry;
 pub use config::{HostMap, LineCheck, MapMemory, Protocol};
 pub(crate) use copies::Copies;
@@ -34,14 +36,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
-        self.rare = self.background.min(self.exchange.next_deadline()).min(self.engine.next());
+        self.rare = self.background.min(self.exchange.next_deadline()).min(self.back.cpu.engine.next());
         self.find_soon();
     }
 
     /// Something that seldom happens is due.
     #[inline(never)]
     pub(crate) fn rare_due(&mut self, now: Ns) {
-        if self.engine.next() == now {
+        if self.back.cpu.engine.next() == now {
             self.engine_done(now);
             return self.find_rare();
         }
@@ -55,20 +57,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn request_comes(&mut self, now: Ns, coming: Coming) {
-        let Coming { tag, life, span, .. } = coming;
+        let Coming { tag, span, .. } = coming;
         let start = now.max(self.link_down_free);
         self.link_down_free = start + span;
         if P::ACTIVE {
-            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, self.link_down_free);
+            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkDown, start, self.link_down_free);
         }
-        self.will_arrive(self.link_down_free, tag, life);
+        self.will_arrive(self.link_down_free, tag);
     }
 
     /// The entries of a read, whose map page is held on the host, are fetched.
     #[inline(never)]
     pub(crate) fn fetch_from_host(&mut self, now: Ns, id: OpId) {
         let cost = self.config.host_map().map_or(Ns::ZERO, |host| host.firmware);
-        self.work(now, cost, Work::AskHost(id));
+        self.back.work(now, cost, Work::AskHost(id));
     }
 
     /// The firmware has a fetch ready for the link.
@@ -82,7 +84,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn copy_to_host(&mut self, now: Ns, page: u32) {
         if self.copies.frames() > 0 {
             self.write_copy(now, page);
-            self.stats.host_map_fills += 1;
+            self.back.stats.host_map_fills += 1;
         }
     }
 
@@ -91,7 +93,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn renew_copy(&mut self, now: Ns, page: u32) {
         if self.copies.held(page).is_some() && !self.config.ftl.without.renewed_copies {
             self.write_copy(now, page);
-            self.stats.host_map_updates += 1;
+            self.back.stats.host_map_updates += 1;
         }
     }
 
@@ -105,7 +107,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             false => Entry::UNMAPPED,
         });
         let seal = host.check.map_or(0, |check| check.seal.0 * u64::from(self.config.host_lines(&host)));
-        self.work(now, host.firmware + Ns(seal), Work::WriteHost);
+        self.back.work(now, host.firmware + Ns(seal), Work::WriteHost);
     }
 
     /// The firmware has a page for host memory ready for the link.
@@ -123,7 +125,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A page goes up the link; returns when it is there.
     fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
         let bytes = self.config.host_page_bytes(host);
-        self.stats.host_map_bytes_written += bytes;
+        self.back.stats.host_map_bytes_written += bytes;
         let span = host.request + self.config.link.bytes(bytes as usize);
         self.map_up(now, span)
     }
@@ -132,7 +134,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn map_up(&mut self, now: Ns, span: Ns) -> Ns {
         let start = now.max(self.link_up_free);
         self.link_up_free = start + span;
-        self.stats.host_map_link_up_ns += span.0;
+        self.back.stats.host_map_link_up_ns += span.0;
         self.link_up_free
     }
 
@@ -156,23 +158,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A fetch goes up the link; returns when it is there. `None` if there is nothing to fetch any more.
     fn send_fetch(&mut self, now: Ns, id: OpId, host: &HostMap) -> Option<Ns> {
-        let op = *self.ops.get(id);
-        if !self.is_alive(op.tag, op.life) {
-            self.ops.free(id);
+        let op = *self.back.dies.ops().get(id);
+        if !self.is_alive(op.tag) {
+            self.back.dies.ops_mut().free(id);
             return None;
         }
         let Some(held) = self.copies.held(self.map.page_of(op.lpn)) else {
             self.look_in_device(now, id);
             return None;
         };
-        let op = self.ops.get_mut(id);
+        let op = self.back.dies.ops_mut().get_mut(id);
         // Where it is looked for, and which copy there.
         (op.frame, op.ppn) = (held.frame, Ppn(held.copy));
         let tag = op.tag;
-        self.stats.host_map_fetches += 1;
+        self.back.stats.host_map_fetches += 1;
         let end = self.map_up(now, host.request);
         if P::ACTIVE {
-            self.probe.stage(StageOf::Request(tag), Resource::LinkUp, end.saturating_sub(host.request), end);
+            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkUp, end.saturating_sub(host.request), end);
         }
         Some(end)
     }
@@ -188,20 +190,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some(host) = self.config.host_map().copied() else { return };
         let (bytes, of) = match ask {
             Ask::Fetch(id) => {
-                let op = *self.ops.get(id);
-                (self.lines_of(&op, &host) * host.stored_line_bytes(), Some(StageOf::Request(op.tag)))
+                let op = *self.back.dies.ops().get(id);
+                (self.lines_of(&op, &host) * host.stored_line_bytes(), Some(StageOf::Request(op.tag.tag)))
             }
             Ask::Write => (0, None),
         };
         let span = host.response + self.config.link.bytes(bytes as usize);
         let start = now.max(self.link_down_free);
         self.link_down_free = start + span;
-        self.stats.host_map_bytes_read += u64::from(bytes);
-        self.stats.host_map_link_down_ns += span.0;
+        self.back.stats.host_map_bytes_read += u64::from(bytes);
+        self.back.stats.host_map_link_down_ns += span.0;
         if let Some(of) = of
             && P::ACTIVE
         {
-            self.probe.stage(of, Resource::LinkDown, start, start + span);
+            self.back.probe.stage(of, Resource::LinkDown, start, start + span);
         }
         self.exchange.answered(self.link_down_free, ask);
     }
@@ -220,15 +222,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Lines with the entries of an operation are in the device.
     fn fetched(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
-        if !self.is_alive(op.tag, op.life) {
-            return self.ops.free(id);
+        let op = *self.back.dies.ops().get(id);
+        if !self.is_alive(op.tag) {
+            return self.back.dies.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
         let page = self.map.page_of(op.lpn);
         if !self.copies.is_there(held) {
             // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
-            self.stats.host_map_stale += 1;
+            self.back.stats.host_map_stale += 1;
             return match self.copies.touch(page) {
                 true => self.fetch_from_host(now, id),
                 false => self.look_in_device(now, id),
@@ -237,25 +239,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let checked = self.config.host_map().and_then(|host| Some((host, host.check?)));
         let cost = checked.map_or(Ns::ZERO, |(host, c)| Ns(c.check.0 * u64::from(self.lines_of(&op, host))));
         if !self.copies.is_sound(held, op.lpn, u32::from(op.count), self.array_slices) {
-            self.stats.host_map_bad += 1;
-            self.occupy_firmware(now, cost);
+            self.back.stats.host_map_bad += 1;
+            self.back.cpu.occupy(now, cost);
             self.copies.drop_page(page);
             return self.look_in_device(now, id);
         }
-        self.stats.host_map_hits += u64::from(op.count);
-        self.ops.free(id);
-        self.slots[usize::from(op.tag)].in_flight -= u32::from(op.count);
+        self.back.stats.host_map_hits += u64::from(op.count);
+        self.back.dies.ops_mut().free(id);
+        self.slots[op.tag.index()].in_flight -= u32::from(op.count);
         self.translate_copied(now, &op, held, cost);
     }
 
     /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
-        let op = *self.ops.get(id);
+        let op = *self.back.dies.ops().get(id);
         let page = self.map.page_of(op.lpn);
-        self.stats.map_misses += u64::from(op.count);
+        self.back.stats.map_misses += u64::from(op.count);
         match self.cache.lookup(page) {
             FrameState::Present => {
-                self.ops.free(id);
+                self.back.dies.ops_mut().free(id);
                 self.translate_all(now, &op);
             }
             state => self.wait_for_map(now, id, page, state),
@@ -267,32 +269,32 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let end = op.lpn + u32::from(op.count);
         let mut lpn = op.lpn;
         while lpn < end {
-            let (index, left) = (op.index + (lpn - op.lpn), end - lpn);
+            let left = Run::of(op).behind(lpn - op.lpn);
             let first = self.copied(held, lpn);
             let n = match first {
-                Mapping::Buffered(_) => self.serve_from_sram(now, op.tag, op.life, index, lpn, left, extra),
+                Mapping::Buffered(_) => self.serve_from_sram(now, left, extra),
                 Mapping::Unmapped => {
-                    let n = (1..left).take_while(|&i| self.copied(held, lpn + i) == first).count() as u32 + 1;
-                    (0..n).for_each(|i| self.emit(MediaOp::ReadZeros { tag: op.tag, index: index + i }));
-                    self.stats.unmapped_reads += u64::from(n);
-                    let cost = self.config.firmware.buffer_read + extra;
-                    self.work(now, cost, Work::Served { tag: op.tag, life: op.life, count: n as u16 });
-                    n as u16
+                    let n = (1..left.blocks).take_while(|&i| self.copied(held, lpn + i) == first).count() as u32 + 1;
+                    (0..n).for_each(|i| self.back.emit(MediaOp::ReadZeros { tag: op.tag.tag, index: left.index + i }));
+                    self.back.stats.unmapped_reads += u64::from(n);
+                    let cost = self.back.cpu.timing().buffer_read + extra;
+                    self.back.work(now, cost, Work::Served { tag: op.tag, count: n as u16 });
+                    n
                 }
                 Mapping::Flash(ppn) => {
-                    let most = left.min(self.config.geometry.slices_to_page_end(ppn));
+                    let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
                     let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
-                    let n = (1..most).take_while(|&i| next(i)).count() as u16 + 1;
-                    self.begin_flash_read(now, op.tag, op.life, index, lpn, ppn, n, extra);
+                    let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
+                    self.begin_flash_read(now, left.at_most(n), ppn, extra);
                     n
                 }
             };
             extra = Ns::ZERO;
-            lpn += u32::from(n);
+            lpn += n;
         }
-        let slot = &self.slots[usize::from(op.tag)];
+        let slot = &self.slots[op.tag.index()];
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag, Ns::ZERO);
+            self.issue_reads(now, op.tag.tag, Ns::ZERO);
         }
     }
 

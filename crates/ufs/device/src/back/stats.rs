@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of the device. Plain numbers; nothing here influences a decision.
 
-use crate::hpb::Verdict;
-use crate::space::Stall;
-use readpath_kit::Ns;
-
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What the device has done since it was made or since the counters were taken.
@@ -179,46 +175,11 @@ impl DeviceStats {
         self.collected_idle + self.levelled + self.refreshed > 0
     }
 
-    /// Counts an entry that was not good.
-    pub(crate) fn count_entry(&mut self, verdict: Verdict) {
-        let counter = match verdict {
-            Verdict::Good(_) => return,
-            Verdict::Zero => &mut self.hpb_zero,
-            Verdict::Inactive => &mut self.hpb_inactive,
-            Verdict::Stale => &mut self.hpb_stale,
-            Verdict::Forged => &mut self.hpb_forged,
-        };
-        *counter += 1;
-    }
-
     /// Slices of data programmed, for the host and moved, for each that was programmed for the host: what formulas of
     /// write amplification speak of. Padding, the map, the journal and checkpoints come on top. `None` if nothing was
     /// programmed for the host.
     pub fn write_amplification(&self) -> Option<f64> {
         let data = self.slices_programmed + self.slices_moved;
         (self.slices_programmed > 0).then(|| data as f64 / self.slices_programmed as f64)
-    }
-}
-
-/// Measures how long writes wait, and for what.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct StallClock {
-    since: Option<(Ns, Option<Stall>)>,
-}
-
-impl StallClock {
-    /// From `now` on writes wait for `cause` (`Some(None)`: for programs in progress), or do not wait.
-    pub fn set(&mut self, now: Ns, cause: Option<Option<Stall>>, stats: &mut DeviceStats) {
-        if let Some((since, cause)) = self.since.take() {
-            let counter = match cause {
-                Some(Stall::Checkpoint) => &mut stats.stall_checkpoint_ns,
-                Some(Stall::MapChanges) => &mut stats.stall_map_ns,
-                Some(Stall::Space) => &mut stats.stall_space_ns,
-                Some(Stall::Journal) => &mut stats.stall_journal_ns,
-                Some(Stall::Programs) | None => &mut stats.stall_flash_ns,
-            };
-            *counter += now.saturating_sub(since).0;
-        }
-        self.since = cause.map(|cause| (now, cause));
     }
 }

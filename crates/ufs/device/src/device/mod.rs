@@ -2,26 +2,25 @@
 //! The device as a whole: who waits for what, and what follows when something is done. The ways of reads, writes and
 //! everything else are in the modules beside this one.
 
+mod check;
+mod flash;
+
+use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, NO_OP, Probe, Resource, StageOf, Work};
 use crate::buffer::WriteBuffer;
 use crate::collect::Collector;
 use crate::config::{ConfigError, DeviceConfig};
 use crate::control::Target;
-use crate::engine::Engine;
 use crate::entry_config::EntryConfig;
-use crate::faults::Faults;
 use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
 use crate::hpb::{EntryCodec, Groups, HpbUnit, PreRequests, ReadBuffers, Recommendations};
 use crate::hpb2_config::MOST_ENTRIES;
+use crate::ids::TagRef;
 use crate::journal::{Journal, Mark};
 use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
-use crate::media::{MediaMode, MediaOp};
 use crate::meta::{Checkpoints, Meta, Numbers};
-use crate::ops::{NO_OP, Op, OpPool};
-use crate::probe::{Probe, Resource, StageOf};
 use crate::request::{Kind, Slot, Slots, TAGS};
-use crate::space::Stall;
-use crate::stats::{DeviceStats, StallClock};
-use readpath_flash::{DieSched, DiesOfSlices, OpId};
+use crate::stalls::{Stall, StallClock};
+use readpath_flash::{DieSched, OpId};
 use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
@@ -41,39 +40,15 @@ pub struct Delays {
     pub from_link: Ns,
 }
 
-/// Work of the firmware core whose end is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work {
-    /// A flash operation is handed to its die.
-    Flash(OpId),
-    /// A fetch from host memory is ready for the link.
-    AskHost(OpId),
-    /// A map page for host memory is ready for the link.
-    WriteHost,
-    /// Blocks from SRAM are ready for the link.
-    Served { tag: u8, life: u32, count: u16 },
-    /// The data of a write may enter the buffer.
-    Accept { tag: u8, life: u32 },
-    /// The entries of a sub-region are put together.
-    HandOut { tag: u8, life: u32 },
-    /// UNMAP has marked its map pages.
-    Trimmed { tag: u8, life: u32 },
-    /// A command without media access is carried out.
-    Control { tag: u8, life: u32 },
-}
-
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: DeviceConfig,
     delays: Delays,
-    pub(crate) nand: S,
-    pub(crate) arrivals: FrontQueue<(Ns, u8, u32)>,
-    pub(crate) firmware: FrontQueue<(Ns, Work)>,
-    pub(crate) replies: FrontQueue<(Ns, u8, u32)>,
+    pub(crate) back: Back<S, M, P>,
+    pub(crate) arrivals: FrontQueue<(Ns, TagRef)>,
+    pub(crate) replies: FrontQueue<(Ns, TagRef)>,
     pub(crate) link_down_free: Ns,
     pub(crate) link_up_free: Ns,
-    pub(crate) firmware_free: Ns,
-    pub(crate) ops: OpPool,
     pub(crate) slots: Slots,
     pub(crate) bases: Vec<u32>,
     pub(crate) map: PageMap,
@@ -88,11 +63,11 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// Reads whose map page found every frame taken by a load.
     pub(crate) stalled: VecDeque<OpId>,
     /// Requests that go on when enough operations are free again.
-    pub(crate) starved: VecDeque<(u8, u32)>,
+    pub(crate) starved: VecDeque<TagRef>,
     pub(crate) buffer: WriteBuffer,
-    pub(crate) waiting_writes: VecDeque<(u8, u32)>,
+    pub(crate) waiting_writes: VecDeque<TagRef>,
     /// UNMAPs that wait for room in the table of changes or in the journal.
-    pub(crate) waiting_trims: VecDeque<(u8, u32)>,
+    pub(crate) waiting_trims: VecDeque<TagRef>,
     /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
     /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
     /// add to them.
@@ -106,14 +81,13 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// The record that has to be in flash before the open superblock of each stream is written.
     pub(crate) announced: [Mark; Stream::COUNT],
     /// Who waits for a record of the journal.
-    pub(crate) journal_waiters: Vec<(u8, u32, Mark)>,
+    pub(crate) journal_waiters: Vec<(TagRef, Mark)>,
     pub(crate) meta: Meta,
     /// [`DeviceConfig::meta_superblocks`], which is asked for often.
     pub(crate) meta_superblocks: u32,
     pub(crate) checkpoint: Checkpoints,
     pub(crate) collector: Collector,
     pub(crate) durable: Durable,
-    pub(crate) faults: Faults,
     /// Number of the newest write or trim, and how far numbers go.
     pub(crate) sequence: u32,
     pub(crate) numbers: Numbers,
@@ -125,18 +99,12 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) background: Ns,
     /// The earliest of that, of what `exchange` waits for and of what the engine has done.
     pub(crate) rare: Ns,
-    /// The earliest of that, of what the firmware does and of arrivals: everything but flash.
-    soon: Ns,
-    /// When the newest command arrived or will arrive, and since when the host was known to be idle then.
-    pub(crate) last_command: Ns,
+    /// Since when the host was known to be idle.
     pub(crate) idle_from: Ns,
     /// Programs of data in progress.
     pub(crate) data_programs: u32,
-    /// Programs and erases of any kind that have begun.
-    pub(crate) array_writes: u32,
     pub(crate) erasing: Option<u32>,
     pub(crate) codec: EntryCodec,
-    pub(crate) engine: Engine,
     /// What an HPB READ costs the firmware core more than a READ.
     pub(crate) hpb_read_extra: Ns,
     pub(crate) generations_used: u64,
@@ -155,22 +123,17 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
     pub(crate) noted_blocks: u32,
     pub(crate) target: Target,
-    pub(crate) media: VecDeque<MediaOp>,
-    pub(crate) stats: DeviceStats,
     pub(crate) stalls: StallClock,
     /// What the write buffer waited for when it was looked at last.
     pub(crate) waits_for: Option<Stall>,
     reply: Reply,
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
-    pub(crate) probe: P,
     pub(crate) array_slices: u32,
-    pub(crate) dies_of_slices: DiesOfSlices,
     /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
     pub(crate) reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
-    mode: std::marker::PhantomData<M>,
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -217,14 +180,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         Ok(UfsDevice {
             delays,
-            nand: S::new(g.channels, g.dies(), config.suspend),
+            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(config), probe),
             arrivals: FrontQueue::with_capacity(TAGS),
-            firmware: FrontQueue::with_capacity(256),
             replies: FrontQueue::with_capacity(TAGS),
             link_down_free: Ns::ZERO,
             link_up_free: Ns::ZERO,
-            firmware_free: Ns::ZERO,
-            ops: OpPool::new(),
             slots: Box::new(std::array::from_fn(|_| Slot::new())),
             waiters: vec![NO_OP; cache.frames() as usize],
             cache,
@@ -252,20 +212,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             checkpoint: Checkpoints::new(),
             collector: Collector::new(map.pages(), config),
             durable: Durable::new(factory),
-            faults: Faults::new(&ftl.faults),
             sequence: 0,
             numbers: Numbers::ALL,
             ticks: 0,
             lately: vec![0; ftl.hot_table_entries as usize],
             background: Ns::NEVER,
             rare: Ns::NEVER,
-            soon: Ns::NEVER,
-            last_command: Ns::ZERO,
             idle_from: Ns::ZERO,
             data_programs: 0,
-            array_writes: 0,
             erasing: None,
-            engine: Engine::new(&entries),
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
@@ -280,20 +235,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb_enabled: v2.is_none_or(|v2| v2.enabled),
             noted_blocks: v2.map_or(1, |_| u32::from(MOST_ENTRIES)),
             target: Target::new(config),
-            media: VecDeque::new(),
-            stats: DeviceStats::default(),
             stalls: StallClock::default(),
             waits_for: None,
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
-            probe,
             array_slices: g.slices(),
-            dies_of_slices: g.dies_of_slices(),
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
             map,
-            mode: std::marker::PhantomData,
             config: config.clone(),
         })
     }
@@ -311,7 +261,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         };
         if P::ACTIVE {
-            self.probe.request(now, request, data_out);
+            self.back.probe.request(now, request, data_out);
         }
         slot.begin(request.lun);
         let mut span = self.config.link.request;
@@ -365,22 +315,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
         let start = (now + self.delays.to_link).max(self.link_down_free);
         let at = start + span;
-        self.last_command = at;
+        self.back.cpu.command_at(at);
         let alone = self.replies.is_empty() && at < self.next_event();
         if !alone && self.reports_at_end {
-            let life = self.slots[usize::from(tag)].life;
-            self.announce(Coming { at: now + self.delays.to_link, tag, life, span });
+            let tag = self.tag_ref(tag);
+            self.announce(Coming { at: now + self.delays.to_link, tag, span });
             return None;
         }
         self.link_down_free = at;
         if P::ACTIVE {
-            self.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
+            self.back.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }
         if alone {
             // Nothing can come between: later requests arrive later.
             return Some(at);
         }
-        self.will_arrive(at, tag, self.slots[usize::from(tag)].life);
+        self.will_arrive(at, self.tag_ref(tag));
         None
     }
 
@@ -393,26 +343,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(always)]
     fn next_event(&self) -> Ns {
-        self.soon.min(self.nand.next_deadline())
+        self.back.next_event()
     }
 
     /// A command will arrive, after those that are on their way.
     #[inline(always)]
-    pub(crate) fn will_arrive(&mut self, at: Ns, tag: u8, life: u32) {
-        self.arrivals.push_back((at, tag, life));
-        self.soon = self.soon.min(at);
-    }
-
-    /// The firmware will be done with something, after what it does before.
-    #[inline(always)]
-    pub(crate) fn will_be_done(&mut self, at: Ns, work: Work) {
-        self.firmware.push_back((at, work));
-        self.soon = self.soon.min(at);
-    }
-
-    #[inline]
-    fn next_firmware(&self) -> Ns {
-        self.firmware.front().map_or(Ns::NEVER, |f| f.0)
+    pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
+        self.arrivals.push_back((at, tag));
+        self.back.cpu.wake_at(at);
     }
 
     #[inline]
@@ -421,7 +359,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     pub(crate) fn find_soon(&mut self) {
-        self.soon = self.next_firmware().min(self.next_arrival()).min(self.rare);
+        let others = self.next_arrival().min(self.rare);
+        self.back.cpu.find_soon(others);
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
@@ -446,14 +385,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Handles what comes next if it is due at `now`; false if nothing is.
     #[inline(always)]
     fn step(&mut self, now: Ns) -> bool {
-        let flash = self.nand.next_deadline();
-        let at = flash.min(self.soon);
+        let flash = self.back.dies.next_deadline();
+        let at = flash.min(self.back.cpu.soon());
         if at > now || at == Ns::NEVER {
             return false;
         }
         if flash == at {
             // Should another operation end now, it is what comes next.
-            if let Some(done) = self.nand.poll(at) {
+            if let Some(done) = self.back.dies.poll(at) {
                 self.flash_done(at, done);
             }
         } else {
@@ -466,15 +405,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// comes before an arrival.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns) {
-        if self.next_firmware() == at {
-            let (_, work) = self.firmware.pop_front().expect("just seen");
+        if self.back.cpu.next() == at {
+            let work = self.back.cpu.take().expect("just seen");
             self.find_soon();
             self.firmware_done(at, work);
-        } else if self.next_arrival() == at && self.engine.next() != at {
-            let (_, tag, life) = self.arrivals.pop_front().expect("just seen");
+        } else if self.next_arrival() == at && self.back.cpu.engine.next() != at {
+            let (_, tag) = self.arrivals.pop_front().expect("just seen");
             self.find_soon();
-            if self.is_alive(tag, life) {
-                self.arrive(at, tag);
+            if self.is_alive(tag) {
+                self.arrive(at, tag.tag);
             }
         } else {
             self.rare_due(at);
@@ -485,7 +424,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline]
     #[must_use]
     pub fn poll_media(&mut self) -> Option<MediaOp> {
-        if M::ACTIVE { self.media.pop_front() } else { None }
+        self.back.poll_media()
     }
 
     /// Takes the next reply that has reached the host by `now`; [`UfsDevice::reply`] then is that reply, and
@@ -494,14 +433,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[must_use]
     pub fn take_reply(&mut self, now: Ns) -> bool {
         loop {
-            let Some(&(at, tag, life)) = self.replies.front() else { return false };
+            let Some(&(at, tag)) = self.replies.front() else { return false };
             if at > now {
                 return false;
             }
             self.replies.pop_front();
-            if !self.is_alive(tag, life) {
+            if !self.is_alive(tag) {
                 continue;
             }
+            let tag = tag.tag;
             let event_alert = self.target.event_alert();
             let slot = &mut self.slots[usize::from(tag)];
             slot.active = false;
@@ -514,7 +454,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.reply_is_plain = plain;
             }
             if P::ACTIVE {
-                self.probe.reply(at, &self.reply, &self.slots[usize::from(tag)].data_in);
+                self.back.probe.reply(at, &self.reply, &self.slots[usize::from(tag)].data_in);
             }
             return true;
         }
@@ -544,9 +484,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 && let Some(n) = self.recommendations.take()
             {
                 response.hpb = Some(n);
-                self.stats.recommended_active += u64::from(n.active_count);
-                self.stats.recommended_inactive += u64::from(n.inactive_count);
-                self.stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
+                self.back.stats.recommended_active += u64::from(n.active_count);
+                self.back.stats.recommended_inactive += u64::from(n.inactive_count);
+                self.back.stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
             }
             if self.groups.is_some() {
                 self.tell_of_groups(now, tag, response);
@@ -567,51 +507,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     #[inline(always)]
-    pub(crate) fn is_alive(&self, tag: u8, life: u32) -> bool {
-        let slot = &self.slots[usize::from(tag)];
-        slot.active && slot.life == life
+    pub(crate) fn is_alive(&self, tag: TagRef) -> bool {
+        let slot = &self.slots[tag.index() % TAGS];
+        slot.active && slot.life == tag.life
     }
 
-    /// Reserves the firmware core for `cost` from `now` on.
-    #[inline]
-    pub(crate) fn work(&mut self, now: Ns, cost: Ns, work: Work) {
-        let start = now.max(self.firmware_free);
-        self.firmware_free = start + cost;
-        if P::ACTIVE {
-            let of = match work {
-                Work::Flash(id) | Work::AskHost(id) => self.stage_of(id),
-                Work::WriteHost => StageOf::WriteBack,
-                Work::Served { tag, .. }
-                | Work::Accept { tag, .. }
-                | Work::HandOut { tag, .. }
-                | Work::Trimmed { tag, .. }
-                | Work::Control { tag, .. } => StageOf::Request(tag),
-            };
-            self.probe.stage(of, Resource::Firmware, start, self.firmware_free);
-        }
-        if let Work::Flash(id) = work {
-            let op = *self.ops.get(id);
-            return self.go_to_die(id, &op);
-        }
-        self.will_be_done(self.firmware_free, work);
-    }
-
-    /// [`UfsDevice::work`] for a read of data that has just been put into the pool.
+    /// The present use of `tag`.
     #[inline(always)]
-    pub(crate) fn work_for_read(&mut self, now: Ns, cost: Ns, id: OpId, op: &Op) {
-        let start = now.max(self.firmware_free);
-        self.firmware_free = start + cost;
-        if P::ACTIVE {
-            self.probe.stage(StageOf::Request(op.tag), Resource::Firmware, start, self.firmware_free);
-        }
-        self.go_to_die(id, op);
-    }
-
-    /// The firmware core is busy for `cost` from `now` on, with nothing that anybody waits for.
-    pub(crate) fn occupy_firmware(&mut self, now: Ns, cost: Ns) {
-        if cost > Ns::ZERO {
-            self.firmware_free = now.max(self.firmware_free) + cost;
-        }
+    pub(crate) fn tag_ref(&self, tag: u8) -> TagRef {
+        TagRef { tag, life: self.slots[usize::from(tag)].life }
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.
@@ -620,7 +524,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let start = at.max(self.link_up_free);
         self.link_up_free = start + span;
         if P::ACTIVE {
-            self.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, self.link_up_free);
+            self.back.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, self.link_up_free);
         }
         self.link_up_free
     }
@@ -629,8 +533,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn send_reply(&mut self, at: Ns, tag: u8) {
         let end = self.link_up(at, tag, self.config.link.response);
-        let life = self.slots[usize::from(tag)].life;
-        self.replies.push_back((end + self.delays.from_link, tag, life));
+        self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
     }
 
     /// Ends a command with CHECK CONDITION.
@@ -653,29 +556,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn arrive_control(&mut self, now: Ns, tag: u8) {
         let slot = &self.slots[usize::from(tag)];
-        let life = slot.life;
         let has_hpb = self.hpb.get(usize::from(slot.lun)).is_some_and(Option::is_some);
         if slot.kind == Kind::Other && has_hpb && self.target.is_ready(slot.lun) {
             self.pre_request(tag);
         } else if self.has_groups(slot.lun) && self.target.is_ready(slot.lun) && self.hinted_read(now, tag) {
             return;
         }
-        self.work(now, self.config.firmware.control, Work::Control { tag, life });
+        self.back.work(now, self.back.cpu.timing().control, Work::Control(self.tag_ref(tag)));
     }
 
     fn firmware_done(&mut self, now: Ns, work: Work) {
         match work {
-            Work::Flash(id) => {
-                let op = *self.ops.get(id);
-                self.start_on_die(now, id, &op, self.dies_of_slices.die_of(op.ppn), true);
-            }
+            Work::Flash(id) => self.back.dies.start(now, id),
             Work::AskHost(id) => self.ask_host(now, id),
             Work::WriteHost => self.write_host(now),
-            Work::Served { tag, life, count } if self.is_alive(tag, life) => self.blocks_ready(now, tag, count),
-            Work::Accept { tag, life } if self.is_alive(tag, life) => self.accept(now, tag),
-            Work::HandOut { tag, life } if self.is_alive(tag, life) => self.entries_found(now, tag),
-            Work::Trimmed { tag, life } if self.is_alive(tag, life) => self.send_reply(now, tag),
-            Work::Control { tag, life } if self.is_alive(tag, life) => self.control(now, tag),
+            Work::Served { tag, count } if self.is_alive(tag) => self.blocks_ready(now, tag.tag, count),
+            Work::Accept(tag) if self.is_alive(tag) => self.accept(now, tag.tag),
+            Work::HandOut(tag) if self.is_alive(tag) => self.entries_found(now, tag.tag),
+            Work::Trimmed(tag) if self.is_alive(tag) => self.send_reply(now, tag.tag),
+            Work::Control(tag) if self.is_alive(tag) => self.control(now, tag.tag),
             _ => {}
         }
     }
@@ -688,13 +587,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.left -= u32::from(count);
         if slot.left == 0 {
             self.send_reply(at, tag);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn emit(&mut self, op: MediaOp) {
-        if M::ACTIVE {
-            self.media.push_back(op);
         }
     }
 }

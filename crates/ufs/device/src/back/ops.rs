@@ -2,6 +2,7 @@
 //! The pool of operations in progress inside the device: each is a unit of work that waits for the firmware, a die or a
 //! map page. Fixed size, links instead of lists, nothing allocated while it runs.
 
+use crate::ids::TagRef;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::DeadlineHeap;
 
@@ -70,14 +71,12 @@ pub struct Op {
     pub job: Job,
     /// Where it goes is in SLC mode (data only).
     pub slc: bool,
-    /// The request it belongs to.
-    pub tag: u8,
+    /// The use of a tag that it belongs to; what belongs to an earlier one is ignored when it ends.
+    pub tag: TagRef,
     /// Blocks it moves.
     pub count: u16,
     /// Next in a chain: of waiters on a map page.
     pub next: OpId,
-    /// Life of the request slot that it belongs to; an operation of an earlier life is ignored when it ends.
-    pub life: u32,
     /// First block within the request (a read); first buffer slot (a program).
     pub index: u32,
     /// First logical page (a read), map page (a load), superblock (an erase).
@@ -87,6 +86,15 @@ pub struct Op {
     /// Frame of the map cache (a load); a bit for each slice whose spare area names another block (a read by a hint).
     pub frame: u32,
 }
+
+impl Op {
+    /// An operation of nobody's request.
+    pub const fn new(job: Job, ppn: Ppn) -> Op {
+        Op { job, slc: false, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
+    }
+}
+
+const _: () = assert!(size_of::<Op>() == 32);
 
 /// As many operations as schedulers can name.
 const SIZE: usize = DeadlineHeap::SLOTS as usize;
@@ -102,18 +110,7 @@ pub struct OpPool {
 impl OpPool {
     /// A pool of which nothing is in use.
     pub fn new() -> Self {
-        let idle = Op {
-            job: Job::Free,
-            slc: false,
-            tag: 0,
-            count: 0,
-            next: NO_OP,
-            life: 0,
-            index: 0,
-            lpn: 0,
-            ppn: Ppn(0),
-            frame: 0,
-        };
+        let idle = Op::new(Job::Free, Ppn(0));
         let free = std::array::from_fn(|i| (SIZE - 1 - i) as OpId);
         OpPool { ops: Box::new([idle; SIZE]), free: Box::new(free), free_count: SIZE }
     }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The flash array as the firmware sees it: operations in progress, what each takes at its die, and the faults of the
+//! array. It knows neither why something is read or written nor who waits for it.
+
+use super::faults::Faults;
+use super::ops::{Job, Op, OpPool};
+use super::probe::StageOf;
+use crate::config::{DeviceConfig, FlashTiming};
+use crate::ftl_config::FaultConfig;
+use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, SuspendTiming};
+use readpath_kit::Ns;
+
+/// See the module.
+pub struct Dies<S> {
+    sched: S,
+    ops: OpPool,
+    of_slices: DiesOfSlices,
+    geometry: Geometry,
+    suspend: SuspendTiming,
+    timing: FlashTiming,
+    /// Of a read, a program and an erase in SLC mode.
+    slc: [Ns; 3],
+    spare_transfer: Ns,
+    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
+    reports_at_end: bool,
+    faults: Faults,
+    fault_config: FaultConfig,
+    /// Programs and erases of any kind that have begun.
+    writes: u32,
+}
+
+impl<S: DieSched> Dies<S> {
+    /// An idle array.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let g = &config.geometry;
+        Dies {
+            sched: S::new(g.channels, g.dies(), config.suspend),
+            ops: OpPool::new(),
+            of_slices: g.dies_of_slices(),
+            geometry: *g,
+            suspend: config.suspend,
+            timing: config.flash,
+            slc: config.write_booster.map_or([Ns::ZERO; 3], |wb| [wb.slc_read, wb.slc_program, wb.slc_erase]),
+            spare_transfer: config.spare_transfer(),
+            reports_at_end: config.host_map().is_some(),
+            faults: Faults::new(&config.ftl.faults),
+            fault_config: config.ftl.faults,
+            writes: 0,
+        }
+    }
+
+    /// When an operation ends next.
+    #[inline(always)]
+    pub fn next_deadline(&self) -> Ns {
+        self.sched.next_deadline()
+    }
+
+    /// The first operation that has ended by `now`.
+    #[inline(always)]
+    pub fn poll(&mut self, now: Ns) -> Option<Done> {
+        self.sched.poll(now)
+    }
+
+    /// Operations in progress.
+    #[inline(always)]
+    pub fn ops(&self) -> &OpPool {
+        &self.ops
+    }
+
+    /// Operations in progress, to add to.
+    #[inline(always)]
+    pub fn ops_mut(&mut self) -> &mut OpPool {
+        &mut self.ops
+    }
+
+    /// Programs and erases of any kind that have begun and not ended.
+    pub fn writes(&self) -> u32 {
+        self.writes
+    }
+
+    /// A program or an erase begins.
+    pub fn count_write(&mut self, job: Job) {
+        self.writes += u32::from(job.writes());
+    }
+
+    /// A program or an erase has ended.
+    pub fn write_ended(&mut self) {
+        self.writes -= 1;
+    }
+
+    /// Whether a program that has ended failed.
+    pub fn program_fails(&mut self) -> bool {
+        self.faults.fails(self.fault_config.program_failures_ppm)
+    }
+
+    /// Whether an erase that has ended failed.
+    pub fn erase_fails(&mut self) -> bool {
+        self.faults.fails(self.fault_config.erase_failures_ppm)
+    }
+
+    /// The die of a slice.
+    #[inline(always)]
+    pub fn die_of(&self, ppn: Ppn) -> u32 {
+        self.of_slices.die_of(ppn)
+    }
+
+    /// The operation `op` arrives at its die at `arrival`. All operations pass the firmware before their dies, so the order
+    /// of arrival is known beforehand: true if it has been handed over, ahead of its time. Otherwise
+    /// [`Dies::start`] is to be called then.
+    #[inline(always)]
+    pub fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
+        let die = self.die_of(op.ppn);
+        let plans = !op.job.is_program() && self.sched.plans_ahead(die);
+        if plans {
+            self.hand_over(arrival, id, op, die, false);
+        } else {
+            self.sched.expect(die);
+        }
+        plans
+    }
+
+    /// An operation that was planned arrives at its die.
+    pub fn start(&mut self, arrival: Ns, id: OpId) {
+        let op = *self.ops.get(id);
+        self.hand_over(arrival, id, &op, self.die_of(op.ppn), true);
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
+        let t = &self.timing;
+        let (kind, array, transfer) = match op.job {
+            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
+                (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
+            }
+            Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
+                (OpKind::Read, t.map_read, t.map_transfer)
+            }
+            Job::SpareRead | Job::OwnerRead => (OpKind::Read, t.read, self.spare_transfer),
+            Job::Program | Job::MoveProgram | Job::TableProgram | Job::MetaProgram | Job::AnchorProgram => {
+                let slices = self.geometry.slices_per_unit();
+                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
+            }
+            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
+            Job::Free => unreachable!("a freed operation has no work"),
+        };
+        let array = if op.slc { self.slc_time(kind) } else { array };
+        let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
+        let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
+        self.sched.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
+    }
+
+    /// Array time of an operation in SLC mode. Only what goes there asks.
+    #[cold]
+    fn slc_time(&self, kind: OpKind) -> Ns {
+        self.slc[kind as usize]
+    }
+
+    /// Where and when an operation that is done was served: die or channel, from when to when.
+    pub fn stages(&self, done: Done, mut each: impl FnMut(super::probe::Resource, Ns, Ns)) {
+        use super::probe::Resource;
+        let op = self.ops.get(done.op);
+        let (t, g) = (&self.timing, &self.geometry);
+        let [read, program, erase] = if op.slc { self.slc } else { [t.read, t.program, t.erase] };
+        let die = g.die_of(op.ppn);
+        let (die, channel) = (Resource::Die(die), Resource::Channel(g.channel_of(die)));
+        let from = |end: Ns, span: Ns| end.saturating_sub(span);
+        match op.job {
+            Job::Erase => each(die, from(done.at, erase), done.at),
+            job if job.writes() => {
+                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
+                each(channel, from(done.first_stage, transfer), done.first_stage);
+                each(die, from(done.at, program), done.at);
+            }
+            job => {
+                let (array, transfer) = match job {
+                    Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
+                        (read, Ns(t.transfer_block.0 * u64::from(op.count)))
+                    }
+                    Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
+                    _ => (t.map_read, t.map_transfer),
+                };
+                each(die, from(done.first_stage, array), done.first_stage);
+                each(channel, from(done.at, transfer), done.at);
+            }
+        }
+    }
+
+    /// The power is gone, and with it all that was in progress.
+    pub fn lose_power(&mut self) {
+        self.sched = S::new(self.geometry.channels, self.geometry.dies(), self.suspend);
+        self.ops = OpPool::new();
+        self.writes = 0;
+    }
+}
+
+/// What an operation is for; `is_alive` says whether the request of one that belongs to a request is.
+pub fn stage_of(op: &Op, is_alive: bool) -> StageOf {
+    match op.job {
+        Job::MapLoad => StageOf::MapLoad(op.lpn),
+        Job::Program | Job::TableProgram => StageOf::Program,
+        Job::Erase => StageOf::Erase,
+        Job::SpareRead | Job::TableRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => StageOf::Collect,
+        Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
+        Job::OwnerRead => StageOf::Dropped,
+        _ if is_alive => StageOf::Request(op.tag.tag),
+        _ => StageOf::Dropped,
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When the engine that checks HPB entries has them, and when it is done.
+
+use crate::back::{Checked, MediaMode, Probe, Resource, StageOf};
+use crate::device::UfsDevice;
+use crate::entry_config::{CheckOn, EntryConfig};
+use readpath_flash::DieSched;
+use readpath_kit::Ns;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// The HPB READ `tag` is here: its entries are checked before anything else happens to it.
+    #[inline(never)]
+    pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
+        let slot = &self.slots[usize::from(tag)];
+        let entries = if slot.listed { u64::from(slot.blocks.max(1)) } else { 1 };
+        let span = Ns(self.back.cpu.engine.config().check.0 * entries);
+        self.occupy_engine(now, span, Checked::Read, tag);
+    }
+
+    /// The firmware core has found the addresses of all entries that the HPB READ BUFFER `tag` asks for.
+    pub(crate) fn entries_found(&mut self, now: Ns, tag: u8) {
+        let EntryConfig { check_on, make, .. } = *self.back.cpu.engine.config();
+        if check_on == CheckOn::Firmware || make == Ns::ZERO {
+            return self.hand_out(now, tag);
+        }
+        let span = Ns(make.0 * self.entries_wanted(tag) as u64);
+        self.occupy_engine(now, span, Checked::HandOut, tag);
+    }
+
+    fn occupy_engine(&mut self, now: Ns, span: Ns, what: Checked, tag: u8) {
+        let (start, end) = self.back.cpu.engine.reserve(now, span);
+        if P::ACTIVE {
+            self.back.probe.stage(StageOf::Request(tag), Resource::Engine, start, end);
+        }
+        self.back.cpu.engine.will_be_done(end, what, self.tag_ref(tag));
+        self.find_rare();
+    }
+
+    /// The engine is done with the first of its line.
+    pub(crate) fn engine_done(&mut self, now: Ns) {
+        let Some((what, tag)) = self.back.cpu.engine.take() else { return };
+        if !self.is_alive(tag) {
+            return;
+        }
+        match what {
+            // Whatever changed meanwhile: what the entries are worth is decided now.
+            Checked::Read => {
+                self.slots[tag.index()].checked = true;
+                self.read(now, tag.tag);
+            }
+            Checked::HandOut => self.hand_out(now, tag.tag),
+        }
+    }
+
+    /// So many entries are checked again, which nobody waits for.
+    pub(crate) fn check_again(&mut self, now: Ns, entries: u32) {
+        let EntryConfig { check_on, check, .. } = *self.back.cpu.engine.config();
+        let span = Ns(check.0 * u64::from(entries));
+        match check_on {
+            CheckOn::Firmware => self.back.cpu.occupy(now, span),
+            CheckOn::Engine => {
+                self.back.cpu.engine.reserve(now, span);
+            }
+        }
+    }
+}

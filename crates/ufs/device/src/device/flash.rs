@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is told when a flash operation ends.
+
+use crate::back::{Job, MediaMode, Probe};
+use crate::device::UfsDevice;
+use crate::request::Kind;
+use readpath_flash::{DieSched, Done};
+use readpath_kit::Ns;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    #[cold]
+    pub(crate) fn feed_starved(&mut self, now: Ns) {
+        while !self.starved.is_empty() && self.back.dies.ops().has_room() {
+            let Some(tag) = self.starved.pop_front() else { return };
+            if self.is_alive(tag) {
+                match self.slots[tag.index()].kind {
+                    Kind::Other => self.issue_map_loads(now, tag.tag),
+                    _ => self.issue_reads(now, tag.tag, Ns::ZERO),
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn flash_done(&mut self, now: Ns, done: Done) {
+        if P::ACTIVE {
+            let is_alive = self.is_alive(self.back.dies.ops().get(done.op).tag);
+            self.back.probe_flash(done, is_alive);
+        }
+        match self.back.dies.ops().get(done.op).job {
+            Job::HostRead => self.read_done(now, done),
+            job => self.other_done(now, done, job),
+        }
+        if !self.starved.is_empty() {
+            self.feed_starved(now);
+        }
+    }
+
+    #[inline(never)]
+    fn other_done(&mut self, now: Ns, done: Done, job: Job) {
+        match job {
+            Job::HostRead => self.read_done(now, done),
+            Job::MapLoad => self.map_loaded(now, done.op),
+            Job::BufferLoad => self.buffer_map_loaded(now, done.op),
+            Job::SpareRead | Job::TableRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
+            Job::MoveRead => self.move_read_done(now, done.op),
+            Job::WriteBackLoad => self.write_back_loaded(now, done.op),
+            Job::OwnerRead => self.owner_known(now, done.op),
+            Job::HintedRead => self.hinted_read_done(now, done),
+            Job::Program
+            | Job::MoveProgram
+            | Job::TableProgram
+            | Job::MetaProgram
+            | Job::AnchorProgram
+            | Job::Erase => {
+                self.back.dies.write_ended();
+                match job {
+                    Job::Program => self.programmed(now, done.op),
+                    Job::MoveProgram => self.move_programmed(now, done.op),
+                    Job::TableProgram => self.table_programmed(now, done.op),
+                    Job::MetaProgram => self.meta_programmed(now, done.op),
+                    Job::AnchorProgram => self.anchor_programmed(now, done.op),
+                    _ => self.erased(now, done.op),
+                }
+            }
+            Job::Free => unreachable!("a freed operation is not scheduled"),
+        }
+    }
+}

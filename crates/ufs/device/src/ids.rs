@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that parts of the device give to what they share. They know nothing but their numbers.
+
+/// A use of a task tag. Tags are used again and again; what waits for a command of an earlier use waits in vain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TagRef {
+    /// Task tag.
+    pub tag: u8,
+    /// Which of its uses.
+    pub life: u32,
+}
+
+impl TagRef {
+    /// Nobody's.
+    pub const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
+
+    /// The place of its tag in a table of all tags.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.tag)
+    }
+}
