@@ -11,54 +11,21 @@
 //! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages whose
 //! reading it has paid for in time.
 
-mod account;
-#[cfg(test)]
-mod anchor_tests;
-mod audit;
 mod back;
-mod booster;
 mod booster_config;
-mod buffer;
-mod collect;
 mod config;
-mod control;
 mod device;
-
 mod entry_config;
-
-mod foreign;
-mod found;
 mod ftl;
 mod ftl_config;
 mod hpb;
 mod hpb2_config;
-mod hpb_read;
 mod ids;
-mod journal;
 mod map_memory;
-
-mod meta;
-
-mod power;
-mod precondition;
-
-mod prototype;
 mod prototype_config;
-mod query;
-mod read;
-mod recovery_time;
 mod request;
-mod reset;
-mod space;
-mod stalls;
-#[cfg(test)]
-mod upkeep_tests;
-mod victims;
-mod write;
 
-pub use back::DeviceStats;
-pub use back::{MediaMode, MediaOp, NoMedia, WithMedia};
-pub use back::{Probe, Resource, StageOf};
+pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use booster_config::WriteBoosterConfig;
 pub use config::{
     ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
@@ -66,14 +33,11 @@ pub use config::{
 };
 pub use device::{Delays, UfsDevice};
 pub use entry_config::{CheckOn, EntryConfig, Protection};
-pub use ftl::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
+pub use ftl::{ANCHORS, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear};
 pub use ftl_config::{FaultConfig, FtlConfig, Without};
 pub use hpb::{EntryCodec, Verdict};
 pub use hpb2_config::{Hpb2Config, MOST_ENTRIES};
 pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
-pub use precondition::Layout;
 pub use prototype_config::PrototypeConfig;
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
-pub use recovery_time::Recovery;
-pub use stalls::Stall;

@@ -38,32 +38,39 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(never)]
     fn other_done(&mut self, now: Ns, done: Done, job: Job) {
+        let (ftl, back) = (&mut self.ftl, &mut self.back);
+        if job.writes() {
+            back.dies.write_ended();
+        }
+        match job {
+            Job::SpareRead | Job::TableRead | Job::CollectMapLoad => ftl.collect_read_done(now, done.op, back),
+            Job::MoveRead => ftl.move_read_done(now, done.op, back),
+            Job::WriteBackLoad => ftl.write_back_loaded(now, done.op, back),
+            Job::Program => ftl.programmed(now, done.op, back),
+            Job::MoveProgram => ftl.move_programmed(now, done.op, back),
+            Job::TableProgram => ftl.table_programmed(now, done.op, back),
+            Job::AnchorProgram => ftl.anchor_programmed(now, done.op, back),
+            Job::Erase => ftl.erased(now, done.op, back),
+            Job::MetaProgram => {
+                ftl.meta_programmed(done.op, back);
+                // Copies of what was written are renewed before anything else begins.
+                self.settle(now);
+                return self.pump(now);
+            }
+            _ => return self.read_op_done(now, done, job),
+        }
+        self.settle(now);
+    }
+
+    /// An operation of a request has ended, or one that requests wait for.
+    fn read_op_done(&mut self, now: Ns, done: Done, job: Job) {
         match job {
             Job::HostRead => self.read_done(now, done),
             Job::MapLoad => self.map_loaded(now, done.op),
             Job::BufferLoad => self.buffer_map_loaded(now, done.op),
-            Job::SpareRead | Job::TableRead | Job::CollectMapLoad => self.collect_read_done(now, done.op),
-            Job::MoveRead => self.move_read_done(now, done.op),
-            Job::WriteBackLoad => self.write_back_loaded(now, done.op),
             Job::OwnerRead => self.owner_known(now, done.op),
             Job::HintedRead => self.hinted_read_done(now, done),
-            Job::Program
-            | Job::MoveProgram
-            | Job::TableProgram
-            | Job::MetaProgram
-            | Job::AnchorProgram
-            | Job::Erase => {
-                self.back.dies.write_ended();
-                match job {
-                    Job::Program => self.programmed(now, done.op),
-                    Job::MoveProgram => self.move_programmed(now, done.op),
-                    Job::TableProgram => self.table_programmed(now, done.op),
-                    Job::MetaProgram => self.meta_programmed(now, done.op),
-                    Job::AnchorProgram => self.anchor_programmed(now, done.op),
-                    _ => self.erased(now, done.op),
-                }
-            }
-            Job::Free => unreachable!("a freed operation is not scheduled"),
+            _ => unreachable!("{job:?} is not one of them"),
         }
     }
 }

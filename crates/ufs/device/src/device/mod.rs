@@ -2,34 +2,39 @@
 //! The device as a whole: who waits for what, and what follows when something is done. The ways of reads, writes and
 //! everything else are in the modules beside this one.
 
+mod account;
 mod check;
+mod control;
 mod flash;
+mod foreign;
+mod hpb_read;
+mod power;
+mod prototype;
+mod query;
+mod read;
+mod reset;
+mod write;
 
-use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, NO_OP, Probe, Resource, StageOf, Work};
-use crate::buffer::WriteBuffer;
-use crate::collect::Collector;
+pub(crate) use read::Run;
+
+use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
-use crate::control::Target;
+use crate::device::control::Target;
 use crate::entry_config::EntryConfig;
-use crate::ftl::{Changes, Checkpoint, Durable, MapCache, PageMap, Spares, Stream, Superblocks};
+use crate::ftl::Ftl;
 use crate::hpb::{EntryCodec, Groups, HpbUnit, PreRequests, ReadBuffers, Recommendations};
 use crate::hpb2_config::MOST_ENTRIES;
 use crate::ids::TagRef;
-use crate::journal::{Journal, Mark};
 use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
-use crate::meta::{Checkpoints, Meta, Numbers};
 use crate::request::{Kind, Slot, Slots, TAGS};
-use crate::stalls::{Stall, StallClock};
-use readpath_flash::{DieSched, OpId};
+use readpath_flash::DieSched;
 use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
 use readpath_proto::upiu::ehs_bytes;
 use std::collections::VecDeque;
-
-/// HPB generations that may be given out before the journal has to name more.
-pub(crate) const FIRST_GENERATIONS: u64 = 1 << 20;
+use std::sync::Arc;
 
 /// Constant delays between the host's software and the link: they hold nobody else up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,7 +47,7 @@ pub struct Delays {
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
-    pub(crate) config: DeviceConfig,
+    pub(crate) config: Arc<DeviceConfig>,
     delays: Delays,
     pub(crate) back: Back<S, M, P>,
     pub(crate) arrivals: FrontQueue<(Ns, TagRef)>,
@@ -51,67 +56,20 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) link_up_free: Ns,
     pub(crate) slots: Slots,
     pub(crate) bases: Vec<u32>,
-    pub(crate) map: PageMap,
-    pub(crate) cache: MapCache,
+    pub(crate) ftl: Ftl,
     /// What a look at a page in the map cache takes: time of DRAM, if it is there.
     pub(crate) map_access: Ns,
     /// Copies of map pages in host memory, and what is on its way there and back.
     pub(crate) copies: Copies,
     pub(crate) exchange: Exchange,
-    /// First operation waiting for the page in each frame.
-    pub(crate) waiters: Vec<OpId>,
-    /// Reads whose map page found every frame taken by a load.
-    pub(crate) stalled: VecDeque<OpId>,
     /// Requests that go on when enough operations are free again.
     pub(crate) starved: VecDeque<TagRef>,
-    pub(crate) buffer: WriteBuffer,
-    pub(crate) waiting_writes: VecDeque<TagRef>,
-    /// UNMAPs that wait for room in the table of changes or in the journal.
-    pub(crate) waiting_trims: VecDeque<TagRef>,
-    /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
-    /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
-    /// add to them.
-    pub(crate) buffer_is_lent: bool,
-    pub(crate) superblocks: Superblocks,
-    pub(crate) spares: Spares,
-    pub(crate) changes: Changes,
-    /// Places of the table of changes that programs in progress will take.
-    pub(crate) changes_reserved: u32,
-    pub(crate) journal: Journal,
-    /// The record that has to be in flash before the open superblock of each stream is written.
-    pub(crate) announced: [Mark; Stream::COUNT],
-    /// Who waits for a record of the journal.
-    pub(crate) journal_waiters: Vec<(TagRef, Mark)>,
-    pub(crate) meta: Meta,
-    /// [`DeviceConfig::meta_superblocks`], which is asked for often.
-    pub(crate) meta_superblocks: u32,
-    pub(crate) checkpoint: Checkpoints,
-    pub(crate) collector: Collector,
-    pub(crate) durable: Durable,
-    /// Number of the newest write or trim, and how far numbers go.
-    pub(crate) sequence: u32,
-    pub(crate) numbers: Numbers,
-    /// Openings of superblocks and map pages put together.
-    pub(crate) ticks: u32,
-    /// Logical pages written lately, plus one, by hash.
-    pub(crate) lately: Vec<u32>,
-    /// When to see whether the host is idle.
-    pub(crate) background: Ns,
     /// The earliest of that, of what `exchange` waits for and of what the engine has done.
     pub(crate) rare: Ns,
-    /// Since when the host was known to be idle.
-    pub(crate) idle_from: Ns,
-    /// Programs of data in progress.
-    pub(crate) data_programs: u32,
-    pub(crate) erasing: Option<u32>,
     pub(crate) codec: EntryCodec,
     /// What an HPB READ costs the firmware core more than a READ.
     pub(crate) hpb_read_extra: Ns,
     pub(crate) generations_used: u64,
-    /// Generations up to these have been named in the journal, and are in flash there.
-    pub(crate) generations_named: u64,
-    pub(crate) generations_durable: u64,
-    pub(crate) generations_mark: Mark,
     pub(crate) hpb: Vec<Option<HpbUnit>>,
     /// Of the prototype, which has them in the place of HPB units.
     pub(crate) groups: Option<Box<Groups>>,
@@ -123,9 +81,6 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
     pub(crate) noted_blocks: u32,
     pub(crate) target: Target,
-    pub(crate) stalls: StallClock,
-    /// What the write buffer waited for when it was looked at last.
-    pub(crate) waits_for: Option<Stall>,
     reply: Reply,
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
@@ -147,8 +102,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             bases.push(next);
             next += lu.blocks;
         }
-        let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
-        let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
@@ -160,73 +113,27 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let v2 = config.hpb.and_then(|hpb| hpb.v2);
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         let codec = EntryCodec::new(config.entry_key).protecting(&entries);
-        let ftl = &config.ftl;
-        let mut superblocks = Superblocks::new(g);
-        superblocks.set_slc_units(config.booster_units());
-        superblocks.set_table_units(config.table_units());
-        superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
-        let factory = Checkpoint {
-            sequence: 0,
-            oldest: 0,
-            ticks: 0,
-            generations: FIRST_GENERATIONS,
-            journal: 0,
-            directory: vec![None; map.pages() as usize],
-            superblocks: superblocks.snapshot(),
-            changes: Some(Vec::new()),
-            places: 0,
-            trims: Vec::new(),
-            slots: 1,
-        };
+        let config = Arc::new(config.clone());
         Ok(UfsDevice {
             delays,
-            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(config), probe),
+            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(&config), probe),
             arrivals: FrontQueue::with_capacity(TAGS),
             replies: FrontQueue::with_capacity(TAGS),
             link_down_free: Ns::ZERO,
             link_up_free: Ns::ZERO,
             slots: Box::new(std::array::from_fn(|_| Slot::new())),
-            waiters: vec![NO_OP; cache.frames() as usize],
-            cache,
+            ftl: Ftl::new(config.clone()),
             map_access: match config.map_memory {
                 Some(MapMemory::Dram { access }) => access,
                 _ => Ns::ZERO,
             },
-            copies: Copies::new(config, M::ACTIVE),
+            copies: Copies::new(&config, M::ACTIVE),
             exchange: Exchange::new(),
-            stalled: VecDeque::new(),
             starved: VecDeque::new(),
-            buffer: WriteBuffer::new(config.write_buffer_blocks),
-            waiting_writes: VecDeque::new(),
-            waiting_trims: VecDeque::new(),
-            buffer_is_lent: false,
-            superblocks,
-            spares: Spares::new(g.slices()),
-            changes: Changes::new(map.pages(), ftl.map_changes),
-            changes_reserved: 0,
-            journal: Journal::default(),
-            announced: [0; Stream::COUNT],
-            journal_waiters: Vec::new(),
-            meta: Meta::new(config),
-            meta_superblocks: config.meta_superblocks(),
-            checkpoint: Checkpoints::new(),
-            collector: Collector::new(map.pages(), config),
-            durable: Durable::new(factory),
-            sequence: 0,
-            numbers: Numbers::ALL,
-            ticks: 0,
-            lately: vec![0; ftl.hot_table_entries as usize],
-            background: Ns::NEVER,
             rare: Ns::NEVER,
-            idle_from: Ns::ZERO,
-            data_programs: 0,
-            erasing: None,
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             generations_used: 0,
-            generations_named: FIRST_GENERATIONS,
-            generations_durable: FIRST_GENERATIONS,
-            generations_mark: 0,
             hpb: config.lus.iter().enumerate().map(unit).collect(),
             recommendations: if groups.is_some() { recommendations.never_empty() } else { recommendations },
             groups,
@@ -234,17 +141,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
             hpb_enabled: v2.is_none_or(|v2| v2.enabled),
             noted_blocks: v2.map_or(1, |_| u32::from(MOST_ENTRIES)),
-            target: Target::new(config),
-            stalls: StallClock::default(),
-            waits_for: None,
+            target: Target::new(&config),
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
             array_slices: g.slices(),
             reports_at_end: config.host_map().is_some(),
-            looks_at_superblocks: ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
+            looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
-            map,
-            config: config.clone(),
+            config,
         })
     }
 
@@ -503,7 +407,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Brings near what a read of `block` will touch if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
-        self.map.prefetch(self.bases[usize::from(lun)] + block);
+        self.ftl.prefetch(self.bases[usize::from(lun)] + block);
     }
 
     #[inline(always)]
@@ -571,7 +475,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::AskHost(id) => self.ask_host(now, id),
             Work::WriteHost => self.write_host(now),
             Work::Served { tag, count } if self.is_alive(tag) => self.blocks_ready(now, tag.tag, count),
-            Work::Accept(tag) if self.is_alive(tag) => self.accept(now, tag.tag),
+            Work::Accept(tag) if self.is_alive(tag) => self.accept(now, tag),
             Work::HandOut(tag) if self.is_alive(tag) => self.entries_found(now, tag.tag),
             Work::Trimmed(tag) if self.is_alive(tag) => self.send_reply(now, tag.tag),
             Work::Control(tag) if self.is_alive(tag) => self.control(now, tag.tag),

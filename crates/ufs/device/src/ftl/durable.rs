@@ -2,9 +2,9 @@
 //! What flash holds beside data: the newest checkpoint, and what was programmed since, in order. This is all that is left
 //! after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
 
+use super::journal::Mark;
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
-use crate::journal::Mark;
 use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.

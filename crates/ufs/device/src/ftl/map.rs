@@ -122,6 +122,12 @@ impl PageMap {
         self.entry(lpn).mapping()
     }
 
+    /// Whether the entry of `lpn` says that it lies anywhere, for those who have not paid for its map page.
+    #[inline]
+    pub fn peek_unpaid_is_mapped(&self, lpn: u32) -> bool {
+        self.get(lpn) != Mapping::Unmapped
+    }
+
     /// Changes the entry of `lpn`.
     #[inline]
     pub fn set(&mut self, lpn: u32, entry: Entry) {

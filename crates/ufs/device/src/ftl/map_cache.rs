@@ -2,6 +2,7 @@
 //! The map pages that SRAM holds: on demand, least recently used out first. It knows page numbers and frames, not what
 //! the pages say.
 
+use super::paid::Paid;
 use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
@@ -10,7 +11,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameState {
     /// In SRAM.
-    Present,
+    Present(Paid),
     /// On its way from flash into this frame.
     Loading(u32),
     /// Not here.
@@ -46,7 +47,7 @@ impl MapCache {
             FrameState::Absent
         } else if self.lru.contains(frame) {
             self.lru.touch(frame);
-            FrameState::Present
+            FrameState::Present(Paid::loaded(page))
         } else {
             FrameState::Loading(frame)
         }
@@ -93,7 +94,7 @@ mod tests {
         cache.finish_load(a);
         let b = cache.begin_load(2).unwrap();
         cache.finish_load(b);
-        assert_eq!(cache.lookup(1), FrameState::Present);
+        assert_eq!(cache.lookup(1), FrameState::Present(Paid::loaded(1)));
         let c = cache.begin_load(3).unwrap();
         assert_eq!((cache.lookup(2), c), (FrameState::Absent, b), "page 2 was the coldest");
         let d = cache.begin_load(4).unwrap();

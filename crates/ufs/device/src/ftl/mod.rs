@@ -1,17 +1,361 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation: the map and where it lies, what of it SRAM knows better, the cache of map pages, superblocks and
-//! the state that flash keeps. It knows nothing of SCSI, HPB or time.
+//! Flash translation: the map and where it lies, what of it SRAM knows better, the cache of map pages, the write buffer,
+//! superblocks and their collection, the journal, checkpoints and recovery.
+//!
+//! It works with the firmware core and the array ([`crate::back::Hardware`]) that it is handed, and knows nothing of SCSI, HPB or host
+//! memory. What concerns those above it waits in a line of [`Effect`]s, which its caller empties after every call.
+//!
+//! *What may be known.* Inside, the map is kept as it will be found: who moves a block notes so at once. Outside, it can be
+//! asked for two things only: what SRAM knows ([`Ftl::known`]), and what a map page says that was paid for
+//! ([`Ftl::translate`]). Where today's device still looks without paying, the method is called `peek_unpaid_...`.
 
+mod background;
+mod booster;
+mod booster_state;
+mod buffer;
 mod changes;
+mod collect;
+mod consistency;
 mod durable;
+mod erase;
+mod journal;
+mod loads;
 mod map;
 mod map_cache;
+mod meta;
+mod paid;
+mod power_cut;
+mod precondition;
+mod pump;
+mod recovered;
+mod recovery;
+mod recovery_time;
+mod relocate;
+mod space;
 mod spare;
+mod stalls;
 mod superblock;
+#[cfg(test)]
+mod tests;
+mod trims;
+mod waiting;
+mod writes;
 
-pub use changes::{Change, Changes, Taken};
-pub use durable::{Checkpoint, Durable, Held, Logged, Record};
-pub use map::{Entry, Mapping, PageMap};
-pub use map_cache::{FrameState, MapCache};
-pub use spare::Spares;
-pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, Superblocks, VictimPolicy, Wear};
+pub use booster_state::BoosterFlags;
+pub use changes::Changes;
+pub use map::Mapping;
+pub use map_cache::FrameState;
+pub use paid::Paid;
+pub use precondition::Layout;
+pub use recovery_time::Recovery;
+pub use stalls::Stall;
+pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
+pub use waiting::{Effect, Incoming};
+
+use crate::back::NO_OP;
+use crate::config::DeviceConfig;
+use crate::ftl_config::FtlConfig;
+use crate::ids::TagRef;
+use booster_state::Booster;
+use buffer::WriteBuffer;
+use collect::Collector;
+use durable::{Checkpoint, Durable, Record};
+use journal::{Journal, Mark};
+use map::PageMap;
+use map_cache::MapCache;
+use meta::{Checkpoints, Meta, Numbers};
+use readpath_flash::{Geometry, OpId, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use spare::Spares;
+use stalls::StallClock;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use superblock::Superblocks;
+use waiting::Unmap;
+
+/// HPB generations that may be given out before the journal has to name more.
+const FIRST_GENERATIONS: u64 = 1 << 20;
+
+/// See the module.
+pub struct Ftl {
+    config: Arc<DeviceConfig>,
+    geometry: Geometry,
+    settings: FtlConfig,
+    logical_blocks: u32,
+    /// [`DeviceConfig::meta_superblocks`], which is asked for often.
+    meta_superblocks: u32,
+    map: PageMap,
+    cache: MapCache,
+    /// First operation waiting for the page in each frame.
+    map_waiters: Vec<OpId>,
+    /// Reads whose map page found every frame taken by a load.
+    stalled: VecDeque<OpId>,
+    buffer: WriteBuffer,
+    waiting_writes: VecDeque<Incoming>,
+    waiting_trims: VecDeque<Unmap>,
+    /// Lists of ranges to be used again.
+    unused_ranges: Vec<Vec<(u32, u32)>>,
+    /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
+    /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
+    /// add to them.
+    buffer_is_lent: bool,
+    superblocks: Superblocks,
+    spares: Spares,
+    changes: Changes,
+    /// Places of the table of changes that programs in progress will take.
+    changes_reserved: u32,
+    journal: Journal,
+    /// The record that has to be in flash before the open superblock of each stream is written.
+    announced: [Mark; Stream::COUNT],
+    /// Who waits for a record of the journal.
+    journal_waiters: Vec<(TagRef, Mark)>,
+    meta: Meta,
+    checkpoint: Checkpoints,
+    collector: Collector,
+    durable: Durable,
+    /// Number of the newest write or trim, and how far numbers go.
+    sequence: u32,
+    numbers: Numbers,
+    /// Openings of superblocks and map pages put together.
+    ticks: u32,
+    /// Logical pages written not long ago, plus one, by hash.
+    written_recently: Vec<u32>,
+    /// When to see whether the host is idle, and since when it was known to be.
+    background: Ns,
+    idle_from: Ns,
+    /// Programs of data in progress.
+    data_programs: u32,
+    erasing: Option<u32>,
+    booster: Booster,
+    /// The device gives out HPB entries, each hand-out under a generation of its own.
+    gives_out_entries: bool,
+    /// Generations up to these have been named in the journal, and are in flash there.
+    generations_named: u64,
+    generations_durable: u64,
+    generations_mark: Mark,
+    stalls: StallClock,
+    /// What the write buffer waited for when it was looked at last.
+    waits_for: Option<Stall>,
+    effects: VecDeque<Effect>,
+}
+
+impl Ftl {
+    /// Fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
+    pub fn new(config: Arc<DeviceConfig>) -> Self {
+        let g = config.geometry;
+        let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
+        let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
+        let settings = config.ftl;
+        let mut superblocks = Superblocks::new(&g);
+        superblocks.set_slc_units(config.booster_units());
+        superblocks.set_table_units(config.table_units());
+        superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
+        let factory = Checkpoint {
+            sequence: 0,
+            oldest: 0,
+            ticks: 0,
+            generations: FIRST_GENERATIONS,
+            journal: 0,
+            directory: vec![None; map.pages() as usize],
+            superblocks: superblocks.snapshot(),
+            changes: Some(Vec::new()),
+            places: 0,
+            trims: Vec::new(),
+            slots: 1,
+        };
+        Ftl {
+            geometry: g,
+            settings,
+            logical_blocks: config.logical_blocks() as u32,
+            meta_superblocks: config.meta_superblocks(),
+            map_waiters: vec![NO_OP; cache.frames() as usize],
+            cache,
+            stalled: VecDeque::new(),
+            buffer: WriteBuffer::new(config.write_buffer_blocks),
+            waiting_writes: VecDeque::new(),
+            waiting_trims: VecDeque::new(),
+            unused_ranges: Vec::new(),
+            buffer_is_lent: false,
+            superblocks,
+            spares: Spares::new(g.slices()),
+            changes: Changes::new(map.pages(), settings.map_changes),
+            changes_reserved: 0,
+            journal: Journal::default(),
+            announced: [0; Stream::COUNT],
+            journal_waiters: Vec::new(),
+            meta: Meta::new(&config),
+            checkpoint: Checkpoints::new(),
+            collector: Collector::new(map.pages(), &config),
+            durable: Durable::new(factory),
+            sequence: 0,
+            numbers: Numbers::ALL,
+            ticks: 0,
+            written_recently: vec![0; settings.hot_table_entries as usize],
+            background: Ns::NEVER,
+            idle_from: Ns::ZERO,
+            data_programs: 0,
+            erasing: None,
+            booster: Booster::default(),
+            gives_out_entries: config.standard_hpb().is_some_and(|_| config.lus.iter().any(|lu| lu.hpb)),
+            generations_named: FIRST_GENERATIONS,
+            generations_durable: FIRST_GENERATIONS,
+            generations_mark: 0,
+            stalls: StallClock::default(),
+            waits_for: None,
+            effects: VecDeque::with_capacity(256),
+            map,
+            config,
+        }
+    }
+
+    /// Takes the next thing that those above have to know.
+    #[inline(always)]
+    pub fn take_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When to see whether the host is idle.
+    pub fn background(&self) -> Ns {
+        self.background
+    }
+
+    /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
+    #[inline(always)]
+    pub fn known(&self, lpn: u32) -> Option<Mapping> {
+        let entry = self.map.entry(lpn);
+        match entry.mapping() {
+            buffered @ Mapping::Buffered(_) => Some(buffered),
+            mapping if entry.is_recent() => Some(mapping),
+            _ => None,
+        }
+    }
+
+    /// Where a block is, whose map page has been paid for.
+    #[inline(always)]
+    pub fn translate(&self, paid: Paid, lpn: u32) -> Mapping {
+        debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
+        self.map.get(lpn)
+    }
+
+    /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
+    #[inline]
+    pub fn translate_in_flash(&self, paid: Paid, lpn: u32) -> Mapping {
+        debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
+        self.flash_entry(lpn).mapping()
+    }
+
+    /// Whether a block lies anywhere, asked at no cost: whoever asks knows it before translation has paid.
+    #[inline]
+    pub fn peek_unpaid_is_mapped(&self, lpn: u32) -> bool {
+        self.map.peek_unpaid_is_mapped(lpn)
+    }
+
+    /// Looks a map page up for a translation.
+    #[inline(always)]
+    pub fn look_up(&mut self, page: u32) -> FrameState {
+        self.cache.lookup(page)
+    }
+
+    /// Whether a map page is in SRAM; does not count as use.
+    pub fn is_cached(&self, page: u32) -> bool {
+        self.cache.is_present(page)
+    }
+
+    /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
+    #[inline(always)]
+    pub fn directory(&self, page: u32) -> Option<Ppn> {
+        self.map.directory(page)
+    }
+
+    /// The map page of a block.
+    #[inline(always)]
+    pub fn page_of(&self, lpn: u32) -> u32 {
+        self.map.page_of(lpn)
+    }
+
+    /// Entries of a map page.
+    #[inline(always)]
+    pub fn page_entries(&self) -> u32 {
+        self.map.page_entries()
+    }
+
+    /// Brings near what the translation of a block will touch.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        self.map.prefetch(lpn);
+    }
+
+    /// The logical page that the spare area of a slice names. Who asks has read that.
+    pub fn spare_area(&self, ppn: Ppn) -> Option<u32> {
+        self.spares.lpn(ppn)
+    }
+
+    /// Whether the superblock of a slice is in SLC mode.
+    pub fn is_slc(&self, ppn: Ppn) -> bool {
+        self.superblocks.is_slc(ppn)
+    }
+
+    /// Whether somebody waits for records of the journal that are not on their way.
+    pub fn must_write_journal(&self) -> bool {
+        self.journal.must_write()
+    }
+
+    /// After a recovery: generations up to this one may have been given out.
+    pub fn generations_durable(&self) -> u64 {
+        self.generations_durable
+    }
+
+    /// How worn the superblocks are, over the device's life.
+    pub fn wear(&self) -> Wear {
+        self.superblocks.wear()
+    }
+
+    /// Slots of the write buffer.
+    pub fn buffer_slots(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Blocks that flash holds, for tests of conservation.
+    pub fn valid_slices(&self) -> u64 {
+        let in_flash = |&lpn: &u32| self.flash_entry(lpn).mapping().flash().is_some();
+        (0..self.logical_blocks).filter(in_flash).count() as u64
+    }
+
+    /// Bytes of this process's memory that grow with the size of the modelled device.
+    pub fn process_bytes(&self) -> u64 {
+        self.map.process_bytes() + self.spares.process_bytes()
+    }
+
+    /// Frames of the map cache.
+    pub fn map_cache_frames(&self) -> u32 {
+        self.cache.frames()
+    }
+
+    /// SRAM of the modelled device beside the map cache, by table: what it is and its bytes.
+    pub fn sram(&self) -> Vec<(&'static str, u64)> {
+        let settings = &self.settings;
+        let slices = u64::from(self.geometry.slices_per_superblock());
+        vec![
+            ("map directory", self.map.directory_bytes()),
+            // Logical page and state of each slot.
+            ("write buffer index", self.buffer.capacity() as u64 * 8),
+            ("superblocks", u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES),
+            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
+            ("table of changes", self.changes.sram_bytes()),
+            ("journal", Journal::MOST_TRIMS * u64::from(Record::BYTES)),
+            ("map pages on their way", u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes)),
+            ("move buffer", u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
+            // Logical page of each slice of the superblocks that are emptied, and whether it is current.
+            ("list of slices to move", u64::from(settings.collect_together) * slices * 4),
+            // Logical page of each slice of the superblocks of data that are being written.
+            (
+                "tables of open superblocks",
+                match settings.superblock_tables {
+                    true => u64::from(3 + u32::from(settings.hot_table_entries > 0)) * slices * 4,
+                    false => 0,
+                },
+            ),
+            ("table of written blocks", u64::from(settings.hot_table_entries) * 4),
+        ]
+    }
+}

@@ -8,7 +8,7 @@ mod choice;
 use choice::WearBand;
 pub use choice::{VictimPolicy, Wear};
 
-use crate::journal::Mark;
+use super::journal::Mark;
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::Divisor;

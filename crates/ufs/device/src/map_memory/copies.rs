@@ -5,7 +5,7 @@
 
 use super::config::HostMap;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
-use crate::ftl::{Entry, Mapping};
+use readpath_flash::Ppn;
 use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
@@ -32,7 +32,7 @@ pub struct Copies {
 /// What host memory says. Only where data is looked at; otherwise only presence matters, since a copy that the index
 /// believes in is never out of date.
 struct Contents {
-    entries: Vec<Entry>,
+    entries: Vec<u32>,
     tags: Vec<u64>,
     page_entries: u32,
     line_entries: u32,
@@ -52,7 +52,7 @@ impl Copies {
         let contents = |host: &HostMap| {
             let page_entries = config.map_page_entries();
             Contents {
-                entries: vec![Entry::UNMAPPED; (frames * page_entries) as usize],
+                entries: vec![NONE; (frames * page_entries) as usize],
                 tags: vec![0; if host.check.is_some() { (frames * config.host_lines(host)) as usize } else { 0 }],
                 page_entries,
                 line_entries: host.line_bytes / MAP_ENTRY_BYTES,
@@ -100,9 +100,9 @@ impl Copies {
         self.page_of_frame[held.frame as usize] != NONE && self.copy_of_frame[held.frame as usize] == held.copy
     }
 
-    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `entry` tells what the
-    /// page says of each logical page.
-    pub fn write(&mut self, page: u32, entry: impl Fn(u32) -> Entry) {
+    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` tells where
+    /// the page says that each logical page is.
+    pub fn write(&mut self, page: u32, place: impl Fn(u32) -> Option<Ppn>) {
         let frame = match self.held(page) {
             Some(held) => held.frame,
             None => {
@@ -119,7 +119,7 @@ impl Copies {
         let copy = &mut self.copy_of_frame[frame as usize];
         *copy = copy.wrapping_add(1);
         if let Some(contents) = &mut self.contents {
-            contents.write(Held { frame, copy: *copy }, page, entry);
+            contents.write(Held { frame, copy: *copy }, page, place);
         }
     }
 
@@ -140,20 +140,16 @@ impl Copies {
         }
     }
 
-    /// What the copy `held` says of `lpn`; `None` if contents are not looked at.
-    pub fn entry(&self, held: Held, lpn: u32) -> Option<Entry> {
-        self.contents.as_ref().map(|c| c.entries[c.place(held.frame, lpn)])
+    /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
+    pub fn place(&self, held: Held, lpn: u32) -> Option<Option<Ppn>> {
+        self.contents.as_ref().map(|c| c.place_of(held.frame, lpn))
     }
 
     /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags tell, and every
     /// address exists in an array of `slices`.
     pub fn is_sound(&self, held: Held, lpn: u32, count: u32, slices: u32) -> bool {
         let Some(c) = &self.contents else { return true };
-        let exists = |lpn| match c.entries[c.place(held.frame, lpn)].mapping() {
-            Mapping::Flash(ppn) => ppn.0 < slices,
-            Mapping::Unmapped => true,
-            Mapping::Buffered(_) => false,
-        };
+        let exists = |lpn| c.place_of(held.frame, lpn).is_none_or(|ppn| ppn.0 < slices);
         let lines = lpn / c.line_entries..=(lpn + count - 1) / c.line_entries;
         (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line)))
             && (lpn..lpn + count).all(exists)
@@ -166,8 +162,8 @@ impl Copies {
         for (frame, &page) in self.page_of_frame.iter().enumerate().filter(|(_, page)| **page != NONE) {
             for i in 0..c.page_entries {
                 let entry = &mut c.entries[frame * c.page_entries as usize + i as usize];
-                if let Mapping::Flash(ppn) = entry.mapping() {
-                    *entry = Entry::at(readpath_flash::Ppn(change(page * c.page_entries + i, ppn.0)));
+                if *entry != NONE {
+                    *entry = change(page * c.page_entries + i, *entry);
                 }
             }
         }
@@ -179,11 +175,16 @@ impl Contents {
         (frame * self.page_entries + lpn % self.page_entries) as usize
     }
 
-    fn write(&mut self, held: Held, page: u32, entry: impl Fn(u32) -> Entry) {
+    fn place_of(&self, frame: u32, lpn: u32) -> Option<Ppn> {
+        let ppn = self.entries[self.place(frame, lpn)];
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    fn write(&mut self, held: Held, page: u32, place_of: impl Fn(u32) -> Option<Ppn>) {
         let first = page * self.page_entries;
         for lpn in first..first + self.page_entries {
             let place = self.place(held.frame, lpn);
-            self.entries[place] = entry(lpn);
+            self.entries[place] = place_of(lpn).map_or(NONE, |ppn| ppn.0);
         }
         if !self.tags.is_empty() {
             for line in first / self.line_entries..(first + self.page_entries) / self.line_entries {
@@ -207,21 +208,18 @@ impl Contents {
         };
         let first = line * self.line_entries;
         let start = mix(mix(self.key, u64::from(line)), u64::from(held.copy));
-        (first..first + self.line_entries).fold(start, |h, lpn| {
-            let entry = self.entries[self.place(held.frame, lpn)];
-            mix(h, entry.mapping().flash().map_or(u64::MAX, |ppn| u64::from(ppn.0)))
-        })
+        (first..first + self.line_entries)
+            .fold(start, |h, lpn| mix(h, self.place_of(held.frame, lpn).map_or(u64::MAX, |ppn| u64::from(ppn.0))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readpath_flash::Ppn;
 
     fn copies(frames: u32, pages: u32, tags: bool) -> Copies {
         let contents = Contents {
-            entries: vec![Entry::UNMAPPED; (frames * 16) as usize],
+            entries: vec![NONE; (frames * 16) as usize],
             tags: vec![0; if tags { (frames * 4) as usize } else { 0 }],
             page_entries: 16,
             line_entries: 4,
@@ -233,21 +231,21 @@ mod tests {
     #[test]
     fn the_least_recently_used_page_makes_room() {
         let mut c = copies(2, 9, false);
-        c.write(3, |lpn| Entry::at(Ppn(lpn)));
-        c.write(4, |lpn| Entry::at(Ppn(lpn)));
+        c.write(3, |lpn| Some(Ppn(lpn)));
+        c.write(4, |lpn| Some(Ppn(lpn)));
         let (three, four) = (c.held(3).unwrap(), c.held(4).unwrap());
         assert!(c.touch(3) && !c.touch(5));
-        c.write(5, |lpn| Entry::at(Ppn(lpn + 1)));
+        c.write(5, |lpn| Some(Ppn(lpn + 1)));
         assert_eq!((c.held(4), c.held(3)), (None, Some(three)));
         assert!(!c.is_there(four), "whoever asked for page 4 gets something else");
         let five = c.held(5).unwrap();
-        assert_eq!(c.entry(five, 5 * 16 + 2), Some(Entry::at(Ppn(5 * 16 + 3))));
-        c.write(3, |_| Entry::UNMAPPED);
+        assert_eq!(c.place(five, 5 * 16 + 2), Some(Some(Ppn(5 * 16 + 3))));
+        c.write(3, |_| None);
         assert!(!c.is_there(three) && c.held(3).unwrap().frame == three.frame, "the same place says something new");
         c.drop_all();
         assert!((0..9).all(|page| c.held(page).is_none()));
-        c.write(8, |_| Entry::UNMAPPED);
-        c.write(7, |_| Entry::UNMAPPED);
+        c.write(8, |_| None);
+        c.write(7, |_| None);
         assert!(c.held(8).is_some() && c.held(7).is_some(), "every frame is free again");
     }
 
@@ -255,7 +253,7 @@ mod tests {
     fn tags_tell_what_was_changed_and_bounds_what_cannot_be() {
         for tags in [false, true] {
             let mut c = copies(2, 4, tags);
-            c.write(1, |lpn| Entry::at(Ppn(100 + lpn)));
+            c.write(1, |lpn| Some(Ppn(100 + lpn)));
             let held = c.held(1).unwrap();
             assert!(c.is_sound(held, 16, 16, 1000));
             c.tamper(|lpn, ppn| if lpn == 21 { ppn + 1 } else { ppn });

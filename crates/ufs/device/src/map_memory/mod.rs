@@ -10,14 +10,13 @@ mod config;
 mod copies;
 mod exchange;
 
+use crate::back::MediaMode;
 use crate::back::Op;
 use crate::back::Work;
-use crate::back::{MediaMode, MediaOp};
 use crate::back::{Probe, Resource, StageOf};
+use crate::device::Run;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, FrameState, Mapping};
-use crate::read::Run;
-use crate::space::flash_entry;
+use crate::ftl::{FrameState, Mapping, Paid};
 pub use config::{HostMap, LineCheck, MapMemory, Protocol};
 pub(crate) use copies::Copies;
 use copies::Held;
@@ -36,7 +35,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
-        self.rare = self.background.min(self.exchange.next_deadline()).min(self.back.cpu.engine.next());
+        self.rare = self.ftl.background().min(self.exchange.next_deadline()).min(self.back.cpu.engine.next());
         self.find_soon();
     }
 
@@ -51,7 +50,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(Next::Request(coming)) => self.request_comes(now, coming),
             Some(Next::Ready(ask)) => self.answer_comes(now, ask),
             Some(Next::Answered(ask)) => self.answered(now, ask),
-            None => self.background_due(now),
+            None => {
+                let busy = self.slots.iter().any(|slot| slot.active);
+                self.ftl.background_due(now, busy, &mut self.back);
+                self.settle(now);
+            }
         }
         self.find_rare();
     }
@@ -100,11 +103,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     fn write_copy(&mut self, now: Ns, page: u32) {
         let Some(host) = self.config.host_map().copied() else { return };
-        let (map, buffer) = (&self.map, &self.buffer);
         let blocks = self.config.logical_blocks() as u32;
+        let (ftl, paid) = (&self.ftl, Paid::loaded(page));
         self.copies.write(page, |lpn| match lpn < blocks {
-            true => flash_entry(map, buffer, lpn).clean(),
-            false => Entry::UNMAPPED,
+            true => ftl.translate_in_flash(paid, lpn).flash(),
+            false => None,
         });
         let seal = host.check.map_or(0, |check| check.seal.0 * u64::from(self.config.host_lines(&host)));
         self.back.work(now, host.firmware + Ns(seal), Work::WriteHost);
@@ -163,7 +166,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.dies.ops_mut().free(id);
             return None;
         }
-        let Some(held) = self.copies.held(self.map.page_of(op.lpn)) else {
+        let Some(held) = self.copies.held(self.ftl.page_of(op.lpn)) else {
             self.look_in_device(now, id);
             return None;
         };
@@ -227,7 +230,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.back.dies.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
-        let page = self.map.page_of(op.lpn);
+        let page = self.ftl.page_of(op.lpn);
         if !self.copies.is_there(held) {
             // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
             self.back.stats.host_map_stale += 1;
@@ -253,14 +256,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
         let op = *self.back.dies.ops().get(id);
-        let page = self.map.page_of(op.lpn);
+        let page = self.ftl.page_of(op.lpn);
         self.back.stats.map_misses += u64::from(op.count);
-        match self.cache.lookup(page) {
-            FrameState::Present => {
+        match self.ftl.look_up(page) {
+            FrameState::Present(paid) => {
                 self.back.dies.ops_mut().free(id);
-                self.translate_all(now, &op);
+                self.translate_all(now, &op, paid);
             }
-            state => self.wait_for_map(now, id, page, state),
+            state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),
         }
     }
 
@@ -272,14 +275,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let left = Run::of(op).behind(lpn - op.lpn);
             let first = self.copied(held, lpn);
             let n = match first {
-                Mapping::Buffered(_) => self.serve_from_sram(now, left, extra),
+                Mapping::Buffered(_) => self.serve_buffered(now, left, extra),
                 Mapping::Unmapped => {
                     let n = (1..left.blocks).take_while(|&i| self.copied(held, lpn + i) == first).count() as u32 + 1;
-                    (0..n).for_each(|i| self.back.emit(MediaOp::ReadZeros { tag: op.tag.tag, index: left.index + i }));
-                    self.back.stats.unmapped_reads += u64::from(n);
-                    let cost = self.back.cpu.timing().buffer_read + extra;
-                    self.back.work(now, cost, Work::Served { tag: op.tag, count: n as u16 });
-                    n
+                    self.serve_zeros(now, left.at_most(n), extra)
                 }
                 Mapping::Flash(ppn) => {
                     let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
@@ -299,12 +298,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn copied(&self, held: Held, lpn: u32) -> Mapping {
-        let known = self.map.entry(lpn);
-        match known.mapping() {
-            Mapping::Buffered(_) => known.mapping(),
-            _ if known.is_recent() => known.mapping(),
-            mapping => self.copies.entry(held, lpn).map_or(mapping, Entry::mapping),
-        }
+        // What was fetched is as good as the page itself; where nobody looks at contents, it stands for the copy.
+        let in_copy = || match self.copies.place(held, lpn) {
+            Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
+            None => self.ftl.translate(Paid::loaded(self.ftl.page_of(lpn)), lpn),
+        };
+        self.ftl.known(lpn).unwrap_or_else(in_copy)
     }
 
     /// Bytes of host memory that are the device's own.

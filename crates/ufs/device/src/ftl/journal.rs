@@ -2,7 +2,7 @@
 //! The journal in SRAM: records in order, how many of them are in flash, and how many have to be. It knows nothing of
 //! what records mean.
 
-use crate::ftl::Record;
+use super::durable::Record;
 
 /// Number of a record, counted from 1 on.
 pub type Mark = u64;

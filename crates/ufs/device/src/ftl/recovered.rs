@@ -2,8 +2,10 @@
 //! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas say.
 //! It knows nothing of time or of what reading costs.
 
-use crate::ftl::{Checkpoint, Entry, Mapping, PageMap, Record, State, Stream, Superblock};
-use crate::journal::Mark;
+use super::durable::{Checkpoint, Record};
+use super::journal::Mark;
+use super::map::{Entry, Mapping, PageMap};
+use super::superblock::{State, Stream, Superblock};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Blocks that were trimmed together, however many.
@@ -18,7 +20,7 @@ pub(crate) struct Trimmed {
 }
 
 /// See the module.
-pub(crate) struct Found {
+pub(crate) struct Recovered {
     /// All superblocks.
     pub table: Vec<Superblock>,
     /// Where each map page begins.
@@ -43,7 +45,7 @@ pub(crate) struct Found {
     pub boosted_opened: u32,
 }
 
-impl Found {
+impl Recovered {
     /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier may
     /// have been erased.
     pub fn consider(&mut self, lpn: Option<u32>, sequence: u32, entry: Entry) {
@@ -192,8 +194,8 @@ mod tests {
     use readpath_flash::Ppn;
     use readpath_kit::Prng;
 
-    fn nothing() -> Found {
-        Found {
+    fn nothing() -> Recovered {
+        Recovered {
             table: Vec::new(),
             directory: Vec::new(),
             written_refs: Vec::new(),

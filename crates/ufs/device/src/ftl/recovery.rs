@@ -11,118 +11,22 @@
 //! what names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
 //! because only its anchor can name one; otherwise it comes soon.
 
-use crate::back::Job;
-use crate::back::Probe;
-use crate::back::{MediaMode, MediaOp};
-use crate::control::Target;
-use crate::device::UfsDevice;
-use crate::found::Found;
-use crate::ftl::{Entry, Held, Logged, Mapping, Record, State, Stream};
-use crate::recovery_time::{Readers, Recovery, What, anchor_reads};
-use readpath_flash::{DieSched, Ppn};
+use super::durable::{Held, Logged, Record};
+use super::map::Entry;
+use super::recovered::Recovered;
+use super::recovery_time::{Readers, What, anchor_reads};
+use super::{Ftl, Mapping, Recovery, State, Stream};
+use crate::back::Hardware;
+use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
-impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
-    /// SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
-    pub fn power_cut(&mut self, now: Ns) {
-        self.stalls.set(now, None, &mut self.back.stats);
-        self.tear_programs();
-        self.recall_changes();
-        self.forget_changes();
-        if let Some(sb) = self.erasing.take() {
-            self.back.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
-        }
-        self.buffer.clear();
-        self.journal = self.journal.after_power_cut();
-        self.announced = [0; Stream::COUNT];
-        self.journal_waiters.clear();
-        if self.checkpoint.is_incomplete() || self.checkpoint.lost {
-            // Where its parts should be there is nothing, or nothing leads to them.
-            self.durable.checkpoint.directory.fill(None);
-            self.durable.checkpoint.changes = Some(Vec::new());
-            self.durable.checkpoint.trims.clear();
-            (0..self.config.logical_blocks() as u32).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
-        }
-        self.checkpoint.power_cut();
-        self.durable.pending = None;
-        self.durable.changed.clear();
-        self.data_programs = 0;
-        self.changes_reserved = 0;
-        self.background = Ns::NEVER;
-        self.idle_from = Ns::ZERO;
-        self.lately.fill(0);
-        self.collector = crate::collect::Collector::new(self.map.pages(), &self.config);
-        self.lose_sram();
-        self.target = Target::new(&self.config);
-        self.target.attention_after_reset();
-    }
-
-    /// Programs in progress become torn units.
-    fn tear_programs(&mut self) {
-        let slices = self.config.geometry.slices_per_unit();
-        let programs: Vec<_> = self.back.dies.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
-        for op in programs {
-            let mut spares: Vec<(Option<u32>, u32)> = Vec::new();
-            match op.job {
-                Job::Program => {
-                    let mut slot = op.index as u16;
-                    while slot != crate::buffer::NO_SLOT {
-                        let (lpn, sequence, next) = self.buffer.spare(slot);
-                        spares.push((lpn, sequence));
-                        slot = next;
-                    }
-                }
-                Job::MoveProgram => {
-                    spares.extend(self.collector.spares_of(op.index as u16).map(|(lpn, s)| (Some(lpn), s)));
-                }
-                _ => {}
-            }
-            self.durable.log.push(Logged::Torn { first: op.ppn, spares });
-            self.back.emit(MediaOp::Torn { first: op.ppn, slices });
-        }
-    }
-
-    /// Finds out what the newest checkpoint says of changes, from what they are now and what has changed since.
-    fn recall_changes(&mut self) {
-        if self.durable.checkpoint.changes.is_some() {
-            return;
-        }
-        // The first that is told of a page is what it was then.
-        let mut then = std::mem::take(&mut self.durable.changed);
-        then.sort_by_key(|&(lpn, _)| lpn);
-        then.dedup_by_key(|&mut (lpn, _)| lpn);
-        let mut changes = Vec::new();
-        self.each_change(|change| {
-            if then.binary_search_by_key(&change.lpn, |&(lpn, _)| lpn).is_err() {
-                changes.push((change.lpn, self.flash_entry(change.lpn).clean()));
-            }
-        });
-        changes.extend(then.iter().filter(|(_, entry)| entry.is_recent()).map(|&(lpn, entry)| (lpn, entry.clean())));
-        self.durable.checkpoint.changes = Some(changes);
-    }
-
-    /// The flat table goes back to what map pages in flash say.
-    fn forget_changes(&mut self) {
-        let held: Vec<(u32, u16)> = self.buffer.held().collect();
-        for (lpn, slot) in held {
-            if self.map.get(lpn) == Mapping::Buffered(slot) {
-                self.map.set(lpn, self.buffer.under(slot).clean());
-            }
-        }
-        let (meta, changes, map) = (&mut self.meta, &mut self.changes, &mut self.map);
-        meta.power_cut(&self.config, |taken| {
-            changes.each_of(taken, |change| map.set(change.lpn, change.persisted));
-        });
-        changes.clear(|change| map.set(change.lpn, change.persisted));
-    }
-
+impl Ftl {
     /// Brings the device back from what flash holds, beginning at `now`, not before the cut. The power may be cut again
     /// before it is ready.
-    pub fn recover(&mut self, now: Ns) -> Recovery {
+    pub(crate) fn recover(&mut self, now: Ns, hw: &mut impl Hardware) -> Recovery {
         let checkpoint = self.durable.checkpoint.clone();
         let log = std::mem::take(&mut self.durable.log);
-        let mut found = Found {
+        let mut found = Recovered {
             table: checkpoint.superblocks.clone(),
             directory: checkpoint.directory.clone(),
             written_refs: Vec::new(),
@@ -167,7 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Logged::Torn { first, spares } => {
                     recovery.torn += 1;
                     recovery.end_reads += 1;
-                    if self.config.ftl.without.spare_check {
+                    if self.settings.without.spare_check {
                         for (i, &(lpn, sequence)) in spares.iter().enumerate() {
                             found.consider(lpn, sequence, Entry::at(Ppn(first.0 + i as u32)));
                         }
@@ -189,11 +93,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 false if self.superblocks.is_slc(first) => What::SlcSpares,
                 false => What::Spares,
             };
-            readers.read(self.back.dies.die_of(first), what);
+            readers.read(hw.die_of(first), what);
         }
         // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
-        let ends = (open_then + opened_since) * self.config.geometry.dies();
-        let slc_ends = found.boosted_opened * self.config.geometry.dies();
+        let ends = (open_then + opened_since) * self.geometry.dies();
+        let slc_ends = found.boosted_opened * self.geometry.dies();
         readers.read_all_dies(slc_ends, What::SlcSpares);
         readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
         recovery.end_reads += ends;
@@ -204,23 +108,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         recovery.ready_at = end;
         self.take_over(found);
         recovery.changes = self.changes.used();
-        self.set_busy_until(end);
+        hw.set_busy_until(end);
         self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
-        self.erase_other_anchors(end);
-        self.back.stats.recoveries += 1;
-        self.pump(end);
+        self.erase_other_anchors(end, hw);
+        hw.stats().recoveries += 1;
         recovery
     }
 
-    fn find_data(&self, found: &mut Found, first: Ppn) {
-        for i in 0..self.config.geometry.slices_per_unit() {
+    fn find_data(&self, found: &mut Recovered, first: Ppn) {
+        for i in 0..self.geometry.slices_per_unit() {
             let ppn = Ppn(first.0 + i);
             found.consider(self.spares.lpn(ppn), self.spares.sequence(ppn), Entry::at(ppn));
         }
     }
 
     /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
-    fn find_meta(&self, found: &mut Found, held: &Held, refs: &mut &[(u32, bool)]) -> u32 {
+    fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[(u32, bool)]) -> u32 {
         match held {
             Held::Map { page, at, written_at, sequence, refs: count } => {
                 let (own, rest) = refs.split_at(*count as usize);
@@ -240,7 +143,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 found.open(Stream::Meta, *superblock, *opened_at);
                 1
             }
-            Held::Journal { .. } if self.config.ftl.without.journal => 0,
+            Held::Journal { .. } if self.settings.without.journal => 0,
             Held::Journal { first, records } => {
                 for (number, record) in (*first..).zip(records) {
                     found.apply(number, record);
@@ -250,7 +153,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn take_over(&mut self, mut found: Found) {
+    fn take_over(&mut self, mut found: Recovered) {
         for (i, sb) in found.table.iter_mut().enumerate() {
             // Each block carries its erase count; and what is programmed where nothing should be is seen when the
             // superblock is opened, and is erased again.
@@ -292,17 +195,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.buffer_is_lent = self.changes.is_over_full();
         self.generations_named = found.generations;
         self.generations_durable = found.generations;
-        self.set_generation(found.generations);
-        if self.hpb.iter().any(Option::is_some) {
+        if self.gives_out_entries {
             // All that were named may have been given out. Entries can be handed out again as soon as more are.
             self.name_generations();
-            // The host may have lived on, with entries of the time before or with none, or may not know HPB at all. Whoever
-            // does not know it ignores what is said.
-            self.target.knows_hpb = true;
-            self.target.hpb_in_use = self.hpb_enabled;
-            if self.hpb_enabled {
-                self.recommendations.announce_reset();
-            }
         }
         let all: Vec<u32> = self.superblocks.iter().map(|(sb, _)| sb).collect();
         for sb in all {

@@ -6,8 +6,8 @@ use crate::back::Job;
 use crate::back::NoMedia;
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
 use crate::device::{Delays, UfsDevice};
+use crate::ftl::Layout;
 use crate::ftl_config::FtlConfig;
-use crate::precondition::Layout;
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_kit::Ns;
 

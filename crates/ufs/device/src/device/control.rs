@@ -2,16 +2,16 @@
 //! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
 //! supported is answered as SPC and SBC demand.
 
+use super::query::QueryState;
+use super::read::OPS_PER_REQUEST;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::Work;
 use crate::back::{Job, Op};
 use crate::config::DeviceConfig;
-use crate::device::{FIRST_GENERATIONS, UfsDevice};
-use crate::ftl::Record;
+use crate::device::UfsDevice;
+use crate::ftl::Paid;
 use crate::ids::TagRef;
-use crate::query::QueryState;
-use crate::read::OPS_PER_REQUEST;
 use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -265,56 +265,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn synchronize(&mut self, now: Ns, tag: u8, immed: bool) {
-        if immed {
-            self.buffer.flush();
-            self.journal.want(self.journal.trims);
-            self.send_reply(now, tag);
-            return self.pump(now);
-        }
-        // What was accepted, and what was trimmed.
-        let waits = self.tag_ref(tag);
-        let mut parts = u32::from(!self.buffer.sync(waits));
-        let trims = self.journal.trims;
-        if !self.journal.want(trims) {
-            self.journal_waiters.push((waits, trims));
-            parts += 1;
-        }
-        self.slots[usize::from(tag)].left = parts;
-        if parts == 0 {
-            return self.send_reply(now, tag);
-        }
-        self.pump(now);
-    }
-
-    /// One thing that a SYNCHRONIZE CACHE waits for is in flash.
-    pub(crate) fn sync_part_done(&mut self, now: Ns, tag: TagRef) {
-        if !self.is_alive(tag) {
-            return;
-        }
-        let slot = &mut self.slots[tag.index()];
-        slot.left -= 1;
-        if slot.left == 0 {
-            self.send_reply(now, tag.tag);
-        }
-    }
-
-    /// UNMAP. Nothing is trimmed unless all of its ranges are within the unit's `blocks`.
-    fn unmap(&mut self, now: Ns, tag: u8, blocks: u64) {
-        let slot = &mut self.slots[usize::from(tag)];
-        let beyond = |(lba, n): (u64, u32)| lba.saturating_add(u64::from(n)) > blocks;
-        match scsi::parse_unmap(&slot.data_out).map(|mut ranges| ranges.any(beyond)) {
-            Err(_) => self.check(now, tag, scsi::UnmapError::SENSE),
-            Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
-            Ok(false) => {
-                (slot.issued, slot.left) = (0, 0);
-                self.waiting_trims.push_back(TagRef { tag, life: slot.life });
-                self.drain_trims(now);
-            }
-        }
-        self.pump(now);
-    }
-
     /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless SRAM
     /// holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
@@ -332,8 +282,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.answer(now, tag, 0, |_| {});
         }
         let base = self.bases[usize::from(lun)];
-        let first = self.map.page_of(base + blocks.start);
-        let pages = self.map.page_of(base + blocks.end - 1) - first + 1;
+        let first = self.ftl.page_of(base + blocks.start);
+        let pages = self.ftl.page_of(base + blocks.end - 1) - first + 1;
         let slot = &mut self.slots[usize::from(tag)];
         slot.lpn = base + blocks.start;
         slot.blocks = pages;
@@ -386,11 +336,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 return;
             }
-            let page = self.map.page_of(slot.lpn) + slot.issued;
+            let page = self.ftl.page_of(slot.lpn) + slot.issued;
             slot.issued += 1;
             let tag = TagRef { tag, life: slot.life };
-            match self.map.directory(page) {
-                Some(ppn) if !self.cache.is_present(page) => {
+            match self.ftl.directory(page) {
+                Some(ppn) if !self.ftl.is_cached(page) => {
                     slot.in_flight += 1;
                     self.back.stats.buffer_map_loads += 1;
                     self.back.begin(now, Op { tag, count: 1, lpn: page, ..Op::new(Job::BufferLoad, ppn) });
@@ -449,32 +399,30 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let blocks = unit.blocks_of(at).expect("checked on arrival");
         let granted = generation != 0 && unit.hand_out(at, generation);
         self.recommendations.reset_seen();
-        let (map, codec, base) = (&self.map, &self.codec, self.bases[lun]);
+        let (ftl, codec, base) = (&self.ftl, &self.codec, self.bases[lun]);
         let out = &mut self.slots[usize::from(tag)].data_in;
         out.clear();
         let whole_entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
         let wanted = blocks.start..blocks.start + whole_entries as u32;
         if granted {
-            codec.make_all(base + wanted.start, wanted.len() as u32, generation, |lpn| map.get(lpn).flash(), out);
+            // All of their map pages have been read into its buffer.
+            let place = |lpn| ftl.translate(Paid::loaded(ftl.page_of(lpn)), lpn).flash();
+            codec.make_all(base + wanted.start, wanted.len() as u32, generation, place, out);
         } else {
             out.resize(wanted.len() * HpbEntry::BYTES, 0);
         }
         self.send_data(now, tag);
-        if self.journal.must_write() {
+        if self.ftl.must_write_journal() {
             // Numbers were named, and under reads alone nothing else would write the journal.
-            self.program_meta(now);
+            self.ftl.program_meta(now, &mut self.back);
         }
     }
 
-    /// Counts hand-outs. No number is used twice under one key, not even after a power cut: the journal names numbers
-    /// before they are used, long ahead, and 0 says that it has not been able to. After the last the key is changed, and
-    /// the host, whose entries are then worth nothing, is told.
+    /// Counts hand-outs. No number is used twice under one key; 0 says that the journal has not been able to name more. After
+    /// the last the key is changed, and the host, whose entries are then worth nothing, is told.
     fn next_generation(&mut self) -> u32 {
         let next = self.generations_used + 1;
-        if next + FIRST_GENERATIONS / 2 > self.generations_named {
-            self.name_generations();
-        }
-        if next > self.generations_durable {
+        if !self.ftl.reserve_generation(next) {
             return 0;
         }
         let rotates = next >> 32 != self.generations_used >> 32;
@@ -484,13 +432,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.recommendations.announce_reset();
         }
         self.generations_used as u32
-    }
-
-    /// Has the journal name more generations.
-    pub(crate) fn name_generations(&mut self) {
-        self.generations_named += FIRST_GENERATIONS;
-        self.generations_mark = self.journal.push(Record::Generations { up_to: self.generations_named });
-        self.journal.want(self.generations_mark);
     }
 
     /// Generations up to `used` may have been given out. The high half counts keys.

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
 
+use super::read::OPS_PER_REQUEST;
 use crate::back::DeviceStats;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::device::UfsDevice;
-use crate::ftl::{Record, Superblock, Wear};
+use crate::ftl::{Layout, NoSpace, Wear};
 use crate::hpb::{HpbUnit, Recommendations};
 use crate::hpb2_config::Hpb2Config;
-use crate::journal::Journal;
 use crate::map_memory::{Copies, MapMemory};
-use crate::read::OPS_PER_REQUEST;
-use readpath_flash::DieSched;
+use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -23,7 +22,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// How worn the superblocks are, over the device's life.
     pub fn wear(&self) -> Wear {
-        self.superblocks.wear()
+        self.ftl.wear()
     }
 
     /// The configuration this device was made from.
@@ -43,13 +42,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// SRAM of the modelled device, by table: what it is and its bytes.
     pub fn sram(&self) -> Vec<(&'static str, u64)> {
-        let ftl = &self.config.ftl;
         let mut tables = match self.config.map_memory {
             // A bit for each page: whether it is there.
             Some(MapMemory::Dram { .. }) => vec![("map pages in DRAM", u64::from(self.config.map_pages()).div_ceil(8))],
             _ => vec![
-                ("map cache", u64::from(self.cache.frames()) * u64::from(self.config.map_page_bytes)),
-                ("map cache index", map_cache_index(self.cache.frames(), self.config.map_pages())),
+                ("map cache", u64::from(self.ftl.map_cache_frames()) * u64::from(self.config.map_page_bytes)),
+                ("map cache index", map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
             ],
         };
         if let Some(host) = self.config.host_map() {
@@ -62,33 +60,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let fetch = lines * u64::from(host.stored_line_bytes());
             tables.push(("host map fetches", u64::from(host.outstanding) * fetch));
         }
+        tables.extend(self.ftl.sram());
         tables.extend([
-            ("map directory", self.map.directory_bytes()),
-            // Logical page and state of each slot.
-            ("write buffer index", self.buffer.capacity() as u64 * 8),
-            ("superblocks", u64::from(self.config.geometry.superblocks()) * Superblock::SRAM_BYTES),
-            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
-            ("table of changes", self.changes.sram_bytes()),
-            ("journal", Journal::MOST_TRIMS * u64::from(Record::BYTES)),
-            ("map pages on their way", u64::from(ftl.map_write_pages) * u64::from(self.config.map_page_bytes)),
-            ("move buffer", u64::from(ftl.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
-            // Logical page of each slice of the superblocks that are emptied, and whether it is current.
-            (
-                "list of slices to move",
-                u64::from(ftl.collect_together) * u64::from(self.config.geometry.slices_per_superblock()) * 4,
-            ),
-            // Logical page of each slice of the superblocks of data that are being written.
-            (
-                "tables of open superblocks",
-                if ftl.superblock_tables {
-                    u64::from(3 + u32::from(ftl.hot_table_entries > 0))
-                        * u64::from(self.config.geometry.slices_per_superblock())
-                        * 4
-                } else {
-                    0
-                },
-            ),
-            ("table of written blocks", u64::from(ftl.hot_table_entries) * 4),
             (
                 "HPB tables",
                 self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
@@ -114,9 +87,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub fn process_bytes(&self) -> u64 {
-        self.map.process_bytes()
-            + self.spares.process_bytes()
-            + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+        self.ftl.process_bytes() + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
     }
 
     /// Slices of the flash array, for whoever keeps data per slice.
@@ -126,14 +97,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Slices of the write buffer, for whoever keeps data per slot.
     pub fn buffer_slots(&self) -> usize {
-        self.buffer.capacity()
+        self.ftl.buffer_slots()
     }
 
     /// Valid slices by the count of the superblocks, for tests of conservation.
     pub fn valid_slices(&self) -> u64 {
-        (0..self.config.logical_blocks() as u32)
-            .filter(|&lpn| self.flash_entry(lpn).mapping().flash().is_some())
-            .count() as u64
+        self.ftl.valid_slices()
     }
 
     /// Whether no request with `tag` is under way, for whoever speaks to the device beside a driver.
@@ -144,6 +113,55 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Operations in progress, for tests that nothing is left behind.
     pub fn ops_in_use(&self) -> usize {
         self.back.dies.ops().in_use()
+    }
+
+    /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
+    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks bad, as
+    /// ever were counted, however often the power went away. Only tests may look at everything at once.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn audit(&self) -> Result<(), String> {
+        self.ftl.check_consistency(&self.back.stats)
+    }
+
+    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
+    /// told each logical page and its slice, for whoever keeps data.
+    ///
+    /// # Errors
+    /// [`NoSpace`] when the erased superblocks do not suffice.
+    ///
+    /// # Panics
+    /// If something has been written to the device.
+    pub fn precondition(
+        &mut self,
+        lun: u8,
+        first: u32,
+        blocks: u32,
+        layout: Layout,
+        seed: u64,
+        place: impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
+        self.precondition_all([(lun, first, blocks)], layout, seed, place)
+    }
+
+    /// The same for many ranges, each a unit, its first block and how many, one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn precondition_all(
+        &mut self,
+        ranges: impl IntoIterator<Item = (u8, u32, u32)>,
+        layout: Layout,
+        seed: u64,
+        place: impl FnMut(u32, Ppn),
+    ) -> Result<(), NoSpace> {
+        let bases = &self.bases;
+        let ranges = ranges.into_iter().map(|(lun, first, blocks)| (bases[usize::from(lun)] + first, blocks));
+        self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
     }
 
     pub(crate) fn array_has(&self) -> u32 {

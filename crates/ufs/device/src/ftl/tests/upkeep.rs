@@ -2,10 +2,10 @@
 //! What keeps a device going: map pages on their way count as going on, a retired superblock holds up no other, and what
 //! was written without a name in flash is erased before it is written again.
 
-use crate::anchor_tests::{Device, cut, device, go_on};
+use super::anchors::{Device, cut, device, go_on};
 use crate::back::{Job, Op};
+use crate::ftl::Stall;
 use crate::ftl::{State, Stream};
-use crate::stalls::Stall;
 use readpath_kit::Ns;
 use std::cell::Cell;
 
@@ -14,13 +14,13 @@ use std::cell::Cell;
 fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
     let (mut device, mut now) = (device(), Ns::ZERO);
     assert!(!go_on(&mut device, &mut now, |_| false));
-    device.waits_for = Some(Stall::Space);
-    assert!(device.is_stuck(), "nothing goes on");
+    device.ftl.waits_for = Some(Stall::Space);
+    assert!(device.ftl.is_stuck(&device.back), "nothing goes on");
     // More than three quarters of the table of changes.
-    (0..100).for_each(|lpn| device.relocate(lpn, device.flash_entry(lpn)));
-    device.write_back(now);
+    (0..100).for_each(|lpn| device.ftl.relocate(lpn, device.ftl.flash_entry(lpn)));
+    device.ftl.write_back(now, &mut device.back);
     assert_eq!((device.back.dies.writes(), device.stats().write_back_loads > 0), (0, true), "it is only read so far");
-    assert!(!device.is_stuck());
+    assert!(!device.ftl.is_stuck(&device.back));
 }
 
 /// On a device of one die a superblock has one block.
@@ -28,20 +28,20 @@ fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
 fn behind_a_superblock_whose_blocks_are_all_bad_the_next_is_erased() {
     let (mut device, mut now) = (device(), Ns::ZERO);
     let [bad, good] = [true, false].map(|fails| {
-        let sb = device.superblocks.open(Stream::Cold, 1).expect("an erased superblock");
+        let sb = device.ftl.superblocks.open(Stream::Cold, 1).expect("an erased superblock");
         match fails {
-            true => assert!(device.superblocks.program_failed(sb, 0, 0)),
-            false => device.superblocks.close(Stream::Cold, 0),
+            true => assert!(device.ftl.superblocks.program_failed(sb, 0, 0)),
+            false => device.ftl.superblocks.close(Stream::Cold, 0),
         }
-        device.discard(sb);
+        device.ftl.discard(sb);
         sb
     });
     device.pump(now);
-    let is_retired = |device: &Device| device.superblocks.get(bad).state == State::Retired;
+    let is_retired = |device: &Device| device.ftl.superblocks.get(bad).state == State::Retired;
     assert!(go_on(&mut device, &mut now, is_retired));
-    assert_eq!(device.erasing, Some(good), "nothing else would begin it");
+    assert_eq!(device.ftl.erasing, Some(good), "nothing else would begin it");
     assert!(!go_on(&mut device, &mut now, |_| false));
-    assert_eq!(device.superblocks.get(good).state, State::Erased);
+    assert_eq!(device.ftl.superblocks.get(good).state, State::Erased);
     assert_eq!(device.stats().retired_superblocks, 1);
 }
 
@@ -50,9 +50,15 @@ fn behind_a_superblock_whose_blocks_are_all_bad_the_next_is_erased() {
 #[test]
 fn what_was_written_without_a_name_is_erased_again() {
     let names_next = |device: &Device| {
-        let last = device.superblocks.slices() - device.config.geometry.slices_per_unit();
+        let last = device.ftl.superblocks.slices() - device.config.geometry.slices_per_unit();
         let of_meta = |op: &&Op| op.job == Job::MetaProgram;
-        device.back.dies.ops().in_progress().filter(of_meta).any(|op| op.ppn.0 % device.superblocks.slices() == last)
+        device
+            .back
+            .dies
+            .ops()
+            .in_progress()
+            .filter(of_meta)
+            .any(|op| op.ppn.0 % device.ftl.superblocks.slices() == last)
     };
     let unnamed = (0..200u32).map_while(|events| {
         let (mut device, mut now) = (device(), Ns::ZERO);
@@ -63,14 +69,14 @@ fn what_was_written_without_a_name_is_erased_again() {
         cut(&mut device, &mut now);
         let left = Cell::new(events);
         go_on(&mut device, &mut now, |_| left.replace(left.get().saturating_sub(1)) == 0);
-        let open = device.superblocks.open_of(Stream::Meta);
-        let written = open.filter(|&sb| device.superblocks.get(sb).next_unit > 0);
-        if written.is_some_and(|sb| device.durable.checkpoint.superblocks[sb as usize].state != State::Erased) {
+        let open = device.ftl.superblocks.open_of(Stream::Meta);
+        let written = open.filter(|&sb| device.ftl.superblocks.get(sb).next_unit > 0);
+        if written.is_some_and(|sb| device.ftl.durable.checkpoint.superblocks[sb as usize].state != State::Erased) {
             return None;
         }
         cut(&mut device, &mut now);
         written.inspect(|&sb| {
-            let state = device.superblocks.get(sb).state;
+            let state = device.ftl.superblocks.get(sb).state;
             assert!(matches!(state, State::Erasing(_)), "after {events} events: {state:?}");
         });
         Some(written)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
 
+use super::control::Target;
+use crate::back::Job;
 use crate::back::MediaMode;
 use crate::back::Probe;
-use crate::back::{Job, NO_OP};
-use crate::control::Target;
 use crate::device::UfsDevice;
-use crate::ftl::MapCache;
 use crate::map_memory::{Copies, Exchange};
 use crate::request::TAGS;
 use readpath_flash::DieSched;
@@ -17,7 +16,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping and
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self, now: Ns) {
-        self.stalls.set(now, None, &mut self.back.stats);
+        self.ftl.drop_requests(now, &mut self.back);
         self.arrivals.clear();
         self.exchange.drop_requests();
         // The host gives its memory anew, and it may say anything.
@@ -28,11 +27,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.active = false;
             slot.life = slot.life.wrapping_add(1);
         }
-        self.waiting_writes.clear();
-        self.waiting_trims.clear();
-        self.journal_waiters.clear();
         self.read_buffers.clear();
-        self.buffer.forget_waiters();
         let Target { hpb_in_use: used, knows_hpb, .. } = self.target;
         self.reset_hpb();
         self.target = Target::new(&self.config);
@@ -56,26 +51,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.stats.hpb_forged +=
             self.back.dies.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.back.lose_power();
-        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
         self.copies = Copies::new(&self.config, M::ACTIVE);
         self.exchange = Exchange::new();
         self.find_rare();
-        self.waiters.fill(NO_OP);
-        self.stalled.clear();
         self.starved.clear();
-        self.waiting_writes.clear();
-        self.waiting_trims.clear();
         self.read_buffers.clear();
         self.reset_hpb();
         self.link_down_free = Ns::ZERO;
         self.link_up_free = Ns::ZERO;
-    }
-
-    /// Nothing begins before `ready`.
-    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
-        self.link_down_free = ready;
-        self.link_up_free = ready;
-        self.back.cpu.set_busy_until(ready);
+        self.target = Target::new(&self.config);
+        self.target.attention_after_reset();
     }
 
     /// Carries out a task management function; the tags it drops get no reply.
@@ -123,11 +108,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = &mut self.slots[usize::from(tag)];
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
-        self.waiting_writes.retain(|waiting| waiting.tag != tag);
-        if self.waiting_writes.is_empty() {
-            self.stalls.set(now, None, &mut self.back.stats);
-        }
-        self.waiting_trims.retain(|waiting| waiting.tag != tag);
+        self.ftl.drop_request(now, tag, &mut self.back);
         self.read_buffers.leave(tag);
         self.end_read_buffer(now, tag);
     }

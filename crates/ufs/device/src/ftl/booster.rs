@@ -6,26 +6,23 @@
 //! short. It gives them back when it is flushed, and earlier when space gets short, because then a superblock with a
 //! fraction of its pages in use is the best victim of all.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::device::UfsDevice;
-use crate::ftl::Stream;
-use crate::space::Purpose;
-use crate::stalls::Stall;
-use readpath_flash::{DieSched, Ppn};
-use readpath_kit::Ns;
+use super::booster_state::Booster;
+use super::space::Purpose;
+use super::{BoosterFlags, Ftl, Stall, Stream};
+use crate::back::Hardware;
+use readpath_flash::Ppn;
 use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
-use readpath_proto::query::{attribute, flag};
+use readpath_proto::query::attribute;
 
-impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+impl Ftl {
     /// A unit for data from the host: in the buffer while there is room, of `stream` otherwise.
-    pub(crate) fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
+    pub(super) fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
         let stream = if self.boosts() { Stream::Boosted } else { stream };
         self.unit_for(stream, Purpose::Host)
     }
 
     fn boosts(&self) -> bool {
-        self.target.query.is_set(flag::WB_EN)
+        self.booster.flags.on
             && !self.space_is_short()
             && (self.superblocks.open_of(Stream::Boosted).is_some() || self.lends() > 0)
     }
@@ -52,7 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slices = (self.superblocks.slc() + self.lends()) * each;
         match idn {
             attribute::WB_AVAILABLE_SIZE => {
-                let open = self.superblocks.units_left(Stream::Boosted) * self.config.geometry.slices_per_unit();
+                let open = self.superblocks.units_left(Stream::Boosted) * self.geometry.slices_per_unit();
                 let free = u64::from(self.lends() * each + open);
                 (free * 10).checked_div(slices.into()).unwrap_or(0) as u32
             }
@@ -61,35 +58,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let most = self.config.write_booster.map_or(0, |wb| wb.buffer_blocks);
                 slices.min(most).div_ceil(ALLOCATION_UNIT_BLOCKS)
             }
-            _ => self.target.query.attribute(idn),
+            _ => self.booster.flush_status,
         }
-    }
-
-    /// The host has changed one of WriteBooster's flags.
-    pub(crate) fn booster_flags_changed(&mut self, now: Ns) {
-        self.arm_background(now);
-        self.pump(now);
     }
 
     /// Whether idle time is used to flush. The model has no hibernation of the link: it stands for that as well.
-    pub(crate) fn flushes_when_idle(&self) -> bool {
-        self.target.query.is_set(flag::WB_FLUSH_EN) || self.target.query.is_set(flag::WB_FLUSH_DURING_HIBERNATE)
+    pub(super) fn flushes_when_idle(&self) -> bool {
+        self.booster.flags.flush || self.booster.flags.flush_when_idle
     }
 
     /// The superblock that is to be flushed next, if a flush is going on.
-    pub(crate) fn next_to_flush(&mut self) -> Option<u32> {
-        if self.superblocks.slc() == 0 && self.target.query.attribute(attribute::WB_FLUSH_STATUS) == flush_status::IDLE
-        {
+    pub(super) fn next_to_flush(&mut self, hw: &mut impl Hardware) -> Option<u32> {
+        if self.superblocks.slc() == 0 && self.booster.flush_status == flush_status::IDLE {
             return None;
         }
-        let idle = self.host_is_idle() && self.flushes_when_idle();
-        let goes_on = idle || self.target.query.is_set(flag::WB_FLUSH_EN);
+        let idle = self.host_is_idle(hw) && self.flushes_when_idle();
+        let goes_on = idle || self.booster.flags.flush;
         // What is still being written is left alone while the host may write more.
         let is_blank = self.superblocks.is_blank(Stream::Boosted);
-        if (idle || goes_on && !self.target.query.is_set(flag::WB_EN)) && !is_blank {
+        if (idle || goes_on && !self.booster.flags.on) && !is_blank {
             self.close_boosted();
         }
-        let status = self.target.query.attribute_mut(attribute::WB_FLUSH_STATUS);
+        let status = &mut self.booster.flush_status;
         let holds_data = self.superblocks.slc() > u32::from(is_blank);
         *status = match *status {
             _ if goes_on && holds_data => flush_status::IN_PROGRESS,
@@ -101,10 +91,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Ends the superblock that the buffer is writing, so that it can be emptied.
-    pub(crate) fn close_boosted(&mut self) {
+    pub(super) fn close_boosted(&mut self) {
         if let Some(sb) = self.superblocks.open_of(Stream::Boosted) {
             self.superblocks.close(Stream::Boosted, self.sequence);
             self.discard_if_empty(sb);
         }
+    }
+
+    /// The host has changed one of WriteBooster's flags.
+    pub(crate) fn set_booster_flags(&mut self, flags: BoosterFlags) {
+        self.booster.flags = flags;
+    }
+
+    /// The flags of WriteBooster are as after power-on.
+    pub(super) fn reset_booster(&mut self) {
+        self.booster = Booster::default();
     }
 }

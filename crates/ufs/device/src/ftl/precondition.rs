@@ -2,11 +2,9 @@
 //! A device that comes with data: the state that writing it would have left, built at no cost in virtual time. It knows
 //! nothing of requests.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::device::UfsDevice;
-use crate::ftl::{Checkpoint, Mapping, NoSpace, Stream};
-use readpath_flash::{DieSched, Ppn};
+use super::durable::Checkpoint;
+use super::{Ftl, Mapping, NoSpace, Stream};
+use readpath_flash::Ppn;
 use readpath_kit::Permutation;
 
 /// How preconditioned blocks lie in flash.
@@ -18,45 +16,26 @@ pub enum Layout {
     Random,
 }
 
-impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
-    /// told each logical page and its slice, for whoever keeps data.
+impl Ftl {
+    /// Maps these ranges, each a logical page and how many from there on, as if they had been written, in no time. `place` is
+    /// told each logical page and its slice.
     ///
     /// # Errors
     /// [`NoSpace`] when the erased superblocks do not suffice.
     ///
     /// # Panics
     /// If something has been written to the device.
-    pub fn precondition(
+    pub(crate) fn precondition(
         &mut self,
-        lun: u8,
-        first: u32,
-        blocks: u32,
+        ranges: impl IntoIterator<Item = (u32, u32)>,
         layout: Layout,
         seed: u64,
-        place: impl FnMut(u32, Ppn),
-    ) -> Result<(), NoSpace> {
-        self.precondition_all([(lun, first, blocks)], layout, seed, place)
-    }
-
-    /// The same for many ranges, each a unit, its first block and how many, one after the other.
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn precondition_all(
-        &mut self,
-        ranges: impl IntoIterator<Item = (u8, u32, u32)>,
-        layout: Layout,
-        seed: u64,
-        mut place: impl FnMut(u32, Ppn),
+        mut place: Option<impl FnMut(u32, Ppn)>,
     ) -> Result<(), NoSpace> {
         assert!(self.sequence == 0, "a device that has been written to cannot be preconditioned");
         let mut any = false;
-        for (lun, first, blocks) in ranges.into_iter().filter(|&(.., blocks)| blocks > 0) {
-            self.place(lun, first, blocks, layout, seed, &mut place)?;
+        for (first, blocks) in ranges.into_iter().filter(|&(_, blocks)| blocks > 0) {
+            self.place(first, blocks, layout, seed, &mut place)?;
             any = true;
         }
         if any {
@@ -69,16 +48,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Places one range, of a block at least.
-    fn place(
+    pub(crate) fn place(
         &mut self,
-        lun: u8,
-        first: u32,
+        base: u32,
         blocks: u32,
         layout: Layout,
         seed: u64,
-        place: &mut impl FnMut(u32, Ppn),
+        place: &mut Option<impl FnMut(u32, Ppn)>,
     ) -> Result<(), NoSpace> {
-        let base = self.bases[usize::from(lun)] + first;
         for lpn in base..base + blocks {
             if let Mapping::Flash(ppn) = self.map.get(lpn) {
                 self.superblocks.drop_ref(ppn);
@@ -108,7 +85,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let spares = &mut self.spares;
         let mut assign = |i: u32, ppn: Ppn| {
             spares.preset(ppn, base + i);
-            if M::ACTIVE {
+            if let Some(place) = place {
                 place(base + i, ppn);
             }
             ppn

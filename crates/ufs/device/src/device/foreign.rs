@@ -39,7 +39,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return false;
         }
         let word = u64::from_be_bytes(entry.0);
-        let slc = self.looks_at_superblocks && self.superblocks.is_slc(ppn);
+        let slc = self.looks_at_superblocks && self.ftl.is_slc(ppn);
         let (index, frame) = ((word >> 32) as u32, word as u32);
         let tag = TagRef { tag, life: 0 };
         let op = Op { slc, tag, count: 1, index, frame, ..Op::new(Job::OwnerRead, ppn) };
@@ -52,7 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn owner_known(&mut self, now: Ns, id: OpId) {
         let op = self.back.end(id);
         let entry = HpbEntry((u64::from(op.index) << 32 | u64::from(op.frame)).to_be_bytes());
-        let owner = self.spares.lpn(op.ppn).and_then(|lpn| {
+        let owner = self.ftl.spare_area(op.ppn).and_then(|lpn| {
             let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
             Some((self.hpb[lun].as_ref()?, lpn - self.bases[lun]))
         });

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares what the device believes with what is so, by looking at everything at once. Only tests may do that.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::device::UfsDevice;
-use crate::ftl::{Mapping, State, Stream};
-use readpath_flash::DieSched;
+use super::{Ftl, Mapping, State, Stream};
+use crate::back::DeviceStats;
 
-impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+impl Ftl {
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
     /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks bad, as
     /// ever were counted, however often the power went away.
     ///
     /// # Errors
     /// What does not agree.
-    pub fn audit(&self) -> Result<(), String> {
-        let mut refs = vec![0u32; self.config.geometry.superblocks() as usize];
-        for lpn in 0..self.config.logical_blocks() as u32 {
+    pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
+        let mut refs = vec![0u32; self.geometry.superblocks() as usize];
+        for lpn in 0..self.logical_blocks {
             let entry = self.flash_entry(lpn);
             if let Mapping::Flash(ppn) = entry.mapping() {
                 if self.spares.lpn(ppn) != Some(lpn) {
@@ -52,15 +49,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.superblocks.audit(self.erasing)?;
         let (retired, bad) = self.superblocks.given_up();
-        let counted = (self.back.stats.retired_superblocks, self.back.stats.bad_blocks);
+        let counted = (stats.retired_superblocks, stats.bad_blocks);
         if (u64::from(retired), u64::from(bad)) != counted {
             return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }
-        self.audit_booster()
+        self.check_booster()
     }
 
     /// Checks that what is in SLC mode is the WriteBooster buffer's, and no more than it may have.
-    fn audit_booster(&self) -> Result<(), String> {
+    pub(crate) fn check_booster(&self) -> Result<(), String> {
         let mut slc = 0;
         for (i, sb) in self.superblocks.iter() {
             let boosted = matches!(sb.state, State::Open(Stream::Boosted) | State::Closed(Stream::Boosted));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a read: entry or map cache or map page, then the data page, then the link.
 
+use super::hpb_read::Hint;
 use crate::back::Probe;
 use crate::back::Work;
 use crate::back::{Job, NO_OP, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, FrameState, Mapping};
+use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
-use crate::hpb_read::Hint;
 use crate::ids::TagRef;
 use crate::request::{Kind, Slot};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
@@ -219,7 +219,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn note_block(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
         let Some(unit) = &mut self.hpb[lun] else { return };
         // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its reads.
-        let is_served = good || self.map.get(self.bases[lun] + block) == Mapping::Unmapped;
+        let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.bases[lun] + block);
         if let Some(what) = unit.note_read(now, block, is_served)
             && !self.recommendations.push(unit.lun(), what)
         {
@@ -278,21 +278,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Run { tag, index, lpn, .. } = left;
         // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a run
         // of buffered blocks may go on into the next map page: whatever else is served ends with the page that was looked at.
-        let entry = self.map.entry(lpn);
-        match entry.mapping() {
-            Mapping::Buffered(_) => return self.serve_from_sram(now, left, extra),
-            _ if entry.is_recent() => return self.serve_recent(now, left, extra),
-            _ => {}
+        match self.ftl.known(lpn) {
+            Some(Mapping::Buffered(_)) => return self.serve_buffered(now, left, extra),
+            Some(mapping) => return self.serve_recent(now, left, mapping, extra),
+            None => {}
         }
-        let page = self.map.page_of(lpn);
-        let to_page_end = (page + 1) * self.map.page_entries() - lpn;
+        let page = self.ftl.page_of(lpn);
+        let to_page_end = (page + 1) * self.ftl.page_entries() - lpn;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
-        if self.map.directory(page).is_none() {
-            return self.serve_from_sram(now, most, extra);
+        if self.ftl.directory(page).is_none() {
+            // There is no such page, which the directory says: nothing in it is mapped.
+            return self.translate_run(now, most, Paid::loaded(page), extra);
         }
-        match self.cache.lookup(page) {
-            FrameState::Present => {
-                let n = self.translate_run(now, most, extra + self.map_access);
+        match self.ftl.look_up(page) {
+            FrameState::Present(paid) => {
+                let n = self.translate_run(now, most, paid, extra + self.map_access);
                 self.back.stats.map_hits += u64::from(n);
                 n
             }
@@ -314,95 +314,65 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.fetch_from_host(now, id);
                 } else {
                     self.back.stats.map_misses += u64::from(most);
-                    self.wait_for_map(now, id, page, state);
+                    self.ftl.wait_for_map(now, id, page, state, &mut self.back);
                 }
                 most
             }
         }
     }
 
-    /// Serves the first run of blocks that the table of changes places together; returns its length.
-    fn serve_recent(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
+    /// Serves the first run of blocks that the table of changes places together, the first of them as `mapping` says;
+    /// returns its length.
+    fn serve_recent(&mut self, now: Ns, left: Run, mapping: Mapping, extra: Ns) -> u32 {
         let lpn = left.lpn;
-        let entry = self.map.entry(lpn);
-        let Mapping::Flash(ppn) = entry.mapping() else {
+        let Mapping::Flash(ppn) = mapping else {
             // Trimmed; what follows may be clean, and then has to be looked up.
-            let trimmed = (1..left.blocks).take_while(|&i| self.map.entry(lpn + i) == entry).count() as u32 + 1;
-            return self.serve_from_sram(now, left.at_most(trimmed), extra);
+            let next = |i: &u32| self.ftl.known(lpn + i) == Some(mapping);
+            let trimmed = (1..left.blocks.min(u32::from(u16::MAX))).take_while(next).count() as u32 + 1;
+            return self.serve_zeros(now, left.at_most(trimmed), extra);
         };
         let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
-        let next = |i: u32| self.map.entry(lpn + i) == Entry::at(Ppn(ppn.0 + i)).recent();
+        let next = |i: u32| self.ftl.known(lpn + i) == Some(Mapping::Flash(Ppn(ppn.0 + i)));
         let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
         self.back.stats.recent_hits += u64::from(n);
         self.begin_flash_read(now, left.at_most(n), ppn, extra);
         n
     }
 
-    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState) {
-        let frame = match state {
-            FrameState::Loading(frame) => frame,
-            _ => match self.cache.begin_load(page) {
-                Some(frame) => {
-                    self.begin_map_load(now, page, frame);
-                    frame
-                }
-                None => return self.stalled.push_back(id),
-            },
-        };
-        let head = &mut self.waiters[frame as usize];
-        self.back.dies.ops_mut().get_mut(id).next = *head;
-        *head = id;
-    }
-
-    fn begin_map_load(&mut self, now: Ns, page: u32, frame: u32) {
-        let ppn = self.map.directory(page).expect("only existing map pages are loaded");
-        self.back.stats.map_loads += 1;
-        self.waiters[frame as usize] = NO_OP;
-        self.back.begin(now, Op { count: 1, lpn: page, frame, ..Op::new(Job::MapLoad, ppn) });
-    }
-
     /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
-        let Op { frame, lpn: page, .. } = *self.back.dies.ops().get(id);
-        self.back.dies.ops_mut().free(id);
-        self.cache.finish_load(frame);
+        let Op { frame, lpn: page, .. } = self.back.end(id);
+        let paid = self.ftl.map_page_here(page, frame);
         self.copy_to_host(now, page);
-        let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
-        // The chain is last in, first out: turn it round.
-        let mut ordered = NO_OP;
-        while chain != NO_OP {
-            let next = std::mem::replace(&mut self.back.dies.ops_mut().get_mut(chain).next, ordered);
-            ordered = chain;
-            chain = next;
+        let mut waiting = self.ftl.take_waiters(frame, &mut self.back);
+        while waiting != NO_OP {
+            let op = self.back.end(waiting);
+            waiting = op.next;
+            self.translate_all(now, &op, paid);
         }
-        while ordered != NO_OP {
-            let op = self.back.end(ordered);
-            ordered = op.next;
-            self.translate_all(now, &op);
-        }
-        for _ in 0..self.stalled.len() {
-            let id = self.stalled.pop_front().expect("counted");
+        for _ in 0..self.ftl.stalled() {
+            let id = self.ftl.next_stalled().expect("counted");
             let op = *self.back.dies.ops().get(id);
-            let page = self.map.page_of(op.lpn);
-            match self.cache.lookup(page) {
-                FrameState::Present => {
+            let page = self.ftl.page_of(op.lpn);
+            match self.ftl.look_up(page) {
+                FrameState::Present(paid) => {
                     self.back.dies.ops_mut().free(id);
-                    self.translate_all(now, &op);
+                    self.translate_all(now, &op, paid);
                 }
-                state => self.wait_for_map(now, id, page, state),
+                state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),
             }
         }
     }
 
     /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
-    pub(crate) fn translate_all(&mut self, now: Ns, op: &Op) {
+    pub(crate) fn translate_all(&mut self, now: Ns, op: &Op, paid: Paid) {
         if !self.is_alive(op.tag) {
             return;
         }
         self.slots[op.tag.index()].in_flight -= u32::from(op.count);
         let mut left = Run::of(op);
         while left.blocks > 0 {
-            left = left.behind(self.translate_run(now, left, Ns::ZERO));
+            left = left.behind(self.translate_run(now, left, paid, Ns::ZERO));
         }
         let slot = &self.slots[op.tag.index()];
         if slot.issued < slot.blocks {
@@ -412,19 +382,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Serves the first run of blocks, whose map page is in SRAM, that lies together; returns its length.
     #[inline]
-    fn translate_run(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
+    fn translate_run(&mut self, now: Ns, most: Run, paid: Paid, extra: Ns) -> u32 {
         let lpn = most.lpn;
-        debug_assert_eq!(
-            self.map.page_of(lpn),
-            self.map.page_of(lpn + most.blocks - 1),
-            "one map page has been paid for"
-        );
-        let Mapping::Flash(ppn) = self.map.get(lpn) else {
-            return self.serve_from_sram(now, most, extra);
+        let first = self.ftl.translate(paid, lpn);
+        let Mapping::Flash(ppn) = first else {
+            let is_buffered = |i: &u32| matches!(self.ftl.translate(paid, lpn + i), Mapping::Buffered(_));
+            return match first {
+                Mapping::Buffered(_) => {
+                    let n = (1..most.blocks).take_while(is_buffered).count() as u32 + 1;
+                    self.serve_buffered(now, most.at_most(n), extra)
+                }
+                _ => {
+                    let is_unmapped = |i: &u32| self.ftl.translate(paid, lpn + i) == Mapping::Unmapped;
+                    let n = (1..most.blocks).take_while(is_unmapped).count() as u32 + 1;
+                    self.serve_zeros(now, most.at_most(n), extra)
+                }
+            };
         };
         let to_page_end = self.config.geometry.slices_to_page_end(ppn);
         let mut n = 1;
-        while n < most.blocks.min(to_page_end) && self.map.get(lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
+        while n < most.blocks.min(to_page_end) && self.ftl.translate(paid, lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
             n += 1;
         }
         self.begin_flash_read(now, most.at_most(n), ppn, extra);
@@ -445,15 +422,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.begin_read(now, extra, id, &op);
     }
 
-    /// Counts a read of the superblock of `ppn`, if reads are counted; returns whether it is in SLC mode.
+    /// Counts a read of the superblock of `ppn`; returns whether it is in SLC mode.
     #[inline(never)]
     pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> bool {
-        let limit = self.config.ftl.read_disturb_limit;
-        if limit > 0 && self.superblocks.note_read(ppn, limit) {
-            self.collector.disturbed(self.superblocks.of(ppn));
-            self.pump(now);
-        }
-        self.superblocks.is_slc(ppn)
+        let is_slc = self.ftl.note_read(now, ppn, &mut self.back);
+        self.settle(now);
+        is_slc
     }
 
     /// A page of data has left flash.
@@ -476,26 +450,34 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
-    /// Serves a run of blocks that are all buffered, or all unmapped, without flash; returns its length. The data is
+    /// Serves the first run of buffered blocks, of which the first is one, without flash; returns its length. The data is
     /// taken now; only the firmware's time passes.
-    pub(crate) fn serve_from_sram(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
-        let Run { tag, lpn, .. } = most;
-        let buffered = matches!(self.map.get(lpn), Mapping::Buffered(_));
+    pub(crate) fn serve_buffered(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
         let mut n = 0;
-        while n < most.blocks.min(u32::from(u16::MAX)) {
-            let (tag, index) = (tag.tag, most.index + n);
-            match self.map.get(lpn + n) {
-                Mapping::Buffered(slot) if buffered => self.back.emit(MediaOp::ReadBuffer { tag, index, slot }),
-                Mapping::Unmapped if !buffered => self.back.emit(MediaOp::ReadZeros { tag, index }),
-                _ => break,
-            }
+        while n < most.blocks.min(u32::from(u16::MAX))
+            && let Some(Mapping::Buffered(slot)) = self.ftl.known(most.lpn + n)
+        {
+            self.back.emit(MediaOp::ReadBuffer { tag: most.tag.tag, index: most.index + n, slot });
             n += 1;
         }
-        let counter = if buffered { &mut self.back.stats.buffer_hits } else { &mut self.back.stats.unmapped_reads };
-        *counter += u64::from(n);
-        let cost = self.back.cpu.timing().buffer_read + extra;
-        self.back.work(now, cost, Work::Served { tag, count: n as u16 });
+        self.back.stats.buffer_hits += u64::from(n);
+        self.served_from_sram(now, most.at_most(n), extra);
         n
+    }
+
+    /// Serves blocks that are not mapped; returns how many.
+    pub(crate) fn serve_zeros(&mut self, now: Ns, run: Run, extra: Ns) -> u32 {
+        for index in run.index..run.index + run.blocks {
+            self.back.emit(MediaOp::ReadZeros { tag: run.tag.tag, index });
+        }
+        self.back.stats.unmapped_reads += u64::from(run.blocks);
+        self.served_from_sram(now, run, extra);
+        run.blocks
+    }
+
+    fn served_from_sram(&mut self, now: Ns, run: Run, extra: Ns) {
+        let cost = self.back.cpu.timing().buffer_read + extra;
+        self.back.work(now, cost, Work::Served { tag: run.tag, count: run.blocks as u16 });
     }
 }
 

@@ -2,8 +2,8 @@
 //! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes at
 //! most, which follows from the configuration. It knows nothing of what is read.
 
+use super::superblock::{ANCHORS, Stream, Superblock};
 use crate::config::DeviceConfig;
-use crate::ftl::{ANCHORS, Stream, Superblock};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 /// What recovery did.

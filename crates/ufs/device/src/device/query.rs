@@ -5,6 +5,7 @@
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
+use crate::ftl::BoosterFlags;
 use crate::hpb2_config::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -40,16 +41,6 @@ impl QueryState {
     #[inline]
     pub(crate) fn is_set(&self, idn: u8) -> bool {
         self.flags >> idn & 1 == 1
-    }
-
-    /// The value that an attribute was left with.
-    pub(crate) fn attribute(&self, idn: u8) -> u32 {
-        self.attributes[usize::from(idn)]
-    }
-
-    /// An attribute that the device itself keeps here.
-    pub(crate) fn attribute_mut(&mut self, idn: u8) -> &mut u32 {
-        &mut self.attributes[usize::from(idn)]
     }
 
     /// Bit 0 of the device information in responses.
@@ -110,6 +101,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
+    /// The host has changed one of WriteBooster's flags.
+    fn booster_flags_changed(&mut self, now: Ns) {
+        let is_set = |idn| self.target.query.is_set(idn);
+        self.ftl.set_booster_flags(BoosterFlags {
+            on: is_set(flag::WB_EN),
+            flush: is_set(flag::WB_FLUSH_EN),
+            flush_when_idle: is_set(flag::WB_FLUSH_DURING_HIBERNATE),
+        });
+        self.arm_background(now);
+        self.pump(now);
+    }
+
     fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
         match q.opcode {
             opcode::NOP => Ok(0),
@@ -154,7 +157,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 match q.idn {
                     attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
-                        Ok(self.booster_attribute(q.idn))
+                        Ok(self.ftl.booster_attribute(q.idn))
                     }
                     attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
                     // Beyond JESD220: who does not offer it does not have it.

@@ -6,15 +6,15 @@
 //! spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an older copy of
 //! the same block has the same spare area, and only the dirty bits tell it.
 
+use super::read::{OPS_PER_REQUEST, Run, residual};
 use crate::back::Probe;
 use crate::back::{Job, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::config::Verification;
 use crate::device::UfsDevice;
-use crate::ftl::{Entry, Mapping};
+use crate::ftl::{Mapping, Paid};
 use crate::hpb::{Forgotten, Verdict};
 use crate::ids::TagRef;
-use crate::read::{OPS_PER_REQUEST, Run, residual};
 use crate::request::Kind;
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -118,7 +118,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
             // What the spare areas will say: whatever else is done to these pages comes to the die behind this read.
-            let names = |i: u32| self.spares.lpn(Ppn(ppn.0 + i)) == Some(lpn + i);
+            let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);
             let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
             let mut op =
                 Op { tag: TagRef { tag, life }, count: count as u16, index, lpn, ..Op::new(Job::HintedRead, ppn) };
@@ -219,7 +219,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
         slot.data_in.clear();
         for block in blocks.take(whole_entries) {
-            let address = self.map.get(base + block).flash().map_or(0, |ppn| ppn.0);
+            // All of its map pages have been read into its buffer.
+            let paid = Paid::loaded(self.ftl.page_of(base + block));
+            let address = self.ftl.translate(paid, base + block).flash().map_or(0, |ppn| ppn.0);
             slot.data_in.extend_from_slice(&GroupEntry::of(address).0);
         }
         self.send_data(now, tag);
@@ -243,7 +245,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ => None,
         };
         let dirty = about.filter(|_| response.residual == Residual::None).and_then(|at| groups.first_dirty(lun, at));
-        let update = groups.next_update(lun, |lpn| changed_entry(self.map.entry(lpn)));
+        let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.known(lpn)));
         let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
         response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
         self.back.stats.dirty_groups_named += u64::from(dirty.is_some());
@@ -256,11 +258,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 }
 
 /// A changed entry as the host is to hold it, if SRAM knows it: none while the block is only in the write buffer.
-fn changed_entry(entry: Entry) -> Result<Option<GroupEntry>, Forgotten> {
-    match entry.mapping() {
-        Mapping::Buffered(_) => Ok(None),
-        _ if !entry.is_recent() => Err(Forgotten),
-        Mapping::Flash(ppn) => Ok(Some(GroupEntry::of(ppn.0))),
-        Mapping::Unmapped => Ok(Some(GroupEntry::ZERO)),
+fn changed_entry(known: Option<Mapping>) -> Result<Option<GroupEntry>, Forgotten> {
+    match known {
+        None => Err(Forgotten),
+        Some(Mapping::Buffered(_)) => Ok(None),
+        Some(Mapping::Flash(ppn)) => Ok(Some(GroupEntry::of(ppn.0))),
+        Some(Mapping::Unmapped) => Ok(Some(GroupEntry::ZERO)),
     }
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way of a write and of TRIM at the device's front, and what becomes of what flash translation has to tell.
+
+use crate::back::{MediaMode, Probe, Work};
+use crate::device::UfsDevice;
+use crate::ftl::{Effect, Incoming};
+use crate::ids::TagRef;
+use readpath_flash::DieSched;
+use readpath_kit::Ns;
+use readpath_proto::scsi;
+use readpath_proto::typed::{FLAG_FUA, Sense};
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    pub(crate) fn write(&mut self, now: Ns, tag: u8) {
+        let slot = &mut self.slots[usize::from(tag)];
+        let (lba, blocks, flags) = (slot.lba, slot.blocks, slot.flags);
+        let lun = usize::from(slot.lun);
+        if lba.saturating_add(u64::from(blocks)) > u64::from(self.config.lus[lun].blocks) {
+            return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
+        }
+        slot.lpn = self.bases[lun] + lba as u32;
+        slot.left = blocks;
+        slot.fua = flags & FLAG_FUA != 0;
+        self.ftl.prefetch(slot.lpn);
+        let cost = self.back.cpu.timing().write_command;
+        self.back.work(now, cost, Work::Accept(self.tag_ref(tag)));
+    }
+
+    /// The firmware takes the data of a write into the buffer, or lets it wait its turn.
+    pub(crate) fn accept(&mut self, now: Ns, tag: TagRef) {
+        let slot = &self.slots[tag.index()];
+        if slot.blocks == 0 {
+            return self.send_reply(now, tag.tag);
+        }
+        let write = Incoming { tag, lpn: slot.lpn, index: 0, blocks: slot.blocks, fua: slot.fua };
+        self.arm_background(now);
+        self.ftl.accept(now, write, &mut self.back);
+        self.settle(now);
+    }
+
+    /// Something may be worth doing once the host has been idle for a while.
+    pub(crate) fn arm_background(&mut self, now: Ns) {
+        if self.ftl.arm_background(now) {
+            self.find_rare();
+        }
+    }
+
+    /// Everything that goes on by itself, wherever it can.
+    pub(crate) fn pump(&mut self, now: Ns) {
+        self.ftl.pump(now, &mut self.back);
+        self.settle(now);
+    }
+
+    /// What flash translation has to tell is told, in order.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, now: Ns) {
+        while let Some(effect) = self.ftl.take_effect() {
+            match effect {
+                Effect::Changed { first, blocks } => self.blocks_changed(first, blocks),
+                Effect::Done(tag) => self.send_reply(now, tag.tag),
+                Effect::PartInFlash(tag) => self.part_in_flash(now, tag),
+                Effect::Refused(tag) => self.refuse(now, tag),
+                Effect::MapPageWritten(page) => self.renew_copy(now, page),
+            }
+        }
+    }
+
+    /// Entries that the host holds for these logical pages are stale.
+    fn blocks_changed(&mut self, first: u32, blocks: u32) {
+        for lpn in first..first + blocks {
+            let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
+            if let Some(unit) = &mut self.hpb[lun] {
+                unit.block_changed(lpn - self.bases[lun]);
+            } else if let Some(groups) = &mut self.groups {
+                groups.changed(lpn);
+            }
+        }
+    }
+
+    /// One thing that a command waits for is in flash.
+    fn part_in_flash(&mut self, now: Ns, tag: TagRef) {
+        if !self.is_alive(tag) {
+            return;
+        }
+        let slot = &mut self.slots[tag.index()];
+        slot.left -= 1;
+        if slot.left == 0 {
+            self.send_reply(now, tag.tag);
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, now: Ns, tag: TagRef) {
+        if self.is_alive(tag) {
+            self.back.stats.no_space += 1;
+            self.check(now, tag.tag, Sense::NO_SPACE);
+        }
+    }
+
+    pub(crate) fn synchronize(&mut self, now: Ns, tag: u8, immed: bool) {
+        if immed {
+            self.ftl.flush();
+            self.send_reply(now, tag);
+        } else {
+            let parts = self.ftl.sync(self.tag_ref(tag));
+            self.slots[usize::from(tag)].left = parts;
+            if parts == 0 {
+                return self.send_reply(now, tag);
+            }
+        }
+        self.pump(now);
+    }
+
+    /// UNMAP. Nothing is trimmed unless all of its ranges are within the unit's `blocks`.
+    pub(crate) fn unmap(&mut self, now: Ns, tag: u8, blocks: u64) {
+        let slot = &self.slots[usize::from(tag)];
+        let beyond = |(lba, n): (u64, u32)| lba.saturating_add(u64::from(n)) > blocks;
+        match scsi::parse_unmap(&slot.data_out).map(|mut ranges| ranges.any(beyond)) {
+            Err(_) => self.check(now, tag, scsi::UnmapError::SENSE),
+            Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
+            Ok(false) => {
+                let base = self.bases[usize::from(slot.lun)];
+                let ranges = scsi::parse_unmap(&slot.data_out).into_iter().flatten();
+                let ranges = ranges.map(|(lba, blocks)| (base + lba as u32, blocks));
+                let tag = TagRef { tag, life: slot.life };
+                self.ftl.unmap(now, tag, ranges, &mut self.back);
+                self.settle(now);
+            }
+        }
+        self.pump(now);
+    }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The meta stream: map pages that are written back, the journal, and checkpoints. Its units hold one or several parts,
+//! each as long as a map page.
+//!
+//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
+//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no other
+//! record can be in its way. A checkpoint is put together when no program is
+//! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
+//! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
+
+use super::{Part, Step};
+use crate::back::{Hardware, Job, Op};
+use crate::ftl::changes::{Change, Taken};
+use crate::ftl::durable::{Held, Logged, Record};
+use crate::ftl::map::Entry;
+use crate::ftl::relocate::flash_entry;
+use crate::ftl::{Effect, Ftl, Mapping, Stream};
+use readpath_flash::{OpId, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns};
+
+impl Ftl {
+    /// Begins to write map pages back, when the table of changes fills or a superblock of the map is to be given up.
+    pub(in crate::ftl) fn write_back(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.choose_meta_victim();
+        while self.meta.pages_under_way < self.settings.map_write_pages && hw.ops().has_room() {
+            let used = self.changes.used() + self.changes_reserved;
+            let page = if let Some(page) = self.meta.rewrite.pop_front() {
+                let lies_in_victim =
+                    self.map.directory(page).is_some_and(|at| Some(self.superblocks.of(at)) == self.meta.victim);
+                if !lies_in_victim || self.changes.is_being_written(page) {
+                    continue;
+                }
+                page
+            } else if u64::from(used) * 4 > u64::from(self.changes.limit()) * 3 {
+                let Some(page) = self.changes.worth_writing() else { return };
+                page
+            } else {
+                return;
+            };
+            self.changes.begin_write(page);
+            self.changes.each_of_page(page, |change| self.map.prefetch(change.lpn));
+            self.meta.pages_under_way += 1;
+            match self.map.directory(page) {
+                Some(ppn) if !self.cache.is_present(page) => {
+                    self.meta.loading += 1;
+                    hw.stats().write_back_loads += 1;
+                    self.begin_flash(now, Op { lpn: page, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
+                }
+                _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
+            }
+        }
+    }
+
+    /// When the map takes all superblocks that it may, the one with the fewest map pages is to be given up.
+    fn choose_meta_victim(&mut self) {
+        if self.meta.victim.is_some() || self.superblocks.meta_in_use() + 1 < self.meta_superblocks {
+            return;
+        }
+        let pins = &self.meta.pins;
+        let Some(victim) = self.superblocks.meta_victim(|sb| pins[sb as usize] == 0) else {
+            // Journal and checkpoints hold them all, until the next checkpoint is there.
+            self.checkpoint.due |= self.superblocks.meta_in_use() >= self.meta_superblocks;
+            return;
+        };
+        if self.superblocks.is_empty(victim) {
+            return self.discard(victim);
+        }
+        self.meta.victim = Some(victim);
+        let (map, superblocks) = (&self.map, &self.superblocks);
+        let inside = |&page: &u32| map.directory(page).is_some_and(|at| superblocks.of(at) == victim);
+        self.meta.rewrite.extend((0..map.pages()).filter(inside));
+    }
+
+    /// A map page that is to be written back has been read.
+    pub(crate) fn write_back_loaded(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
+        let page = hw.ops().get(id).lpn;
+        hw.ops_mut().free(id);
+        self.meta.loading -= 1;
+        self.meta.queue.push_back(Part::to_be_put_together(page));
+        self.program_meta(now, hw);
+    }
+
+    /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
+    pub(crate) fn program_meta(&mut self, now: Ns, hw: &mut impl Hardware) {
+        const JOURNAL_LIMIT: usize = 512;
+        if self.journal.pending() > JOURNAL_LIMIT {
+            self.journal.want(self.journal.newest());
+        }
+        let parts = self.meta.parts_per_unit;
+        while self.meta.in_flight < self.geometry.dies() {
+            let writes_checkpoint = matches!(self.meta.queue.front(), Some(Part::Checkpoint));
+            if (self.checkpoint.holds_programs() || self.checkpoint.first) && !writes_checkpoint {
+                return;
+            }
+            let journal = self.journal.must_write() && !self.meta.journal_under_way && !self.checkpoint.first;
+            let queued = self.meta.queue.len();
+            // If a unit has one part, the journal must not take each.
+            let journal = journal && (parts > 1 || queued == 0 || !self.meta.journal_came_last);
+            let full = queued >= parts;
+            // A unit that does not fill goes when nothing more is on its way to it.
+            if !(full || journal || (queued > 0 && (self.meta.loading == 0 || writes_checkpoint))) {
+                return;
+            }
+            let Some((first, next)) = self.meta_unit() else { return };
+            let journal = journal || (queued < parts && self.may_add_journal());
+            self.begin_meta_program(now, first, journal, next, hw);
+        }
+    }
+
+    fn may_add_journal(&self) -> bool {
+        self.journal.pending() > 0 && !self.meta.journal_under_way && !self.checkpoint.first
+    }
+
+    /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
+    fn meta_unit(&mut self) -> Option<(Ppn, Option<Part>)> {
+        self.superblocks.open_of(Stream::Meta)?;
+        if self.meta.next_under_way {
+            return None;
+        }
+        let last = self.superblocks.units_left(Stream::Meta) == 1;
+        if last && self.superblocks.erased() == 0 {
+            return None;
+        }
+        let first = self.superblocks.next_unit(Stream::Meta, self.sequence)?;
+        if !last || self.checkpoint.first {
+            return Some((first, None));
+        }
+        self.ticks += 1;
+        let opened_at = self.ticks;
+        let superblock = self.superblocks.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
+        self.meta.next_under_way = true;
+        Some((first, Some(Part::Next { superblock, opened_at })))
+    }
+
+    fn begin_meta_program(&mut self, now: Ns, first: Ppn, journal: bool, next: Option<Part>, hw: &mut impl Hardware) {
+        let index = match self.meta.programs.iter().position(Vec::is_empty) {
+            Some(index) => index,
+            None => {
+                self.meta.programs.push(Vec::new());
+                self.meta.programs.len() - 1
+            }
+        };
+        let mut parts = std::mem::take(&mut self.meta.programs[index]);
+        let sb = self.superblocks.of(first);
+        if journal {
+            self.meta.journal_under_way = true;
+            parts.push(self.journal_part(sb, hw));
+        }
+        // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
+        // lost with the checkpoint, and with it what was given up for its sake.
+        let first_only = self.checkpoint.first;
+        while parts.len() < self.meta.parts_per_unit
+            && self.meta.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))
+            && let Some(part) = self.meta.queue.pop_front()
+        {
+            let part = match part {
+                Part::Map { page, .. } => {
+                    hw.stats().map_writes += 1;
+                    self.put_together(page)
+                }
+                part => {
+                    self.meta.pin(self.checkpoint.age, sb);
+                    hw.stats().checkpoint_writes += 1;
+                    part
+                }
+            };
+            parts.push(part);
+        }
+        while journal && parts.len() < self.meta.parts_per_unit && self.journal.pending() > 0 {
+            parts.push(self.journal_part(sb, hw));
+        }
+        parts.extend(next);
+        self.meta.programs[index] = parts;
+        self.meta.in_flight += 1;
+        self.meta.journal_came_last = journal;
+        hw.stats().programs += 1;
+        self.checkpoint.count_unit();
+        self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
+    }
+
+    /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
+    fn journal_part(&mut self, sb: u32, hw: &mut impl Hardware) -> Part {
+        let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
+        self.meta.pin(self.checkpoint.age, sb);
+        hw.stats().journal_writes += 1;
+        Part::Journal { records, up_to }
+    }
+
+    /// A map page as it is now, to be programmed.
+    fn put_together(&mut self, page: u32) -> Part {
+        self.ticks += 1;
+        let taken = self.changes.take(page);
+        let (map, buffer) = (&self.map, &self.buffer);
+        self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
+        Part::Map { page, taken, put_together: self.ticks, sequence: self.sequence }
+    }
+
+    /// A unit of the meta stream has been programmed.
+    pub(crate) fn meta_programmed(&mut self, id: OpId, hw: &mut impl Hardware) {
+        let op = hw.end(id);
+        self.superblocks.program_ended(op.ppn);
+        self.meta.in_flight -= 1;
+        let mut parts = std::mem::take(&mut self.meta.programs[op.index as usize]);
+        let unit = self.durable.log.len();
+        self.durable.log.push(Logged::Meta { first: op.ppn, parts: 0 });
+        let mut at = op.ppn;
+        for part in parts.drain(..) {
+            match part {
+                Part::Map { page, taken, put_together, sequence } => {
+                    let refs = self.map_page_written(page, taken, put_together, at);
+                    self.effects.push_back(Effect::MapPageWritten(page));
+                    let held = Held::Map { page, at, written_at: put_together, sequence, refs };
+                    self.durable.log.push(Logged::Part(held));
+                }
+                Part::Journal { records, up_to } => {
+                    self.meta.journal_under_way = false;
+                    self.journal.written(up_to);
+                    let held = Held::Journal { first: up_to + 1 - records.len() as u64, records };
+                    self.durable.log.push(Logged::Part(held));
+                }
+                Part::Next { superblock, opened_at } => {
+                    self.meta.next_under_way = false;
+                    self.durable.log.push(Logged::Part(Held::Next { superblock, opened_at }));
+                }
+                Part::Checkpoint => {
+                    self.checkpoint.parts_left -= 1;
+                    if self.checkpoint.parts_left == 0 && self.checkpoint.step == Step::Parts {
+                        self.checkpoint.step = Step::Anchor;
+                        self.checkpoint.anchor_wanted = true;
+                    }
+                }
+            }
+            at = Ppn(at.0 + self.config.map_page_bytes / BLOCK_BYTES);
+        }
+        self.meta.programs[op.index as usize] = parts;
+        match self.durable.log.len() - unit - 1 {
+            // Parts of a checkpoint: only its anchor leads to them.
+            0 => self.durable.log.truncate(unit),
+            parts => self.durable.log[unit] = Logged::Meta { first: op.ppn, parts: parts as u32 },
+        }
+        self.discard_if_empty(self.superblocks.of(op.ppn));
+        self.journal_moved_on();
+    }
+
+    /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
+    /// that changed.
+    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> u32 {
+        let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
+        let refs_before = self.durable.refs.len();
+        let mut left = taken;
+        loop {
+            let settled = self.changes.next_merged(&mut left);
+            if settled.is_empty() {
+                break;
+            }
+            for (change, merged) in settled.iter() {
+                self.settle(page, change, merged, before, put_together);
+            }
+        }
+        // Both places may lie in one superblock, which must not look empty in between.
+        let old = self.map.directory(page);
+        self.map.set_directory(page, Some(at));
+        self.superblocks.add_ref(at);
+        if let Some(old) = old {
+            let sb = self.superblocks.of(old);
+            self.superblocks.drop_ref(old);
+            self.discard_if_empty(sb);
+        }
+        self.changes.written(page);
+        self.meta.pages_under_way -= 1;
+        (self.durable.refs.len() - refs_before) as u32
+    }
+
+    /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
+    #[inline]
+    pub(crate) fn settle(&mut self, page: u32, change: Change, merged: Entry, before: u32, put_together: u32) {
+        // The log counts references into superblocks that have been given up as well: recovery may not know that.
+        if let Mapping::Flash(ppn) = change.persisted.mapping() {
+            let sb = self.superblocks.of(ppn);
+            if self.superblocks.get(sb).opened_at <= before {
+                self.durable.refs.push((sb, false));
+            }
+            self.superblocks.drop_written_ref(ppn, before);
+            self.discard_if_empty(sb);
+        }
+        if let Mapping::Flash(ppn) = merged.mapping() {
+            let sb = self.superblocks.of(ppn);
+            if self.superblocks.get(sb).opened_at <= put_together {
+                self.durable.refs.push((sb, true));
+            }
+        }
+        let entry = self.flash_entry(change.lpn);
+        if entry.clean() == merged {
+            // The reference that the change held is the map page's from now on.
+            if merged.mapping().flash().is_some() {
+                self.changes.names_slice(false);
+            }
+            self.set_flash_entry(change.lpn, entry, merged);
+        } else {
+            self.changes.add(page, change.lpn, merged);
+            if let Mapping::Flash(ppn) = merged.mapping() {
+                self.superblocks.add_written_ref(ppn, put_together);
+            }
+        }
+    }
+
+    /// Whoever waits for the journal goes on.
+    fn journal_moved_on(&mut self) {
+        if self.journal.is_durable(self.generations_mark) {
+            self.generations_durable = self.generations_named;
+        }
+        let mut i = 0;
+        while i < self.journal_waiters.len() {
+            let (tag, mark) = self.journal_waiters[i];
+            if self.journal.is_durable(mark) {
+                self.journal_waiters.swap_remove(i);
+                self.effects.push_back(Effect::PartInFlash(tag));
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// Places a map page for each of `pages` as if it had been written, at no cost in time.
+    pub(in crate::ftl) fn preset_map_pages(
+        &mut self,
+        pages: std::ops::RangeInclusive<u32>,
+    ) -> Result<(), crate::ftl::NoSpace> {
+        let missing: Vec<u32> = pages.filter(|&page| self.map.directory(page).is_none()).collect();
+        let slices_each = self.config.map_page_bytes / BLOCK_BYTES;
+        let mut places = Vec::new();
+        self.superblocks.preset(missing.len() as u32 * slices_each, Stream::Meta, |ppn, slices| {
+            places.extend((0..slices / slices_each).map(|i| Ppn(ppn.0 + i * slices_each)));
+        })?;
+        for (&page, &at) in missing.iter().zip(&places) {
+            self.map.set_directory(page, Some(at));
+            self.superblocks.add_ref(at);
+            self.meta.set_written_at(page, self.ticks);
+        }
+        Ok(())
+    }
+}

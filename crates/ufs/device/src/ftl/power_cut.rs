@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a power cut leaves: data and its spare areas, map pages, the newest checkpoint whose anchor is in flash, and the
+//! journal since.
+
+use super::buffer::NO_SLOT;
+use super::collect::Collector;
+use super::durable::Logged;
+use super::map::Entry;
+use super::map_cache::MapCache;
+use super::{Ftl, Mapping, Stream};
+use crate::back::{Hardware, Job, MediaOp, NO_OP};
+use readpath_kit::Ns;
+
+impl Ftl {
+    /// The power goes away at `now`: every program in progress is torn, every erase in progress leaves its blocks undefined,
+    /// and SRAM is lost.
+    pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.stalls.set(now, None, &mut hw.stats());
+        self.tear_programs(hw);
+        self.recall_changes();
+        self.forget_changes();
+        if let Some(sb) = self.erasing.take() {
+            hw.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+        }
+        self.buffer.clear();
+        self.journal = self.journal.after_power_cut();
+        self.announced = [0; Stream::COUNT];
+        self.journal_waiters.clear();
+        if self.checkpoint.is_incomplete() || self.checkpoint.lost {
+            // Where its parts should be there is nothing, or nothing leads to them.
+            self.durable.checkpoint.directory.fill(None);
+            self.durable.checkpoint.changes = Some(Vec::new());
+            self.durable.checkpoint.trims.clear();
+            (0..self.logical_blocks).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
+        }
+        self.checkpoint.power_cut();
+        self.durable.pending = None;
+        self.durable.changed.clear();
+        self.data_programs = 0;
+        self.changes_reserved = 0;
+        self.background = Ns::NEVER;
+        self.idle_from = Ns::ZERO;
+        self.written_recently.fill(0);
+        self.collector = Collector::new(self.map.pages(), &self.config);
+        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
+        self.map_waiters.fill(NO_OP);
+        self.stalled.clear();
+        self.waiting_writes.clear();
+        self.waiting_trims.clear();
+        self.effects.clear();
+        self.reset_booster();
+    }
+
+    /// Programs in progress become torn units.
+    fn tear_programs(&mut self, hw: &mut impl Hardware) {
+        let slices = self.geometry.slices_per_unit();
+        let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
+        for op in programs {
+            let mut spares: Vec<(Option<u32>, u32)> = Vec::new();
+            match op.job {
+                Job::Program => {
+                    let mut slot = op.index as u16;
+                    while slot != NO_SLOT {
+                        let (lpn, sequence, next) = self.buffer.spare(slot);
+                        spares.push((lpn, sequence));
+                        slot = next;
+                    }
+                }
+                Job::MoveProgram => {
+                    spares.extend(self.collector.spares_of(op.index as u16).map(|(lpn, s)| (Some(lpn), s)));
+                }
+                _ => {}
+            }
+            self.durable.log.push(Logged::Torn { first: op.ppn, spares });
+            hw.emit(MediaOp::Torn { first: op.ppn, slices });
+        }
+    }
+
+    /// Finds out what the newest checkpoint says of changes, from what they are now and what has changed since.
+    fn recall_changes(&mut self) {
+        if self.durable.checkpoint.changes.is_some() {
+            return;
+        }
+        // The first that is told of a page is what it was then.
+        let mut then = std::mem::take(&mut self.durable.changed);
+        then.sort_by_key(|&(lpn, _)| lpn);
+        then.dedup_by_key(|&mut (lpn, _)| lpn);
+        let mut changes = Vec::new();
+        self.each_change(|change| {
+            if then.binary_search_by_key(&change.lpn, |&(lpn, _)| lpn).is_err() {
+                changes.push((change.lpn, self.flash_entry(change.lpn).clean()));
+            }
+        });
+        changes.extend(then.iter().filter(|(_, entry)| entry.is_recent()).map(|&(lpn, entry)| (lpn, entry.clean())));
+        self.durable.checkpoint.changes = Some(changes);
+    }
+
+    /// The flat table goes back to what map pages in flash say.
+    fn forget_changes(&mut self) {
+        let held: Vec<(u32, u16)> = self.buffer.held().collect();
+        for (lpn, slot) in held {
+            if self.map.get(lpn) == Mapping::Buffered(slot) {
+                self.map.set(lpn, self.buffer.under(slot).clean());
+            }
+        }
+        let (meta, changes, map) = (&mut self.meta, &mut self.changes, &mut self.map);
+        meta.power_cut(&self.config, |taken| {
+            changes.each_of(taken, |change| map.set(change.lpn, change.persisted));
+        });
+        changes.clear(|change| map.set(change.lpn, change.persisted));
+    }
+}
