@@ -12,32 +12,25 @@
 //! reading it has paid for in time.
 
 mod back;
-mod booster_config;
 mod config;
 mod device;
-mod entry_config;
 mod ftl;
-mod ftl_config;
+mod host_map;
 mod hpb;
-mod hpb2_config;
 mod ids;
-mod map_memory;
-mod prototype_config;
 mod request;
 
 pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
-pub use booster_config::WriteBoosterConfig;
-pub use config::{
-    ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, HpbConfig, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
-    Verification,
-};
+pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
 pub use device::{Delays, UfsDevice};
-pub use entry_config::{CheckOn, EntryConfig, Protection};
-pub use ftl::{ANCHORS, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear};
-pub use ftl_config::{FaultConfig, FtlConfig, Without};
-pub use hpb::{EntryCodec, Verdict};
-pub use hpb2_config::{Hpb2Config, MOST_ENTRIES};
-pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
-pub use prototype_config::PrototypeConfig;
+pub use ftl::{
+    ANCHORS, FaultConfig, FtlConfig, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear,
+    Without, WriteBoosterConfig,
+};
+pub use host_map::{HostMap, LineCheck, MapMemory, Protocol};
+pub use hpb::prototype::PrototypeConfig;
+pub use hpb::{
+    CheckOn, EntryCodec, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verdict, Verification,
+};
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;

@@ -6,7 +6,7 @@ use super::faults::Faults;
 use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{DeviceConfig, FlashTiming};
-use crate::ftl_config::FaultConfig;
+use crate::ftl::config::FaultConfig;
 use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, SuspendTiming};
 use readpath_kit::Ns;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws the faults of the flash. It knows nothing of what they hit.
 
-use crate::ftl_config::FaultConfig;
+use crate::ftl::config::FaultConfig;
 use readpath_kit::{Ns, Prng};
 
 /// See the module.

@@ -5,12 +5,10 @@ use super::read::OPS_PER_REQUEST;
 use crate::back::DeviceStats;
 use crate::back::MediaMode;
 use crate::back::Probe;
-use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
-use crate::hpb::{HpbUnit, Recommendations};
-use crate::hpb2_config::Hpb2Config;
-use crate::map_memory::{Copies, MapMemory};
+use crate::host_map::MapMemory;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
 
@@ -50,49 +48,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 ("map cache index", map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
             ],
         };
-        if let Some(host) = self.config.host_map() {
-            let pages = u64::from(self.config.map_pages()) * Copies::PAGE_SRAM_BYTES;
-            tables.push(("host map index", u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages));
-            // The entries of a fetch lie in two lines at most, unless lines are short: each fetch is of as many blocks as a
-            // request may have operations.
-            let entries = u64::from(OPS_PER_REQUEST * MAP_ENTRY_BYTES);
-            let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
-            let fetch = lines * u64::from(host.stored_line_bytes());
-            tables.push(("host map fetches", u64::from(host.outstanding) * fetch));
-        }
+        tables.extend(self.host_map.sram(self.config.map_pages(), OPS_PER_REQUEST));
         tables.extend(self.ftl.sram());
-        tables.extend([
-            (
-                "HPB tables",
-                self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
-                    + self.groups.as_ref().map_or(0, |groups| groups.sram_bytes()),
-            ),
-            // The prototype recommends nothing.
-            ("recommendations", if self.groups.is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 }),
-            (
-                "HPB read buffers",
-                self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers)) * self.config.read_buffer_bytes(),
-            ),
-            // A block for each command. Longer reads are not held back while their data waits for the link.
-            ("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)),
-        ]);
-        if let Some(v2) = self.hpb2() {
-            let kept = Hpb2Config::PRE_REQUEST_BYTES;
-            tables.push(("HPB pre-requests", u64::from(v2.pre_requests) * kept));
-            // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
-            tables.push(("entries of HPB READs", u64::from(self.config.queue_depth) * kept));
-        }
+        let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
+        let (hpb, entries) = self.hpb.sram(read_buffers * self.config.read_buffer_bytes(), self.config.queue_depth);
+        tables.extend(hpb);
+        // A block for each command. Longer reads are not held back while their data waits for the link.
+        tables.push(("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)));
+        tables.extend(entries);
         tables
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub fn process_bytes(&self) -> u64 {
-        self.ftl.process_bytes() + self.hpb.iter().flatten().map(HpbUnit::sram_bytes).sum::<u64>()
+        self.ftl.process_bytes() + self.hpb.process_bytes()
     }
 
     /// Slices of the flash array, for whoever keeps data per slice.
     pub fn array_slices(&self) -> u32 {
-        self.array_slices
+        self.config.geometry.slices()
     }
 
     /// Slices of the write buffer, for whoever keeps data per slot.
@@ -162,10 +136,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let bases = &self.bases;
         let ranges = ranges.into_iter().map(|(lun, first, blocks)| (bases[usize::from(lun)] + first, blocks));
         self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
-    }
-
-    pub(crate) fn array_has(&self) -> u32 {
-        self.array_slices
     }
 }
 

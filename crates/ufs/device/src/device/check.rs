@@ -3,7 +3,7 @@
 
 use crate::back::{Checked, MediaMode, Probe, Resource, StageOf};
 use crate::device::UfsDevice;
-use crate::entry_config::{CheckOn, EntryConfig};
+use crate::hpb::{CheckOn, EntryConfig};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 

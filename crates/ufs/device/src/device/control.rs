@@ -16,11 +16,8 @@ use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
-use readpath_proto::groups::group_of;
 use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
-use readpath_proto::typed::{
-    Cdb, Command, Form, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
-};
+use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
 
 use std::ops::Range;
 
@@ -33,11 +30,6 @@ pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     pub(crate) query: QueryState,
-    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it worth
-    /// recommending anything.
-    pub(crate) hpb_in_use: bool,
-    /// The same whether or not fHPBEn is set.
-    pub(crate) knows_hpb: bool,
     active: bool,
     /// Somebody has to see reads before the firmware does.
     checks_first: bool,
@@ -57,8 +49,6 @@ impl Target {
         Target {
             attention: 0,
             query: QueryState::new(),
-            hpb_in_use: false,
-            knows_hpb: false,
             active: true,
             checks_first,
             direct: if checks_first { 0 } else { u8::MAX },
@@ -151,7 +141,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ => {}
         }
         let blocks = u64::from(self.config.lus[usize::from(lun)].blocks);
-        let hpb = self.hpb[usize::from(lun)].is_some();
+        let hpb = self.hpb.standard(lun).is_some();
         match cdb {
             // A read or write that arrived while a unit attention was pending, which a command before it has taken.
             Cdb::Read { .. } => self.arrive(now, tag),
@@ -268,8 +258,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless SRAM
     /// holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
-        let unit = self.hpb[usize::from(lun)].as_ref().expect("an HPB unit");
-        let Some(blocks) = unit.blocks_of(at).filter(|_| buffer_id == HPB_ENTRIES) else {
+        let Some(blocks) = self.hpb.blocks_of(lun, at).filter(|_| buffer_id == HPB_ENTRIES) else {
             return self.check(now, tag, Sense::INVALID_FIELD);
         };
         self.load_entries(now, tag, lun, blocks, alloc);
@@ -290,34 +279,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = pages;
         slot.in_flight = 0;
-        if self.read_buffers.take_or_wait(TagRef { tag, life: slot.life }) {
+        if self.hpb.read_buffers().take_or_wait(TagRef { tag, life: slot.life }) {
             self.issue_map_loads(now, tag);
         }
     }
 
-    /// HPB WRITE BUFFER 01h (`region`) or 03h (all): the host does not hold them any more. In device control mode that is
-    /// advice, which this device does not need.
+    /// HPB WRITE BUFFER 01h (`region`) or 03h (all).
     fn inactivate(&mut self, now: Ns, tag: u8, lun: u8, region: Option<u16>) {
-        let unit = self.hpb[usize::from(lun)].as_mut().expect("an HPB unit");
-        let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
-        if named.end > unit.regions() {
+        if !self.hpb.inactivate(lun, region) {
             return self.check(now, tag, Sense::INVALID_FIELD);
         }
         self.back.stats.write_buffers += 1;
-        if unit.is_host_control() {
-            named.for_each(|region| unit.inactivate(region));
-        }
         self.send_reply(now, tag);
     }
 
     /// The buffer of `tag`, if it has one, is free for those who wait. What is still on its way into it is dropped.
     pub(crate) fn end_read_buffer(&mut self, now: Ns, tag: u8) {
-        if !self.read_buffers.give_back(tag) {
+        if !self.hpb.read_buffers().give_back(tag) {
             return;
         }
-        while let Some(tag) = self.read_buffers.next() {
+        while let Some(tag) = self.hpb.next_reader() {
             if self.is_alive(tag) {
-                self.read_buffers.take_or_wait(tag);
+                self.hpb.read_buffers().take_or_wait(tag);
                 self.issue_map_loads(now, tag.tag);
             }
         }
@@ -364,11 +347,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
             unreachable!("only HPB READ BUFFER loads map pages so")
         };
-        let blocks = match (&self.hpb[usize::from(slot.lun)], &self.groups) {
-            (Some(unit), _) => unit.blocks_of(at),
-            (None, Some(groups)) => groups.blocks_of(slot.lun, group_of(at)),
-            (None, None) => None,
-        };
+        let blocks = self.hpb.blocks_of(slot.lun, at);
         blocks.map_or(0, |b| b.len()).min(alloc as usize / self.config.entry_bytes())
     }
 
@@ -387,67 +366,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The entries of a sub-region as of now, under a new generation.
     pub(crate) fn hand_out(&mut self, now: Ns, tag: u8) {
-        if self.groups.is_some() {
+        if self.hpb.prototype().is_some() {
             return self.hand_out_group(now, tag);
         }
-        let slot = &self.slots[usize::from(tag)];
+        let generation = self.hpb.next_generation(|next| self.ftl.reserve_generation(next));
+        let slot = &mut self.slots[usize::from(tag)];
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
-        let lun = usize::from(slot.lun);
-        let generation = if self.hpb_enabled { self.next_generation() } else { 0 };
-        let unit = self.hpb[lun].as_mut().expect("an HPB unit");
-        let blocks = unit.blocks_of(at).expect("checked on arrival");
-        let granted = generation != 0 && unit.hand_out(at, generation);
-        self.recommendations.reset_seen();
-        let (ftl, codec, base) = (&self.ftl, &self.codec, self.bases[lun]);
-        let out = &mut self.slots[usize::from(tag)].data_in;
-        out.clear();
-        let whole_entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
-        let wanted = blocks.start..blocks.start + whole_entries as u32;
-        if granted {
-            // All of their map pages have been read into its buffer.
-            let place = |lpn| ftl.translate(Paid::loaded(ftl.page_of(lpn)), lpn).flash();
-            codec.make_all(base + wanted.start, wanted.len() as u32, generation, place, out);
-        } else {
-            out.resize(wanted.len() * HpbEntry::BYTES, 0);
-        }
+        // All of their map pages have been read into its buffer.
+        let place = |lpn| self.ftl.translate(Paid::loaded(self.ftl.page_of(lpn)), lpn).flash();
+        self.hpb.hand_out(slot.lun, at, alloc, generation, place, &mut slot.data_in);
         self.send_data(now, tag);
         if self.ftl.must_write_journal() {
             // Numbers were named, and under reads alone nothing else would write the journal.
             self.ftl.program_meta(now, &mut self.back);
         }
-    }
-
-    /// Counts hand-outs. No number is used twice under one key; 0 says that the journal has not been able to name more. After
-    /// the last the key is changed, and the host, whose entries are then worth nothing, is told.
-    fn next_generation(&mut self) -> u32 {
-        let next = self.generations_used + 1;
-        if !self.ftl.reserve_generation(next) {
-            return 0;
-        }
-        let rotates = next >> 32 != self.generations_used >> 32;
-        self.set_generation(if rotates { next + 1 } else { next });
-        if rotates {
-            self.reset_hpb();
-            self.recommendations.announce_reset();
-        }
-        self.generations_used as u32
-    }
-
-    /// Generations up to `used` may have been given out. The high half counts keys.
-    pub(crate) fn set_generation(&mut self, used: u64) {
-        if used >> 32 != self.generations_used >> 32 {
-            let [first, second] = self.config.entry_key;
-            self.codec = self.codec.with_key([first.wrapping_add(used >> 32), second]);
-        }
-        self.generations_used = used;
-    }
-
-    /// Forgets everything about what the host holds.
-    pub(crate) fn reset_hpb(&mut self) {
-        self.hpb.iter_mut().flatten().for_each(|unit| unit.reset());
-        self.groups.iter_mut().for_each(|groups| groups.reset());
-        self.pre_requests.clear();
-        self.recommendations.clear();
     }
 }

@@ -19,7 +19,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn bad_entry(&mut self, now: Ns, tag: u8, block: u32, entry: HpbEntry, verdict: Verdict) {
         let lun = self.slots[usize::from(tag)].lun;
         if self.back.cpu.engine.config().check > Ns::ZERO
-            && self.hpb[usize::from(lun)].as_ref().is_some_and(|unit| unit.was_checked_twice(block, verdict))
+            && self.hpb.standard(lun).is_some_and(|unit| unit.was_checked_twice(block, verdict))
         {
             self.check_again(now, 1);
         }
@@ -34,10 +34,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Reads the spare area of the slice that `entry` names. False if it names none, or too much is going on: then it stays
     /// a forged one.
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
-        let ppn = self.codec.address(entry);
-        if ppn.0 >= self.array_has() || !self.back.dies.ops().has_room() {
-            return false;
-        }
+        let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.dies.ops().has_room()) else { return false };
         let word = u64::from_be_bytes(entry.0);
         let slc = self.looks_at_superblocks && self.ftl.is_slc(ppn);
         let (index, frame) = ((word >> 32) as u32, word as u32);
@@ -52,15 +49,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn owner_known(&mut self, now: Ns, id: OpId) {
         let op = self.back.end(id);
         let entry = HpbEntry((u64::from(op.index) << 32 | u64::from(op.frame)).to_be_bytes());
-        let owner = self.ftl.spare_area(op.ppn).and_then(|lpn| {
-            let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
-            Some((self.hpb[lun].as_ref()?, lpn - self.bases[lun]))
-        });
-        let is_foreign = owner.is_some_and(|(unit, block)| unit.made(&self.codec, block, entry));
-        if owner.is_some() {
+        let was_made_for = self.ftl.spare_area(op.ppn).and_then(|lpn| self.hpb.was_made_for(lpn, entry));
+        if was_made_for.is_some() {
             // Against the hand-out of that block, and the one before.
             self.check_again(now, 2);
         }
+        let is_foreign = was_made_for == Some(true);
         let counter = if is_foreign { &mut self.back.stats.hpb_foreign } else { &mut self.back.stats.hpb_forged };
         *counter += 1;
     }

@@ -4,10 +4,8 @@
 
 use crate::back::MediaMode;
 use crate::back::Probe;
-use crate::config::HpbConfig;
 use crate::device::UfsDevice;
-use crate::hpb::Verdict;
-use crate::hpb2_config::{Hpb2Config, MOST_ENTRIES};
+use crate::hpb::MOST_ENTRIES;
 use crate::request::Kind;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
@@ -22,15 +20,11 @@ pub(crate) enum Hint {
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    pub(crate) fn hpb2(&self) -> Option<&Hpb2Config> {
-        self.config.hpb.as_ref().and_then(|HpbConfig { v2, .. }| v2.as_ref())
-    }
-
     /// Notes the entries in the extra header segment of the HPB READ `tag`. If this device does not take any, or they are not
     /// one for each block, the command is served without them: a READ would be.
     #[cold]
     pub(crate) fn keep_listed(&mut self, tag: u8, entries: &[u8]) {
-        let takes = self.hpb2().is_some_and(|v2| v2.entries_in_ehs);
+        let takes = self.hpb.v2().is_some_and(|v2| v2.entries_in_ehs);
         let slot = &mut self.slots[usize::from(tag)];
         if takes && entries.len() == slot.blocks as usize * HpbEntry::BYTES {
             slot.data_out.clear();
@@ -44,7 +38,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn find_pre_request(&mut self, tag: u8) {
         let slot = &mut self.slots[usize::from(tag)];
         let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
-        if self.pre_requests.take(lun, id, lba, blocks, &mut slot.data_out) {
+        if self.hpb.take_pre_request(lun, id, lba, blocks, &mut slot.data_out) {
             slot.listed = true;
             self.back.stats.pre_requests_used += 1;
         }
@@ -64,13 +58,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn by_entries(&mut self, now: Ns, tag: u8, index: u32) -> Hint {
         let slot = &self.slots[usize::from(tag)];
         let left = slot.blocks - index;
-        let lun = usize::from(slot.lun);
-        if self.hpb[lun].is_none() || slot.kind != Kind::HpbRead {
+        let Some(unit) = self.hpb.standard(slot.lun).filter(|_| slot.kind == Kind::HpbRead) else {
             return Hint::Translate(left);
-        }
+        };
         let first = slot.lba as u32;
         if !slot.listed {
-            return match self.at_entry(lun, first, slot.entry, slot.blocks) {
+            return match self.hpb.place(unit, first, slot.entry, slot.blocks) {
                 Ok((ppn, run)) if run > index => Hint::At(Ppn(ppn.0 + index), run - index),
                 _ => Hint::Translate(left),
             };
@@ -81,7 +74,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
             let entry = HpbEntry(entries[(index + bad) as usize]);
             let was_counted = index + bad < slot.counted;
-            match self.at_entry(lun, first + index + bad, entry, left - bad) {
+            let unit = self.hpb.standard(slot.lun).expect("seen above");
+            match self.hpb.place(unit, first + index + bad, entry, left - bad) {
                 Ok((ppn, run)) if bad == 0 => return Hint::At(ppn, run),
                 Ok(_) => break,
                 Err(verdict) => {
@@ -98,15 +92,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Hint::Translate(bad)
     }
 
-    /// Where `entry` says that `block` is, and how many of `blocks` blocks from there on lie in a row.
-    fn at_entry(&self, lun: usize, block: u32, entry: HpbEntry, blocks: u32) -> Result<(Ppn, u32), Verdict> {
-        let unit = self.hpb[lun].as_ref().expect("an HPB unit");
-        match unit.verify(&self.codec, block, entry, self.array_has()) {
-            Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, block, entry, blocks))),
-            bad => Err(bad),
-        }
-    }
-
     /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it finds
     /// them; the firmware answers later.
     pub(crate) fn pre_request(&mut self, tag: u8) {
@@ -115,11 +100,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         else {
             return;
         };
-        if slot.listed || !self.hpb_enabled || self.pre_request_fault(tag).is_some() {
+        if slot.listed || !self.hpb.is_enabled() || self.pre_request_fault(tag).is_some() {
             return;
         }
         let list = &slot.data_out[..usize::from(list_bytes)];
-        self.pre_requests.store(slot.lun, read_id, lba, list);
+        self.hpb.store_pre_request(slot.lun, read_id, lba, list);
         self.back.stats.pre_requests += 1;
         // It may have been used and dropped by the time it is answered.
         self.slots[usize::from(tag)].listed = true;
@@ -145,20 +130,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let bytes = usize::from(list_bytes);
         let entries = bytes / HpbEntry::BYTES;
         let whole = bytes.is_multiple_of(HpbEntry::BYTES) && (1..=usize::from(MOST_ENTRIES)).contains(&entries);
-        if self.hpb2().is_none() || read_id == 0 || !whole || slot.data_out.len() < bytes {
+        if self.hpb.v2().is_none() || read_id == 0 || !whole || slot.data_out.len() < bytes {
             return Some(Sense::INVALID_FIELD);
         }
         let unit_blocks = self.config.lus[usize::from(slot.lun)].blocks;
         (u64::from(lba) + entries as u64 > u64::from(unit_blocks)).then_some(Sense::LBA_OUT_OF_RANGE)
-    }
-
-    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is served
-    /// as READ, HPB READ BUFFER returns zeros.
-    pub(crate) fn set_hpb_enabled(&mut self, on: bool) {
-        self.hpb_enabled = on;
-        self.target.hpb_in_use = on && self.target.knows_hpb;
-        if !on {
-            self.reset_hpb();
-        }
     }
 }

@@ -7,31 +7,27 @@ mod check;
 mod control;
 mod flash;
 mod foreign;
+mod host_map;
 mod hpb_read;
 mod power;
-mod prototype;
 mod query;
 mod read;
 mod reset;
 mod write;
 
-pub(crate) use read::Run;
+pub(crate) use read::{OPS_PER_REQUEST, Run, residual};
 
 use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
 use crate::device::control::Target;
-use crate::entry_config::EntryConfig;
 use crate::ftl::Ftl;
-use crate::hpb::{EntryCodec, Groups, HpbUnit, PreRequests, ReadBuffers, Recommendations};
-use crate::hpb2_config::MOST_ENTRIES;
+use crate::host_map::{Coming, HostMemory, MapMemory};
+use crate::hpb::{EntryConfig, Hpb};
 use crate::ids::TagRef;
-use crate::map_memory::{Coming, Copies, Exchange, MapMemory};
 use crate::request::{Kind, Slot, Slots, TAGS};
 use readpath_flash::DieSched;
 use readpath_kit::{FrontQueue, Ns};
-use readpath_proto::typed::{
-    Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
-};
+use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use readpath_proto::upiu::ehs_bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,32 +55,18 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) ftl: Ftl,
     /// What a look at a page in the map cache takes: time of DRAM, if it is there.
     pub(crate) map_access: Ns,
-    /// Copies of map pages in host memory, and what is on its way there and back.
-    pub(crate) copies: Copies,
-    pub(crate) exchange: Exchange,
+    pub(crate) host_map: HostMemory,
     /// Requests that go on when enough operations are free again.
     pub(crate) starved: VecDeque<TagRef>,
-    /// The earliest of that, of what `exchange` waits for and of what the engine has done.
+    /// The earliest of that, of what host memory is waited for and of what the engine has done.
     pub(crate) rare: Ns,
-    pub(crate) codec: EntryCodec,
     /// What an HPB READ costs the firmware core more than a READ.
     pub(crate) hpb_read_extra: Ns,
-    pub(crate) generations_used: u64,
-    pub(crate) hpb: Vec<Option<HpbUnit>>,
-    /// Of the prototype, which has them in the place of HPB units.
-    pub(crate) groups: Option<Box<Groups>>,
-    pub(crate) recommendations: Recommendations,
-    pub(crate) read_buffers: ReadBuffers,
-    pub(crate) pre_requests: PreRequests,
-    /// fHPBEn, which survives the loss of power; always on with HPB 1.0.
-    pub(crate) hpb_enabled: bool,
-    /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
-    pub(crate) noted_blocks: u32,
+    pub(crate) hpb: Hpb,
     pub(crate) target: Target,
     reply: Reply,
     /// `reply` says GOOD and nothing else.
     reply_is_plain: bool,
-    pub(crate) array_slices: u32,
     /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
     pub(crate) reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
@@ -95,24 +77,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A device fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
     pub fn new(config: &DeviceConfig, delays: Delays, probe: P) -> Result<Self, ConfigError> {
         config.check()?;
-        let g = &config.geometry;
         let mut bases = Vec::with_capacity(config.lus.len());
         let mut next = 0;
         for lu in &config.lus {
             bases.push(next);
             next += lu.blocks;
         }
-        let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
-            let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
-            Some(HpbUnit::new(lun as u8, bases[lun], lu, hpb))
-        };
-        let groups = config
-            .prototype()
-            .map(|prototype| Box::new(Groups::new(prototype, config.lus.iter().map(|lu| (lu.blocks, lu.hpb)))));
-        let recommendations = Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8);
-        let v2 = config.hpb.and_then(|hpb| hpb.v2);
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
-        let codec = EntryCodec::new(config.entry_key).protecting(&entries);
         let config = Arc::new(config.clone());
         Ok(UfsDevice {
             delays,
@@ -127,24 +98,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Some(MapMemory::Dram { access }) => access,
                 _ => Ns::ZERO,
             },
-            copies: Copies::new(&config, M::ACTIVE),
-            exchange: Exchange::new(),
+            host_map: HostMemory::new(&config, M::ACTIVE),
             starved: VecDeque::new(),
             rare: Ns::NEVER,
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
-            codec: if v2.is_some() { codec.with_runs() } else { codec },
-            generations_used: 0,
-            hpb: config.lus.iter().enumerate().map(unit).collect(),
-            recommendations: if groups.is_some() { recommendations.never_empty() } else { recommendations },
-            groups,
-            read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
-            pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
-            hpb_enabled: v2.is_none_or(|v2| v2.enabled),
-            noted_blocks: v2.map_or(1, |_| u32::from(MOST_ENTRIES)),
+            hpb: Hpb::new(&config, &bases),
             target: Target::new(&config),
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
-            array_slices: g.slices(),
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
             bases,
@@ -183,7 +144,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             RequestBody::Command(Command {
                 expected_bytes,
                 cdb: Cdb::HpbRead { lba, blocks, entry, flags, read_id },
-            }) if self.hpb.get(usize::from(request.lun)).is_some_and(Option::is_some) => {
+            }) if self.hpb.standard(request.lun).is_some() => {
                 fast(Kind::HpbRead, u64::from(*lba), u32::from(*blocks), *flags, *expected_bytes);
                 slot.entry = *entry;
                 slot.read_id = *read_id;
@@ -352,7 +313,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.reply.lun = slot.lun;
             self.reply.tag = tag;
             // Most replies are the same; rewriting only what differs is what makes them cheap.
-            let plain = slot.outcome.is_none() && self.recommendations.is_empty() && !event_alert;
+            let plain = slot.outcome.is_none() && self.hpb.has_nothing_to_tell() && !event_alert;
             if !plain || !self.reply_is_plain {
                 self.reply.body = self.special_reply(now, tag, event_alert);
                 self.reply_is_plain = plain;
@@ -385,14 +346,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if let ReplyBody::Response(response) = &mut body {
             response.event_alert = event_alert;
             if response.status == Status::Good
-                && let Some(n) = self.recommendations.take()
+                && let Some(n) = self.hpb.next_notification(&mut self.back.stats)
             {
                 response.hpb = Some(n);
-                self.back.stats.recommended_active += u64::from(n.active_count);
-                self.back.stats.recommended_inactive += u64::from(n.inactive_count);
-                self.back.stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
             }
-            if self.groups.is_some() {
+            if self.hpb.prototype().is_some() {
                 self.tell_of_groups(now, tag, response);
             }
         }
@@ -460,7 +418,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn arrive_control(&mut self, now: Ns, tag: u8) {
         let slot = &self.slots[usize::from(tag)];
-        let has_hpb = self.hpb.get(usize::from(slot.lun)).is_some_and(Option::is_some);
+        let has_hpb = self.hpb.standard(slot.lun).is_some();
         if slot.kind == Kind::Other && has_hpb && self.target.is_ready(slot.lun) {
             self.pre_request(tag);
         } else if self.has_groups(slot.lun) && self.target.is_ready(slot.lun) && self.hinted_read(now, tag) {

@@ -22,16 +22,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ready = recovery.ready_at;
         self.link_down_free = ready;
         self.link_up_free = ready;
-        self.set_generation(self.ftl.generations_durable());
-        if self.hpb.iter().any(Option::is_some) {
-            // The host may have lived on, with entries of the time before or with none, or may not know HPB at all. Whoever
-            // does not know it ignores what is said.
-            self.target.knows_hpb = true;
-            self.target.hpb_in_use = self.hpb_enabled;
-            if self.hpb_enabled {
-                self.recommendations.announce_reset();
-            }
-        }
+        self.hpb.recover(self.ftl.generations_durable());
         self.pump(ready);
         recovery
     }

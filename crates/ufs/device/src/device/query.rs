@@ -6,7 +6,7 @@ use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::ftl::BoosterFlags;
-use crate::hpb2_config::MOST_ENTRIES;
+use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::desc::{
@@ -159,13 +159,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
                         Ok(self.ftl.booster_attribute(q.idn))
                     }
-                    attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
+                    attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb.v2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
                     // Beyond JESD220: who does not offer it does not have it.
-                    attribute::EHS_HPB_ENTRIES => match self.hpb2() {
+                    attribute::EHS_HPB_ENTRIES => match self.hpb.v2() {
                         Some(v2) if v2.entries_in_ehs => Ok(u32::from(MOST_ENTRIES)),
                         _ => Err(result::INVALID_IDN),
                     },
-                    attribute::GROUP_ENTRIES => match &self.groups {
+                    attribute::GROUP_ENTRIES => match self.hpb.prototype() {
                         Some(groups) => Ok(groups.group_entries()),
                         None => Err(result::INVALID_IDN),
                     },
@@ -175,7 +175,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             opcode::READ_FLAG => {
                 self.known_flag(q.idn)?;
                 if q.idn == flag::HPB_EN {
-                    return Ok(u32::from(self.hpb_enabled));
+                    return Ok(u32::from(self.hpb.is_enabled()));
                 }
                 Ok(self.target.query.flags >> q.idn & 1)
             }
@@ -190,7 +190,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
             flag::HPB_RESET if hpb => Ok(()),
             // It came with HPB 2.0.
-            flag::HPB_EN if self.hpb2().is_some() => Ok(()),
+            flag::HPB_EN if self.hpb.v2().is_some() => Ok(()),
             flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE if write_booster => Ok(()),
             _ => Err(result::INVALID_IDN),
         }
@@ -201,18 +201,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Both are done as soon as they are asked for, so the flag reads 0 at once.
             (flag::DEVICE_INIT, opcode::SET_FLAG) => Ok(0),
             (flag::HPB_RESET, opcode::SET_FLAG) => {
-                self.target.knows_hpb = true;
-                self.target.hpb_in_use = self.hpb_enabled;
-                self.reset_hpb();
+                self.hpb.host_reset();
                 Ok(0)
             }
             (flag::HPB_EN, op) => {
                 let on = match op {
                     opcode::SET_FLAG => true,
                     opcode::CLEAR_FLAG => false,
-                    _ => !self.hpb_enabled,
+                    _ => !self.hpb.is_enabled(),
                 };
-                self.set_hpb_enabled(on);
+                self.hpb.set_enabled(on);
                 Ok(u32::from(on))
             }
             (
@@ -332,7 +330,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if lu.hpb {
             d.lu_enable = hpb::LU_ENABLED_HPB;
         }
-        if lu.hpb && self.groups.is_none() {
+        if lu.hpb && self.hpb.prototype().is_none() {
             d.hpb_max_active_regions = lu.max_active_regions;
             d.hpb_pinned_start = lu.pinned_start;
             d.hpb_pinned_count = lu.pinned_regions;

@@ -68,7 +68,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let lba = u64::from(block);
         let expected_bytes = blocks.wrapping_mul(BLOCK_BYTES);
         let is_plain = self.slots.get(usize::from(tag)).is_some_and(|s| !s.active)
-            && self.hpb.get(usize::from(lun)).is_some_and(|unit| unit.is_some() || entry.is_none());
+            && usize::from(lun) < self.bases.len()
+            && (entry.is_none() || self.hpb.standard(lun).is_some());
         if P::ACTIVE || !is_plain {
             // As a word: bytes would cross memory, which every read would pay for.
             let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
@@ -159,7 +160,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(entry) => self.judge(now, tag, lun, block, entry),
             None => None,
         };
-        if blocks <= self.noted_blocks && self.target.hpb_in_use {
+        if self.hpb.notes(blocks) {
             self.note_read(now, lun, block, blocks, hinted.is_some());
         }
         if entry.is_none() {
@@ -189,9 +190,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(always)]
     fn judge(&mut self, now: Ns, tag: u8, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
-        let unit = self.hpb[lun].as_ref()?;
+        let unit = self.hpb.standard(lun as u8)?;
         self.back.stats.hpb_reads += 1;
-        match unit.verify(&self.codec, block, entry, self.array_has()) {
+        match self.hpb.judge(unit, block, entry) {
             Verdict::Good(ppn) => return Some(ppn),
             Verdict::Inactive => self.back.stats.hpb_inactive += 1,
             bad => self.bad_entry(now, tag, block, entry, bad),
@@ -210,21 +211,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The host has no entry for a read unless it holds every sub-region that it touches.
     #[inline(never)]
     fn note_end(&mut self, now: Ns, lun: usize, first: u32, last: u32, good: bool) {
-        if self.hpb[lun].as_ref().is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
+        if self.hpb.standard(lun as u8).is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
             self.note_block(now, lun, last, good);
         }
     }
 
     #[inline(always)]
     fn note_block(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
-        let Some(unit) = &mut self.hpb[lun] else { return };
         // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its reads.
         let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.bases[lun] + block);
-        if let Some(what) = unit.note_read(now, block, is_served)
-            && !self.recommendations.push(unit.lun(), what)
-        {
-            unit.not_recommended(what.activate);
-        }
+        self.hpb.note_read(now, lun as u8, block, is_served);
     }
 
     /// Begins work for as much of the request as its limit allows.
@@ -310,7 +306,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     ..Op::new(Job::HostRead, Ppn(0))
                 });
                 self.slots[tag.index()].in_flight += most;
-                if state == FrameState::Absent && self.copies.touch(page) {
+                if state == FrameState::Absent && self.host_map.touch(page) {
                     self.fetch_from_host(now, id);
                 } else {
                     self.back.stats.map_misses += u64::from(most);

@@ -6,7 +6,6 @@ use crate::back::Job;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
-use crate::map_memory::{Copies, Exchange};
 use crate::request::TAGS;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
@@ -18,25 +17,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn hardware_reset(&mut self, now: Ns) {
         self.ftl.drop_requests(now, &mut self.back);
         self.arrivals.clear();
-        self.exchange.drop_requests();
-        // The host gives its memory anew, and it may say anything.
-        self.copies.drop_all();
+        self.host_map.hardware_reset();
         self.find_rare();
         self.replies.clear();
         for slot in self.slots.iter_mut() {
             slot.active = false;
             slot.life = slot.life.wrapping_add(1);
         }
-        self.read_buffers.clear();
-        let Target { hpb_in_use: used, knows_hpb, .. } = self.target;
-        self.reset_hpb();
+        self.hpb.hardware_reset();
         self.target = Target::new(&self.config);
-        self.target.hpb_in_use = used;
-        self.target.knows_hpb = knows_hpb;
         self.target.attention_after_reset();
-        if used {
-            self.recommendations.announce_reset();
-        }
     }
 
     /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
@@ -51,12 +41,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.stats.hpb_forged +=
             self.back.dies.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.back.lose_power();
-        self.copies = Copies::new(&self.config, M::ACTIVE);
-        self.exchange = Exchange::new();
+        self.host_map.lose_power(&self.config);
         self.find_rare();
         self.starved.clear();
-        self.read_buffers.clear();
-        self.reset_hpb();
+        self.hpb.lose_power();
         self.link_down_free = Ns::ZERO;
         self.link_up_free = Ns::ZERO;
         self.target = Target::new(&self.config);
@@ -109,7 +97,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
         self.ftl.drop_request(now, tag, &mut self.back);
-        self.read_buffers.leave(tag);
+        self.hpb.read_buffers().leave(tag);
         self.end_read_buffer(now, tag);
     }
 }

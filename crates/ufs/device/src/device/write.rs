@@ -56,23 +56,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn settle(&mut self, now: Ns) {
         while let Some(effect) = self.ftl.take_effect() {
             match effect {
-                Effect::Changed { first, blocks } => self.blocks_changed(first, blocks),
+                Effect::Changed { first, blocks } => self.hpb.blocks_changed(first, blocks),
                 Effect::Done(tag) => self.send_reply(now, tag.tag),
                 Effect::PartInFlash(tag) => self.part_in_flash(now, tag),
                 Effect::Refused(tag) => self.refuse(now, tag),
                 Effect::MapPageWritten(page) => self.renew_copy(now, page),
-            }
-        }
-    }
-
-    /// Entries that the host holds for these logical pages are stale.
-    fn blocks_changed(&mut self, first: u32, blocks: u32) {
-        for lpn in first..first + blocks {
-            let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
-            if let Some(unit) = &mut self.hpb[lun] {
-                unit.block_changed(lpn - self.bases[lun]);
-            } else if let Some(groups) = &mut self.groups {
-                groups.changed(lpn);
             }
         }
     }

@@ -11,10 +11,12 @@
 
 mod background;
 mod booster;
+pub(crate) mod booster_config;
 mod booster_state;
 mod buffer;
-mod changes;
+pub(crate) mod changes;
 mod collect;
+pub(crate) mod config;
 mod consistency;
 mod durable;
 mod erase;
@@ -34,15 +36,16 @@ mod relocate;
 mod space;
 mod spare;
 mod stalls;
-mod superblock;
+pub(crate) mod superblock;
 #[cfg(test)]
 mod tests;
 mod trims;
 mod waiting;
 mod writes;
 
+pub use booster_config::WriteBoosterConfig;
 pub use booster_state::BoosterFlags;
-pub use changes::Changes;
+pub use config::{FaultConfig, FtlConfig, Without};
 pub use map::Mapping;
 pub use map_cache::FrameState;
 pub use paid::Paid;
@@ -54,10 +57,10 @@ pub use waiting::{Effect, Incoming};
 
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
-use crate::ftl_config::FtlConfig;
 use crate::ids::TagRef;
 use booster_state::Booster;
 use buffer::WriteBuffer;
+use changes::Changes;
 use collect::Collector;
 use durable::{Checkpoint, Durable, Record};
 use journal::{Journal, Mark};

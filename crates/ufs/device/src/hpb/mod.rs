@@ -1,483 +1,415 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device's side of HPB: which sub-regions the host holds, which of their entries are still current, what is read where,
-//! and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only told which
-//! of its sub-regions have become worthless.
+//! The device's side of HPB: what hosts hold of it and what of that is still good ([`HpbUnit`], or [`Groups`] of the
+//! prototype), what entries are made of, which generation they are of, and what is recommended.
 //!
-//! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an entry
-//! is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries carry
-//! in their tags, or under which they are encrypted, and a bit for every few entries that is set when one of them changes. A change of a neighbour costs a
-//! good entry its speed, never its correctness.
+//! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with; and no
+//! time but what it is told with a read.
 
+pub(crate) mod config;
 mod entry;
-mod groups;
+pub(crate) mod entry_config;
 mod pre_requests;
+pub(crate) mod prototype;
 mod read_buffers;
 mod recommend;
-#[cfg(test)]
-mod tests;
+mod unit;
+mod v2_config;
 
-pub use entry::{ADDRESS_BITS, EntryCodec};
-pub use groups::{Forgotten, Groups};
-pub use pre_requests::PreRequests;
-pub use read_buffers::ReadBuffers;
-pub use recommend::Recommendations;
+pub use config::HpbConfig;
+pub use entry::EntryCodec;
+pub use entry_config::{CheckOn, EntryConfig, Protection, Verification};
+pub use unit::{HpbUnit, Verdict};
+pub use v2_config::{Hpb2Config, MOST_ENTRIES};
 
 use crate::back::DeviceStats;
-use crate::config::{HpbConfig, LuConfig, Verification};
-use crate::entry_config::Protection;
-use fixedbitset::FixedBitSet;
+use crate::config::DeviceConfig;
+use crate::ids::TagRef;
+use pre_requests::PreRequests;
+use prototype::Groups;
+use read_buffers::ReadBuffers;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
-use readpath_proto::hpb::Control;
-use readpath_proto::typed::{HpbEntry, SubRegion};
+use readpath_proto::typed::{HpbEntry, HpbNotification, SubRegion};
+use recommend::Recommendations;
+use std::ops::Range;
 
-/// First chunk of a region without a slot.
-const NO_SLOT: u32 = u32::MAX;
-
-/// What an entry turned out to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Authentic and fresh: the block is at this address.
-    Good(Ppn),
-    /// All zeros: the host holds nothing.
-    Zero,
-    /// Its sub-region is not handed out.
-    Inactive,
-    /// Authentic, but superseded.
-    Stale,
-    /// Not made by this device for this block.
-    Forged,
+/// What a device has of HPB, for all of its units.
+enum Side {
+    None,
+    /// HPB of JESD220-3, by logical unit.
+    Standard(Vec<Option<HpbUnit>>),
+    /// Its prototype of 2017.
+    Prototype(Box<Groups>),
 }
 
-impl Verdict {
-    /// Counts an entry that was not good.
-    pub fn count(self, stats: &mut DeviceStats) {
-        let counter = match self {
-            Verdict::Good(_) => return,
-            Verdict::Zero => &mut stats.hpb_zero,
-            Verdict::Inactive => &mut stats.hpb_inactive,
-            Verdict::Stale => &mut stats.hpb_stale,
-            Verdict::Forged => &mut stats.hpb_forged,
+/// See the module.
+pub struct Hpb {
+    side: Side,
+    /// First logical page of each unit.
+    bases: Vec<u32>,
+    codec: EntryCodec,
+    /// The key that the device was made with.
+    key: [u64; 2],
+    v2: Option<Hpb2Config>,
+    array_slices: u32,
+    /// The newest generation that was given out. The high half counts keys.
+    generations_used: u64,
+    recommendations: Recommendations,
+    read_buffers: ReadBuffers,
+    pre_requests: PreRequests,
+    /// fHPBEn, which survives the loss of power; always on with HPB 1.0.
+    enabled: bool,
+    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it worth
+    /// recommending anything.
+    in_use: bool,
+    /// The same whether or not fHPBEn is set.
+    is_known: bool,
+    /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
+    noted_blocks: u32,
+}
+
+impl Hpb {
+    /// Nothing has been handed out.
+    pub fn new(config: &DeviceConfig, bases: &[u32]) -> Self {
+        let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
+            let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
+            Some(HpbUnit::new(bases[lun], lu, hpb))
         };
-        *counter += 1;
-    }
-}
-
-/// HPB state of one logical unit.
-pub struct HpbUnit {
-    lun: u8,
-    /// First logical page of the unit, to name blocks uniquely across units in tags.
-    base: u32,
-    region_shift: u32,
-    sub_region_shift: u32,
-    sub_regions_per_region: u32,
-    chunk_shift: u32,
-    sub_region_chunks_shift: u32,
-    /// Chunks of a region, less one; a power of two less one.
-    region_chunks_mask: u32,
-    blocks: u32,
-    config: HpbConfig,
-    pinned: std::ops::Range<u32>,
-
-    /// First chunk of each region that the host may hold, and so has a slot.
-    first_chunk_of_region: Vec<u32>,
-    region_of_slot: Vec<u16>,
-    free_slots: Vec<u16>,
-    /// Per slot and sub-region.
-    handed: Vec<HandOut>,
-    /// Per slot, sub-region and chunk: an entry changed since the hand-out.
-    changed: FixedBitSet,
-    /// Reads of each region, halved now and then.
-    reads: Vec<u16>,
-    /// Reads of each sub-region that found no good entry since the last hand-out or recommendation.
-    misses: Vec<u8>,
-    reads_until_decay: u32,
-    hand: u32,
-    /// Entries are verified, by their tags.
-    tagged: bool,
-}
-
-/// What is known of a sub-region that the host may hold.
-#[derive(Clone, Copy)]
-struct HandOut {
-    /// Generation of the entries given out last; 0 = none.
-    generation: u32,
-    /// The generation before, only to tell a stale entry from a forged one.
-    previous: u32,
-    /// Until when a recommendation of it is not repeated.
-    quiet_until: Ns,
-}
-
-impl HandOut {
-    const NONE: HandOut = HandOut { generation: 0, previous: 0, quiet_until: Ns::ZERO };
-}
-
-impl HpbUnit {
-    /// The state of a unit of which nothing has been handed out. `base` is its first logical page.
-    pub fn new(lun: u8, base: u32, lu: &LuConfig, config: &HpbConfig) -> Self {
-        let region_shift = u32::from(config.region_size) - 3;
-        let sub_region_shift = u32::from(config.sub_region_size) - 3;
-        let regions = (u64::from(lu.blocks)).div_ceil(1 << region_shift) as u32;
-        let per_region = 1u32 << (region_shift - sub_region_shift);
-        // The host drops a region before it loads another, but either may reach the device first.
-        let more = u32::from(config.control == Control::Host);
-        let slots = (u32::from(lu.max_active_regions) + more).min(regions.max(1)).min(u32::from(u16::MAX));
-        let chunk_shift = config.freshness_chunk_entries.trailing_zeros();
-        let chunks = 1u32 << (sub_region_shift - chunk_shift);
-        let mut unit = HpbUnit {
-            lun,
-            base,
-            region_shift,
-            sub_region_shift,
-            sub_regions_per_region: per_region,
-            chunk_shift,
-            sub_region_chunks_shift: sub_region_shift - chunk_shift,
-            region_chunks_mask: (1 << (region_shift - chunk_shift)) - 1,
-            blocks: lu.blocks,
-            config: *config,
-            pinned: u32::from(lu.pinned_start)..u32::from(lu.pinned_start) + u32::from(lu.pinned_regions),
-            first_chunk_of_region: vec![NO_SLOT; regions as usize],
-            region_of_slot: vec![0; slots as usize],
-            free_slots: Vec::with_capacity(slots as usize),
-            handed: vec![HandOut::NONE; (slots * per_region) as usize],
-            changed: FixedBitSet::with_capacity((slots * per_region * chunks) as usize),
-            reads: vec![0; regions as usize],
-            misses: vec![0; (regions * per_region) as usize],
-            reads_until_decay: 0,
-            hand: 0,
-            tagged: config.verification == Verification::On && config.entries.protection == Protection::Mac,
-        };
-        unit.reset();
-        unit
-    }
-
-    /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer verify.
-    pub fn reset(&mut self) {
-        self.first_chunk_of_region.fill(NO_SLOT);
-        self.handed.fill(HandOut::NONE);
-        self.misses.fill(0);
-        let slots = self.region_of_slot.len() as u16;
-        self.free_slots.clear();
-        self.free_slots.extend((0..slots).rev());
-        for region in self.pinned.clone() {
-            self.assign_slot(region);
-        }
-        self.reads_until_decay = self.decay_period();
-    }
-
-    /// Bytes of device SRAM that this unit's tables take.
-    pub fn sram_bytes(&self) -> u64 {
-        let slots = self.region_of_slot.len() as u64;
-        let sub_regions = slots * u64::from(self.sub_regions_per_region);
-        // Region of each slot, the free slots, slot of each region: a device keeps numbers, of 2 bytes each.
-        let slot_tables = slots * 4 + self.first_chunk_of_region.len() as u64 * 2;
-        // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
-        let hand_outs = sub_regions * 12;
-        let freshness = (sub_regions << self.sub_region_chunks_shift).div_ceil(8);
-        let activity = self.reads.len() as u64 * 2 + self.misses.len() as u64;
-        slot_tables + hand_outs + freshness + activity
-    }
-
-    /// Regions of the logical unit.
-    pub fn regions(&self) -> u32 {
-        self.first_chunk_of_region.len() as u32
-    }
-
-    /// The blocks of a sub-region, or `None` if it does not exist (the last region may be short).
-    pub fn blocks_of(&self, at: SubRegion) -> Option<std::ops::Range<u32>> {
-        if u32::from(at.region) >= self.regions() || u32::from(at.index) >= self.sub_regions_per_region {
-            return None;
-        }
-        let first = (u64::from(at.region) << self.region_shift) + (u64::from(at.index) << self.sub_region_shift);
-        let end = (first + (1 << self.sub_region_shift)).min(u64::from(self.blocks));
-        (first < end).then_some(first as u32..end as u32)
-    }
-
-    /// Judges the entry that came with an HPB READ of `block`.
-    #[inline(always)]
-    pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
-        if self.tagged {
-            self.verify_as::<true>(codec, block, entry, array_slices)
-        } else {
-            self.verify_untagged(codec, block, entry, array_slices)
-        }
-    }
-
-    #[inline(never)]
-    fn verify_untagged(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
-        if self.config.verification == Verification::Off {
-            let ppn = codec.address(entry);
-            return if entry != HpbEntry::ZERO && ppn.0 < array_slices { Verdict::Good(ppn) } else { Verdict::Zero };
-        }
-        self.verify_as::<false>(codec, block, entry, array_slices)
-    }
-
-    #[inline(always)]
-    fn verify_as<const TAGGED: bool>(
-        &self,
-        codec: &EntryCodec,
-        block: u32,
-        entry: HpbEntry,
-        array_slices: u32,
-    ) -> Verdict {
-        if entry == HpbEntry::ZERO {
-            return Verdict::Zero;
-        }
-        let Some(chunk) = self.chunk_of(block) else { return Verdict::Inactive };
-        let HandOut { generation, previous, .. } = self.handed[self.hand_out_of(chunk)];
-        if generation == 0 {
-            return Verdict::Inactive;
-        }
-        let lpn = self.base + block;
-        let opened =
-            if TAGGED { codec.open_tagged(lpn, entry, generation) } else { codec.open(lpn, entry, generation) };
-        let Some(place) = opened else { return unopened(codec, lpn, entry, previous) };
-        let ppn = codec.address_in(place);
-        if ppn.0 >= array_slices {
-            Verdict::Forged
-        } else if self.changed.contains(chunk) {
-            Verdict::Stale
-        } else {
-            Verdict::Good(ppn)
-        }
-    }
-
-    /// Whether it took a second check, against the hand-out before, to come to the `verdict` on an entry for `block`.
-    pub fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
-        let Some(chunk) = self.chunk_of(block) else { return false };
-        let is_current = verdict == Verdict::Stale && self.changed.contains(chunk);
-        let previous = self.handed[self.hand_out_of(chunk)].previous;
-        matches!(verdict, Verdict::Stale | Verdict::Forged) && !is_current && previous != 0
-    }
-
-    /// Whether `entry` was made for `block`, in the current hand-out or the one before.
-    pub fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
-        let Some(chunk) = self.chunk_of(block) else { return false };
-        let handed = self.handed[self.hand_out_of(chunk)];
-        let generations = [handed.generation, handed.previous];
-        generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
-    }
-
-    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did when it was
-    /// made, and never goes beyond its sub-region; none of them may have changed since.
-    pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
-        let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
-            return codec.run(entry).min(blocks);
-        };
-        let place = codec.open(self.base + block, entry, self.handed[self.hand_out_of(chunk)].generation);
-        let most = place.map_or(1, |place| codec.run_in(place)).min(blocks);
-        let per_chunk = 1 << self.chunk_shift;
-        let mut fresh = per_chunk - (block & (per_chunk - 1));
-        while fresh < most {
-            chunk += 1;
-            if self.changed.contains(chunk) {
-                break;
+        let side = match config.prototype() {
+            Some(prototype) => {
+                Side::Prototype(Box::new(Groups::new(prototype, config.lus.iter().map(|lu| (lu.blocks, lu.hpb)))))
             }
-            fresh += per_chunk;
+            None if config.hpb.is_some() => Side::Standard(config.lus.iter().enumerate().map(unit).collect()),
+            None => Side::None,
+        };
+        let recommendations = Recommendations::new(config.lus.iter().position(|lu| lu.hpb).unwrap_or(0) as u8);
+        let v2 = config.hpb.and_then(|hpb| hpb.v2);
+        let codec =
+            EntryCodec::new(config.entry_key).protecting(&config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries));
+        Hpb {
+            recommendations: match side {
+                Side::Prototype(_) => recommendations.never_empty(),
+                _ => recommendations,
+            },
+            side,
+            bases: bases.to_vec(),
+            codec: if v2.is_some() { codec.with_runs() } else { codec },
+            key: config.entry_key,
+            v2,
+            array_slices: config.geometry.slices(),
+            generations_used: 0,
+            read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
+            pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
+            enabled: v2.is_none_or(|v2| v2.enabled),
+            in_use: false,
+            is_known: false,
+            noted_blocks: v2.map_or(1, |_| u32::from(MOST_ENTRIES)),
         }
-        fresh.min(most)
     }
 
-    /// Whether `first` and `last` are in the same sub-region.
-    pub fn is_one_sub_region(&self, first: u32, last: u32) -> bool {
-        first >> self.sub_region_shift == last >> self.sub_region_shift
+    /// HPB of JESD220-3 of a unit, if it has it.
+    #[inline(always)]
+    pub fn standard(&self, lun: u8) -> Option<&HpbUnit> {
+        match &self.side {
+            Side::Standard(units) => units.get(usize::from(lun))?.as_ref(),
+            _ => None,
+        }
     }
 
-    /// The mapping of `block` changes now.
+    #[inline(always)]
+    fn standard_mut(&mut self, lun: u8) -> Option<&mut HpbUnit> {
+        match &mut self.side {
+            Side::Standard(units) => units.get_mut(usize::from(lun))?.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// The groups of a device that is a prototype.
     #[inline]
-    pub fn block_changed(&mut self, block: u32) {
-        if let Some(chunk) = self.chunk_of(block) {
-            self.changed.insert(chunk);
+    pub fn prototype(&self) -> Option<&Groups> {
+        match &self.side {
+            Side::Prototype(groups) => Some(groups),
+            _ => None,
         }
     }
 
-    /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
-    /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten to
-    /// say what it dropped does not block itself: the region that is read least makes way.
-    pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
-        let region = u32::from(at.region);
-        if !self.has_slot(region) && !self.assign_slot(region) {
-            let Some(victim) = self.is_host_control().then(|| self.coldest()).flatten() else { return false };
-            self.release_slot(victim);
-            self.assign_slot(region);
+    /// The same, to change.
+    #[inline]
+    pub fn prototype_mut(&mut self) -> Option<&mut Groups> {
+        match &mut self.side {
+            Side::Prototype(groups) => Some(groups),
+            _ => None,
         }
-        let index = self.index(region, u32::from(at.index));
-        self.changed.remove_range(index << self.sub_region_chunks_shift..(index + 1) << self.sub_region_chunks_shift);
-        let handed = &mut self.handed[index];
-        *handed = HandOut { generation, previous: handed.generation, quiet_until: Ns::ZERO };
-        self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
+    }
+
+    /// What HPB 2.0 adds, if the device has it.
+    pub fn v2(&self) -> Option<&Hpb2Config> {
+        self.v2.as_ref()
+    }
+
+    /// Entries that the host holds for these logical pages are stale.
+    pub fn blocks_changed(&mut self, first: u32, blocks: u32) {
+        match &mut self.side {
+            Side::None => {}
+            Side::Standard(units) => {
+                for lpn in first..first + blocks {
+                    let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
+                    if let Some(unit) = &mut units[lun] {
+                        unit.block_changed(lpn - self.bases[lun]);
+                    }
+                }
+            }
+            Side::Prototype(groups) => (first..first + blocks).for_each(|lpn| groups.changed(lpn)),
+        }
+    }
+
+    /// Judges the entry that came with an HPB READ of `block` to a unit that has HPB.
+    #[inline(always)]
+    pub fn judge(&self, unit: &HpbUnit, block: u32, entry: HpbEntry) -> Verdict {
+        unit.verify(&self.codec, block, entry, self.array_slices)
+    }
+
+    /// Where `entry` says that `block` is, and how many of `blocks` blocks from there on lie in a row.
+    pub fn place(&self, unit: &HpbUnit, block: u32, entry: HpbEntry, blocks: u32) -> Result<(Ppn, u32), Verdict> {
+        match self.judge(unit, block, entry) {
+            Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, block, entry, blocks))),
+            bad => Err(bad),
+        }
+    }
+
+    /// The slice that an entry names, good or not, if there is such a slice.
+    pub fn named(&self, entry: HpbEntry) -> Option<Ppn> {
+        Some(self.codec.address(entry)).filter(|ppn| ppn.0 < self.array_slices)
+    }
+
+    /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that page is
+    /// of a unit without HPB.
+    pub fn was_made_for(&self, lpn: u32, entry: HpbEntry) -> Option<bool> {
+        let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
+        let unit = self.standard(lun as u8)?;
+        Some(unit.made(&self.codec, lpn - self.bases[lun], entry))
+    }
+
+    /// Whether reads of so many blocks are noted.
+    #[inline(always)]
+    pub fn notes(&self, blocks: u32) -> bool {
+        blocks <= self.noted_blocks && self.in_use
+    }
+
+    /// Notes a read of `block`, for which a good entry came or no better can be had (`is_served`), and recommends what
+    /// follows from that.
+    #[inline(always)]
+    pub fn note_read(&mut self, now: Ns, lun: u8, block: u32, is_served: bool) {
+        let Side::Standard(units) = &mut self.side else { return };
+        let Some(unit) = &mut units[usize::from(lun)] else { return };
+        if let Some(what) = unit.note_read(now, block, is_served)
+            && !self.recommendations.push(lun, what)
+        {
+            unit.not_recommended(what.activate);
+        }
+    }
+
+    /// Whether a response could carry something.
+    #[inline(always)]
+    pub fn has_nothing_to_tell(&self) -> bool {
+        self.recommendations.is_empty()
+    }
+
+    /// What the next GOOD response carries.
+    pub fn next_notification(&mut self, stats: &mut DeviceStats) -> Option<HpbNotification> {
+        let n = self.recommendations.take()?;
+        stats.recommended_active += u64::from(n.active_count);
+        stats.recommended_inactive += u64::from(n.inactive_count);
+        stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
+        Some(n)
+    }
+
+    /// A number for the next hand-out; 0 says that there is none. `may_use` tells whether a number has been named where a
+    /// power cut does not reach it: none is used twice under one key. After the last the key is changed, and the host,
+    /// whose entries are then worth nothing, is told.
+    pub fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
+        let next = self.generations_used + 1;
+        if !self.enabled || !may_use(next) {
+            return 0;
+        }
+        let rotates = next >> 32 != self.generations_used >> 32;
+        self.set_generation(if rotates { next + 1 } else { next });
+        if rotates {
+            self.reset();
+            self.recommendations.announce_reset();
+        }
+        self.generations_used as u32
+    }
+
+    /// Generations up to `used` may have been given out. The high half counts keys.
+    pub fn set_generation(&mut self, used: u64) {
+        if used >> 32 != self.generations_used >> 32 {
+            let [first, second] = self.key;
+            self.codec = self.codec.with_key([first.wrapping_add(used >> 32), second]);
+        }
+        self.generations_used = used;
+    }
+
+    /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as of
+    /// now: under `generation`, or all zeros without one. `place` tells where a logical page lies.
+    pub fn hand_out(
+        &mut self,
+        lun: u8,
+        at: SubRegion,
+        alloc: u32,
+        generation: u32,
+        place: impl Fn(u32) -> Option<Ppn>,
+        out: &mut Vec<u8>,
+    ) {
+        let base = self.bases[usize::from(lun)];
+        let unit = self.standard_mut(lun).expect("an HPB unit");
+        let blocks = unit.blocks_of(at).expect("checked on arrival");
+        let is_granted = generation != 0 && unit.hand_out(at, generation);
+        self.recommendations.reset_seen();
+        let entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
+        out.clear();
+        if is_granted {
+            self.codec.make_all(base + blocks.start, entries as u32, generation, place, out);
+        } else {
+            out.resize(entries * HpbEntry::BYTES, 0);
+        }
+    }
+
+    /// The blocks of a sub-region, or group, of a unit, if it exists.
+    pub fn blocks_of(&self, lun: u8, at: SubRegion) -> Option<Range<u32>> {
+        match &self.side {
+            Side::None => None,
+            Side::Standard(_) => self.standard(lun)?.blocks_of(at),
+            Side::Prototype(groups) => groups.blocks_of(lun, readpath_proto::groups::group_of(at)),
+        }
+    }
+
+    /// The host does not hold `region`, or any, any more. In device control mode that is advice, which this device does not
+    /// need. False if there is no such region.
+    pub fn inactivate(&mut self, lun: u8, region: Option<u16>) -> bool {
+        let unit = self.standard_mut(lun).expect("an HPB unit");
+        let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
+        if named.end > unit.regions() {
+            return false;
+        }
+        if unit.is_host_control() {
+            named.for_each(|region| unit.inactivate(region));
+        }
         true
     }
 
-    /// Whether the host decides what is active.
-    pub fn is_host_control(&self) -> bool {
-        self.config.control == Control::Host
+    /// The buffers of HPB READ BUFFER.
+    pub fn read_buffers(&mut self) -> &mut ReadBuffers {
+        &mut self.read_buffers
     }
 
-    /// The host holds nothing of `region` any more. Pinned regions stay.
-    pub fn inactivate(&mut self, region: u32) {
-        if self.has_slot(region) && !self.pinned.contains(&region) {
-            self.release_slot(region);
+    /// Keeps the entries that came for a coming HPB READ.
+    pub fn store_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
+        self.pre_requests.store(lun, read_id, lba, entries);
+    }
+
+    /// Gives what was kept for this HPB READ, if anything was.
+    pub fn take_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
+        self.pre_requests.take(lun, read_id, lba, blocks, into)
+    }
+
+    /// fHPBEn.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is served
+    /// as READ, HPB READ BUFFER returns zeros.
+    pub fn set_enabled(&mut self, on: bool) {
+        self.enabled = on;
+        self.in_use = on && self.is_known;
+        if !on {
+            self.reset();
         }
     }
 
-    /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
-    #[inline(always)]
-    pub fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
-        let region = block >> self.region_shift;
-        let reads = &mut self.reads[region as usize];
-        *reads = reads.saturating_add(1);
-        self.reads_until_decay -= 1;
-        if self.reads_until_decay == 0 {
-            self.decay();
-        }
-        if good_entry { None } else { self.note_miss(now, block, region) }
+    /// The host has asked for a reset, so it knows HPB.
+    pub fn host_reset(&mut self) {
+        self.is_known = true;
+        self.in_use = self.enabled;
+        self.reset();
     }
 
-    #[inline(never)]
-    fn note_miss(&mut self, now: Ns, block: u32, region: u32) -> Option<Recommended> {
-        let sub = block >> self.sub_region_shift;
-        let at = SubRegion { region: region as u16, index: (sub % self.sub_regions_per_region) as u16 };
-        let misses = &mut self.misses[sub as usize];
-        *misses = misses.saturating_add(1);
-        let count = *misses;
-        if self.has_slot(region) {
-            let index = self.index(region, u32::from(at.index));
-            let host = self.is_host_control();
-            let handed = &mut self.handed[index];
-            if host && handed.generation == 0 {
-                return None;
-            }
-            let after = if handed.generation == 0 { self.config.activate_after } else { self.config.refresh_after };
-            if count < after || now < handed.quiet_until {
-                return None;
-            }
-            handed.quiet_until = now + self.config.repeat_after;
-            self.misses[sub as usize] = 0;
-            return Some(Recommended { activate: at, inactivate: None });
-        }
-        if self.is_host_control() {
-            return None;
-        }
-        let full = self.free_slots.is_empty();
-        if count < if full { self.config.replace_after } else { self.config.activate_after } {
-            return None;
-        }
-        self.misses[sub as usize] = 0;
-        let mut inactivate = None;
-        if full {
-            let victim = self.coldest()?;
-            self.release_slot(victim);
-            inactivate = Some(victim as u16);
-        }
-        self.assign_slot(region);
-        let index = self.index(region, u32::from(at.index));
-        self.handed[index].quiet_until = now + self.config.repeat_after;
-        Some(Recommended { activate: at, inactivate })
-    }
-
-    /// A recommendation could not be queued; it has to be made again later.
-    pub fn not_recommended(&mut self, at: SubRegion) {
-        if self.has_slot(u32::from(at.region)) {
-            let index = self.index(u32::from(at.region), u32::from(at.index));
-            self.handed[index].quiet_until = Ns::ZERO;
+    /// The device was reset: the host is told, if it uses HPB.
+    pub fn hardware_reset(&mut self) {
+        self.read_buffers.clear();
+        self.reset();
+        if self.in_use {
+            self.recommendations.announce_reset();
         }
     }
 
-    /// The logical unit number.
-    pub fn lun(&self) -> u8 {
-        self.lun
+    /// The power is gone, and whatever the device knew of a host.
+    pub fn lose_power(&mut self) {
+        self.read_buffers.clear();
+        self.reset();
+        (self.in_use, self.is_known) = (false, false);
     }
 
-    /// The chunk of `block`, if its region has a slot. Chunks are counted over all slots; each sub-region is a power of two
-    /// of them, so that one look at the region gives everything that a check of an entry needs.
-    #[inline(always)]
-    fn chunk_of(&self, block: u32) -> Option<usize> {
-        let first = self.first_chunk_of_region[(block >> self.region_shift) as usize];
-        let chunk = first.wrapping_add(block >> self.chunk_shift & self.region_chunks_mask);
-        (first != NO_SLOT).then_some(chunk as usize)
-    }
-
-    /// Place of a chunk's sub-region among those that the host may hold.
-    #[inline(always)]
-    fn hand_out_of(&self, chunk: usize) -> usize {
-        chunk >> self.sub_region_chunks_shift
-    }
-
-    /// The same for a sub-region of a region that has a slot.
-    fn index(&self, region: u32, sub: u32) -> usize {
-        self.hand_out_of(self.first_chunk_of_region[region as usize] as usize) + sub as usize
-    }
-
-    fn has_slot(&self, region: u32) -> bool {
-        self.first_chunk_of_region[region as usize] != NO_SLOT
-    }
-
-    fn chunks_per_region(&self) -> u32 {
-        self.region_chunks_mask + 1
-    }
-
-    fn assign_slot(&mut self, region: u32) -> bool {
-        let Some(slot) = self.free_slots.pop() else { return false };
-        self.first_chunk_of_region[region as usize] = u32::from(slot) * self.chunks_per_region();
-        self.region_of_slot[usize::from(slot)] = region as u16;
-        let first = usize::from(slot) * self.sub_regions_per_region as usize;
-        self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::NONE);
-        true
-    }
-
-    fn release_slot(&mut self, region: u32) {
-        let first = std::mem::replace(&mut self.first_chunk_of_region[region as usize], NO_SLOT);
-        self.free_slots.push((first / self.chunks_per_region()) as u16);
-    }
-
-    /// The region that is read least among a few active ones, which are looked at in turn; `None` if all are pinned.
-    fn coldest(&mut self) -> Option<u32> {
-        const CANDIDATES: u32 = 8;
-        let slots = self.region_of_slot.len() as u32;
-        let mut coldest: Option<(u16, u32)> = None;
-        let mut seen = 0;
-        for _ in 0..slots {
-            self.hand = (self.hand + 1) % slots;
-            let candidate = u32::from(self.region_of_slot[self.hand as usize]);
-            if self.pinned.contains(&candidate) {
-                continue;
-            }
-            let reads = self.reads[candidate as usize];
-            if coldest.is_none_or(|(r, _)| reads < r) {
-                coldest = Some((reads, candidate));
-            }
-            seen += 1;
-            if seen == CANDIDATES {
-                break;
+    /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of the
+    /// time before or with none, or may not know HPB at all. Whoever does not know it ignores what is said.
+    pub fn recover(&mut self, used: u64) {
+        self.set_generation(used);
+        let has_units = matches!(&self.side, Side::Standard(units) if units.iter().any(Option::is_some));
+        if has_units {
+            self.is_known = true;
+            self.in_use = self.enabled;
+            if self.enabled {
+                self.recommendations.announce_reset();
             }
         }
-        coldest.map(|(_, region)| region)
     }
 
-    /// Reads between two halvings: long enough that a region's count means something when reads are spread evenly.
-    fn decay_period(&self) -> u32 {
-        const READS_PER_REGION: u32 = 64;
-        (self.regions() * READS_PER_REGION).max(1024)
+    /// Forgets everything about what the host holds.
+    fn reset(&mut self) {
+        match &mut self.side {
+            Side::None => {}
+            Side::Standard(units) => units.iter_mut().flatten().for_each(HpbUnit::reset),
+            Side::Prototype(groups) => groups.reset(),
+        }
+        self.pre_requests.clear();
+        self.recommendations.clear();
     }
 
-    fn decay(&mut self) {
-        self.reads.iter_mut().for_each(|r| *r /= 2);
-        self.reads_until_decay = self.decay_period();
+    /// Bytes of SRAM of what is known of each unit.
+    fn table_bytes(&self) -> u64 {
+        match &self.side {
+            Side::None => 0,
+            Side::Standard(units) => units.iter().flatten().map(HpbUnit::sram_bytes).sum(),
+            Side::Prototype(groups) => groups.sram_bytes(),
+        }
     }
-}
 
-/// What an entry is worth that does not open under the newest hand-out; `previous` is the one before.
-#[cold]
-fn unopened(codec: &EntryCodec, lpn: u32, entry: HpbEntry, previous: u32) -> Verdict {
-    if previous != 0 && codec.open(lpn, entry, previous).is_some() { Verdict::Stale } else { Verdict::Forged }
-}
+    /// Bytes of this process's memory that grow with the size of the modelled device.
+    pub fn process_bytes(&self) -> u64 {
+        if matches!(self.side, Side::Standard(_)) { self.table_bytes() } else { 0 }
+    }
 
-/// A sub-region to be activated, and the region that has to make room for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recommended {
-    /// Sub-region that the host should load.
-    pub activate: SubRegion,
-    /// Region that the host should drop first.
-    pub inactivate: Option<u16>,
+    /// SRAM of the modelled device, by table: what it is and its bytes. A read buffer takes `read_buffer` bytes; `commands`
+    /// may be under way at once.
+    pub fn sram(&self, read_buffers: u64, commands: u32) -> (Vec<(&'static str, u64)>, Vec<(&'static str, u64)>) {
+        // The prototype recommends nothing.
+        let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };
+        let first =
+            vec![("HPB tables", self.table_bytes()), ("recommendations", line), ("HPB read buffers", read_buffers)];
+        let kept = Hpb2Config::PRE_REQUEST_BYTES;
+        let entries = self.v2.map_or_else(Vec::new, |v2| {
+            vec![
+                ("HPB pre-requests", u64::from(v2.pre_requests) * kept),
+                // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
+                ("entries of HPB READs", u64::from(commands) * kept),
+            ]
+        });
+        (first, entries)
+    }
+
+    /// The next command that waits for a read buffer, if one is free.
+    pub fn next_reader(&mut self) -> Option<TagRef> {
+        self.read_buffers.next()
+    }
 }

@@ -2,9 +2,17 @@
 //! The line of recommendations that wait for a response to travel with: at most two sub-regions to activate and two
 //! regions to inactivate fit into one (JESD220-3). It knows nothing of why they are made.
 
-use super::Recommended;
 use readpath_proto::typed::{HpbNotification, SubRegion};
 use std::collections::VecDeque;
+
+/// A sub-region to be activated, and the region that has to make room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recommended {
+    /// Sub-region that the host should load.
+    pub activate: SubRegion,
+    /// Region that the host should drop first.
+    pub inactivate: Option<u16>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Item {

@@ -7,7 +7,7 @@ use crate::back::NoMedia;
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
 use crate::device::{Delays, UfsDevice};
 use crate::ftl::Layout;
-use crate::ftl_config::FtlConfig;
+use crate::ftl::config::FtlConfig;
 use readpath_flash::{Geometry, Lean, SuspendTiming};
 use readpath_kit::Ns;
 

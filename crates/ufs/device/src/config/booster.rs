@@ -1,30 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster as part of a device's configuration: size and times of its buffer, and the checks that it can exist. It
-//! knows nothing of what is written there.
+//! WriteBooster beside the rest of the device: what its buffer takes, and whether it can exist.
 
-use crate::config::{ConfigError, DeviceConfig, bad};
+use super::DeviceConfig;
+use super::error::{ConfigError, bad};
 use readpath_kit::Ns;
-
-/// WriteBooster (JESD220F): one buffer shared by all logical units, made of superblocks in SLC mode. It takes no space away
-/// from the logical units: superblocks are lent to it while they are free.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WriteBoosterConfig {
-    /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded up
-    /// to whole superblocks, see [`DeviceConfig::booster_superblocks`].
-    pub buffer_blocks: u32,
-    /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has only one of so many of its pages
-    /// (bWriteBoosterBufferCapAdjFac).
-    pub bits_per_cell: u32,
-    /// tR of a page in SLC mode.
-    pub slc_read: Ns,
-    /// tPROG of a multi-plane page in SLC mode.
-    pub slc_program: Ns,
-    /// tBERS of a block in SLC mode.
-    pub slc_erase: Ns,
-    /// Erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them the
-    /// buffer takes no more data.
-    pub life_erases: u32,
-}
 
 impl DeviceConfig {
     /// Units of a superblock in SLC mode; 0 without WriteBooster.

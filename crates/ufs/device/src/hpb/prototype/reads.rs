@@ -6,14 +6,14 @@
 //! spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an older copy of
 //! the same block has the same spare area, and only the dirty bits tell it.
 
-use super::read::{OPS_PER_REQUEST, Run, residual};
+use super::Forgotten;
 use crate::back::Probe;
 use crate::back::{Job, Op};
 use crate::back::{MediaMode, MediaOp};
-use crate::config::Verification;
 use crate::device::UfsDevice;
+use crate::device::{OPS_PER_REQUEST, Run, residual};
 use crate::ftl::{Mapping, Paid};
-use crate::hpb::{Forgotten, Verdict};
+use crate::hpb::{Verdict, Verification};
 use crate::ids::TagRef;
 use crate::request::Kind;
 use readpath_flash::{DieSched, Done, Ppn};
@@ -27,7 +27,7 @@ use std::ops::Range;
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether a unit is one of the prototype.
     pub(crate) fn has_groups(&self, lun: u8) -> bool {
-        self.groups.as_ref().is_some_and(|groups| groups.has(lun))
+        self.hpb.prototype().is_some_and(|groups| groups.has(lun))
     }
 
     /// The command that a read with an `entry` is: HPB READ, or READ (16) with the HPB flag.
@@ -46,7 +46,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let RequestBody::Command(Command { cdb: Cdb::HintedRead { lba, blocks, hint, flags }, .. }) = slot.body else {
             return false;
         };
-        let Some(groups) = self.groups.as_mut().filter(|groups| groups.has(slot.lun)) else { return false };
+        let Some(groups) = self.hpb.prototype_mut().filter(|groups| groups.has(slot.lun)) else { return false };
         groups.hint_came(hint);
         let lun = usize::from(slot.lun);
         // From here on it is a READ that may know where its blocks are.
@@ -83,15 +83,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn hand_outs(&self) -> u32 {
-        self.groups.as_ref().map_or(0, |groups| groups.hand_outs())
+        self.hpb.prototype().map_or(0, |groups| groups.hand_outs())
     }
 
     fn judge_hint(&self, lun: u8, blocks: Range<u32>, hint: GroupHint) -> Verdict {
         let first = hint.entry.address();
-        let Some(groups) = &self.groups else { return Verdict::Inactive };
+        let Some(groups) = self.hpb.prototype() else { return Verdict::Inactive };
         if hint.entry == GroupEntry::ZERO {
             Verdict::Zero
-        } else if u64::from(first) + blocks.len() as u64 > u64::from(self.array_has()) {
+        } else if u64::from(first) + blocks.len() as u64 > u64::from(self.array_slices()) {
             Verdict::Forged
         } else if self.believes_all() || groups.are_current(lun, blocks, hint.seen) {
             Verdict::Good(Ppn(first))
@@ -195,7 +195,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// HPB READ BUFFER of a group.
     pub(crate) fn load_group(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
-        let blocks = self.groups.as_ref().and_then(|groups| groups.blocks_of(lun, group_of(at)));
+        let blocks = self.hpb.blocks_of(lun, at);
         match blocks.filter(|_| buffer_id == readpath_proto::cdb::READ_BUFFER_ENTRIES) {
             Some(blocks) => self.load_entries(now, tag, lun, blocks, alloc),
             None => self.check(now, tag, Sense::INVALID_FIELD),
@@ -209,7 +209,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             unreachable!("only HPB READ BUFFER hands out")
         };
         let (lun, group) = (slot.lun, group_of(at));
-        let groups = self.groups.as_mut().expect("a device of the prototype");
+        let groups = self.hpb.prototype_mut().expect("a device of the prototype");
         let blocks = groups.blocks_of(lun, group).expect("checked on arrival");
         let bytes = blocks.len() * GroupEntry::BYTES;
         if alloc as usize >= bytes && slot.expected_bytes as usize >= bytes {
@@ -231,7 +231,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
         let slot = &self.slots[usize::from(tag)];
         let lun = slot.lun;
-        let Some(groups) = self.groups.as_mut().filter(|g| response.status == Status::Good && g.has(lun)) else {
+        let Some(groups) = self.hpb.prototype_mut().filter(|g| response.status == Status::Good && g.has(lun)) else {
             return;
         };
         let about = match (slot.kind, &slot.body) {

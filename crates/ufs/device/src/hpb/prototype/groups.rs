@@ -7,7 +7,7 @@
 //! commands arrive in the order in which they are sent and the host keeps to two rules: it sends no hint of a group
 //! while that is being loaded, and drops what an update says meanwhile.
 
-use crate::prototype_config::PrototypeConfig;
+use super::config::PrototypeConfig;
 use fixedbitset::FixedBitSet;
 use readpath_proto::groups::{GroupHint, GroupUpdate};
 use std::ops::Range;

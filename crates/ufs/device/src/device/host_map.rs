@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has no
-//! part in a read. What the device decides comes from its index in SRAM; everything else it has to fetch, and to pay for.
-//!
-//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes, which
-//! is looked at first. When a page is written back its changes leave that table, so its copy is written anew at that
-//! moment, and what is on its way from the old one is fetched again.
+//! The exchange with host memory, where copies of map pages are: what goes over the link, and what follows from what came.
 
-mod config;
-mod copies;
-mod exchange;
-
-use crate::back::MediaMode;
-use crate::back::Op;
-use crate::back::Work;
-use crate::back::{Probe, Resource, StageOf};
-use crate::device::Run;
-use crate::device::UfsDevice;
+use crate::back::{MediaMode, Op, Probe, Resource, StageOf, Work};
+use crate::config::MAP_ENTRY_BYTES;
+use crate::device::{Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};
-pub use config::{HostMap, LineCheck, MapMemory, Protocol};
-pub(crate) use copies::Copies;
-use copies::Held;
-use exchange::{Ask, Next};
-pub(crate) use exchange::{Coming, Exchange};
+use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -29,13 +13,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Requests of the host come to the link after a delay, between answers from its memory.
     #[cold]
     pub(crate) fn announce(&mut self, coming: Coming) {
-        self.exchange.announce(coming);
+        self.host_map.announce(coming);
         self.find_rare();
     }
 
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
-        self.rare = self.ftl.background().min(self.exchange.next_deadline()).min(self.back.cpu.engine.next());
+        self.rare = self.ftl.background().min(self.host_map.next_deadline()).min(self.back.cpu.engine.next());
         self.find_soon();
     }
 
@@ -46,7 +30,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.engine_done(now);
             return self.find_rare();
         }
-        match self.exchange.take(now) {
+        match self.host_map.take(now) {
             Some(Next::Request(coming)) => self.request_comes(now, coming),
             Some(Next::Ready(ask)) => self.answer_comes(now, ask),
             Some(Next::Answered(ask)) => self.answered(now, ask),
@@ -72,20 +56,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The entries of a read, whose map page is held on the host, are fetched.
     #[inline(never)]
     pub(crate) fn fetch_from_host(&mut self, now: Ns, id: OpId) {
-        let cost = self.config.host_map().map_or(Ns::ZERO, |host| host.firmware);
+        let cost = self.host_map.host().map_or(Ns::ZERO, |host| host.firmware);
         self.back.work(now, cost, Work::AskHost(id));
     }
 
     /// The firmware has a fetch ready for the link.
     pub(crate) fn ask_host(&mut self, now: Ns, id: OpId) {
-        self.exchange.waiting.push_back(Ask::Fetch(id));
+        self.host_map.queue(Ask::Fetch(id));
         self.send_waiting(now);
     }
 
     /// Map page `page` is written to host memory, if there is any; if it was not there, it takes the place of another.
     #[inline]
     pub(crate) fn copy_to_host(&mut self, now: Ns, page: u32) {
-        if self.copies.frames() > 0 {
+        if self.host_map.is_there() {
             self.write_copy(now, page);
             self.back.stats.host_map_fills += 1;
         }
@@ -94,7 +78,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A map page says something new.
     #[inline]
     pub(crate) fn renew_copy(&mut self, now: Ns, page: u32) {
-        if self.copies.held(page).is_some() && !self.config.ftl.without.renewed_copies {
+        if self.host_map.wants_renewal(page) {
             self.write_copy(now, page);
             self.back.stats.host_map_updates += 1;
         }
@@ -102,24 +86,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(never)]
     fn write_copy(&mut self, now: Ns, page: u32) {
-        let Some(host) = self.config.host_map().copied() else { return };
-        let blocks = self.config.logical_blocks() as u32;
         let (ftl, paid) = (&self.ftl, Paid::loaded(page));
-        self.copies.write(page, |lpn| match lpn < blocks {
-            true => ftl.translate_in_flash(paid, lpn).flash(),
-            false => None,
-        });
-        let seal = host.check.map_or(0, |check| check.seal.0 * u64::from(self.config.host_lines(&host)));
-        self.back.work(now, host.firmware + Ns(seal), Work::WriteHost);
+        let blocks = self.config.logical_blocks() as u32;
+        let place = |lpn| if lpn < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };
+        if let Some(cost) = self.host_map.write(page, place) {
+            self.back.work(now, cost, Work::WriteHost);
+        }
     }
 
     /// The firmware has a page for host memory ready for the link.
     pub(crate) fn write_host(&mut self, now: Ns) {
-        let Some(host) = self.config.host_map().copied() else { return };
+        let Some(host) = self.host_map.host() else { return };
         match host.protocol {
             Protocol::Hmb => drop(self.send_page(now, &host)),
             Protocol::Ume => {
-                self.exchange.waiting.push_back(Ask::Write);
+                self.host_map.queue(Ask::Write);
                 self.send_waiting(now);
             }
         }
@@ -127,7 +108,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A page goes up the link; returns when it is there.
     fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
-        let bytes = self.config.host_page_bytes(host);
+        let bytes = self.host_map.page_bytes();
         self.back.stats.host_map_bytes_written += bytes;
         let span = host.request + self.config.link.bytes(bytes as usize);
         self.map_up(now, span)
@@ -143,9 +124,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Asks what may be asked now.
     fn send_waiting(&mut self, now: Ns) {
-        let Some(host) = self.config.host_map().copied() else { return };
-        while self.exchange.outstanding < host.outstanding {
-            let Some(ask) = self.exchange.waiting.pop_front() else { break };
+        let Some(host) = self.host_map.host() else { return };
+        while let Some(ask) = self.host_map.next_to_ask() {
             let at = match ask {
                 Ask::Write => self.send_page(now, &host),
                 Ask::Fetch(id) => {
@@ -153,8 +133,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     at
                 }
             };
-            self.exchange.outstanding += 1;
-            self.exchange.asked(at + host.access, ask);
+            self.host_map.asked(at, ask);
         }
         self.find_rare();
     }
@@ -166,7 +145,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.dies.ops_mut().free(id);
             return None;
         }
-        let Some(held) = self.copies.held(self.ftl.page_of(op.lpn)) else {
+        let Some(held) = self.host_map.held(self.ftl.page_of(op.lpn)) else {
             self.look_in_device(now, id);
             return None;
         };
@@ -184,13 +163,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Lines that hold the entries of `op`.
     fn lines_of(&self, op: &Op, host: &HostMap) -> u32 {
-        let entries = host.line_bytes / crate::config::MAP_ENTRY_BYTES;
+        let entries = host.line_bytes / MAP_ENTRY_BYTES;
         (op.lpn + u32::from(op.count) - 1) / entries - op.lpn / entries + 1
     }
 
     /// The host's memory has an answer for the link.
     fn answer_comes(&mut self, now: Ns, ask: Ask) {
-        let Some(host) = self.config.host_map().copied() else { return };
+        let Some(host) = self.host_map.host() else { return };
         let (bytes, of) = match ask {
             Ask::Fetch(id) => {
                 let op = *self.back.dies.ops().get(id);
@@ -208,12 +187,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         {
             self.back.probe.stage(of, Resource::LinkDown, start, start + span);
         }
-        self.exchange.answered(self.link_down_free, ask);
+        self.host_map.answer_at(self.link_down_free, ask);
     }
 
     /// An answer is in the device.
     fn answered(&mut self, now: Ns, ask: Ask) {
-        self.exchange.outstanding -= 1;
+        self.host_map.answered();
         if let Ask::Fetch(id) = ask {
             self.fetched(now, id);
         }
@@ -231,20 +210,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
         let page = self.ftl.page_of(op.lpn);
-        if !self.copies.is_there(held) {
+        if !self.host_map.still_holds(held) {
             // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
             self.back.stats.host_map_stale += 1;
-            return match self.copies.touch(page) {
+            return match self.host_map.touch(page) {
                 true => self.fetch_from_host(now, id),
                 false => self.look_in_device(now, id),
             };
         }
-        let checked = self.config.host_map().and_then(|host| Some((host, host.check?)));
-        let cost = checked.map_or(Ns::ZERO, |(host, c)| Ns(c.check.0 * u64::from(self.lines_of(&op, host))));
-        if !self.copies.is_sound(held, op.lpn, u32::from(op.count), self.array_slices) {
+        let lines = self.host_map.host().map_or(0, |host| self.lines_of(&op, &host));
+        let cost = self.host_map.check_cost(lines);
+        if !self.host_map.is_sound(held, op.lpn, u32::from(op.count), self.array_slices()) {
             self.back.stats.host_map_bad += 1;
             self.back.cpu.occupy(now, cost);
-            self.copies.drop_page(page);
+            self.host_map.drop_page(page);
             return self.look_in_device(now, id);
         }
         self.back.stats.host_map_hits += u64::from(op.count);
@@ -299,7 +278,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn copied(&self, held: Held, lpn: u32) -> Mapping {
         // What was fetched is as good as the page itself; where nobody looks at contents, it stands for the copy.
-        let in_copy = || match self.copies.place(held, lpn) {
+        let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
             None => self.ftl.translate(Paid::loaded(self.ftl.page_of(lpn)), lpn),
         };
@@ -315,6 +294,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// and the slice where it is, for each that is held, and returns another one. Only a device whose data moves keeps what
     /// the copies say.
     pub fn tamper_with_host_map(&mut self, change: impl FnMut(u32, u32) -> u32) {
-        self.copies.tamper(change);
+        self.host_map.tamper(change);
     }
 }

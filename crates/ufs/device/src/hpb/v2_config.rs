@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What HPB 2.0 adds to a device's configuration, and the checks that it can exist. It knows nothing of commands.
 
-use crate::config::{ConfigError, DeviceConfig, bad};
-use crate::hpb::ADDRESS_BITS;
+use super::entry::ADDRESS_BITS;
+use crate::config::error::{ConfigError, bad};
 use readpath_proto::typed::HpbEntry;
 
 /// Most entries that one command carries: CDB byte 14 of HPB READ counts up to 255 blocks.
@@ -25,17 +25,16 @@ pub struct Hpb2Config {
 impl Hpb2Config {
     /// SRAM that keeps one pre-request: its entries, and unit, READ ID, block and age.
     pub const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
-}
 
-impl DeviceConfig {
-    pub(crate) fn check_hpb2(&self, v2: &Hpb2Config) -> Result<(), ConfigError> {
-        if v2.single_blocks == 0 {
+    /// Checks it for an array of so many slices.
+    pub(crate) fn check(&self, slices: u32) -> Result<(), ConfigError> {
+        if self.single_blocks == 0 {
             return bad("hpb.v2.single_blocks", "is 0; an HPB READ has 1 to 255 blocks");
         }
-        if !(1..=126).contains(&v2.pre_requests) {
-            return bad("hpb.v2.pre_requests", format!("is {}; it must be 1 to 126", v2.pre_requests));
+        if !(1..=126).contains(&self.pre_requests) {
+            return bad("hpb.v2.pre_requests", format!("is {}; it must be 1 to 126", self.pre_requests));
         }
-        let (slices, most) = (self.geometry.slices(), 1 << ADDRESS_BITS);
+        let most = 1 << ADDRESS_BITS;
         if slices > most {
             return bad(
                 "hpb.v2",

@@ -2,7 +2,9 @@
 //! Hand-outs, freshness and recommendations of one unit.
 
 use super::*;
-use crate::entry_config::EntryConfig;
+use crate::config::LuConfig;
+use crate::hpb::entry_config::EntryConfig;
+use crate::hpb::recommend::Recommendations;
 
 fn config() -> HpbConfig {
     HpbConfig {
@@ -26,7 +28,7 @@ fn config() -> HpbConfig {
 /// 100 blocks: regions of 32 entries in two sub-regions of 16; the last region has only 4 blocks.
 fn unit(config: HpbConfig) -> HpbUnit {
     let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 0, pinned_regions: 0 };
-    HpbUnit::new(0, 1000, &lu, &config)
+    HpbUnit::new(1000, &lu, &config)
 }
 
 fn make(codec: &EntryCodec, lpn: u32, ppn: Ppn, generation: u32) -> HpbEntry {
@@ -166,7 +168,7 @@ fn in_host_control_mode_the_host_decides() {
 #[test]
 fn pinned_regions_stay_whatever_the_host_drops() {
     let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 1, pinned_regions: 1 };
-    let mut u = HpbUnit::new(0, 1000, &lu, &HpbConfig { control: Control::Host, ..config() });
+    let mut u = HpbUnit::new(1000, &lu, &HpbConfig { control: Control::Host, ..config() });
     (0..4).for_each(|region| u.inactivate(region));
     assert!(u.has_slot(1));
 }

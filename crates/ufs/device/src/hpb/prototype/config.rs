@@ -2,9 +2,9 @@
 //! What makes a device one of the prototype of HPB (HotStorage 2017) instead of one of JESD220-3, and the checks that it can
 //! exist. It knows nothing of commands.
 
-use crate::config::{ConfigError, DeviceConfig, HpbConfig, bad};
-use crate::entry_config::{EntryConfig, Protection};
-use readpath_proto::groups::{GroupEntry, GroupUpdate};
+use crate::config::error::{ConfigError, bad};
+use crate::hpb::entry_config::{EntryConfig, Protection};
+use readpath_proto::groups::GroupUpdate;
 
 /// The prototype: entries of 4 bytes that nothing protects, groups of them, one dirty bit a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,57 +21,43 @@ pub struct PrototypeConfig {
 impl PrototypeConfig {
     /// SRAM of a remembered change: its logical page, whether it was sent, and in which update.
     pub const CHANGE_BYTES: u64 = 6;
-}
 
-impl DeviceConfig {
-    /// The prototype that this device is, if it is one.
-    pub fn prototype(&self) -> Option<&PrototypeConfig> {
-        self.hpb.as_ref()?.prototype.as_ref()
-    }
-
-    /// HPB of JESD220-3, if the device has it: what its descriptors speak of.
-    pub fn standard_hpb(&self) -> Option<&HpbConfig> {
-        self.hpb.as_ref().filter(|hpb| hpb.prototype.is_none())
-    }
-
-    pub(crate) fn check_prototype(&self, hpb: &HpbConfig, prototype: &PrototypeConfig) -> Result<(), ConfigError> {
-        let entries = prototype.group_entries;
-        if !entries.is_power_of_two() || !(64..=65_536).contains(&entries) {
+    /// Checks it beside what else the configuration says of HPB.
+    pub(crate) fn check(&self, entries: &EntryConfig, has_v2: bool) -> Result<(), ConfigError> {
+        let group_entries = self.group_entries;
+        if !group_entries.is_power_of_two() || !(64..=65_536).contains(&group_entries) {
             return bad(
                 "hpb.prototype.group_entries",
-                format!("is {entries}; it must be a power of two, 64 to 65,536"),
+                format!("is {group_entries}; it must be a power of two, 64 to 65,536"),
             );
         }
-        if !(1..=4096).contains(&prototype.listed_changes) {
-            return bad(
-                "hpb.prototype.listed_changes",
-                format!("is {}; it must be 1 to 4096", prototype.listed_changes),
-            );
+        if !(1..=4096).contains(&self.listed_changes) {
+            return bad("hpb.prototype.listed_changes", format!("is {}; it must be 1 to 4096", self.listed_changes));
         }
-        if hpb.v2.is_some() {
+        if has_v2 {
             return bad("hpb.v2", "is there, but the prototype is older than HPB 2.0; remove one of the two tables");
         }
-        if hpb.entries != EntryConfig::DEFAULT && hpb.entries.protection != Protection::None {
-            let word = hpb.entries.protection.name();
+        if *entries != EntryConfig::DEFAULT && entries.protection != Protection::None {
+            let word = entries.protection.name();
             return bad(
                 "hpb.entries.protection",
                 format!("is {word:?}, but entries of the prototype are plain addresses; remove [hpb.entries]"),
             );
         }
-        if self.host_map().is_some() {
+        Ok(())
+    }
+
+    /// Checks it beside the rest of the device: whether the map is in host memory, and the first unit that pins regions.
+    pub(crate) fn check_device(&self, has_host_map: bool, pinned: Option<usize>) -> Result<(), ConfigError> {
+        if has_host_map {
             return bad(
                 "map_memory",
                 "puts the map into host memory, which the prototype's host does itself; keep one",
             );
         }
-        match self.lus.iter().position(|lu| lu.hpb && lu.pinned_regions > 0) {
+        match pinned {
             Some(i) => bad(format!("lus[{i}].pinned_regions"), "is not 0, but the prototype pins nothing"),
             None => Ok(()),
         }
-    }
-
-    /// Bytes of an entry as the host holds it.
-    pub(crate) fn entry_bytes(&self) -> usize {
-        if self.prototype().is_some() { GroupEntry::BYTES } else { readpath_proto::typed::HpbEntry::BYTES }
     }
 }

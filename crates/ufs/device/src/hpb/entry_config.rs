@@ -2,8 +2,17 @@
 //! How the entries that a device gives out are protected, what that takes and who does it, and the checks that it can be
 //! so. It knows nothing of how an entry is made.
 
-use crate::config::{ConfigError, HpbConfig, Verification, bad};
+use crate::config::error::{ConfigError, bad};
 use readpath_kit::Ns;
+
+/// How the device treats the entry of an HPB READ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verification {
+    /// Only an authentic and fresh entry is used.
+    On,
+    /// Any entry whose address exists is used. For tests of what verification is good for.
+    Off,
+}
 
 /// What keeps a host from making entries of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +101,8 @@ impl EntryConfig {
         self.check_on == CheckOn::Engine && self.check > Ns::ZERO
     }
 
-    pub(crate) fn validate(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
+    /// Checks it; `verification` says whether entries are checked at all.
+    pub(crate) fn check(&self, verification: Verification) -> Result<(), ConfigError> {
         let longest = Ns::from_secs(1);
         for (field, value) in [("hpb.entries.make", self.make), ("hpb.entries.check", self.check)] {
             if value > longest {
@@ -118,7 +128,7 @@ impl EntryConfig {
         if self.protection == Protection::None && self.check_on == CheckOn::Engine {
             return bad("hpb.entries.check_on", "is \"engine\", but without protection there is nothing to check");
         }
-        if hpb.verification == Verification::Off && *self != Self::DEFAULT {
+        if verification == Verification::Off && *self != Self::DEFAULT {
             return bad("hpb.entries", "says how entries are checked, but verify = false says that they are not");
         }
         Ok(())

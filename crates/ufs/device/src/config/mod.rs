@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
+//! errors name the field, and whoever read the file knows its line.
+
+mod booster;
+mod check;
+mod check_hpb;
+pub(crate) mod error;
+mod map_memory;
+mod timing;
+mod unit;
+
+pub use error::ConfigError;
+pub use timing::{FirmwareTiming, FlashTiming, LinkTiming};
+pub use unit::LuConfig;
+
+use crate::ftl::booster_config::WriteBoosterConfig;
+use crate::ftl::config::FtlConfig;
+use crate::ftl::superblock::ANCHORS;
+use crate::host_map::config::MapMemory;
+use crate::hpb::config::HpbConfig;
+use crate::hpb::prototype::config::PrototypeConfig;
+use readpath_flash::{Geometry, SuspendTiming};
+use readpath_kit::BLOCK_BYTES;
+use readpath_proto::groups::GroupEntry;
+use readpath_proto::typed::HpbEntry;
+
+/// A whole device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceConfig {
+    /// iProductName, up to 16 ASCII characters.
+    pub product_name: String,
+    /// Shape of the flash array.
+    pub geometry: Geometry,
+    /// Times of the flash array.
+    pub flash: FlashTiming,
+    /// Suspension of programs and erases, if the die scheduler offers it.
+    pub suspend: SuspendTiming,
+    /// Times of the firmware core.
+    pub firmware: FirmwareTiming,
+    /// Times of the link.
+    pub link: LinkTiming,
+    /// SRAM for the map cache, in bytes.
+    pub map_cache_bytes: u32,
+    /// Bytes of a map page: 4096 or 16384; 4 bytes an entry.
+    pub map_page_bytes: u32,
+    /// SRAM for the write buffer, in blocks of 4 KiB.
+    pub write_buffer_blocks: u32,
+    /// Commands the device accepts at once (bQueueDepth), at most 64.
+    pub queue_depth: u32,
+    /// Logical units, at most 8.
+    pub lus: Vec<LuConfig>,
+    /// How flash translation does its work.
+    pub ftl: FtlConfig,
+    /// WriteBooster, if the device has it.
+    pub write_booster: Option<WriteBoosterConfig>,
+    /// Where the map is held beside flash and SRAM, if anywhere.
+    pub map_memory: Option<MapMemory>,
+    /// HPB, if the device has it.
+    pub hpb: Option<HpbConfig>,
+    /// Key of the entries' authentication. A real device draws it at manufacture; here it is part of the configuration
+    /// so that runs can be repeated.
+    pub entry_key: [u64; 2],
+}
+
+/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host, hot,
+/// moved, cold), and one to move data to. One is opened for the WriteBooster buffer only while there are more.
+pub(crate) const KEPT_ERASED: u32 = 5;
+
+/// Bytes of one map entry in flash and in the map cache.
+pub const MAP_ENTRY_BYTES: u32 = 4;
+
+impl DeviceConfig {
+    /// Logical blocks of all units.
+    pub fn logical_blocks(&self) -> u64 {
+        self.lus.iter().map(|lu| u64::from(lu.blocks)).sum()
+    }
+
+    /// Map entries of one map page.
+    pub fn map_page_entries(&self) -> u32 {
+        self.map_page_bytes / MAP_ENTRY_BYTES
+    }
+
+    /// Map pages of the device.
+    pub fn map_pages(&self) -> u32 {
+        (self.logical_blocks() as u32).div_ceil(self.map_page_entries())
+    }
+
+    /// Superblocks that the map fills.
+    pub fn map_superblocks(&self) -> u32 {
+        let slices = u64::from(self.map_pages()) * u64::from(self.map_page_bytes / BLOCK_BYTES);
+        slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
+    }
+
+    /// Units at the end of a superblock of data that hold the table of what is in it: 4 bytes for each slice.
+    pub fn table_units(&self) -> u32 {
+        let bytes = self.geometry.slices_per_superblock() * 4;
+        let unit = self.geometry.slices_per_unit() * BLOCK_BYTES;
+        if self.ftl.superblock_tables { bytes.div_ceil(unit) } else { 0 }
+    }
+
+    /// Slices of a superblock that can hold data.
+    pub fn data_slices(&self) -> u32 {
+        self.geometry.slices_per_superblock().saturating_sub(self.table_units() * self.geometry.slices_per_unit())
+    }
+
+    /// Superblocks that map pages, journal and checkpoints may take.
+    pub fn meta_superblocks(&self) -> u32 {
+        self.map_superblocks() + self.ftl.spare_map_superblocks
+    }
+
+    /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
+    /// and checkpoints may take, and those that stay erased even when space is shortest.
+    pub fn data_superblocks(&self) -> u32 {
+        self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED)
+    }
+
+    /// Whether the device may begin work by itself when it has been idle for a while.
+    pub fn works_when_idle(&self) -> bool {
+        self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
+    }
+
+    /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's writes:
+    /// all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased superblocks.
+    /// Divided by the logical capacity it is the over-provisioning that formulas of write amplification speak of.
+    ///
+    /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
+    /// two, because the host is let have all that collection frees; and those that are being written, or emptied, are
+    /// about half full.
+    pub fn spare_slices(&self) -> u64 {
+        let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
+        let superblocks = self.geometry.superblocks().saturating_sub(others);
+        (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
+    }
+
+    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (or a group,
+    /// and 4 bytes).
+    pub fn read_buffer_bytes(&self) -> u64 {
+        let Some(hpb) = &self.hpb else { return 0 };
+        let entries = hpb.prototype.map_or(1 << (hpb.sub_region_size - 3), |prototype| prototype.group_entries);
+        // Both are powers of two, so sub-regions and map pages fit each other unless a unit begins within one of them.
+        let piece = entries.min(self.map_page_entries());
+        let mut base = 0u64;
+        let mut fits = true;
+        for lu in &self.lus {
+            fits &= !lu.hpb || base.is_multiple_of(u64::from(piece));
+            base += u64::from(lu.blocks);
+        }
+        let pages = entries.div_ceil(self.map_page_entries()) + u32::from(!fits);
+        u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * self.entry_bytes() as u64
+    }
+
+    /// The prototype that this device is, if it is one.
+    pub fn prototype(&self) -> Option<&PrototypeConfig> {
+        self.hpb.as_ref()?.prototype.as_ref()
+    }
+
+    /// HPB of JESD220-3, if the device has it: what its descriptors speak of.
+    pub fn standard_hpb(&self) -> Option<&HpbConfig> {
+        self.hpb.as_ref().filter(|hpb| hpb.prototype.is_none())
+    }
+
+    /// Bytes of an entry as the host holds it.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        if self.prototype().is_some() { GroupEntry::BYTES } else { HpbEntry::BYTES }
+    }
+}

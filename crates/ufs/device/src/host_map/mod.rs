@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has no
+//! part in a read. Here is what the device knows of them, and what is on its way there and back.
+//!
+//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes, which
+//! is looked at first. When a page is written back its changes leave that table, so its copy is written anew at that
+//! moment, and what is on its way from the old one is fetched again. This part knows neither the link nor the map.
+
+pub(crate) mod config;
+mod copies;
+mod exchange;
+
+pub use config::{HostMap, LineCheck, MapMemory, Protocol};
+pub use copies::{Copies, Held};
+pub use exchange::{Ask, Coming, Next};
+
+use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use exchange::Exchange;
+use readpath_flash::Ppn;
+use readpath_kit::Ns;
+
+/// See the module.
+pub struct HostMemory {
+    host: Option<HostMap>,
+    looks_at_contents: bool,
+    /// Renewing a copy is left out, for tests of what that is good for.
+    without_renewal: bool,
+    lines: u32,
+    page_bytes: u64,
+    copies: Copies,
+    exchange: Exchange,
+}
+
+impl HostMemory {
+    /// Host memory without copies; with contents if they are looked at.
+    pub fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
+        HostMemory {
+            host: config.host_map().copied(),
+            looks_at_contents,
+            without_renewal: config.ftl.without.renewed_copies,
+            lines: config.host_map().map_or(0, |host| config.host_lines(host)),
+            page_bytes: config.host_map().map_or(0, |host| config.host_page_bytes(host)),
+            copies: Copies::new(config, looks_at_contents),
+            exchange: Exchange::new(),
+        }
+    }
+
+    /// What its use costs, if there is any.
+    #[inline]
+    pub fn host(&self) -> Option<HostMap> {
+        self.host
+    }
+
+    /// Whether map pages are copied there.
+    #[inline(always)]
+    pub fn is_there(&self) -> bool {
+        self.copies.frames() > 0
+    }
+
+    /// Whether `page` is held; if it is, it becomes the most recently used.
+    #[inline(always)]
+    pub fn touch(&mut self, page: u32) -> bool {
+        self.copies.touch(page)
+    }
+
+    /// The copy of `page`.
+    pub fn held(&self, page: u32) -> Option<Held> {
+        self.copies.held(page)
+    }
+
+    /// Whether the copy of `page` has to be written anew now that the page says something else.
+    #[inline]
+    pub fn wants_renewal(&self, page: u32) -> bool {
+        self.copies.held(page).is_some() && !self.without_renewal
+    }
+
+    /// Whether the copy that `held` names is still there.
+    pub fn still_holds(&self, held: Held) -> bool {
+        self.copies.is_there(held)
+    }
+
+    /// Whether what has come of a copy is as it was written, as far as anybody can tell.
+    pub fn is_sound(&self, held: Held, lpn: u32, count: u32, slices: u32) -> bool {
+        self.copies.is_sound(held, lpn, count, slices)
+    }
+
+    /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
+    pub fn place(&self, held: Held, lpn: u32) -> Option<Option<Ppn>> {
+        self.copies.place(held, lpn)
+    }
+
+    /// Writes `page`; returns what the firmware spends on that.
+    pub fn write(&mut self, page: u32, place: impl Fn(u32) -> Option<Ppn>) -> Option<Ns> {
+        let host = self.host?;
+        self.copies.write(page, place);
+        Some(host.firmware + Ns(host.check.map_or(0, |check| check.seal.0 * u64::from(self.lines))))
+    }
+
+    /// What was held of `page` is not looked at any more.
+    pub fn drop_page(&mut self, page: u32) {
+        self.copies.drop_page(page);
+    }
+
+    /// Bytes of a map page there, tags included.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// What the firmware spends on checking lines that have come.
+    pub fn check_cost(&self, lines: u32) -> Ns {
+        self.host.and_then(|host| host.check).map_or(Ns::ZERO, |check| Ns(check.check.0 * u64::from(lines)))
+    }
+
+    /// A request of the host will come to the link; not before those that were announced earlier.
+    pub fn announce(&mut self, coming: Coming) {
+        self.exchange.announce(coming);
+    }
+
+    /// Something is to be asked when it may be.
+    pub fn queue(&mut self, ask: Ask) {
+        self.exchange.waiting.push_back(ask);
+    }
+
+    /// Takes what may be asked now.
+    pub fn next_to_ask(&mut self) -> Option<Ask> {
+        if self.exchange.outstanding >= self.host?.outstanding {
+            return None;
+        }
+        self.exchange.waiting.pop_front()
+    }
+
+    /// The request has reached the host at `at`, whose memory now takes its time.
+    pub fn asked(&mut self, at: Ns, ask: Ask) {
+        self.exchange.outstanding += 1;
+        self.exchange.asked(at + self.host.map_or(Ns::ZERO, |host| host.access), ask);
+    }
+
+    /// An answer will be in the device at `at`.
+    pub fn answer_at(&mut self, at: Ns, ask: Ask) {
+        self.exchange.answered(at, ask);
+    }
+
+    /// An answer is in the device.
+    pub fn answered(&mut self) {
+        self.exchange.outstanding -= 1;
+    }
+
+    /// When something happens next.
+    pub fn next_deadline(&self) -> Ns {
+        self.exchange.next_deadline()
+    }
+
+    /// Takes what happens at `now`.
+    pub fn take(&mut self, now: Ns) -> Option<Next> {
+        self.exchange.take(now)
+    }
+
+    /// The host gives its memory anew, and it may say anything; its requests on their way are dropped.
+    pub fn hardware_reset(&mut self) {
+        self.exchange.drop_requests();
+        self.copies.drop_all();
+    }
+
+    /// The power is gone.
+    pub fn lose_power(&mut self, config: &DeviceConfig) {
+        self.copies = Copies::new(config, self.looks_at_contents);
+        self.exchange = Exchange::new();
+    }
+
+    /// Somebody on the host changes what the copies say.
+    pub fn tamper(&mut self, change: impl FnMut(u32, u32) -> u32) {
+        self.copies.tamper(change);
+    }
+
+    /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may have
+    /// operations.
+    pub fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(&'static str, u64)> {
+        let Some(host) = self.host else { return Vec::new() };
+        let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;
+        // The entries of a fetch lie in two lines at most, unless lines are short.
+        let entries = u64::from(fetched_blocks * MAP_ENTRY_BYTES);
+        let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
+        let fetch = lines * u64::from(host.stored_line_bytes());
+        vec![
+            ("host map index", u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages),
+            ("host map fetches", u64::from(host.outstanding) * fetch),
+        ]
+    }
+}
