@@ -4,8 +4,6 @@
 
 /// dExtendedUFSFeaturesSupport: the device has WriteBooster (Linux `UFS_DEV_WRITE_BOOSTER_SUP`).
 pub const FEATURE_WRITE_BOOSTER: u32 = 1 << 8;
-/// bWriteBoosterBufferType: the buffer belongs to one logical unit (Linux `WB_BUF_MODE_LU_DEDICATED`).
-pub const BUFFER_LU_DEDICATED: u8 = 0;
 /// bWriteBoosterBufferType: all logical units share the buffer (Linux `WB_BUF_MODE_SHARED`).
 pub const BUFFER_SHARED: u8 = 1;
 /// bSupportedWriteBoosterBufferUserSpaceReductionTypes: the buffer never takes space away from the logical units.

@@ -63,16 +63,16 @@ pub mod opcode {
 /// Buffer id of HPB READ BUFFER: HPB entries of one sub-region (Linux `UFSHPB_READ_BUFFER_ID`).
 pub const READ_BUFFER_ENTRIES: u8 = 0x01;
 /// Buffer id of HPB WRITE BUFFER: inactivate one region (Linux `UFSHPB_WRITE_BUFFER_INACT_SINGLE_ID`).
-pub const WRITE_BUFFER_INACTIVATE: u8 = 0x01;
+const WRITE_BUFFER_INACTIVATE: u8 = 0x01;
 /// Buffer id of HPB WRITE BUFFER: entries for a coming HPB READ (Linux 5.15-rc `UFSHPB_WRITE_BUFFER_PREFETCH_ID`).
-pub const WRITE_BUFFER_PRE_REQUEST: u8 = 0x02;
+const WRITE_BUFFER_PRE_REQUEST: u8 = 0x02;
 /// Buffer id of HPB WRITE BUFFER: inactivate all regions but the pinned (Linux `UFSHPB_WRITE_BUFFER_INACT_ALL_ID`).
-pub const WRITE_BUFFER_INACTIVATE_ALL: u8 = 0x03;
+const WRITE_BUFFER_INACTIVATE_ALL: u8 = 0x03;
 
 /// Service action of READ CAPACITY (16) in CDB byte 1 bits 4:0 (SBC-3).
 const SA_READ_CAPACITY_16: u8 = 0x10;
 /// Bit 0 of CDB byte 1 of READ (16), obsolete in SBC-3: bytes 2-5 are an HPB entry, 6-9 the LBA (HotStorage 2017).
-pub const FLAG_HINT: u8 = 0x01;
+pub(crate) const FLAG_HINT: u8 = 0x01;
 /// IMMED in byte 1 of SYNCHRONIZE CACHE (SBC-3).
 const SYNC_IMMED: u8 = 0x02;
 
@@ -238,6 +238,20 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
             b[0] = opcode::UNMAP;
             b[7..9].copy_from_slice(&list_bytes.to_be_bytes());
         }
+        Cdb::HpbRead { .. }
+        | Cdb::HintedRead { .. }
+        | Cdb::HpbReadBuffer { .. }
+        | Cdb::HpbInactivate { .. }
+        | Cdb::HpbPreRequest { .. }
+        | Cdb::HpbInactivateAll => put_hpb(&mut b, cdb),
+        Cdb::Other(bytes) => b = bytes,
+    }
+    b
+}
+
+/// A command of HPB, of JESD220-3 or of the prototype.
+fn put_hpb(b: &mut [u8; 16], cdb: &Cdb) {
+    match *cdb {
         Cdb::HpbRead { lba, blocks, entry, flags, read_id } => {
             b[0] = opcode::HPB_READ;
             b[1] = flags;
@@ -278,9 +292,8 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
             b[0] = opcode::HPB_WRITE_BUFFER;
             b[1] = WRITE_BUFFER_INACTIVATE_ALL;
         }
-        Cdb::Other(bytes) => b = bytes,
+        _ => unreachable!("called for commands of HPB"),
     }
-    b
 }
 
 /// What the 16 CDB bytes of a COMMAND UPIU ask for. Total: what has no variant becomes [`Cdb::Other`].

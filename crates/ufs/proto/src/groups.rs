@@ -3,15 +3,8 @@
 //! Caching Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ (16),
 //! and dirty groups in responses. Knows nothing of what a group holds or who asks.
 
-use crate::typed::{HpbEntry, Residual, Response, Status, SubRegion};
-use crate::upiu::{INFO_HPB_ALERT, UpiuError};
+use crate::names::{HpbEntry, SubRegion};
 
-/// Device information (byte 9 of a RESPONSE): bytes 12 to 15 are the number of a dirty group. The paper gives the place of
-/// the number, not of the bit.
-pub const INFO_DIRTY: u8 = 0x04;
-/// Device information (byte 9 of a RESPONSE): the data segment is a logical block and its entry, byte 8 the number of the
-/// update. The paper says neither.
-pub const INFO_PAIR: u8 = 0x08;
 /// Bytes of the data segment of a response with a changed entry.
 pub const PAIR_BYTES: usize = 8;
 
@@ -132,49 +125,6 @@ impl GroupNotice {
     pub fn update(&self) -> u8 {
         self.update
     }
-}
-
-/// Writes `notice` into the first 32 bytes `b` of a RESPONSE UPIU and the data segment behind them; returns the bytes of that.
-/// A dirty group is left out unless bytes 12 to 15 are free (`has_room`).
-pub(crate) fn put_notice(notice: &GroupNotice, has_room: bool, b: &mut [u8; 32], segment: &mut [u8]) -> usize {
-    debug_assert!(has_room || notice.dirty().is_none(), "a dirty group stands in the place of the residual count");
-    if let Some(group) = notice.dirty().filter(|_| has_room) {
-        b[9] |= INFO_DIRTY;
-        b[12..16].copy_from_slice(&group.to_be_bytes());
-    }
-    let Some(pair) = notice.pair() else { return 0 };
-    b[8] = notice.update;
-    b[9] |= INFO_PAIR;
-    segment[..4].copy_from_slice(&pair.lba.to_be_bytes());
-    segment[4..PAIR_BYTES].copy_from_slice(&pair.entry.0);
-    PAIR_BYTES
-}
-
-/// The inverse of [`put_notice`], for what else the response says: a notice stands only where nothing else does.
-pub(crate) fn parse_notice(
-    b: &[u8; 32],
-    segment: &[u8],
-    response: &Response,
-) -> Result<Option<GroupNotice>, UpiuError> {
-    let alone = response.status == Status::Good && b[9] & INFO_HPB_ALERT == 0;
-    let is_dirty = b[9] & INFO_DIRTY != 0;
-    if !alone || (is_dirty && response.residual != Residual::None) {
-        let expected =
-            "without bits 2 and 3, which go with GOOD and no notification; bit 2 also with no residual count";
-        return Err(UpiuError::Field { offset: 9, found: b[9].into(), expected });
-    }
-    let pair = match (b[9] & INFO_PAIR != 0, segment) {
-        (false, []) => None,
-        (true, &[a, b, c, d, e, f, g, h]) => {
-            Some(GroupPair { lba: u32::from_be_bytes([a, b, c, d]), entry: GroupEntry([e, f, g, h]) })
-        }
-        _ => {
-            let expected = "8 (logical block and entry) with bit 3 of byte 9, 0 without";
-            return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected });
-        }
-    };
-    let dirty = is_dirty.then(|| u32::from_be_bytes([b[12], b[13], b[14], b[15]]));
-    Ok(GroupNotice::new(dirty, pair, b[8]))
 }
 
 /// A group's number as HPB READ BUFFER names it: 32 bits where JESD220-3 has region and sub-region.

@@ -52,11 +52,7 @@ pub const LU_ENABLED_HPB: u8 = 2;
 /// HPB in bUFSFeaturesSupport and dExtendedUFSFeaturesSupport (Linux `UFS_DEV_HPB_SUPPORT`).
 pub const FEATURE_HPB: u8 = 0x80;
 
-/// Bytes of the unit in which bHPBRegionSize and bHPBSubRegionSize count (Linux `HPB_RGN_SIZE_UNIT`).
-pub const SIZE_UNIT_BYTES: u32 = 512;
-/// Bytes of data that one entry covers: one logical block (Linux `HPB_ENTRY_BLOCK_SIZE`).
-pub const ENTRY_BLOCK_BYTES: u32 = 4096;
-/// A block is 2^3 size units, so a region of bHPBRegionSize r has 2^(r - 3) entries.
+/// Both sizes count in units of 512 bytes, of which a block has 2^3: a region of bHPBRegionSize r has 2^(r - 3) entries.
 const ENTRY_SHIFT: u8 = 3;
 
 /// Most logical blocks that one HPB READ carries without a pre-request: 1 with HPB 1.0; with HPB 2.0
@@ -195,7 +191,7 @@ impl HpbGeometry {
 
     /// Entries (logical blocks) of a full region.
     #[inline]
-    pub const fn entries_per_region(&self) -> u32 {
+    const fn entries_per_region(&self) -> u32 {
         1 << self.region_shift
     }
 
@@ -249,13 +245,13 @@ impl HpbGeometry {
     /// Entries of the last sub-region of the logical unit, 1 to
     /// [`entries_per_sub_region`](Self::entries_per_sub_region).
     #[inline]
-    pub const fn last_sub_region_entries(&self) -> u32 {
+    const fn last_sub_region_entries(&self) -> u32 {
         self.logical_blocks - ((self.sub_regions - 1) << self.sub_region_shift)
     }
 
     /// Entries of the sub-region `at`: fewer in a short last one, 0 if there is no such sub-region.
     #[inline]
-    pub const fn entries_of(&self, at: SubRegion) -> u32 {
+    const fn entries_of(&self, at: SubRegion) -> u32 {
         if !self.contains(at) {
             0
         } else if self.index_of(at) + 1 == self.sub_regions {
@@ -333,12 +329,12 @@ mod tests {
     #[test]
     fn worked_example() {
         let g = EXAMPLE;
-        assert_eq!(u64::from(SIZE_UNIT_BYTES) << g.region_size(), 16 << 20);
-        assert_eq!(u64::from(SIZE_UNIT_BYTES) << g.sub_region_size(), 4 << 20);
+        assert_eq!(512_u64 << g.region_size(), 16 << 20);
+        assert_eq!(512_u64 << g.sub_region_size(), 4 << 20);
         assert_eq!(g.entries_per_region(), 4096);
         assert_eq!(g.map_bytes(1), 32 << 10);
         assert_eq!(g.entries_per_sub_region(), 1024);
-        assert_eq!(g.entries_per_sub_region() * ENTRY_BLOCK_BYTES, 4 << 20);
+        assert_eq!(g.entries_per_sub_region() * 4096, 4 << 20);
         assert_eq!(g.sub_region_map_bytes(), 8 << 10);
         assert_eq!(g.pages_per_sub_region(), 2);
         assert_eq!(g.sub_regions_per_region(), 4);

@@ -10,6 +10,7 @@ pub mod cdb;
 pub mod desc;
 pub mod groups;
 pub mod hpb;
+mod names;
 pub mod query;
 pub mod scsi;
 pub mod typed;

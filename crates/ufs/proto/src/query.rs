@@ -179,25 +179,6 @@ pub mod attribute {
     }
 }
 
-/// Bits of wExceptionEventControl and wExceptionEventStatus (Linux `MASK_EE_...`). The event alert of a response is set
-/// while control and status have a bit in common.
-pub mod exception {
-    /// Dynamic capacity needed.
-    pub const DYN_CAP: u16 = 1 << 0;
-    /// System data pool exhausted.
-    pub const SYS_POOL: u16 = 1 << 1;
-    /// Background operations urgent.
-    pub const URGENT_BKOPS: u16 = 1 << 2;
-    /// Too hot.
-    pub const TOO_HIGH_TEMPERATURE: u16 = 1 << 3;
-    /// Too cold.
-    pub const TOO_LOW_TEMPERATURE: u16 = 1 << 4;
-    /// WriteBooster buffer needs a flush.
-    pub const WRITEBOOSTER: u16 = 1 << 5;
-    /// Performance throttled.
-    pub const THROTTLING: u16 = 1 << 6;
-}
-
 /// Flag IDNs (Linux `enum flag_idn`).
 pub mod flag {
     /// fDeviceInit: the host sets it, the device clears it when it is ready.

@@ -234,7 +234,7 @@ fn mode_page<const N: usize>(code: u8, values: &[(usize, u8)], changeable: bool,
 
 /// The 8-byte LUN of REPORT LUNS for a UPIU LUN: 00h and the LUN, or C1h and its low 7 bits for a well-known logical
 /// unit (JESD220, Linux `ufshcd_upiu_wlun_to_scsi_wlun`).
-pub const fn scsi_lun(upiu_lun: u8) -> [u8; 8] {
+const fn scsi_lun(upiu_lun: u8) -> [u8; 8] {
     let first = if upiu_lun & 0x80 != 0 { 0xC1 } else { 0 };
     [first, upiu_lun & 0x7F, 0, 0, 0, 0, 0, 0]
 }
@@ -250,7 +250,7 @@ pub fn report_luns(upiu_luns: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Bytes of sense data in the fixed format.
-pub const FIXED_SENSE_BYTES: usize = 18;
+pub(crate) const FIXED_SENSE_BYTES: usize = 18;
 
 /// Fixed-format sense data, current error: response code 70h (SPC-4). Only the low four bits of the key exist.
 pub const fn fixed_sense(sense: Sense) -> [u8; FIXED_SENSE_BYTES] {

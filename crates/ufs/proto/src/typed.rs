@@ -5,28 +5,7 @@
 //! Bulk data (descriptors, parameter lists, HPB entries) travels beside these values as byte slices.
 
 use crate::groups::{GroupHint, GroupNotice};
-
-/// The opaque 8 bytes that stand for one 4 KiB logical block in an HPB map (JESD220-3). A host stores and returns them
-/// as they came and never interprets them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[repr(transparent)]
-pub struct HpbEntry(pub [u8; 8]);
-
-impl HpbEntry {
-    /// All zeros: what a host sends when it holds nothing; never a valid entry.
-    pub const ZERO: HpbEntry = HpbEntry([0; 8]);
-    /// Bytes of an entry.
-    pub const BYTES: usize = 8;
-}
-
-/// A sub-region by its region's index in the logical unit and its own index within the region.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
-pub struct SubRegion {
-    /// Region of the logical unit.
-    pub region: u16,
-    /// Sub-region within the region.
-    pub index: u16,
-}
+pub use crate::names::{HpbEntry, SubRegion};
 
 /// A UPIU from host to device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,8 +211,6 @@ pub enum Cdb {
 
 /// FUA in CDB byte 1 of READ, WRITE and HPB READ.
 pub const FLAG_FUA: u8 = 0x08;
-/// DPO in CDB byte 1 of READ, WRITE and HPB READ.
-pub const FLAG_DPO: u8 = 0x10;
 
 /// A query request (JESD220 §10.7.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -337,8 +314,6 @@ impl Sense {
     pub const INVALID_FIELD: Sense = Sense { key: 5, asc: 0x24, ascq: 0 };
     /// LOGICAL UNIT NOT SUPPORTED.
     pub const LUN_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x25, ascq: 0 };
-    /// INVALID FIELD IN PARAMETER LIST.
-    pub const INVALID_PARAMETER: Sense = Sense { key: 5, asc: 0x26, ascq: 0 };
     /// POWER ON, RESET, OR BUS DEVICE RESET OCCURRED (unit attention).
     pub const RESET_OCCURRED: Sense = Sense { key: 6, asc: 0x29, ascq: 0 };
     /// LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED: asleep or powered down.

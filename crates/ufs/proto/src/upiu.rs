@@ -5,12 +5,16 @@
 //! utp_upiu_header`, `utp_upiu_rsp`, `utp_hpb_rsp`). All fields are big-endian. Knows nothing of transfer descriptors
 //! or registers, and does not judge what a request asks for. Parsers never panic: they read bytes that others wrote.
 
+mod error;
+mod news;
+
 use crate::cdb;
 pub use crate::cdb::{Direction, direction};
-use crate::groups;
 use crate::query::function;
 use crate::scsi::{FIXED_SENSE_BYTES, fixed_sense, parse_fixed_sense};
 use crate::typed::*;
+pub use error::UpiuError;
+use news::{INFO_DIRTY, INFO_HPB_ALERT, INFO_PAIR, SENSE_SEGMENT_BYTES};
 
 /// Bytes of a UPIU without data segment: 12 of header, 20 of transaction-specific fields.
 pub const UPIU_BYTES: usize = 32;
@@ -18,7 +22,7 @@ pub const UPIU_BYTES: usize = 32;
 pub const RESPONSE_BYTES: usize = UPIU_BYTES + SENSE_SEGMENT_BYTES;
 
 /// Unit in which an extra header segment (EHS, UFS 4.0) counts its length, UPIU byte 8 and byte 0 of the segment.
-pub const EHS_UNIT_BYTES: usize = 32;
+const EHS_UNIT_BYTES: usize = 32;
 /// Type of the extra header segment that carries HPB entries, one for each block that an HPB READ asks for. Not in JESD220:
 /// an extension that its device and host have to agree on ([`crate::query::attribute::EHS_HPB_ENTRIES`]).
 pub const EHS_HPB_ENTRIES: u8 = 0xC0;
@@ -53,50 +57,16 @@ pub mod transaction {
 }
 
 /// COMMAND flag R: the command reads (JESD220, UPIU byte 1).
-pub const FLAG_READ: u8 = 0x40;
+const FLAG_READ: u8 = 0x40;
 /// COMMAND flag W: the command writes.
-pub const FLAG_WRITE: u8 = 0x20;
+const FLAG_WRITE: u8 = 0x20;
 /// RESPONSE flag O: more data was there than EDTL.
-pub const FLAG_OVERFLOW: u8 = 0x40;
+const FLAG_OVERFLOW: u8 = 0x40;
 /// RESPONSE flag U: fewer bytes moved than EDTL.
-pub const FLAG_UNDERFLOW: u8 = 0x20;
+const FLAG_UNDERFLOW: u8 = 0x20;
 
 /// Device information (byte 9 of a RESPONSE): an exception event waits.
-pub const INFO_EVENT_ALERT: u8 = 0x01;
-/// Device information (byte 9 of a RESPONSE): an HPB notification is attached (JESD220-3 HPB_UPDATE_ALERT).
-pub const INFO_HPB_ALERT: u8 = 0x02;
-
-/// Sense length and fixed sense: the data segment of a CHECK CONDITION, and as long that of an HPB notification.
-const SENSE_SEGMENT_BYTES: usize = 2 + FIXED_SENSE_BYTES;
-/// Descriptor type of an HPB notification (Linux `DEV_DES_TYPE`).
-const HPB_DESCRIPTOR_TYPE: u8 = 0x80;
-/// Additional length of an HPB notification (Linux `DEV_ADDITIONAL_LEN`).
-const HPB_ADDITIONAL_LENGTH: u8 = 0x10;
-/// Additional length that Samsung's driver of 2018 (OpenMPDK HPBDriver) expects; the layout is the same.
-const HPB_ADDITIONAL_LENGTH_2018: u8 = 0x11;
-
-/// Why bytes are not the UPIU they should be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum UpiuError {
-    /// The bytes end at offset `have`.
-    #[error("UPIU ends at byte {have}; at least {need} bytes are needed")]
-    Short {
-        /// Bytes there are.
-        have: usize,
-        /// Bytes there must be at least.
-        need: usize,
-    },
-    /// A field has a value that it may not have.
-    #[error("UPIU byte {offset} is {found:#x}; it must be {expected}")]
-    Field {
-        /// Offset of the field's first byte.
-        offset: usize,
-        /// The field's value.
-        found: u32,
-        /// What would be right.
-        expected: &'static str,
-    },
-}
+const INFO_EVENT_ALERT: u8 = 0x01;
 
 /// Writes `request` as a UPIU into `out`, which is cleared first.
 ///
@@ -269,13 +239,12 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
                 }
                 (Status::Good, _, Some(notification)) => {
                     b[9] |= INFO_HPB_ALERT;
-                    fixed = notification_bytes(notification);
+                    fixed = news::notification_bytes(notification);
                     segment = put_segment(&mut b, &fixed);
                 }
                 (Status::Good, _, None) => {
                     if let Some(notice) = &response.groups {
-                        let length =
-                            groups::put_notice(notice, response.residual == Residual::None, &mut b, &mut fixed);
+                        let length = news::put_notice(notice, response.residual == Residual::None, &mut b, &mut fixed);
                         segment = put_segment(&mut b, &fixed[..length]);
                     }
                 }
@@ -321,8 +290,7 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
 /// that cannot be.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
     // The prototype has a number of its own where UFS 4.0 counts extra header segments.
-    let has_pair =
-        bytes.first() == Some(&transaction::RESPONSE) && bytes.get(9).is_some_and(|b| b & groups::INFO_PAIR != 0);
+    let has_pair = bytes.first() == Some(&transaction::RESPONSE) && bytes.get(9).is_some_and(|b| b & INFO_PAIR != 0);
     let b = if has_pair { fields(bytes)? } else { head(bytes)? };
     let mut segment: &[u8] = &[];
     let body = match b[0] {
@@ -369,8 +337,8 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
     };
     let mut response = Response { status, residual, event_alert: b[9] & INFO_EVENT_ALERT != 0, ..Response::GOOD };
     let segment = get_segment(bytes, b)?;
-    if b[9] & (groups::INFO_DIRTY | groups::INFO_PAIR) != 0 {
-        response.groups = groups::parse_notice(b, segment, &response)?;
+    if b[9] & (INFO_DIRTY | INFO_PAIR) != 0 {
+        response.groups = news::parse_notice(b, segment, &response)?;
         return Ok(response);
     }
     if segment.is_empty() {
@@ -383,7 +351,7 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
         let Some(fields) = bytes.get(UPIU_BYTES..RESPONSE_BYTES) else {
             return Err(UpiuError::Short { have: bytes.len(), need: RESPONSE_BYTES });
         };
-        response.hpb = parse_notification(fields).filter(crate::hpb::is_acceptable);
+        response.hpb = news::parse_notification(fields).filter(crate::hpb::is_acceptable);
     }
     Ok(response)
 }
@@ -409,47 +377,8 @@ fn parse_sense(segment: &[u8]) -> Result<Sense, UpiuError> {
     })
 }
 
-/// The notification in the data segment, bytes 32 to 51 of the UPIU (Linux `struct utp_hpb_rsp`).
-fn notification_bytes(n: &HpbNotification) -> [u8; SENSE_SEGMENT_BYTES] {
-    let mut f = [0; SENSE_SEGMENT_BYTES];
-    f[0..2].copy_from_slice(&(FIXED_SENSE_BYTES as u16).to_be_bytes());
-    f[2..8].copy_from_slice(&[
-        HPB_DESCRIPTOR_TYPE,
-        HPB_ADDITIONAL_LENGTH,
-        n.operation,
-        n.lun,
-        n.active_count,
-        n.inactive_count,
-    ]);
-    for (i, at) in n.active.iter().enumerate() {
-        f[8 + 4 * i..10 + 4 * i].copy_from_slice(&at.region.to_be_bytes());
-        f[10 + 4 * i..12 + 4 * i].copy_from_slice(&at.index.to_be_bytes());
-    }
-    for (i, region) in n.inactive.iter().enumerate() {
-        f[16 + 2 * i..18 + 2 * i].copy_from_slice(&region.to_be_bytes());
-    }
-    f
-}
-
-/// The inverse of [`notification_bytes`]; `None` if the form is another.
-fn parse_notification(f: &[u8]) -> Option<HpbNotification> {
-    let f: &[u8; SENSE_SEGMENT_BYTES] = f.try_into().ok()?;
-    let be = |at: usize| u16::from_be_bytes([f[at], f[at + 1]]);
-    let form = usize::from(be(0)) == FIXED_SENSE_BYTES
-        && f[2] == HPB_DESCRIPTOR_TYPE
-        && (f[3] == HPB_ADDITIONAL_LENGTH || f[3] == HPB_ADDITIONAL_LENGTH_2018);
-    form.then(|| HpbNotification {
-        operation: f[4],
-        lun: f[5],
-        active_count: f[6],
-        inactive_count: f[7],
-        active: [SubRegion { region: be(8), index: be(10) }, SubRegion { region: be(12), index: be(14) }],
-        inactive: [be(16), be(18)],
-    })
-}
-
 /// SCSI status byte of `status` (SAM-5 status codes).
-pub const fn status_code(status: Status) -> u8 {
+const fn status_code(status: Status) -> u8 {
     match status {
         Status::Good => 0x00,
         Status::CheckCondition => 0x02,

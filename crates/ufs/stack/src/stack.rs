@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host and device wired together.
+//! Host and device wired together: requests go down, replies come back, timers of the host are kept. It decides nothing.
 
 use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
