@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen about the host driver.
 
-use crate::hpb::HpbParams;
+use crate::params::HpbParams;
 use crate::policy::ManagedPolicy;
 use readpath_proto::groups::GroupUpdate;
 use readpath_proto::hpb::Control;

@@ -11,18 +11,21 @@
 //! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
 //! it; it decides only from what a host has seen.
 
+mod block;
 mod booster;
 mod config;
 mod driver;
 mod hpb;
+mod ids;
+mod params;
 mod policy;
 mod probe;
 
+pub use block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 pub use config::{HostConfig, HpbOptions, ListOrder, LongReads};
-pub use driver::{BlockDone, BlockOp, BlockRequest, Driver, ReadRequest};
-pub use hpb::{
-    HostMemory, HpbCounters, HpbLu, HpbParam, HpbParams, LuState, ParamError, ParamLimits, RegionState, SubRegionState,
-};
+pub use driver::Driver;
+pub use hpb::{HostMemory, HpbCounters, HpbLu, LuState, PrototypeError, RegionState, SubRegionState};
+pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
 pub use policy::{ManagedPolicy, PolicyChoice};
 pub use probe::ProbeError;
 pub use readpath_proto::groups::GroupUpdate;

@@ -5,7 +5,8 @@
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};
-use crate::hpb::{GroupLu, HpbLu, ParamError, UnitSetup};
+use crate::hpb::{GroupLu, HpbLu, PrototypeError, UnitHpb, UnitSetup, check_groups};
+use crate::params::ParamError;
 use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::hpb::{self, Control, HpbGeometry, HpbGeometryError};
@@ -49,20 +50,9 @@ pub enum ProbeError {
         /// What the device would have to be.
         needed: &'static str,
     },
-    /// The host was told to use the prototype of HPB, and the device is none.
-    #[error("the device is none of the prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
-    Prototype,
-    /// A group of the prototype has a size that none can have.
-    #[error(
-        "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a power of \
-         two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
-    )]
-    Groups {
-        /// What the attribute says.
-        entries: u32,
-        /// Blocks of the unit.
-        blocks: u64,
-    },
+    /// The device cannot be used as the prototype of HPB.
+    #[error(transparent)]
+    Prototype(#[from] PrototypeError),
     /// A parameter of host control mode does not fit the unit, or its memory is too little.
     #[error("HPB of logical unit {lun}: {error}")]
     Param {
@@ -101,9 +91,7 @@ const POLLS: u32 = 10;
 pub struct FoundUnit {
     pub lun: u8,
     pub blocks: u32,
-    pub hpb: Option<HpbLu>,
-    /// Of the prototype.
-    pub groups: Option<Box<GroupLu>>,
+    pub hpb: UnitHpb,
 }
 
 /// A probe under way.
@@ -225,7 +213,7 @@ impl Probe {
             }
             (Step::GroupEntries, ReplyBody::Query(q)) => {
                 if q.result != result::SUCCESS {
-                    return Err(ProbeError::Prototype);
+                    return Err(PrototypeError::NotOffered.into());
                 }
                 self.group_entries = Some(q.value);
                 self.after_hpb()
@@ -264,14 +252,14 @@ impl Probe {
                 if q.result == result::SUCCESS && q.value & 1 == 0 {
                     let ready = self.counted_luns().to_vec();
                     let units = self.units.iter_mut().filter(|unit| ready.contains(&unit.lun));
-                    units.for_each(|unit| unit.hpb.iter_mut().for_each(HpbLu::present));
+                    units.filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::present);
                     Step::Done
                 } else if q.result == result::SUCCESS && self.polls + 1 < POLLS {
                     self.polls += 1;
                     Step::PollHpbReset
                 } else {
                     // Linux destroys the HPB units and goes on without.
-                    self.units.iter_mut().for_each(|unit| unit.hpb.iter_mut().for_each(HpbLu::destroy));
+                    self.units.iter_mut().filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::destroy);
                     Step::Done
                 }
             }
@@ -356,7 +344,8 @@ impl Probe {
     fn next_unit(&self, i: u8) -> Step {
         if usize::from(i) < self.luns.len() {
             Step::Unit(i)
-        } else if self.units.iter().any(|unit| unit.hpb.is_some() && self.counted_luns().contains(&unit.lun)) {
+        } else if self.units.iter().any(|unit| unit.hpb.standard().is_some() && self.counted_luns().contains(&unit.lun))
+        {
             Step::PollHpbReset
         } else {
             Step::Done
@@ -378,41 +367,37 @@ impl Probe {
             return Ok(());
         }
         let blocks = u32::try_from(unit.logical_block_count).unwrap_or(u32::MAX);
-        let wanted = self.hpb && unit.lu_enable == hpb::LU_ENABLED_HPB && unit.hpb_max_active_regions > 0;
-        let lu = match self.options.filter(|_| wanted) {
-            Some(options) => {
-                let g = &self.geometry;
-                let geometry = HpbGeometry::new(g.hpb_region_size, g.hpb_sub_region_size, unit.logical_block_count)?;
-                let pinned = u32::from(unit.hpb_pinned_start)
-                    ..u32::from(unit.hpb_pinned_start) + u32::from(unit.hpb_pinned_count);
-                // A depth of 0 means that the unit shares the device's queue.
-                let own_depth = Some(u32::from(unit.queue_depth)).filter(|&depth| depth > 0);
-                let setup = UnitSetup {
-                    geometry,
-                    max_active: u32::from(unit.hpb_max_active_regions),
-                    pinned,
-                    single_blocks: self.single_blocks,
-                    max_blocks: self.max_blocks,
-                    host_control: Control::from_byte(self.device.hpb_control) == Control::Host,
-                    queue_depth: own_depth.map_or(self.queue_depth, |depth| depth.min(self.queue_depth)),
-                };
-                Some(HpbLu::new(&setup, options, now).map_err(|error| ProbeError::Param { lun, error })?)
+        let param = |error| ProbeError::Param { lun, error };
+        let has_hpb = unit.lu_enable == hpb::LU_ENABLED_HPB;
+        let hpb = match (self.options, self.group_entries) {
+            (Some(options), Some(entries)) if has_hpb => {
+                let blocks = check_groups(entries, unit.logical_block_count)?;
+                UnitHpb::Prototype(Box::new(GroupLu::new(blocks, entries, &options).map_err(param)?))
             }
-            None => None,
-        };
-        let groups = match (self.options, self.group_entries) {
-            (Some(options), Some(entries)) if unit.lu_enable == hpb::LU_ENABLED_HPB => {
-                let is_size = entries.is_power_of_two() && (64..=65_536).contains(&entries);
-                if !is_size || blocks >= 1 << 31 || blocks.div_ceil(entries) > 1 << 22 {
-                    return Err(ProbeError::Groups { entries, blocks: unit.logical_block_count });
-                }
-                let groups = GroupLu::new(blocks, entries, &options);
-                Some(Box::new(groups.map_err(|error| ProbeError::Param { lun, error })?))
+            (Some(options), _) if has_hpb && self.hpb && unit.hpb_max_active_regions > 0 => {
+                UnitHpb::Standard(HpbLu::new(&self.setup_of(unit)?, options, now).map_err(param)?)
             }
-            _ => None,
+            _ => UnitHpb::None,
         };
-        self.units.push(FoundUnit { lun, blocks, hpb: lu, groups });
+        self.units.push(FoundUnit { lun, blocks, hpb });
         Ok(())
+    }
+
+    /// What the descriptors say of a unit's HPB.
+    fn setup_of(&self, unit: &UnitDescriptor) -> Result<UnitSetup, HpbGeometryError> {
+        let g = &self.geometry;
+        let pinned = u32::from(unit.hpb_pinned_start);
+        // A depth of 0 means that the unit shares the device's queue.
+        let own_depth = Some(u32::from(unit.queue_depth)).filter(|&depth| depth > 0);
+        Ok(UnitSetup {
+            geometry: HpbGeometry::new(g.hpb_region_size, g.hpb_sub_region_size, unit.logical_block_count)?,
+            max_active: u32::from(unit.hpb_max_active_regions),
+            pinned: pinned..pinned + u32::from(unit.hpb_pinned_count),
+            single_blocks: self.single_blocks,
+            max_blocks: self.max_blocks,
+            host_control: Control::from_byte(self.device.hpb_control) == Control::Host,
+            queue_depth: own_depth.map_or(self.queue_depth, |depth| depth.min(self.queue_depth)),
+        })
     }
 }
 

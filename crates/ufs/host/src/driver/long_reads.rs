@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a read whose entries do not all fit into its command (HPB 2.0): a pre-request goes before it, on a tag of its own,
 //! or the command carries them in an extra header segment. While there is no tag for a pre-request, the read waits for
-//! `requeue_timeout_ms` and then goes without entries.
+//! `requeue_timeout_ms` and then goes without entries. What an entry says, and which may be used, is not known here.
 
-use super::{BlockOp, Driver, MAX_SLOTS, TagState, Use};
+use super::Driver;
+use super::tags::{MAX_SLOTS, Tag, TagState, Use};
+use crate::block::BlockOp;
 use crate::hpb::{Carries, HpbLu};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, Request, RequestBody};
@@ -15,7 +17,7 @@ pub(super) struct LongReads {
     /// When each stops waiting for a pre-request; [`Ns::NEVER`] if it does not wait.
     give_up_at: [Ns; MAX_SLOTS],
     /// Tags of reads that wait.
-    waiting: Vec<u8>,
+    waiting: Vec<Tag>,
 }
 
 impl LongReads {
@@ -29,7 +31,7 @@ impl LongReads {
 
     /// When the first of those that wait gives up.
     pub fn deadline(&self) -> Ns {
-        self.waiting.iter().map(|&tag| self.give_up_at[usize::from(tag)]).min().unwrap_or(Ns::NEVER)
+        self.waiting.iter().map(|&tag| self.give_up_at[tag.row()]).min().unwrap_or(Ns::NEVER)
     }
 
     /// All commands are gone.
@@ -54,11 +56,11 @@ impl Driver {
 
     /// The next request for the read that `tag` carries: its pre-request, or itself. `None` if it has to wait.
     #[inline(never)]
-    pub(super) fn long_read(&mut self, now: Ns, tag: u8) -> Option<Request> {
-        let at = usize::from(tag);
-        let TagState { lun, block, blocks, read_id, retries, .. } = self.tags[at];
+    pub(super) fn long_read(&mut self, now: Ns, tag: Tag) -> Option<Request> {
+        let at = tag.row();
+        let TagState { lun, block, blocks, read_id, retries, .. } = self.tags[tag];
         let expected_bytes = blocks * BLOCK_BYTES;
-        let send = |cdb| Some(Request { lun, tag, body: RequestBody::Command(Command { expected_bytes, cdb }) });
+        let send = |cdb| Some(Request { lun, tag: tag.0, body: RequestBody::Command(Command { expected_bytes, cdb }) });
         let hpb_read = |entry, read_id| Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id };
         let plain = Cdb::Read { form: Form::Ten, lba: u64::from(block), blocks, flags: 0 };
         let long = self.long_reads.as_mut().expect("a host with long reads");
@@ -67,12 +69,13 @@ impl Driver {
             return send(hpb_read(long.first[at], read_id));
         }
         let Some(entry) = self.entry_for(now, tag) else { return send(plain) };
-        if self.sent.is_some() && retries > 0 {
+        if self.is_strict() && retries > 0 {
             // A command that is sent again keeps its form and its entry, whatever has become of the map.
             return send(hpb_read(entry, 0));
         }
-        let Driver { units, tags, free_tags, data_out, long_reads, out, .. } = self;
-        let (Some(hpb), Some(long)) = (units[usize::from(lun)].as_mut().and_then(|u| u.hpb.as_mut()), long_reads)
+        let Driver { units, tags, data_out, long_reads, out, .. } = self;
+        let (Some(hpb), Some(long)) =
+            (units[usize::from(lun)].as_mut().and_then(|unit| unit.hpb.standard_mut()), long_reads)
         else {
             return send(plain);
         };
@@ -80,12 +83,12 @@ impl Driver {
             Carries::First => return send(hpb_read(entry, 0)),
             Carries::All => {
                 hpb.entries(block, blocks, &mut data_out[at]);
-                tags[at].listed = true;
+                tags[tag].listed = true;
                 return send(hpb_read(entry, 0));
             }
             Carries::PreRequest => {}
         }
-        let id = if free_tags.is_empty() { None } else { hpb.begin_pre_request() };
+        let id = if tags.has_free() { hpb.begin_pre_request() } else { None };
         let Some(id) = id else {
             let first_try = long.give_up_at[at] == Ns::NEVER;
             if first_try {
@@ -93,7 +96,7 @@ impl Driver {
             }
             let given_up = now >= long.give_up_at[at];
             hpb.without_pre_request(given_up);
-            tags[at].hpb = false;
+            tags[tag].hpb = false;
             if given_up {
                 long.give_up_at[at] = Ns::NEVER;
                 return send(plain);
@@ -103,19 +106,19 @@ impl Driver {
             self.find_timer();
             return None;
         };
-        let other = free_tags.pop().expect("seen above");
+        let other = tags.take().expect("seen above");
         long.give_up_at[at] = Ns::NEVER;
         long.first[at] = entry;
-        tags[at].read_id = id;
-        tags[usize::from(other)] = TagState { used: Use::PreRequest, lun, ..TagState::FREE };
-        let list = &mut data_out[usize::from(other)];
+        tags[tag].read_id = id;
+        tags[other] = TagState { used: Use::PreRequest, lun, ..TagState::FREE };
+        let list = &mut data_out[other.row()];
         hpb.entries(block, blocks, list);
         let list_bytes = list.len() as u16;
         // The read itself is next.
         out.push_front(tag);
         let cdb = Cdb::HpbPreRequest { lba: block, read_id: id, list_bytes };
         let command = Command { expected_bytes: u32::from(list_bytes), cdb };
-        Some(Request { lun, tag: other, body: RequestBody::Command(command) })
+        Some(Request { lun, tag: other.0, body: RequestBody::Command(command) })
     }
 
     /// Reads that wait try again.

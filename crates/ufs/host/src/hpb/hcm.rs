@@ -3,13 +3,14 @@
 //! their time is up (Linux 6.1 `ufshpb.c`). It counts and says what follows; what is loaded and dropped is decided by its
 //! owner, and states of regions are not known here.
 
-use super::params::HpbParams;
+use crate::ids::{Id, RegionId, SubRegionId};
+use crate::params::HpbParams;
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 use readpath_proto::hpb::HpbGeometry;
 
 /// Counters and timers of one unit.
-pub struct Hcm {
+pub(super) struct Hcm {
     pub params: HpbParams,
     /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
     marks_are_fine: bool,
@@ -53,51 +54,51 @@ impl Hcm {
     }
 
     /// A read touches the sub-region. Whether it is now to be queued for loading.
-    pub fn read(&mut self, region: u32, srgn: u32) -> bool {
-        let reads = &mut self.reads[srgn as usize];
+    pub fn read(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
+        let reads = &mut self.reads[srgn];
         *reads = reads.wrapping_add(1);
-        let region_reads = &mut self.region_reads[region as usize];
+        let region_reads = &mut self.region_reads[region];
         *region_reads = region_reads.wrapping_add(1);
-        let due = self.reads[srgn as usize] == self.params.activation_thld;
+        let due = self.reads[srgn] == self.params.activation_thld;
         // Linux leaves the mark in place when the counter says the same.
         due || self.take_mark(region, srgn)
     }
 
     /// A write touches the sub-region. Whether it is now to be queued for loading.
-    pub fn write(&mut self, region: u32, srgn: u32) -> bool {
-        let reads = std::mem::take(&mut self.reads[srgn as usize]);
-        let region_reads = &mut self.region_reads[region as usize];
+    pub fn write(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
+        let reads = std::mem::take(&mut self.reads[srgn]);
+        let region_reads = &mut self.region_reads[region];
         *region_reads = region_reads.wrapping_sub(reads);
-        self.dirty.insert(region as usize);
+        self.dirty.insert(region.row());
         self.take_mark(region, srgn)
     }
 
     /// Reads of a region.
-    pub fn reads_of(&self, region: u32) -> u32 {
-        self.region_reads[region as usize]
+    pub fn reads_of(&self, region: RegionId) -> u32 {
+        self.region_reads[region]
     }
 
     /// Whether a region was written since a map of it was loaded.
-    pub fn is_dirty(&self, region: u32) -> bool {
-        self.dirty.contains(region as usize)
+    pub fn is_dirty(&self, region: RegionId) -> bool {
+        self.dirty.contains(region.row())
     }
 
     /// A map of the region has been loaded.
-    pub fn clean(&mut self, region: u32) {
-        self.dirty.set(region as usize, false);
+    pub fn clean(&mut self, region: RegionId) {
+        self.dirty.set(region.row(), false);
     }
 
-    fn mark_of(&self, region: u32, srgn: u32) -> usize {
-        if self.marks_are_fine { srgn as usize } else { region as usize }
+    fn mark_of(&self, region: RegionId, srgn: SubRegionId) -> usize {
+        if self.marks_are_fine { srgn.row() } else { region.row() }
     }
 
     /// The sub-region (for Linux: a sub-region of this region) is to be loaded again when it is touched next.
-    pub fn mark(&mut self, region: u32, srgn: u32) {
+    pub fn mark(&mut self, region: RegionId, srgn: SubRegionId) {
         let at = self.mark_of(region, srgn);
         self.update.insert(at);
     }
 
-    fn take_mark(&mut self, region: u32, srgn: u32) -> bool {
+    fn take_mark(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
         let at = self.mark_of(region, srgn);
         let marked = self.update.contains(at);
         self.update.set(at, false);
@@ -105,22 +106,22 @@ impl Hcm {
     }
 
     /// The time of a region begins anew.
-    pub fn rewind(&mut self, now: Ns, region: u32) {
-        self.deadlines[region as usize] = now + ms(self.params.read_timeout_ms);
-        self.expiries[region as usize] = self.params.read_timeout_expiries;
+    pub fn rewind(&mut self, now: Ns, region: RegionId) {
+        self.deadlines[region] = now + ms(self.params.read_timeout_ms);
+        self.expiries[region] = self.params.read_timeout_expiries;
     }
 
     /// Looks at the timer of an active region. Whether the region is to be dropped.
-    pub fn is_over(&mut self, now: Ns, region: u32) -> bool {
-        if now <= self.deadlines[region as usize] {
+    pub fn is_over(&mut self, now: Ns, region: RegionId) -> bool {
+        if now <= self.deadlines[region] {
             return false;
         }
-        let expiries = &mut self.expiries[region as usize];
+        let expiries = &mut self.expiries[region];
         *expiries = expiries.wrapping_sub(1);
         if *expiries == 0 || self.is_dirty(region) {
             return true;
         }
-        self.deadlines[region as usize] = now + ms(self.params.read_timeout_ms);
+        self.deadlines[region] = now + ms(self.params.read_timeout_ms);
         false
     }
 
@@ -130,7 +131,7 @@ impl Hcm {
     }
 
     /// Whether counters have to be shifted down after a read of `region`.
-    pub fn is_too_high(&self, region: u32, geometry: &HpbGeometry) -> bool {
+    pub fn is_too_high(&self, region: RegionId, geometry: &HpbGeometry) -> bool {
         self.reads_of(region) > geometry.entries_per_sub_region()
     }
 
@@ -141,16 +142,15 @@ impl Hcm {
         self.region_reads.fill(0);
         for (srgn, reads) in self.reads.iter_mut().enumerate() {
             *reads >>= factor;
-            let region = geometry.sub_region_at(srgn as u32).region;
-            let sum = &mut self.region_reads[usize::from(region)];
+            let sum = &mut self.region_reads[SubRegionId::new(srgn as u32).region(geometry)];
             *sum = sum.wrapping_add(*reads);
         }
     }
 
     /// Counters of a region begin anew.
-    pub fn forget(&mut self, region: u32, sub_regions: std::ops::Range<u32>) {
-        self.region_reads[region as usize] = 0;
-        self.reads[sub_regions.start as usize..sub_regions.end as usize].fill(0);
+    pub fn forget(&mut self, region: RegionId, geometry: &HpbGeometry) {
+        self.region_reads[region] = 0;
+        region.sub_regions(geometry).for_each(|srgn| self.reads[srgn] = 0);
     }
 
     pub fn bytes(&self) -> u64 {

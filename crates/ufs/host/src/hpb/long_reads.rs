@@ -3,8 +3,9 @@
 //! Linux 5.15-rc, `ufshpb_issue_pre_req`; 6.1 has no pre-requests any more). Whether an entry may be used at all is decided
 //! in `reads`; nothing is sent here.
 
-use super::{HpbLu, NO_MAP};
+use super::{HpbLu, MapId};
 use crate::config::LongReads;
+use crate::ids::SubRegionId;
 use readpath_proto::typed::HpbEntry;
 
 /// READ IDs go from 1 to one less than this (Linux 5.15-rc `MAX_HPB_READ_ID`); 0 says that there was no pre-request.
@@ -23,7 +24,7 @@ pub enum Carries {
 
 impl HpbLu {
     /// How the entries of a read of so many blocks travel.
-    pub fn carries(&self, blocks: u32) -> Carries {
+    pub(crate) fn carries(&self, blocks: u32) -> Carries {
         match self.options.long_reads {
             LongReads::PreRequest if blocks > self.single_blocks => Carries::PreRequest,
             LongReads::Ehs if blocks > 1 => Carries::All,
@@ -32,17 +33,17 @@ impl HpbLu {
     }
 
     /// Puts the entries of these blocks into `out`. What is not held is zero.
-    pub fn entries(&self, block: u32, blocks: u32, out: &mut Vec<u8>) {
+    pub(crate) fn entries(&self, block: u32, blocks: u32, out: &mut Vec<u8>) {
         out.clear();
         for at in block..block + blocks {
-            let map = self.map_of[self.geometry.index_of_lba(at) as usize];
-            let entry = if map == NO_MAP { HpbEntry::ZERO } else { self.store.entry(map, self.slot_of(at)) };
+            let map = self.map_of[SubRegionId::of_block(&self.geometry, at)];
+            let entry = if map == MapId::NONE { HpbEntry::ZERO } else { self.store.entry(map, self.slot_of(at)) };
             out.extend_from_slice(&entry.0);
         }
     }
 
     /// The READ ID of another pre-request, unless as many are in flight as may be: half of what the unit takes.
-    pub fn begin_pre_request(&mut self) -> Option<u8> {
+    pub(crate) fn begin_pre_request(&mut self) -> Option<u8> {
         if self.pre_requests_in_flight >= self.queue_depth / 2 {
             return None;
         }
@@ -53,13 +54,13 @@ impl HpbLu {
     }
 
     /// A pre-request has been answered, in whatever way.
-    pub fn pre_request_ended(&mut self) {
+    pub(crate) fn pre_request_ended(&mut self) {
         self.pre_requests_in_flight = self.pre_requests_in_flight.saturating_sub(1);
     }
 
     /// A read that had its entries does not go out with them: there is no tag for its pre-request. It counts as a miss once that
     /// is given up.
-    pub fn without_pre_request(&mut self, given_up: bool) {
+    pub(crate) fn without_pre_request(&mut self, given_up: bool) {
         self.counters.hit_cnt -= 1;
         self.counters.miss_cnt += u64::from(given_up);
     }

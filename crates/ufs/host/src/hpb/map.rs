@@ -7,12 +7,22 @@ use fixedbitset::FixedBitSet;
 use readpath_kit::{huge_vec, prefetch};
 use readpath_proto::typed::HpbEntry;
 
+/// A map of a [`MapStore`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub(super) struct MapId(u32);
+
+impl MapId {
+    /// In the place of a map where there is none. A word, not an `Option`: the read path compares it with one.
+    pub const NONE: MapId = MapId(u32::MAX);
+}
+
 /// A fixed number of maps of equal size.
-pub struct MapStore {
+pub(super) struct MapStore {
     entries_per_map: u32,
     entries: Vec<u64>,
     dirty: FixedBitSet,
-    free: Vec<u32>,
+    free: Vec<MapId>,
     maps: u32,
     peak_maps: u32,
 }
@@ -25,14 +35,14 @@ impl MapStore {
             entries_per_map,
             entries: huge_vec(entries),
             dirty: FixedBitSet::with_capacity(entries),
-            free: (0..maps).rev().collect(),
+            free: (0..maps).rev().map(MapId).collect(),
             maps,
             peak_maps: 0,
         }
     }
 
     /// A map that nobody uses, all zeros and clean.
-    pub fn take(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> Option<MapId> {
         let map = self.free.pop()?;
         self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
         let first = self.first(map);
@@ -41,12 +51,12 @@ impl MapStore {
         Some(map)
     }
 
-    pub fn release(&mut self, map: u32) {
+    pub fn release(&mut self, map: MapId) {
         self.free.push(map);
     }
 
     /// Entries as HPB READ BUFFER returned them; what it did not return becomes zero.
-    pub fn fill(&mut self, map: u32, bytes: &[u8]) {
+    pub fn fill(&mut self, map: MapId, bytes: &[u8]) {
         let first = self.first(map);
         let entries = &mut self.entries[first..first + self.entries_per_map as usize];
         let (words, _) = bytes.as_chunks::<8>();
@@ -58,12 +68,12 @@ impl MapStore {
     }
 
     #[inline]
-    pub fn entry(&self, map: u32, slot: u32) -> HpbEntry {
+    pub fn entry(&self, map: MapId, slot: u32) -> HpbEntry {
         HpbEntry(self.entries[self.first(map) + slot as usize].to_ne_bytes())
     }
 
     #[inline]
-    pub fn any_dirty(&self, map: u32, slot: u32, count: u32) -> bool {
+    pub fn any_dirty(&self, map: MapId, slot: u32, count: u32) -> bool {
         let first = self.first(map) + slot as usize;
         if count == 1 {
             self.dirty.contains(first)
@@ -72,18 +82,18 @@ impl MapStore {
         }
     }
 
-    pub fn mark_dirty(&mut self, map: u32, slot: u32, count: u32) {
+    pub fn mark_dirty(&mut self, map: MapId, slot: u32, count: u32) {
         let first = self.first(map) + slot as usize;
         self.dirty.insert_range(first..first + count as usize);
     }
 
-    pub fn clean(&mut self, map: u32) {
+    pub fn clean(&mut self, map: MapId) {
         let first = self.first(map);
         self.dirty.remove_range(first..first + self.entries_per_map as usize);
     }
 
     #[inline]
-    pub fn prefetch(&self, map: u32, slot: u32) {
+    pub fn prefetch(&self, map: MapId, slot: u32) {
         let first = self.first(map) + slot as usize;
         prefetch(&self.entries, first);
         prefetch(self.dirty.as_slice(), first / usize::BITS as usize);
@@ -116,7 +126,7 @@ impl MapStore {
 
     /// Bytes that a map takes whether it is in use or not.
     pub const fn bytes_per_free_map() -> u64 {
-        size_of::<u32>() as u64
+        size_of::<MapId>() as u64
     }
 
     pub fn memory(&self) -> HostMemory {
@@ -131,7 +141,7 @@ impl MapStore {
     }
 
     #[inline]
-    fn first(&self, map: u32) -> usize {
-        map as usize * self.entries_per_map as usize
+    fn first(&self, map: MapId) -> usize {
+        map.0 as usize * self.entries_per_map as usize
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's side of HPB for one logical unit: which regions are active, the maps of their sub-regions, which entries were
 //! written since, and what to load or drop next (Linux `drivers/ufs/core/ufshpb.c`). In device control mode the device
-//! recommends; in host control mode reads are counted here, and old regions time out.
+//! recommends; in host control mode reads are counted here, and old regions time out. The prototype of 2017 is a host of its
+//! own kind, in [`prototype`]; [`unit`] says which kind a unit has.
 //!
-//! It knows what the device recommended and what was read and written here; never what the device's map says. It has no
-//! clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be called.
+//! It knows what the device recommended and what was read and written here; never what the device's map says. It knows
+//! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be called.
 
 #[cfg(test)]
 mod conformance;
@@ -13,30 +14,34 @@ mod hcm;
 mod lists;
 mod long_reads;
 mod managed;
-#[cfg(test)]
-mod managed_tests;
 mod map;
+mod mode;
 mod notify;
-mod params;
+mod port;
 mod prototype;
 mod reads;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod worker;
 
 pub use counters::{HostMemory, HpbCounters};
-pub use long_reads::Carries;
+pub(crate) use long_reads::Carries;
 pub(crate) use managed::TimedWhat;
-pub use params::{HpbParam, HpbParams, ParamError, ParamLimits};
-pub use prototype::GroupLu;
-pub use worker::{HpbRequest, Port};
+pub(crate) use port::{HpbRequest, Port};
+pub use prototype::PrototypeError;
+pub(crate) use prototype::{GroupLu, check_groups};
+pub(crate) use unit::{UnitHpb, UnitSetup};
 
 use crate::config::{HpbOptions, ListOrder};
+use crate::ids::{Id, IdList, RegionId, SubRegionId};
+use crate::params::{HpbParam, HpbParams, ParamError, ParamLimits};
 use hcm::Hcm;
 use lists::WorkLists;
 use managed::Manager;
-use map::MapStore;
-use readpath_kit::{IndexLru, Ns};
+use map::{MapId, MapStore};
+use mode::Mode;
+use readpath_kit::Ns;
 use readpath_proto::hpb::HpbGeometry;
 use readpath_proto::typed::SubRegion;
 use worker::Sleeper;
@@ -80,28 +85,8 @@ pub enum LuState {
     Failed,
 }
 
-const NO_MAP: u32 = u32::MAX;
 /// Longer than any read.
 const NO_READ: u32 = u32::MAX;
-
-/// What the device's descriptors say of a unit's HPB.
-#[derive(Clone, Debug)]
-pub struct UnitSetup {
-    /// How it is divided.
-    pub geometry: HpbGeometry,
-    /// wLUMaxActiveHPBRegions.
-    pub max_active: u32,
-    /// Regions that are active for ever; they count as active.
-    pub pinned: std::ops::Range<u32>,
-    /// Blocks that one HPB READ may cover with the entry of the first.
-    pub single_blocks: u8,
-    /// Blocks that one HPB READ may cover.
-    pub max_blocks: u8,
-    /// bHPBControl = 00h: the host decides what is active.
-    pub host_control: bool,
-    /// Commands that the unit takes at the same time.
-    pub queue_depth: u32,
-}
 
 /// HPB of one logical unit.
 pub struct HpbLu {
@@ -119,20 +104,17 @@ pub struct HpbLu {
     direct_blocks: u32,
     /// Entries of a sub-region, less one.
     slot_mask: u32,
-    /// Host control mode, if the unit is in it.
-    hcm: Option<Box<Hcm>>,
-    /// A policy of this host's own, which takes the place of Linux's host control mode.
-    manager: Option<Box<Manager>>,
+    mode: Mode,
     regions: Vec<RegionState>,
     sub_regions: Vec<SubRegionState>,
     /// Map of each sub-region that has memory.
-    map_of: Vec<u32>,
+    map_of: Vec<MapId>,
     /// The same, but only while the sub-region is valid: what the read path looks at.
-    valid_map: Vec<u32>,
+    valid_map: Vec<MapId>,
     failures: Vec<u8>,
     store: MapStore,
     /// Active regions that are not pinned, coldest first.
-    list: IndexLru,
+    list: IdList<RegionId>,
     capacity: u32,
     pinned: std::ops::Range<u32>,
     work: WorkLists,
@@ -149,7 +131,7 @@ impl HpbLu {
     ///
     /// # Errors
     /// A parameter that this unit does not take.
-    pub fn new(setup: &UnitSetup, options: HpbOptions, now: Ns) -> Result<Self, ParamError> {
+    pub(crate) fn new(setup: &UnitSetup, options: HpbOptions, now: Ns) -> Result<Self, ParamError> {
         let UnitSetup { geometry, host_control, queue_depth, .. } = *setup;
         let limits =
             ParamLimits { host_control, entries_per_sub_region: geometry.entries_per_sub_region(), queue_depth };
@@ -161,11 +143,14 @@ impl HpbLu {
         let active = setup.max_active.min(affordable).min(regions);
         let pinned = setup.pinned.start.min(regions)..setup.pinned.end.min(regions);
         let maps = active.max(pinned.len() as u32) * geometry.sub_regions_per_region();
-        let hcm = || Box::new(Hcm::new(&geometry, options.params, !options.strict_linux, now));
-        let managed = options.policy.filter(|_| host_control);
-        let manager = managed.map(|policy| Box::new(Manager::new(policy, regions, sub_regions)));
+        let mode = match options.policy {
+            _ if !host_control => Mode::Dcm,
+            None => Mode::Hcm(Box::new(Hcm::new(&geometry, options.params, !options.strict_linux, now))),
+            Some(policy) => Mode::Managed(Box::new(Manager::new(policy, regions, sub_regions))),
+        };
         // What Linux keeps in lists is the policy's business.
-        let (listed_regions, listed_sub_regions) = if managed.is_some() { (0, 0) } else { (regions, sub_regions) };
+        let is_managed = matches!(mode, Mode::Managed(_));
+        let (listed_regions, listed_sub_regions) = if is_managed { (0, 0) } else { (regions, sub_regions) };
         let mut lu = HpbLu {
             geometry,
             options,
@@ -176,17 +161,16 @@ impl HpbLu {
             state: LuState::Init,
             direct_blocks: NO_READ,
             slot_mask: geometry.entries_per_sub_region() - 1,
-            hcm: (host_control && managed.is_none()).then(hcm),
-            manager,
+            mode,
             regions: vec![RegionState::Inactive; regions as usize],
             sub_regions: vec![SubRegionState::Unused; sub_regions as usize],
-            map_of: vec![NO_MAP; sub_regions as usize],
-            valid_map: vec![NO_MAP; sub_regions as usize],
+            map_of: vec![MapId::NONE; sub_regions as usize],
+            valid_map: vec![MapId::NONE; sub_regions as usize],
             failures: vec![0; sub_regions as usize],
             store: MapStore::new(maps, geometry.entries_per_sub_region()),
-            list: IndexLru::new(listed_regions as usize),
+            list: IdList::new(listed_regions),
             capacity: active.saturating_sub(pinned.len() as u32),
-            pinned: pinned.clone(),
+            pinned,
             work: WorkLists::new(listed_regions, listed_sub_regions),
             kicked: false,
             sleeper: None,
@@ -196,18 +180,18 @@ impl HpbLu {
         if let Some(bytes) = options.memory_bytes {
             lu.begin_with(bytes)?;
         }
-        for region in pinned {
-            lu.regions[region as usize] = RegionState::Pinned;
-            for srgn in lu.sub_regions_of(region) {
+        for region in lu.pinned_regions() {
+            lu.regions[region] = RegionState::Pinned;
+            for srgn in region.sub_regions(&geometry) {
                 lu.give_memory(srgn);
-                lu.sub_regions[srgn as usize] = SubRegionState::Invalid;
-                if lu.manager.is_none() {
-                    lu.work.activate(srgn);
+                lu.sub_regions[srgn] = SubRegionState::Invalid;
+                if !is_managed {
+                    lu.work.activate.add(srgn);
                 }
             }
         }
-        if let Some(m) = &mut lu.manager {
-            m.most_maps = m.most_maps.min(lu.store.maps());
+        if let Some(m) = lu.mode.manager_mut() {
+            m.bound_maps(lu.store.maps());
             lu.want_pinned();
         }
         Ok(lu)
@@ -220,7 +204,7 @@ impl HpbLu {
         let pinned = self.pinned.len() as u32 * per_region;
         let kept = tables + u64::from(pinned) * per_map;
         // Later pressure may leave nothing but tables; to begin so would be a run without HPB that is called one with it.
-        let (beside, what) = match (&self.manager, pinned) {
+        let (beside, what) = match (self.mode.manager(), pinned) {
             (Some(_), 0) => (per_map, "tables and the map of a sub-region"),
             (None, 0) => (u64::from(per_region) * per_map, "tables and the map of a region"),
             _ => (0, "tables and pinned regions"),
@@ -230,8 +214,8 @@ impl HpbLu {
             return Err(ParamError::TooLittleMemory { bytes, least, what });
         }
         let maps = (bytes - kept) / per_map;
-        if let Some(m) = &mut self.manager {
-            m.most_maps = (maps + u64::from(pinned)).min(u64::from(u32::MAX)) as u32;
+        if let Some(m) = self.mode.manager_mut() {
+            m.bound_maps((maps + u64::from(pinned)).min(u64::from(u32::MAX)) as u32);
         } else {
             // Linux counts regions.
             self.capacity = self.capacity.min((maps / u64::from(per_region)).min(u64::from(u32::MAX)) as u32);
@@ -240,12 +224,12 @@ impl HpbLu {
     }
 
     /// The device's HPB reset is done: INIT becomes PRESENT.
-    pub fn present(&mut self) {
+    pub(crate) fn present(&mut self) {
         if self.state != LuState::Init {
             return;
         }
         self.enter(LuState::Present);
-        self.kicked |= self.manager.is_some();
+        self.kicked |= self.is_managed();
         // Linux starts its worker if the last pinned region is another than the first.
         if !self.options.strict_linux || self.pinned.len() != 1 {
             self.kick();
@@ -254,24 +238,24 @@ impl HpbLu {
 
     fn enter(&mut self, state: LuState) {
         self.state = state;
-        let asks = self.manager.is_some() || self.hcm.is_some() || self.options.order == ListOrder::Recency;
+        let asks = self.is_host_control() || self.options.order == ListOrder::Recency;
         let is_direct = state == LuState::Present && !asks && self.max_blocks > 0;
         self.direct_blocks = if is_direct { 1 } else { NO_READ };
     }
 
     /// The device never finished its HPB reset: everything is given back.
-    pub fn destroy(&mut self) {
+    pub(crate) fn destroy(&mut self) {
         self.enter(LuState::Failed);
         self.cancel();
         self.work.clear();
-        while self.list.pop_front().is_some() {}
-        for region in 0..self.geometry.regions() {
+        self.list.clear();
+        for region in self.all_regions() {
             self.purge(region);
         }
     }
 
     /// The host is about to sleep: PRESENT becomes SUSPEND. Maps and what waits to be loaded or dropped are kept.
-    pub fn suspend(&mut self) {
+    pub(crate) fn suspend(&mut self) {
         if self.state == LuState::Present {
             self.enter(LuState::Suspend);
             self.cancel();
@@ -279,12 +263,12 @@ impl HpbLu {
     }
 
     /// The host is awake again: SUSPEND becomes PRESENT.
-    pub fn resume(&mut self, now: Ns) {
+    pub(crate) fn resume(&mut self, now: Ns) {
         if self.state == LuState::Suspend {
             self.enter(LuState::Present);
-            self.kicked |= self.manager.is_some();
+            self.kicked |= self.is_managed();
             self.kick();
-            if let Some(hcm) = &mut self.hcm {
+            if let Some(hcm) = self.mode.hcm_mut() {
                 hcm.poll_again(now);
             }
         }
@@ -292,7 +276,7 @@ impl HpbLu {
 
     /// The controller begins a reset. Loads in flight will never be answered. PRESENT becomes RESET, and what waits to be
     /// loaded or dropped is forgotten; maps are kept (Linux `ufshpb_toggle_state`).
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let present = self.state == LuState::Present;
         if present {
             self.enter(LuState::Reset);
@@ -300,36 +284,35 @@ impl HpbLu {
             self.forget_work();
         }
         self.pre_requests_in_flight = 0;
-        if self.manager.is_some() {
+        if self.is_managed() {
             return self.managed_reset();
         }
-        for srgn in 0..self.geometry.sub_regions() {
-            if self.sub_regions[srgn as usize] != SubRegionState::Issued {
+        for srgn in self.all_sub_regions() {
+            if self.sub_regions[srgn] != SubRegionState::Issued {
                 continue;
             }
-            let at = self.geometry.sub_region_at(srgn);
             if self.options.strict_linux {
                 // Linux gets its request back with an error, which it does not look at.
-                self.loaded(at, None);
+                self.loaded(srgn.name(&self.geometry), None);
             } else {
-                self.sub_regions[srgn as usize] = SubRegionState::Invalid;
+                self.sub_regions[srgn] = SubRegionState::Invalid;
                 self.load_later(srgn);
             }
         }
-        if let Some(hcm) = &mut self.hcm {
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.in_flight = 0;
         }
     }
 
     /// The controller's reset is over: RESET becomes PRESENT.
-    pub fn restored(&mut self, now: Ns) {
+    pub(crate) fn restored(&mut self, now: Ns) {
         if self.state != LuState::Reset {
             return;
         }
         self.enter(LuState::Present);
-        self.kicked |= self.manager.is_some();
+        self.kicked |= self.is_managed();
         // On Linux nobody looks at timers any more before the next suspend and resume.
-        if let Some(hcm) = self.hcm.as_mut().filter(|_| !self.options.strict_linux) {
+        if let Some(hcm) = self.mode.hcm_mut().filter(|_| !self.options.strict_linux) {
             hcm.poll_again(now);
         }
     }
@@ -340,15 +323,15 @@ impl HpbLu {
         if let Some(sleeper) = self.sleeper.take() {
             self.give_up_waiting(sleeper.srgn);
         }
-        if let Some(hcm) = &mut self.hcm {
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.poll_at = Ns::NEVER;
         }
     }
 
     /// Forgets what waits to be loaded or dropped.
     fn forget_work(&mut self) {
-        while let Some(srgn) = self.work.next_activation() {
-            self.work.forget_activation(srgn);
+        while let Some(srgn) = self.work.activate.front() {
+            self.work.activate.remove(srgn);
             if !self.options.strict_linux {
                 self.load_later(srgn);
             }
@@ -357,31 +340,31 @@ impl HpbLu {
     }
 
     /// What the host itself had decided to load is loaded when it is touched next.
-    fn load_later(&mut self, srgn: u32) {
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        if let Some(hcm) = &mut self.hcm {
+    fn load_later(&mut self, srgn: SubRegionId) {
+        let region = srgn.region(&self.geometry);
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.mark(region, srgn);
         }
     }
 
     /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its worker
     /// waits for a tag as Linux's does.
-    pub fn next_timer(&self) -> Ns {
-        let poll = self.hcm.as_ref().map_or(Ns::NEVER, |hcm| hcm.poll_at);
+    pub(crate) fn next_timer(&self) -> Ns {
+        let poll = self.mode.hcm().map_or(Ns::NEVER, |hcm| hcm.poll_at);
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))
     }
 
     /// Handles timers that are due. The worker may have something to do afterwards.
-    pub fn advance(&mut self, now: Ns) {
-        if self.hcm.as_ref().is_some_and(|hcm| hcm.poll_at <= now) {
+    pub(crate) fn advance(&mut self, now: Ns) {
+        if self.mode.hcm().is_some_and(|hcm| hcm.poll_at <= now) {
             self.poll(now);
         }
     }
 
     /// Looks for active regions whose time is up, and starts the worker (Linux `ufshpb_read_to_handler`).
     fn poll(&mut self, now: Ns) {
-        let Some(hcm) = &mut self.hcm else { return };
-        let over: Vec<u32> = self.list.iter().filter(|&region| hcm.is_over(now, region)).collect();
+        let Some(hcm) = self.mode.hcm_mut() else { return };
+        let over: Vec<RegionId> = self.list.iter().filter(|&region| hcm.is_over(now, region)).collect();
         hcm.poll_again(now);
         // Linux puts each before those found earlier.
         over.into_iter().rev().for_each(|region| self.queue_inactivation(region));
@@ -394,7 +377,7 @@ impl HpbLu {
     }
 
     /// Whether the worker is to run.
-    pub fn is_kicked(&self) -> bool {
+    pub(crate) fn is_kicked(&self) -> bool {
         self.kicked
     }
 
@@ -402,17 +385,17 @@ impl HpbLu {
     ///
     /// # Errors
     /// As [`HpbParams::store`]; EOPNOTSUPP also for what a policy of this host's own does not heed.
-    pub fn store_param(&mut self, param: HpbParam, value: u32) -> Result<(), ParamError> {
+    pub(crate) fn store_param(&mut self, param: HpbParam, value: u32) -> Result<(), ParamError> {
         let limits = ParamLimits {
             host_control: self.is_host_control(),
             entries_per_sub_region: self.geometry.entries_per_sub_region(),
             queue_depth: self.queue_depth,
         };
-        if let Some(policy) = self.options.policy.filter(|_| self.manager.is_some() && !self.takes_param(param)) {
+        if let Some(policy) = self.options.policy.filter(|_| self.is_managed() && !self.takes_param(param)) {
             return Err(ParamError::NotOfPolicy { param, policy: policy.name() });
         }
         self.options.params.store(param, value, &limits)?;
-        if let Some(hcm) = &mut self.hcm {
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.params = self.options.params;
         }
         Ok(())
@@ -420,10 +403,10 @@ impl HpbLu {
 
     /// Whether the unit heeds a parameter: all of them in Linux's host control mode, else few.
     pub fn takes_param(&self, param: HpbParam) -> bool {
-        match (&self.hcm, &self.manager) {
-            (Some(_), _) => true,
-            (None, Some(_)) => HpbParam::MANAGED.contains(&param),
-            (None, None) => param == HpbParam::RequeueTimeoutMs,
+        match self.mode {
+            Mode::Hcm(_) => true,
+            Mode::Managed(_) => HpbParam::MANAGED.contains(&param),
+            Mode::Dcm => param == HpbParam::RequeueTimeoutMs,
         }
     }
 
@@ -432,13 +415,24 @@ impl HpbLu {
         &self.options.params
     }
 
-    fn give_memory(&mut self, srgn: u32) {
-        self.map_of[srgn as usize] = self.store.take().expect("as many maps as active regions can need");
+    fn give_memory(&mut self, srgn: SubRegionId) {
+        self.map_of[srgn] = self.store.take().expect("as many maps as active regions can need");
     }
 
-    fn sub_regions_of(&self, region: u32) -> std::ops::Range<u32> {
-        let per_region = self.geometry.sub_regions_per_region();
-        region * per_region..((region + 1) * per_region).min(self.geometry.sub_regions())
+    fn all_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        (0..self.geometry.regions()).map(RegionId::new)
+    }
+
+    fn all_sub_regions(&self) -> impl Iterator<Item = SubRegionId> + use<> {
+        (0..self.geometry.sub_regions()).map(SubRegionId::new)
+    }
+
+    fn pinned_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        self.pinned.clone().map(RegionId::new)
+    }
+
+    fn is_pinned(&self, region: RegionId) -> bool {
+        self.pinned.contains(&region.index())
     }
 
     #[inline]
@@ -454,16 +448,21 @@ impl HpbLu {
     /// Memory in use.
     pub fn memory(&self) -> HostMemory {
         let tables = self.regions.len() + self.sub_regions.len() * (1 + 4 + 4 + 1);
-        let hcm = self.hcm.as_ref().map_or(0, |hcm| hcm.bytes());
+        let hcm = self.mode.hcm().map_or(0, |hcm| hcm.bytes());
         let free = u64::from(self.store.maps()) * MapStore::bytes_per_free_map();
-        let managed = self.manager.as_ref().map_or(0, |m| m.bytes() + free);
+        let managed = self.mode.manager().map_or(0, |m| m.bytes() + free);
         let tables = tables as u64 + self.list.bytes() + self.work.bytes() + hcm + managed;
         HostMemory { table_bytes: tables, ..self.store.memory() }
     }
 
     /// Whether the host decides what is active.
     pub fn is_host_control(&self) -> bool {
-        self.hcm.is_some() || self.manager.is_some()
+        !matches!(self.mode, Mode::Dcm)
+    }
+
+    /// Whether a policy of this host's own decides.
+    fn is_managed(&self) -> bool {
+        matches!(self.mode, Mode::Managed(_))
     }
 
     /// State of the unit.
@@ -478,16 +477,12 @@ impl HpbLu {
 
     /// State of a sub-region.
     pub fn sub_region_state(&self, at: SubRegion) -> SubRegionState {
-        self.sub_regions[self.geometry.index_of(at) as usize]
+        self.sub_regions[SubRegionId::named(&self.geometry, at)]
     }
 
     /// Reads of a region, as host control mode counts them; 0 in device control mode.
-    pub fn region_reads(&self, region: u16) -> u32 {
-        self.hcm.as_ref().map_or(0, |hcm| hcm.reads_of(u32::from(region)))
-    }
-
-    /// How the unit is divided.
-    pub fn geometry(&self) -> &HpbGeometry {
-        &self.geometry
+    #[cfg(test)]
+    fn region_reads(&self, region: u16) -> u32 {
+        self.mode.hcm().map_or(0, |hcm| hcm.reads_of(region.into()))
     }
 }

@@ -2,23 +2,24 @@
 //! What every read and write of a unit passes (Linux `ufshpb_prep`): the entry to send along, the entries that become dirty,
 //! and in host control mode the counters. Nothing is sent here.
 
-use super::{HpbLu, LuState, NO_MAP, RegionState, SubRegionState};
+use super::{HpbLu, LuState, MapId, RegionState, SubRegionState};
 use crate::config::ListOrder;
+use crate::ids::{Id, RegionId, SubRegionId};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
 impl HpbLu {
     /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
     #[inline(always)]
-    pub fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
+    pub(crate) fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
         let asks = blocks != self.direct_blocks;
         if asks && !self.may_have_entry(now, block, blocks) {
             return None;
         }
-        let map = self.valid_map[self.geometry.index_of_lba(block) as usize];
+        let map = self.valid_map[SubRegionId::of_block(&self.geometry, block)];
         let slot = self.slot_of(block);
         let usable = if blocks == 1 {
-            map != NO_MAP && !self.store.any_dirty(map, slot, 1)
+            map != MapId::NONE && !self.store.any_dirty(map, slot, 1)
         } else {
             self.all_clean(block, blocks)
         };
@@ -36,13 +37,13 @@ impl HpbLu {
     /// Asks and tells those who have a say in this read. It does not return the entry itself: that would cross memory.
     #[inline(never)]
     fn may_have_entry(&mut self, now: Ns, block: u32, blocks: u32) -> bool {
-        if self.manager.is_some() && self.asks_policy(block, blocks) {
+        if self.is_managed() && self.asks_policy(block, blocks) {
             return false;
         }
         if self.state != LuState::Present || blocks == 0 || blocks > self.max_blocks {
             return false;
         }
-        if self.hcm.is_some() {
+        if self.mode.hcm().is_some() {
             self.note_read(now, block, blocks);
         }
         true
@@ -50,10 +51,8 @@ impl HpbLu {
 
     #[inline(never)]
     fn touch(&mut self, block: u32) {
-        let region = u32::from(self.geometry.region_of(block));
-        if self.regions[region as usize] == RegionState::Active {
-            self.list.touch(region);
-        }
+        let region = RegionId::from(self.geometry.region_of(block));
+        self.list.touch(region);
     }
 
     #[inline(never)]
@@ -61,10 +60,10 @@ impl HpbLu {
         let mut at = block;
         let end = block + blocks;
         while at < end {
-            let map = self.valid_map[self.geometry.index_of_lba(at) as usize];
+            let map = self.valid_map[SubRegionId::of_block(&self.geometry, at)];
             let slot = self.slot_of(at);
             let n = (end - at).min(self.geometry.entries_per_sub_region() - slot);
-            if map == NO_MAP || self.store.any_dirty(map, slot, n) {
+            if map == MapId::NONE || self.store.any_dirty(map, slot, n) {
                 return false;
             }
             at += n;
@@ -74,9 +73,9 @@ impl HpbLu {
 
     /// Brings near what [`HpbLu::entry_for`] will touch; false if no entry is held for `block`.
     #[inline]
-    pub fn prefetch(&self, block: u32) -> bool {
-        let map = self.valid_map[self.geometry.index_of_lba(block) as usize];
-        if map == NO_MAP {
+    pub(crate) fn prefetch(&self, block: u32) -> bool {
+        let map = self.valid_map[SubRegionId::of_block(&self.geometry, block)];
+        if map == MapId::NONE {
             return false;
         }
         self.store.prefetch(map, self.slot_of(block));
@@ -84,9 +83,9 @@ impl HpbLu {
     }
 
     /// A write or discard of these blocks is about to be sent.
-    pub fn write(&mut self, block: u32, blocks: u32) {
+    pub(crate) fn write(&mut self, block: u32, blocks: u32) {
         self.mark_dirty(block, blocks);
-        if self.hcm.is_some() && self.state == LuState::Present {
+        if self.mode.hcm().is_some() && self.state == LuState::Present {
             self.note_write(block, blocks);
         }
     }
@@ -101,7 +100,7 @@ impl HpbLu {
         while at < end {
             let slot = self.slot_of(at);
             let n = (end - at).min(self.geometry.entries_per_sub_region() - slot);
-            let srgn = self.geometry.index_of_lba(at) as usize;
+            let srgn = SubRegionId::of_block(&self.geometry, at);
             let tracked = match self.sub_regions[srgn] {
                 SubRegionState::Valid => true,
                 // What Linux forgets: the load may bring an entry from before this write.
@@ -120,29 +119,28 @@ impl HpbLu {
     }
 
     /// Sub-regions that these blocks touch.
-    fn touched(&self, block: u32, blocks: u32) -> std::ops::Range<u32> {
+    fn touched(&self, block: u32, blocks: u32) -> impl Iterator<Item = SubRegionId> + use<> {
         let end = self.end_of(block, blocks);
-        if end <= block {
-            return 0..0;
-        }
-        self.geometry.index_of_lba(block)..self.geometry.index_of_lba(end - 1) + 1
+        let index = |block| self.geometry.index_of_lba(block);
+        let touched = if end <= block { 0..0 } else { index(block)..index(end - 1) + 1 };
+        touched.map(SubRegionId::new)
     }
 
     /// Host control mode: counts a read, whether there is an entry for it or not.
     #[inline(never)]
     fn note_read(&mut self, now: Ns, block: u32, blocks: u32) {
         for srgn in self.touched(block, blocks) {
-            let region = u32::from(self.geometry.sub_region_at(srgn).region);
-            let Some(hcm) = &mut self.hcm else { return };
-            if self.regions[region as usize] != RegionState::Inactive {
+            let region = srgn.region(&self.geometry);
+            let Some(hcm) = self.mode.hcm_mut() else { return };
+            if self.regions[region] != RegionState::Inactive {
                 hcm.rewind(now, region);
             }
             if hcm.read(region, srgn) {
                 self.queue_activation(srgn);
             }
         }
-        let first = u32::from(self.geometry.region_of(block));
-        if self.hcm.as_ref().is_some_and(|hcm| hcm.is_too_high(first, &self.geometry)) {
+        let first = RegionId::from(self.geometry.region_of(block));
+        if self.mode.hcm().is_some_and(|hcm| hcm.is_too_high(first, &self.geometry)) {
             self.normalize();
         }
     }
@@ -151,8 +149,8 @@ impl HpbLu {
     #[inline(never)]
     fn note_write(&mut self, block: u32, blocks: u32) {
         for srgn in self.touched(block, blocks) {
-            let region = u32::from(self.geometry.sub_region_at(srgn).region);
-            if self.hcm.as_mut().is_some_and(|hcm| hcm.write(region, srgn)) {
+            let region = srgn.region(&self.geometry);
+            if self.mode.hcm_mut().is_some_and(|hcm| hcm.write(region, srgn)) {
                 self.queue_activation(srgn);
             }
         }
@@ -160,11 +158,11 @@ impl HpbLu {
 
     #[cold]
     fn normalize(&mut self) {
-        let Some(hcm) = &mut self.hcm else { return };
+        let Some(hcm) = self.mode.hcm_mut() else { return };
         hcm.normalize(&self.geometry);
-        for region in 0..self.geometry.regions() {
-            let unread = self.hcm.as_ref().is_some_and(|hcm| hcm.reads_of(region) == 0);
-            if unread && self.regions[region as usize] == RegionState::Active {
+        for region in self.all_regions() {
+            let unread = self.mode.hcm().is_some_and(|hcm| hcm.reads_of(region) == 0);
+            if unread && self.regions[region] == RegionState::Active {
                 self.queue_inactivation(region);
             }
         }

@@ -3,41 +3,15 @@
 //! takes the room from, and what it does when it cannot go on. Commands leave through a [`Port`]; what the device makes of
 //! them is not known here.
 
-use super::{HpbLu, LuState, NO_MAP, RegionState, SubRegionState};
+use super::{HpbLu, HpbRequest, LuState, MapId, Port, RegionState, SubRegionState};
+use crate::ids::{RegionId, SubRegionId};
 use readpath_kit::Ns;
 use readpath_proto::typed::SubRegion;
 
-/// A command of HPB's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HpbRequest {
-    /// HPB READ BUFFER: load a sub-region.
-    Load {
-        /// Sub-region.
-        at: SubRegion,
-        /// Bytes of its map.
-        bytes: u32,
-    },
-    /// HPB WRITE BUFFER 01h: the host drops a region.
-    Drop {
-        /// Region.
-        region: u16,
-    },
-}
-
-/// The way to the device.
-pub trait Port {
-    /// Whether a request could be sent now.
-    fn has_tag(&self) -> bool;
-    /// Sends a request; false if there is no tag for it.
-    fn send(&mut self, request: HpbRequest) -> bool;
-    /// Calls `each` with first block and number of blocks of every write and discard of this unit that is in flight.
-    fn writes_in_flight(&self, each: impl FnMut(u32, u32));
-}
-
 /// The worker in the middle of a run, waiting for a tag.
 #[derive(Clone, Copy, Debug)]
-pub struct Sleeper {
-    pub srgn: u32,
+pub(super) struct Sleeper {
+    pub srgn: SubRegionId,
     pub until: Ns,
     attempts_left: u8,
 }
@@ -66,11 +40,11 @@ impl HpbLu {
     ///
     /// Linux ends at the first load that cannot be sent, and runs again when something else starts the worker. This host, in
     /// device control mode, tries again with every reply; in host control mode it goes on with the next.
-    pub fn run_worker(&mut self, now: Ns, port: &mut impl Port) {
+    pub(crate) fn run_worker(&mut self, now: Ns, port: &mut impl Port) {
         if self.state != LuState::Present {
             return;
         }
-        if self.manager.is_some() {
+        if self.is_managed() {
             return self.run_managed(port);
         }
         if let Some(sleeper) = self.sleeper {
@@ -87,19 +61,19 @@ impl HpbLu {
         self.kicked = false;
         self.drop_regions(port);
         self.load_regions(now, port);
-        if !self.options.strict_linux && self.hcm.is_none() {
+        if !self.options.strict_linux && self.mode.hcm().is_none() {
             self.kick();
         }
     }
 
     fn drop_regions(&mut self, port: &mut impl Port) {
-        for _ in 0..self.work.inactivations() {
-            let Some(region) = self.work.next_inactivation() else { return };
-            if self.regions[region as usize] != RegionState::Active {
+        for _ in 0..self.work.inactivate.len() {
+            let Some(region) = self.work.inactivate.pop_front() else { return };
+            if self.regions[region] != RegionState::Active {
                 continue;
             }
             if self.is_loading(region) || !self.announce_drop(region, port) {
-                self.work.defer_inactivation(region);
+                self.work.inactivate.add(region);
             } else {
                 self.evict(region);
             }
@@ -107,11 +81,11 @@ impl HpbLu {
     }
 
     /// In host control mode the device is told. False if there is no tag for that.
-    fn announce_drop(&mut self, region: u32, port: &mut impl Port) -> bool {
-        if self.hcm.is_none() {
+    fn announce_drop(&mut self, region: RegionId, port: &mut impl Port) -> bool {
+        if self.mode.hcm().is_none() {
             return true;
         }
-        let sent = port.send(HpbRequest::Drop { region: region as u16 });
+        let sent = port.send(HpbRequest::Drop { region: region.number() });
         self.counters.umap_req_cnt += u64::from(sent);
         // Tags come back with replies.
         self.kicked |= !sent && !self.options.strict_linux;
@@ -119,25 +93,27 @@ impl HpbLu {
     }
 
     fn load_regions(&mut self, now: Ns, port: &mut impl Port) {
-        let mut next = self.work.next_activation();
+        let mut next = self.work.activate.front();
         while let Some(srgn) = next {
             match self.load(now, srgn, port) {
                 Attempt::Sent => {
-                    next = self.work.after(srgn);
-                    self.work.forget_activation(srgn);
+                    next = self.work.activate.after(srgn);
+                    self.work.activate.remove(srgn);
                 }
-                Attempt::Blocked if self.hcm.is_some() && !self.options.strict_linux => next = self.work.after(srgn),
+                Attempt::Blocked if self.mode.hcm().is_some() && !self.options.strict_linux => {
+                    next = self.work.activate.after(srgn)
+                }
                 Attempt::Blocked | Attempt::Stop => return,
-                Attempt::Asleep => return self.work.forget_activation(srgn),
+                Attempt::Asleep => return self.work.activate.remove(srgn),
             }
         }
     }
 
-    fn load(&mut self, now: Ns, srgn: u32, port: &mut impl Port) -> Attempt {
+    fn load(&mut self, now: Ns, srgn: SubRegionId, port: &mut impl Port) -> Attempt {
         if self.options.strict_linux {
             return self.load_as_linux(now, srgn, port);
         }
-        if self.hcm.is_some() && self.is_throttled() {
+        if self.mode.hcm().is_some() && self.is_throttled() {
             // The end of a load starts the worker again.
             return Attempt::Stop;
         }
@@ -146,31 +122,31 @@ impl HpbLu {
             return Attempt::Stop;
         }
         // A newer map may be wanted than the one under way: again when that has come.
-        if self.sub_regions[srgn as usize] == SubRegionState::Issued || !self.make_active(now, srgn, port) {
+        if self.sub_regions[srgn] == SubRegionState::Issued || !self.make_active(now, srgn, port) {
             return Attempt::Blocked;
         }
         self.begin_load(srgn);
         if !port.send(self.load_request(srgn)) {
             // The tag went to a WRITE BUFFER.
-            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
+            self.sub_regions[srgn] = SubRegionState::Invalid;
             self.kicked = true;
             return Attempt::Stop;
         }
         self.count_load();
         // The bitmap starts clean now, but writes that are already in flight may reach the device after it has put the
         // entries together, or before: their entries are not to be trusted. Linux clears the bitmap when the load is done.
-        self.store.clean(self.map_of[srgn as usize]);
+        self.store.clean(self.map_of[srgn]);
         port.writes_in_flight(|block, blocks| self.mark_dirty(block, blocks));
         Attempt::Sent
     }
 
-    fn load_as_linux(&mut self, now: Ns, srgn: u32, port: &mut impl Port) -> Attempt {
-        if !self.make_active(now, srgn, port) || self.sub_regions[srgn as usize] == SubRegionState::Issued {
+    fn load_as_linux(&mut self, now: Ns, srgn: SubRegionId, port: &mut impl Port) -> Attempt {
+        if !self.make_active(now, srgn, port) || self.sub_regions[srgn] == SubRegionState::Issued {
             return Attempt::Blocked;
         }
         self.begin_load(srgn);
         if self.is_throttled() {
-            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
+            self.sub_regions[srgn] = SubRegionState::Invalid;
             return Attempt::Blocked;
         }
         if !port.send(self.load_request(srgn)) {
@@ -199,87 +175,87 @@ impl HpbLu {
     }
 
     /// There was no tag for a load that had begun: it is the first of the next run.
-    pub(super) fn give_up_waiting(&mut self, srgn: u32) {
-        self.sub_regions[srgn as usize] = SubRegionState::Invalid;
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        if !self.work.is_inactivated(region) {
-            self.work.activate_first(srgn);
+    pub(super) fn give_up_waiting(&mut self, srgn: SubRegionId) {
+        self.sub_regions[srgn] = SubRegionState::Invalid;
+        let region = srgn.region(&self.geometry);
+        if !self.work.inactivate.contains(region) {
+            self.work.activate.put_first(srgn);
         }
     }
 
-    pub(super) fn begin_load(&mut self, srgn: u32) {
-        if self.map_of[srgn as usize] == NO_MAP {
+    pub(super) fn begin_load(&mut self, srgn: SubRegionId) {
+        if self.map_of[srgn] == MapId::NONE {
             self.give_memory(srgn);
         }
-        self.valid_map[srgn as usize] = NO_MAP;
-        self.sub_regions[srgn as usize] = SubRegionState::Issued;
+        self.valid_map[srgn] = MapId::NONE;
+        self.sub_regions[srgn] = SubRegionState::Issued;
     }
 
-    pub(super) fn load_request(&self, srgn: u32) -> HpbRequest {
-        let at = self.geometry.sub_region_at(srgn);
+    pub(super) fn load_request(&self, srgn: SubRegionId) -> HpbRequest {
+        let at = srgn.name(&self.geometry);
         HpbRequest::Load { at, bytes: self.geometry.map_bytes_of(at) }
     }
 
     fn count_load(&mut self) {
         self.counters.map_req_cnt += 1;
-        if let Some(hcm) = &mut self.hcm {
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.in_flight += 1;
         }
     }
 
     fn is_throttled(&self) -> bool {
-        self.hcm.as_ref().is_some_and(|hcm| hcm.in_flight >= hcm.params.inflight_map_req)
+        self.mode.hcm().is_some_and(|hcm| hcm.in_flight >= hcm.params.inflight_map_req)
     }
 
     /// A load has ended, with its entries or (`None`) an error.
-    pub fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) {
-        if self.manager.is_some() {
+    pub(crate) fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) {
+        if self.is_managed() {
             return self.managed_loaded(at, entries);
         }
-        let srgn = self.geometry.index_of(at);
-        if self.sub_regions[srgn as usize] != SubRegionState::Issued {
+        let srgn = SubRegionId::named(&self.geometry, at);
+        if self.sub_regions[srgn] != SubRegionState::Issued {
             return;
         }
-        if let Some(hcm) = &mut self.hcm {
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.in_flight = hcm.in_flight.saturating_sub(1);
         }
-        let map = self.map_of[srgn as usize];
+        let map = self.map_of[srgn];
         match entries {
             Some(bytes) => self.store.fill(map, bytes),
             None if self.options.strict_linux => {}
             None => {
                 self.counters.map_error_cnt += 1;
-                self.sub_regions[srgn as usize] = SubRegionState::Invalid;
-                let failures = &mut self.failures[srgn as usize];
+                self.sub_regions[srgn] = SubRegionState::Invalid;
+                let failures = &mut self.failures[srgn];
                 *failures += 1;
                 if *failures <= LOAD_RETRIES {
-                    self.work.activate(srgn);
+                    self.work.activate.add(srgn);
                 } else {
                     *failures = 0;
                 }
                 return self.kick();
             }
         }
-        if let Some(hcm) = &mut self.hcm {
-            hcm.clean(u32::from(at.region));
+        if let Some(hcm) = self.mode.hcm_mut() {
+            hcm.clean(RegionId::from(at.region));
         }
         if self.options.strict_linux {
             self.store.clean(map);
         }
-        self.failures[srgn as usize] = 0;
+        self.failures[srgn] = 0;
         // A region with a load under way is neither dropped nor made a victim, and what takes all back leaves nothing ISSUED.
-        debug_assert_ne!(self.regions[usize::from(at.region)], RegionState::Inactive);
-        self.sub_regions[srgn as usize] = SubRegionState::Valid;
-        self.valid_map[srgn as usize] = map;
+        debug_assert_ne!(self.regions[RegionId::from(at.region)], RegionState::Inactive);
+        self.sub_regions[srgn] = SubRegionState::Valid;
+        self.valid_map[srgn] = map;
         if !self.options.strict_linux {
             self.kick();
         }
     }
 
     /// Makes the region of `srgn` active, if need be at the cost of another. False if that is not possible.
-    fn make_active(&mut self, now: Ns, srgn: u32, port: &mut impl Port) -> bool {
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        match self.regions[region as usize] {
+    fn make_active(&mut self, now: Ns, srgn: SubRegionId, port: &mut impl Port) -> bool {
+        let region = srgn.region(&self.geometry);
+        match self.regions[region] {
             RegionState::Pinned => return true,
             RegionState::Active => {
                 self.list.touch(region);
@@ -288,7 +264,7 @@ impl HpbLu {
             RegionState::Inactive => {}
         }
         if self.list.len() >= self.capacity {
-            if let Some(hcm) = &self.hcm
+            if let Some(hcm) = self.mode.hcm()
                 && hcm.reads_of(region) < hcm.params.eviction_thld_enter
             {
                 return false;
@@ -300,46 +276,45 @@ impl HpbLu {
             self.evict(victim);
             self.counters.evict_cnt += 1;
         }
-        self.regions[region as usize] = RegionState::Active;
-        self.list.push_back(region);
-        if let Some(hcm) = &mut self.hcm {
+        self.regions[region] = RegionState::Active;
+        self.list.add(region);
+        if let Some(hcm) = self.mode.hcm_mut() {
             hcm.rewind(now, region);
         }
         true
     }
 
     /// The first region of the list that has no load under way, and that is read little in host control mode.
-    fn victim(&self) -> Option<u32> {
+    fn victim(&self) -> Option<RegionId> {
         self.list.iter().find(|&region| {
-            let keeps = self.hcm.as_ref().is_some_and(|hcm| hcm.reads_of(region) > hcm.params.eviction_thld_exit);
+            let keeps = self.mode.hcm().is_some_and(|hcm| hcm.reads_of(region) > hcm.params.eviction_thld_exit);
             !keeps && !self.is_loading(region)
         })
     }
 
-    fn evict(&mut self, region: u32) {
+    fn evict(&mut self, region: RegionId) {
         self.list.remove(region);
         self.purge(region);
         // On Linux the counters go on, far beyond the one value at which they would bring the region back.
-        let sub_regions = self.sub_regions_of(region);
-        if let Some(hcm) = self.hcm.as_mut().filter(|_| !self.options.strict_linux) {
-            hcm.forget(region, sub_regions);
+        if let Some(hcm) = self.mode.hcm_mut().filter(|_| !self.options.strict_linux) {
+            hcm.forget(region, &self.geometry);
         }
     }
 
     /// Gives back what is held of a region.
-    pub(super) fn purge(&mut self, region: u32) {
-        self.regions[region as usize] = RegionState::Inactive;
-        for srgn in self.sub_regions_of(region) {
-            self.sub_regions[srgn as usize] = SubRegionState::Unused;
-            self.valid_map[srgn as usize] = NO_MAP;
-            let map = std::mem::replace(&mut self.map_of[srgn as usize], NO_MAP);
-            if map != NO_MAP {
+    pub(super) fn purge(&mut self, region: RegionId) {
+        self.regions[region] = RegionState::Inactive;
+        for srgn in region.sub_regions(&self.geometry) {
+            self.sub_regions[srgn] = SubRegionState::Unused;
+            self.valid_map[srgn] = MapId::NONE;
+            let map = std::mem::replace(&mut self.map_of[srgn], MapId::NONE);
+            if map != MapId::NONE {
                 self.store.release(map);
             }
         }
     }
 
-    fn is_loading(&self, region: u32) -> bool {
-        self.sub_regions_of(region).any(|s| self.sub_regions[s as usize] == SubRegionState::Issued)
+    fn is_loading(&self, region: RegionId) -> bool {
+        region.sub_regions(&self.geometry).any(|s| self.sub_regions[s] == SubRegionState::Issued)
     }
 }

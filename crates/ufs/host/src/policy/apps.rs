@@ -2,6 +2,7 @@
 //! Which sub-regions each application reads, for a system that says which one comes to the foreground: those that served
 //! reads when the application was there last, in the order in which they first did. What it did not read again falls out.
 
+use crate::ids::{Id, SubRegionId};
 use fixedbitset::FixedBitSet;
 
 /// Applications that are remembered; one more takes the place of the one that was launched longest ago.
@@ -21,13 +22,13 @@ struct Slot {
 /// Lists of all applications, as long as they will ever be.
 pub struct Apps {
     slots: Vec<Slot>,
-    lists: Vec<u32>,
+    lists: Vec<SubRegionId>,
     most: usize,
     launches: u64,
     /// The one in the foreground, once the system has said so.
     current: Option<usize>,
     /// What has served reads since it is there, in order, and the same as bits.
-    served: Vec<u32>,
+    served: Vec<SubRegionId>,
     has_served: FixedBitSet,
     /// Its list is loaded from here on.
     ahead: usize,
@@ -38,7 +39,7 @@ impl Apps {
         let most = LIST.min(sub_regions as usize);
         Apps {
             slots: Vec::with_capacity(APPS),
-            lists: vec![0; APPS * most],
+            lists: vec![SubRegionId::new(0); APPS * most],
             most,
             launches: 0,
             current: None,
@@ -76,19 +77,19 @@ impl Apps {
         self.lists[at * self.most..][..self.served.len()].copy_from_slice(&self.served);
         self.slots[at].len = self.served.len() as u32;
         for sub_region in self.served.drain(..) {
-            self.has_served.set(sub_region as usize, false);
+            self.has_served.set(sub_region.row(), false);
         }
     }
 
     /// The map of a sub-region serves a read.
-    pub fn served(&mut self, sub_region: u32) {
-        if self.current.is_some() && self.served.len() < self.most && !self.has_served.put(sub_region as usize) {
+    pub fn served(&mut self, sub_region: SubRegionId) {
+        if self.current.is_some() && self.served.len() < self.most && !self.has_served.put(sub_region.row()) {
             self.served.push(sub_region);
         }
     }
 
     /// The next of the list of the application in the foreground.
-    pub fn next_ahead(&mut self) -> Option<u32> {
+    pub fn next_ahead(&mut self) -> Option<SubRegionId> {
         let at = self.current?;
         if self.ahead >= self.slots[at].len as usize {
             return None;

@@ -13,6 +13,7 @@ use super::lfu::CANDIDATES;
 use super::lru::Lru;
 use super::reads::Reads;
 use super::{MapPolicy, Timed, Touch, Wish};
+use crate::ids::{Id, SubRegionId};
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 
@@ -25,8 +26,8 @@ const MOST_MARGIN: u32 = 1 << 12;
 /// A replacement whose outcome is counted.
 #[derive(Clone, Copy)]
 struct Trial {
-    newcomer: u32,
-    victim: u32,
+    newcomer: SubRegionId,
+    victim: SubRegionId,
     /// Reads of either before.
     newcomer_reads: u16,
     victim_reads: u16,
@@ -38,7 +39,7 @@ pub struct CostAware {
     lru: Lru,
     costs: Costs,
     /// The sub-regions read last, the last first.
-    last: [u32; TOGETHER],
+    last: [SubRegionId; TOGETHER],
     /// Their first reads are on the way, whose time tells what a miss costs.
     first: FixedBitSet,
     /// Reads lately.
@@ -61,7 +62,7 @@ impl CostAware {
         CostAware {
             lru: Lru::new(sub_regions),
             costs: Costs::default(),
-            last: [u32::MAX; TOGETHER],
+            last: [SubRegionId::new(u32::MAX); TOGETHER],
             first: FixedBitSet::with_capacity(sub_regions as usize),
             recent: Reads::new(sub_regions),
             all: vec![0; sub_regions as usize],
@@ -75,15 +76,15 @@ impl CostAware {
     }
 
     /// Whether this is not one of a number of reads that belong together.
-    fn is_first(&mut self, sub_region: u32) -> bool {
+    fn is_first(&mut self, sub_region: SubRegionId) -> bool {
         let before = self.last.iter().position(|&s| s == sub_region);
         self.last[..=before.unwrap_or(TOGETHER - 1)].rotate_right(1);
         self.last[0] = sub_region;
         before.is_none()
     }
 
-    fn count(&mut self, sub_region: u32) {
-        let all = &mut self.all[sub_region as usize];
+    fn count(&mut self, sub_region: SubRegionId) {
+        let all = &mut self.all[sub_region];
         *all = all.wrapping_add(1);
         self.reads += 1;
         if self.recent.count(sub_region, self.lru.held()) {
@@ -109,8 +110,8 @@ impl CostAware {
                 continue;
             }
             let since = |now: u16, then: u16| i64::from(now.wrapping_sub(then));
-            let newcomer = since(self.all[trial.newcomer as usize], trial.newcomer_reads);
-            let victim = since(self.all[trial.victim as usize], trial.victim_reads);
+            let newcomer = since(self.all[trial.newcomer], trial.newcomer_reads);
+            let victim = since(self.all[trial.victim], trial.victim_reads);
             self.gain += newcomer - victim - self.gain / 8;
             self.margin = match self.gain < break_even * 8 {
                 true => (self.margin * 2 + 1).min(MOST_MARGIN),
@@ -120,17 +121,12 @@ impl CostAware {
         }
     }
 
-    fn follow(&mut self, newcomer: u32, victim: u32) {
+    fn follow(&mut self, newcomer: SubRegionId, victim: SubRegionId) {
         let Some(slot) = self.trials.iter_mut().find(|t| t.is_none()) else { return };
         // As long as it takes to read each held map a few times.
         let until = self.reads + u64::from(self.lru.held()).max(64) * 4;
-        *slot = Some(Trial {
-            newcomer,
-            victim,
-            newcomer_reads: self.all[newcomer as usize],
-            victim_reads: self.all[victim as usize],
-            until,
-        });
+        *slot =
+            Some(Trial { newcomer, victim, newcomer_reads: self.all[newcomer], victim_reads: self.all[victim], until });
         self.next_end = self.next_end.min(until);
     }
 }
@@ -141,34 +137,34 @@ impl MapPolicy for CostAware {
         if !self.is_first(touch.sub_region) || !touch.eligible {
             return Wish::default();
         }
-        self.first.set(touch.sub_region as usize, touch.timed);
+        self.first.set(touch.sub_region.row(), touch.timed);
         self.count(touch.sub_region);
         if touch.clean {
             return Wish::default();
         }
-        let missed = &mut self.missed[touch.sub_region as usize];
+        let missed = &mut self.missed[touch.sub_region];
         *missed = missed.saturating_add(1);
         Wish::load_if(u32::from(*missed) >= self.costs.break_even())
     }
 
-    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
-        let first = what != Timed::Load && self.first.contains(sub_region as usize);
-        self.first.set(sub_region as usize, false);
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
+        let first = what != Timed::Load && self.first.contains(sub_region.row());
+        self.first.set(sub_region.row(), false);
         if first || what != Timed::Read {
             self.costs.timed(what, took, beside_load);
         }
     }
 
-    fn loaded(&mut self, sub_region: u32) {
-        self.missed[sub_region as usize] = 0;
+    fn loaded(&mut self, sub_region: SubRegionId) {
+        self.missed[sub_region] = 0;
         self.lru.loaded(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         self.lru.dropped(sub_region);
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         let free = self.lru.coldest().filter(|&s| free(s)).take(CANDIDATES);
         let victim = free.min_by_key(|&s| self.recent.of(s))?;
         let Some(candidate) = candidate else { return Some(victim) };

@@ -6,6 +6,7 @@
 use super::costs::Costs;
 use super::lru::Lru;
 use super::{MapPolicy, Timed, Touch, Wish};
+use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 
 pub struct DirtyRefresh {
@@ -27,25 +28,25 @@ impl MapPolicy for DirtyRefresh {
         if !touch.eligible || !touch.held || touch.clean {
             return wish;
         }
-        let dirty = &mut self.dirty[touch.sub_region as usize];
+        let dirty = &mut self.dirty[touch.sub_region];
         *dirty = dirty.saturating_add(1);
         Wish::load_if(u32::from(*dirty) >= self.costs.break_even())
     }
 
-    fn timed(&mut self, _: u32, what: Timed, took: Ns, beside_load: bool) {
+    fn timed(&mut self, _: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
         self.costs.timed(what, took, beside_load);
     }
 
-    fn loaded(&mut self, sub_region: u32) {
-        self.dirty[sub_region as usize] = 0;
+    fn loaded(&mut self, sub_region: SubRegionId) {
+        self.dirty[sub_region] = 0;
         self.lru.loaded(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         self.lru.dropped(sub_region);
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         self.lru.victim(candidate, free)
     }
 

@@ -5,6 +5,7 @@
 use super::lru::Lru;
 use super::reads::Reads;
 use super::{MapPolicy, Touch, Wish};
+use crate::ids::SubRegionId;
 
 /// Sub-regions looked at for a victim. All of them would be exact, and take as long as the list.
 pub const CANDIDATES: usize = 8;
@@ -28,15 +29,15 @@ impl MapPolicy for Lfu {
         self.lru.read(touch)
     }
 
-    fn loaded(&mut self, sub_region: u32) {
+    fn loaded(&mut self, sub_region: SubRegionId) {
         self.lru.loaded(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         self.lru.dropped(sub_region);
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         let free = self.lru.coldest().filter(|&s| free(s)).take(CANDIDATES);
         let victim = free.min_by_key(|&s| self.reads.of(s))?;
         let worth = candidate.is_none_or(|c| self.reads.of(c) > self.reads.of(victim));

@@ -3,27 +3,25 @@
 //! also those that the device serves. Linux moves a region only when it is activated.
 
 use super::{MapPolicy, Touch, Wish};
-use readpath_kit::IndexLru;
+use crate::ids::{IdList, SubRegionId};
 
 /// What is held, the least recently read first. Other policies build on it.
 pub struct Lru {
-    order: IndexLru,
+    order: IdList<SubRegionId>,
 }
 
 impl Lru {
     pub fn new(sub_regions: u32) -> Self {
-        Lru { order: IndexLru::new(sub_regions as usize) }
+        Lru { order: IdList::new(sub_regions) }
     }
 
     /// A read touches it, whether it is held or not.
-    pub fn touch(&mut self, sub_region: u32) {
-        if self.order.contains(sub_region) {
-            self.order.touch(sub_region);
-        }
+    pub fn touch(&mut self, sub_region: SubRegionId) {
+        self.order.touch(sub_region);
     }
 
     /// What is held, the least recently read first.
-    pub fn coldest(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn coldest(&self) -> impl Iterator<Item = SubRegionId> + '_ {
         self.order.iter()
     }
 
@@ -39,19 +37,15 @@ impl MapPolicy for Lru {
         Wish::load_if(touch.eligible && !touch.held)
     }
 
-    fn loaded(&mut self, sub_region: u32) {
-        if !self.order.contains(sub_region) {
-            self.order.push_back(sub_region);
-        }
+    fn loaded(&mut self, sub_region: SubRegionId) {
+        self.order.add(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
-        if self.order.contains(sub_region) {
-            self.order.remove(sub_region);
-        }
+    fn dropped(&mut self, sub_region: SubRegionId) {
+        self.order.remove(sub_region);
     }
 
-    fn victim(&mut self, _: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, _: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         self.coldest().find(|&s| free(s))
     }
 

@@ -18,6 +18,7 @@ mod sram_aware;
 #[cfg(test)]
 mod tests;
 
+use crate::ids::SubRegionId;
 use cost_aware::CostAware;
 use dirty_refresh::DirtyRefresh;
 use lfu::Lfu;
@@ -127,7 +128,7 @@ impl PolicyChoice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touch {
     /// Its index in the unit.
-    pub sub_region: u32,
+    pub sub_region: SubRegionId,
     /// Its map is held and may be used.
     pub held: bool,
     /// None of the blocks that are read has been written since it was loaded. False if it is not held.
@@ -173,23 +174,23 @@ pub trait MapPolicy {
     fn read(&mut self, touch: &Touch) -> Wish;
 
     /// A command took so long, from leaving the host to its reply, and in between a map was being loaded or not.
-    fn timed(&mut self, _sub_region: u32, _what: Timed, _took: Ns, _beside_load: bool) {}
+    fn timed(&mut self, _sub_region: SubRegionId, _what: Timed, _took: Ns, _beside_load: bool) {}
 
     /// The map of a sub-region has come.
-    fn loaded(&mut self, sub_region: u32);
+    fn loaded(&mut self, sub_region: SubRegionId);
 
     /// A sub-region is not held any more.
-    fn dropped(&mut self, sub_region: u32);
+    fn dropped(&mut self, sub_region: SubRegionId);
 
     /// What makes room. With a `candidate`, that is to be worth more than the victim; without one, memory has to shrink.
     /// Only what is `free` to go may be named; `None` if nothing is, or nothing is worth less.
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32>;
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId>;
 
     /// The system says which application comes to the foreground: any number that means it. Only some systems do.
     fn foreground(&mut self, _app: u32) {}
 
     /// What else is to be loaded after a read or a launch, one at a time, until `None`. `held` says what need not be.
-    fn more(&mut self, _held: impl Fn(u32) -> bool) -> Option<u32> {
+    fn more(&mut self, _held: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         None
     }
 
@@ -246,19 +247,19 @@ impl MapPolicy for Policy {
         ask!(self, p => p.read(touch))
     }
 
-    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
         ask!(self, p => p.timed(sub_region, what, took, beside_load));
     }
 
-    fn loaded(&mut self, sub_region: u32) {
+    fn loaded(&mut self, sub_region: SubRegionId) {
         ask!(self, p => p.loaded(sub_region));
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         ask!(self, p => p.dropped(sub_region));
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         ask!(self, p => p.victim(candidate, free))
     }
 
@@ -266,7 +267,7 @@ impl MapPolicy for Policy {
         ask!(self, p => p.foreground(app));
     }
 
-    fn more(&mut self, held: impl Fn(u32) -> bool) -> Option<u32> {
+    fn more(&mut self, held: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         ask!(self, p => p.more(held))
     }
 

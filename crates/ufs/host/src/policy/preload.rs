@@ -10,6 +10,7 @@
 use super::apps::Apps;
 use super::lru::Lru;
 use super::{MapPolicy, Touch, Wish};
+use crate::ids::{Id, SubRegionId};
 
 /// Sub-regions loaded ahead of the reader at most.
 const AHEAD: u64 = 16;
@@ -25,7 +26,7 @@ pub struct Preload {
     lru: Lru,
     apps: Apps,
     /// What was read, in order, as a ring; positions go on counting.
-    log: Vec<u32>,
+    log: Vec<SubRegionId>,
     /// Where each sub-region was entered last.
     entered: Vec<u32>,
     /// Positions in the log so far.
@@ -42,7 +43,7 @@ impl Preload {
         Preload {
             lru: Lru::new(sub_regions),
             apps: Apps::new(sub_regions),
-            log: vec![0; log],
+            log: vec![SubRegionId::new(0); log],
             entered: vec![NEVER; sub_regions as usize],
             head: 0,
             before: None,
@@ -50,13 +51,13 @@ impl Preload {
         }
     }
 
-    fn at(&self, position: u64) -> u32 {
+    fn at(&self, position: u64) -> SubRegionId {
         self.log[(position % self.log.len() as u64) as usize]
     }
 
     /// Where the sub-region was entered last, if the log still has it. Positions are kept with 32 bits.
-    fn entered(&self, sub_region: u32) -> Option<u64> {
-        let low = self.entered[sub_region as usize];
+    fn entered(&self, sub_region: SubRegionId) -> Option<u64> {
+        let low = self.entered[sub_region];
         if low == NEVER {
             return None;
         }
@@ -65,14 +66,14 @@ impl Preload {
         (back <= self.log.len() as u64 && back > 0 && self.at(position) == sub_region).then_some(position)
     }
 
-    fn enter(&mut self, sub_region: u32) {
+    fn enter(&mut self, sub_region: SubRegionId) {
         let then = self.entered(sub_region);
         if then.is_some_and(|then| self.head - then <= APART) {
             return;
         }
         let slot = (self.head % self.log.len() as u64) as usize;
         self.log[slot] = sub_region;
-        self.entered[sub_region as usize] = self.head as u32;
+        self.entered[sub_region] = self.head as u32;
         self.head += 1;
         if let (Some(then), Some(before)) = (then, self.before)
             && then > before
@@ -103,7 +104,7 @@ impl MapPolicy for Preload {
         (self.before, self.ahead) = (None, (0, 0));
     }
 
-    fn more(&mut self, held: impl Fn(u32) -> bool) -> Option<u32> {
+    fn more(&mut self, held: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         while let Some(next) = self.apps.next_ahead() {
             if !held(next) {
                 return Some(next);
@@ -122,15 +123,15 @@ impl MapPolicy for Preload {
         None
     }
 
-    fn loaded(&mut self, sub_region: u32) {
+    fn loaded(&mut self, sub_region: SubRegionId) {
         self.lru.loaded(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         self.lru.dropped(sub_region);
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         self.lru.victim(candidate, free)
     }
 

@@ -2,6 +2,8 @@
 //! How often each sub-region was read lately: counters that are halved now and then, so that what was popular once does
 //! not stay so (as in the frequency sketch of TinyLFU, Einziger et al., ACM Transactions on Storage 2017).
 
+use crate::ids::SubRegionId;
+
 /// Counters of 16 bits, one a sub-region.
 pub struct Reads {
     counts: Vec<u16>,
@@ -19,8 +21,8 @@ impl Reads {
     }
 
     /// Counts a read while so many sub-regions are held. Whether all counters have been halved.
-    pub fn count(&mut self, sub_region: u32, held: u32) -> bool {
-        let count = &mut self.counts[sub_region as usize];
+    pub fn count(&mut self, sub_region: SubRegionId, held: u32) -> bool {
+        let count = &mut self.counts[sub_region];
         *count = count.saturating_add(1);
         self.left -= 1;
         if self.left > 0 {
@@ -32,8 +34,8 @@ impl Reads {
         true
     }
 
-    pub fn of(&self, sub_region: u32) -> u32 {
-        u32::from(self.counts[sub_region as usize])
+    pub fn of(&self, sub_region: SubRegionId) -> u32 {
+        u32::from(self.counts[sub_region])
     }
 
     pub fn bytes(&self) -> u64 {

@@ -9,7 +9,8 @@
 use super::cost_aware::CostAware;
 use super::costs::Mean;
 use super::{MapPolicy, Timed, Touch, Wish};
-use readpath_kit::{IndexLru, Ns};
+use crate::ids::{IdList, SubRegionId};
+use readpath_kit::Ns;
 
 /// Sub-regions that any device is believed to hold at first.
 const AT_FIRST: u32 = 2;
@@ -50,7 +51,7 @@ const ON_THE_WAY: u8 = 0x7F;
 pub struct SramAware {
     host: CostAware,
     /// Sub-regions last read without an entry, the longest ago first.
-    device: IndexLru,
+    device: IdList<SubRegionId>,
     /// What is known of each of them.
     entered: Vec<u8>,
     /// How long that list may be, and can be.
@@ -80,7 +81,7 @@ impl SramAware {
     pub fn new(sub_regions: u32) -> Self {
         SramAware {
             host: CostAware::new(sub_regions),
-            device: IndexLru::new(sub_regions as usize),
+            device: IdList::new(sub_regions),
             entered: vec![0; sub_regions as usize],
             length: AT_FIRST.min(sub_regions),
             longest: sub_regions,
@@ -99,15 +100,15 @@ impl SramAware {
     }
 
     /// The device is about to look for this map, or to load it.
-    fn device_reads(&mut self, sub_region: u32, timed: bool) {
+    fn device_reads(&mut self, sub_region: SubRegionId, timed: bool) {
         if self.device.contains(sub_region) {
             self.device.touch(sub_region);
         } else {
-            self.device.push_back(sub_region);
-            self.entered[sub_region as usize] = 0;
+            self.device.add(sub_region);
+            self.entered[sub_region] = 0;
             self.shorten();
         }
-        let entered = &mut self.entered[sub_region as usize];
+        let entered = &mut self.entered[sub_region];
         if timed && *entered < ON_THE_WAY {
             *entered += 1;
         }
@@ -182,7 +183,7 @@ impl MapPolicy for SramAware {
         Wish { plain: usable && plain, ..wish }
     }
 
-    fn timed(&mut self, sub_region: u32, what: Timed, took: Ns, beside_load: bool) {
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
         match what {
             Timed::Load => self.host.timed(sub_region, what, took, beside_load),
             Timed::HpbRead => {
@@ -195,7 +196,7 @@ impl MapPolicy for SramAware {
             Timed::Read => {
                 let slow = self.is_slow(took.0);
                 let listed = self.device.contains(sub_region);
-                let entered = &mut self.entered[sub_region as usize];
+                let entered = &mut self.entered[sub_region];
                 if listed && *entered & KNOWN != 0 {
                     return self.judge(slow);
                 }
@@ -212,15 +213,15 @@ impl MapPolicy for SramAware {
         }
     }
 
-    fn loaded(&mut self, sub_region: u32) {
+    fn loaded(&mut self, sub_region: SubRegionId) {
         self.host.loaded(sub_region);
     }
 
-    fn dropped(&mut self, sub_region: u32) {
+    fn dropped(&mut self, sub_region: SubRegionId) {
         self.host.dropped(sub_region);
     }
 
-    fn victim(&mut self, candidate: Option<u32>, free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
         self.host.victim(candidate, free)
     }
 

@@ -2,15 +2,20 @@
 //! Each policy against a small model of what it says it does.
 
 use super::*;
+use crate::ids::Id;
 use readpath_kit::Prng;
 
 const UNITS: u32 = 24;
 
-fn touch(sub_region: u32, held: bool) -> Touch {
-    Touch { sub_region, held, clean: held, eligible: true, timed: true }
+fn id(index: u32) -> SubRegionId {
+    SubRegionId::new(index)
 }
 
-fn every(_: u32) -> bool {
+fn touch(index: u32, held: bool) -> Touch {
+    Touch { sub_region: id(index), held, clean: held, eligible: true, timed: true }
+}
+
+fn every(_: SubRegionId) -> bool {
     true
 }
 
@@ -39,15 +44,15 @@ impl<P: MapPolicy> Driven<P> {
     fn load(&mut self, s: u32) -> Option<u32> {
         let mut victim = None;
         if !self.held.contains(&s) && self.held.len() == self.room {
-            victim = Some(self.policy.victim(Some(s), every)?);
+            victim = Some(self.policy.victim(Some(id(s)), every)?.index());
             self.held.retain(|h| Some(*h) != victim);
-            victim.into_iter().for_each(|v| self.policy.dropped(v));
+            victim.into_iter().for_each(|v| self.policy.dropped(id(v)));
         }
         if !self.held.contains(&s) {
             self.held.push(s);
         }
         self.loads += 1;
-        self.policy.loaded(s);
+        self.policy.loaded(id(s));
         victim
     }
 }
@@ -69,14 +74,14 @@ fn lru_is_a_list_by_reads() {
         };
         model.push(s);
         assert_eq!(lru.read(s), expected);
-        assert_eq!(lru.policy.coldest().collect::<Vec<_>>(), model);
+        assert_eq!(lru.policy.coldest().map(Id::index).collect::<Vec<_>>(), model);
     }
     // Reads that cannot use an entry count, but load nothing.
     let cold = model[0];
     assert_eq!(lru.policy.read(&Touch { eligible: false, ..touch(cold, true) }), Wish::default());
-    assert_eq!(lru.policy.coldest().last(), Some(cold));
+    assert_eq!(lru.policy.coldest().last(), Some(id(cold)));
     assert_eq!(lru.policy.read(&Touch { eligible: false, ..touch(99 % UNITS, false) }), Wish::default());
-    assert_eq!(lru.policy.victim(None, |s| s == model[3]), Some(model[3]), "only what is free");
+    assert_eq!(lru.policy.victim(None, |s| s == id(model[3])), Some(id(model[3])), "only what is free");
     assert_eq!(lru.policy.victim(None, |_| false), None);
 }
 
@@ -120,10 +125,10 @@ fn tell(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, delay: u64) {
         // Far enough apart that each is the first of its sub-region.
         let s = UNITS - 1 - i % 20;
         policy.read(&touch(s, true));
-        policy.timed(s, Timed::Read, Ns(read), false);
-        policy.timed(s, Timed::HpbRead, Ns(hpb_read), false);
-        policy.timed(s, Timed::Load, Ns(1_000_000), true);
-        policy.timed(s, Timed::HpbRead, Ns(hpb_read + delay), true);
+        policy.timed(id(s), Timed::Read, Ns(read), false);
+        policy.timed(id(s), Timed::HpbRead, Ns(hpb_read), false);
+        policy.timed(id(s), Timed::Load, Ns(1_000_000), true);
+        policy.timed(id(s), Timed::HpbRead, Ns(hpb_read + delay), true);
     }
 }
 
@@ -172,7 +177,7 @@ fn cost_aware_learns_that_replacing_does_not_pay() {
 #[test]
 fn preload_follows_an_order_that_it_has_seen() {
     let mut p = Preload::new(256);
-    let all = |p: &mut Preload| std::iter::from_fn(|| p.more(|s| s == 14)).collect::<Vec<_>>();
+    let all = |p: &mut Preload| std::iter::from_fn(|| p.more(|s| s == id(14))).map(Id::index).collect::<Vec<_>>();
     // An application, then something long enough that the log takes it for over.
     for s in (10..40).chain(100..200) {
         p.read(&touch(s, false));
@@ -194,7 +199,9 @@ fn preload_follows_an_order_that_it_has_seen() {
 #[test]
 fn preload_follows_the_application_that_it_is_told() {
     let mut p = Preload::new(4096);
-    let ahead = |p: &mut Preload, held: u32| std::iter::from_fn(|| p.more(|s| s == held)).collect::<Vec<_>>();
+    let ahead = |p: &mut Preload, held: u32| {
+        std::iter::from_fn(|| p.more(|s| s == id(held))).map(Id::index).collect::<Vec<_>>()
+    };
     let launch = |p: &mut Preload, app: u32, reads: &[(u32, bool)]| {
         p.foreground(app);
         let list = ahead(p, 20);
@@ -226,14 +233,14 @@ fn preload_follows_the_application_that_it_is_told() {
 fn beside_device(units: u32, frames: usize) -> (f64, f64) {
     let mut rng = Prng::new(4);
     let mut p = SramAware::new(units);
-    (0..units).for_each(|s| p.loaded(s));
+    (0..units).for_each(|s| p.loaded(id(s)));
     let mut cache: Vec<u32> = Vec::new();
     let (mut plain, mut missed, reads) = (0, 0, 200_000);
     for i in 0..2 * reads {
         let s = rng.below(u64::from(units)) as u32;
         let jitter = rng.below(40_000);
         if !p.read(&touch(s, true)).plain {
-            p.timed(s, Timed::HpbRead, Ns(100_000 + jitter), false);
+            p.timed(id(s), Timed::HpbRead, Ns(100_000 + jitter), false);
             continue;
         }
         let hit = cache.contains(&s);
@@ -242,7 +249,7 @@ fn beside_device(units: u32, frames: usize) -> (f64, f64) {
         if cache.len() > frames {
             cache.remove(0);
         }
-        p.timed(s, Timed::Read, Ns(if hit { 100_000 } else { 195_000 } + jitter), false);
+        p.timed(id(s), Timed::Read, Ns(if hit { 100_000 } else { 195_000 } + jitter), false);
         plain += u32::from(i >= reads);
         missed += u32::from(i >= reads && !hit);
     }
@@ -263,7 +270,7 @@ fn dirty_refresh_loads_again_what_is_worth_it() {
     let mut p = DirtyRefresh::new(UNITS);
     assert!(p.read(&touch(0, false)).load);
     tell(&mut p, 200, 100, 450);
-    p.loaded(0);
+    p.loaded(id(0));
     let dirty = Touch { clean: false, ..touch(0, true) };
     for round in 0..3 {
         for read in 1..=5 {
@@ -271,7 +278,7 @@ fn dirty_refresh_loads_again_what_is_worth_it() {
             assert!(!p.read(&Touch { eligible: false, ..dirty }).load, "no entry would have been used");
             assert_eq!(p.read(&dirty).load, read == 5, "round {round}, read {read}");
         }
-        p.loaded(0);
+        p.loaded(id(0));
     }
 }
 

@@ -2,7 +2,6 @@
 //! What becomes of an HPB READ that the device does not serve: Linux 6.1 has no way back to READ (SCSI mid-layer), this host
 //! has one. Each row is a device answer and what follows on either host.
 
-
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, HpbOptions};
 use readpath_proto::desc::UnitDescriptor;

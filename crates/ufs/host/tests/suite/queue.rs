@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What waits in the driver, and how much of it is under way.
 
-
 use crate::common::{Device, Host};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 

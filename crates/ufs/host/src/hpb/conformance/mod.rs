@@ -220,7 +220,7 @@ impl Bench {
     }
 
     fn play(&mut self, step: Step) {
-        let index = |region: u16, index: u16| u32::from(region) * 2 + u32::from(index);
+        let index = |region: u16, index: u16| SubRegionId::new(u32::from(region) * 2 + u32::from(index));
         match step {
             Step::Present => {
                 self.lu.present();

@@ -2,7 +2,7 @@
 //! The rules that keep a host of the prototype from sending hints that are too old, one by one.
 
 use super::*;
-use readpath_proto::groups::{GroupPair, group_of};
+use readpath_proto::groups::GroupPair;
 
 /// Two groups of 64 blocks, the second one short.
 fn lu() -> GroupLu {
@@ -40,7 +40,7 @@ fn map(blocks: u32, first: u32) -> Vec<u8> {
 }
 
 fn address(lu: &mut GroupLu, block: u32, blocks: u32) -> Option<u32> {
-    lu.hint_for(block, blocks).map(|hint| hint.entry.address())
+    lu.hint_for(block, blocks).map(|hint| GroupHint::from_entry(hint).entry.address())
 }
 
 fn tell(lu: &mut GroupLu, dirty: Option<u32>, pair: Option<(u32, u32)>, update: u8) -> Option<u8> {
@@ -59,7 +59,7 @@ fn loading() -> GroupLu {
 /// Group 0 is held from address 1000 on.
 fn held() -> GroupLu {
     let mut lu = loading();
-    lu.loaded(0, Some(&map(64, 1000)));
+    lu.loaded(group_at(0), Some(&map(64, 1000)));
     lu
 }
 
@@ -67,7 +67,7 @@ fn held() -> GroupLu {
 fn a_group_is_used_when_it_is_here() {
     let mut lu = loading();
     assert_eq!(address(&mut lu, 1, 1), None);
-    lu.loaded(0, Some(&map(64, 1000)));
+    lu.loaded(group_at(0), Some(&map(64, 1000)));
     assert_eq!(
         [(1, 1), (3, 61), (3, 62), (70, 1)].map(|(block, n)| address(&mut lu, block, n)),
         [Some(1001), Some(1003), None, None]
@@ -80,7 +80,7 @@ fn a_group_is_used_when_it_is_here() {
 fn of_a_block_told_of_while_its_group_is_loaded_nothing_is_believed() {
     let mut lu = loading();
     assert_eq!(tell(&mut lu, None, Some((5, 77)), 1), Some(1));
-    lu.loaded(0, Some(&map(64, 1000)));
+    lu.loaded(group_at(0), Some(&map(64, 1000)));
     assert_eq!([4, 5, 6].map(|block| address(&mut lu, block, 1)), [Some(1004), None, Some(1006)]);
     assert_eq!(address(&mut lu, 4, 3), None, "nor by a longer read");
     tell(&mut lu, None, Some((5, 78)), 2);
@@ -94,7 +94,7 @@ fn a_dirty_group_is_not_used_until_it_is_loaded_again() {
     assert_eq!([4, 5].map(|block| address(&mut lu, block, 1)), [None; 2]);
     (0..30).for_each(|_| assert_eq!(address(&mut lu, 4, 1), None));
     assert_eq!(asked_for(&mut lu), [(0, 64 * 4)]);
-    lu.loaded(0, Some(&map(64, 2000)));
+    lu.loaded(group_at(0), Some(&map(64, 2000)));
     assert_eq!([4, 5].map(|block| address(&mut lu, block, 1)), [Some(2004), Some(2005)]);
 }
 
@@ -104,17 +104,17 @@ fn nothing_is_left_of_a_load_that_fails_and_of_a_reset() {
     tell(&mut lu, Some(0), None, 0);
     (0..32).for_each(|_| assert_eq!(address(&mut lu, 4, 1), None));
     assert_eq!(asked_for(&mut lu).len(), 1);
-    lu.loaded(0, None);
+    lu.loaded(group_at(0), None);
     assert_eq!((address(&mut lu, 4, 1), lu.memory().map_bytes), (None, 0));
     let mut lu = held();
     lu.saw(9);
     lu.reset();
     assert_eq!((address(&mut lu, 4, 1), lu.memory().map_bytes), (None, 0));
     // Of a load from before the reset no answer is taken.
-    lu.loaded(0, Some(&map(64, 1000)));
+    lu.loaded(group_at(0), Some(&map(64, 1000)));
     assert_eq!((address(&mut lu, 4, 1), asked_for(&mut lu).len()), (None, 1));
-    lu.loaded(0, Some(&map(64, 1000)));
-    assert_eq!(lu.hint_for(4, 1).expect("it is held").seen, 0);
+    lu.loaded(group_at(0), Some(&map(64, 1000)));
+    assert_eq!(lu.hint_for(4, 1).map(|hint| GroupHint::from_entry(hint).seen), Some(0));
 }
 
 #[test]

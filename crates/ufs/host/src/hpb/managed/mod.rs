@@ -3,7 +3,9 @@
 //! loaded as tags and memory allow, what it names makes room, and memory never exceeds its limit, which may change at any
 //! time. Every sub-region is loaded and dropped by itself; the device hears of a region when nothing of it is left.
 
-use super::{HpbLu, HpbRequest, LuState, NO_MAP, ParamError, Port, RegionState, SubRegionState};
+use super::{HpbLu, HpbRequest, LuState, MapId, Mode, Port, RegionState, SubRegionState};
+use crate::ids::{Id, RegionId, SubRegionId};
+use crate::params::ParamError;
 use crate::policy::{ManagedPolicy, MapPolicy, Policy, Timed, Touch};
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
@@ -16,10 +18,10 @@ const MOST_WANTED: usize = 64;
 const MOST_AHEAD: usize = 16;
 
 /// What a managed unit keeps beside maps and states.
-pub struct Manager {
+pub(super) struct Manager {
     policy: Policy,
     /// Sub-regions to be loaded, in order, and the same as bits.
-    wanted: VecDeque<u32>,
+    wanted: VecDeque<SubRegionId>,
     is_wanted: FixedBitSet,
     /// Regions that were dropped and not announced to the device yet.
     unannounced: FixedBitSet,
@@ -27,12 +29,12 @@ pub struct Manager {
     /// Active regions, pinned ones apart.
     active: u32,
     /// Maps that may be held.
-    pub(super) most_maps: u32,
+    most_maps: u32,
     in_flight: u32,
     /// When the last load ended.
     loaded_at: Ns,
     /// Sub-regions that were dropped while their load was under way, and are not to be loaded before it ends.
-    pub(super) abandoned: Vec<u32>,
+    abandoned: Vec<SubRegionId>,
 }
 
 impl Manager {
@@ -58,22 +60,27 @@ impl Manager {
         (size_of::<Manager>() - size_of::<Policy>() + lists + bits) as u64 + self.policy.bytes()
     }
 
+    /// No more maps than that are held, nor than before.
+    pub(super) fn bound_maps(&mut self, most: u32) {
+        self.most_maps = self.most_maps.min(most);
+    }
+
     /// Queues a sub-region. False if there are too many.
-    pub(super) fn want(&mut self, srgn: u32) -> bool {
-        if self.is_wanted.contains(srgn as usize) {
+    pub(super) fn want(&mut self, srgn: SubRegionId) -> bool {
+        if self.is_wanted.contains(srgn.row()) {
             return true;
         }
         if self.wanted.len() >= MOST_WANTED {
             return false;
         }
-        self.is_wanted.insert(srgn as usize);
+        self.is_wanted.insert(srgn.row());
         self.wanted.push_back(srgn);
         true
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<SubRegionId> {
         let srgn = self.wanted.pop_front()?;
-        self.is_wanted.set(srgn as usize, false);
+        self.is_wanted.set(srgn.row(), false);
         Some(srgn)
     }
 
@@ -81,8 +88,8 @@ impl Manager {
         while self.next().is_some() {}
     }
 
-    fn announce_later(&mut self, region: u32) {
-        self.unannounced_count += u32::from(!self.unannounced.put(region as usize));
+    fn announce_later(&mut self, region: RegionId) {
+        self.unannounced_count += u32::from(!self.unannounced.put(region.row()));
     }
 
     /// A controller's reset has ended all commands.
@@ -104,14 +111,14 @@ impl HpbLu {
         let end = self.end_of(block, blocks);
         let mut at = block;
         while at < end {
-            let srgn = self.geometry.index_of_lba(at);
+            let srgn = SubRegionId::of_block(&self.geometry, at);
             let slot = self.slot_of(at);
             let n = (end - at).min(self.geometry.entries_per_sub_region() - slot);
-            let map = self.valid_map[srgn as usize];
-            let held = map != NO_MAP;
+            let map = self.valid_map[srgn];
+            let held = map != MapId::NONE;
             let clean = held && !self.store.any_dirty(map, slot, n);
-            let loading = self.sub_regions[srgn as usize] == SubRegionState::Issued;
-            let Some(m) = &mut self.manager else { return false };
+            let loading = self.sub_regions[srgn] == SubRegionState::Issued;
+            let Some(m) = self.mode.manager_mut() else { return false };
             let wish = m.policy.read(&Touch { sub_region: srgn, held, clean, eligible, timed: blocks == 1 });
             if wish.load && !loading {
                 self.kicked = true;
@@ -128,8 +135,8 @@ impl HpbLu {
 
     /// Takes what the policy wants loaded ahead.
     fn ask_for_more(&mut self) {
-        let HpbLu { manager: Some(m), sub_regions, kicked, .. } = self else { return };
-        let held = |s: u32| matches!(sub_regions[s as usize], SubRegionState::Valid | SubRegionState::Issued);
+        let HpbLu { mode: Mode::Managed(m), sub_regions, kicked, .. } = self else { return };
+        let held = |s: SubRegionId| matches!(sub_regions[s], SubRegionState::Valid | SubRegionState::Issued);
         while m.wanted.len() < MOST_AHEAD {
             let Some(srgn) = m.policy.more(held) else { return };
             m.want(srgn);
@@ -139,7 +146,7 @@ impl HpbLu {
 
     /// The system says which application comes to the foreground.
     pub(crate) fn foreground(&mut self, app: u32) {
-        let Some(m) = &mut self.manager else { return };
+        let Some(m) = self.mode.manager_mut() else { return };
         m.policy.foreground(app);
         if self.state == LuState::Present {
             self.ask_for_more();
@@ -150,11 +157,11 @@ impl HpbLu {
     pub(crate) fn timed(&mut self, now: Ns, block_or_srgn: TimedWhat, took: Ns) {
         let (srgn, what) = match block_or_srgn {
             TimedWhat::Read { block, with_entry } => {
-                (self.geometry.index_of_lba(block), if with_entry { Timed::HpbRead } else { Timed::Read })
+                (SubRegionId::of_block(&self.geometry, block), if with_entry { Timed::HpbRead } else { Timed::Read })
             }
-            TimedWhat::Load(at) => (self.geometry.index_of(at), Timed::Load),
+            TimedWhat::Load(at) => (SubRegionId::named(&self.geometry, at), Timed::Load),
         };
-        if let Some(m) = &mut self.manager {
+        if let Some(m) = self.mode.manager_mut() {
             let sent = now.saturating_sub(took);
             let beside_load = m.in_flight > 0 || m.loaded_at > sent;
             if what == Timed::Load {
@@ -172,7 +179,7 @@ impl HpbLu {
         self.kicked = false;
         self.announce_drops(port);
         loop {
-            let Some(m) = &mut self.manager else { return };
+            let Some(m) = self.mode.manager_mut() else { return };
             // The end of a load starts the worker again.
             if m.in_flight >= self.options.params.inflight_map_req {
                 return;
@@ -186,9 +193,9 @@ impl HpbLu {
                 // There may be more to a list than was asked for when the last read came.
                 self.ask_for_more();
             }
-            let Some(m) = &mut self.manager else { return };
+            let Some(m) = self.mode.manager_mut() else { return };
             let Some(srgn) = m.next() else { return };
-            let state = self.sub_regions[srgn as usize];
+            let state = self.sub_regions[srgn];
             if state == SubRegionState::Issued {
                 continue;
             }
@@ -205,34 +212,34 @@ impl HpbLu {
         }
     }
 
-    fn begin_managed_load(&mut self, srgn: u32, port: &mut impl Port) -> bool {
+    fn begin_managed_load(&mut self, srgn: SubRegionId, port: &mut impl Port) -> bool {
         if !port.has_tag() {
-            if let Some(m) = &mut self.manager {
+            if let Some(m) = self.mode.manager_mut() {
                 m.want(srgn);
             }
             return false;
         }
         self.activate_managed(srgn);
         self.begin_load(srgn);
-        debug_assert!(self.manager.as_ref().is_none_or(|m| self.store.used() <= m.most_maps), "the limit of memory");
+        debug_assert!(self.mode.manager().is_none_or(|m| self.store.used() <= m.most_maps), "the limit of memory");
         // There was a tag, and nobody else has taken it.
         port.send(self.load_request(srgn));
         self.counters.map_req_cnt += 1;
-        if let Some(m) = &mut self.manager {
+        if let Some(m) = self.mode.manager_mut() {
             m.in_flight += 1;
         }
         // As in `load`: of what is being written the entry is not to be trusted.
-        self.store.clean(self.map_of[srgn as usize]);
+        self.store.clean(self.map_of[srgn]);
         port.writes_in_flight(|block, blocks| self.mark_dirty(block, blocks));
         true
     }
 
     /// Tells the device of dropped regions, as long as there are tags.
     fn announce_drops(&mut self, port: &mut impl Port) {
-        let Some(m) = &mut self.manager else { return };
+        let Some(m) = self.mode.manager_mut() else { return };
         while m.unannounced_count > 0 {
             let Some(region) = m.unannounced.ones().next() else { return };
-            if !port.send(HpbRequest::Drop { region: region as u16 }) {
+            if !port.send(HpbRequest::Drop { region: RegionId::new(region as u32).number() }) {
                 self.kicked = true;
                 return;
             }
@@ -243,14 +250,14 @@ impl HpbLu {
     }
 
     /// Makes room for a map, if that is worth it. False if there is none.
-    fn make_room_for(&mut self, srgn: u32) -> bool {
-        if self.map_of[srgn as usize] != NO_MAP {
+    fn make_room_for(&mut self, srgn: SubRegionId) -> bool {
+        if self.map_of[srgn] != MapId::NONE {
             return true;
         }
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
+        let region = srgn.region(&self.geometry);
         loop {
-            let Some(m) = &self.manager else { return false };
-            let new = self.regions[region as usize] == RegionState::Inactive;
+            let Some(m) = self.mode.manager() else { return false };
+            let new = self.regions[region] == RegionState::Inactive;
             let too_many_regions = new && m.active >= self.capacity;
             if self.store.used() < m.most_maps && !too_many_regions {
                 return true;
@@ -261,51 +268,51 @@ impl HpbLu {
             let Some(victim) = self.victim_for(Some(srgn)) else { return false };
             self.counters.evict_cnt += 1;
             if too_many_regions {
-                let region = u32::from(self.geometry.sub_region_at(victim).region);
-                self.sub_regions_of(region).for_each(|s| self.drop_sub_region(s));
+                let region = victim.region(&self.geometry);
+                region.sub_regions(&self.geometry).for_each(|s| self.drop_sub_region(s));
             } else {
                 self.drop_sub_region(victim);
             }
         }
     }
 
-    fn victim_for(&mut self, candidate: Option<u32>) -> Option<u32> {
-        let HpbLu { manager: Some(m), sub_regions, .. } = self else { return None };
-        let free = |s: u32| Some(s) != candidate && sub_regions[s as usize] != SubRegionState::Issued;
+    fn victim_for(&mut self, candidate: Option<SubRegionId>) -> Option<SubRegionId> {
+        let HpbLu { mode: Mode::Managed(m), sub_regions, .. } = self else { return None };
+        let free = |s: SubRegionId| Some(s) != candidate && sub_regions[s] != SubRegionState::Issued;
         m.policy.victim(candidate, free)
     }
 
-    fn activate_managed(&mut self, srgn: u32) {
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        let Some(m) = &mut self.manager else { return };
-        if self.regions[region as usize] == RegionState::Inactive {
-            self.regions[region as usize] = RegionState::Active;
+    fn activate_managed(&mut self, srgn: SubRegionId) {
+        let region = srgn.region(&self.geometry);
+        let Some(m) = self.mode.manager_mut() else { return };
+        if self.regions[region] == RegionState::Inactive {
+            self.regions[region] = RegionState::Active;
             m.active += 1;
-            if m.unannounced.contains(region as usize) {
-                m.unannounced.set(region as usize, false);
+            if m.unannounced.contains(region.row()) {
+                m.unannounced.set(region.row(), false);
                 m.unannounced_count -= 1;
             }
         }
     }
 
     /// Gives back the map of a sub-region at once, also if its load is under way.
-    fn drop_sub_region(&mut self, srgn: u32) {
-        let map = std::mem::replace(&mut self.map_of[srgn as usize], NO_MAP);
-        if map == NO_MAP {
+    fn drop_sub_region(&mut self, srgn: SubRegionId) {
+        let map = std::mem::replace(&mut self.map_of[srgn], MapId::NONE);
+        if map == MapId::NONE {
             return;
         }
         self.store.release(map);
-        self.valid_map[srgn as usize] = NO_MAP;
-        let state = std::mem::replace(&mut self.sub_regions[srgn as usize], SubRegionState::Unused);
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        let empty = self.sub_regions_of(region).all(|s| self.map_of[s as usize] == NO_MAP);
-        let Some(m) = &mut self.manager else { return };
+        self.valid_map[srgn] = MapId::NONE;
+        let state = std::mem::replace(&mut self.sub_regions[srgn], SubRegionState::Unused);
+        let region = srgn.region(&self.geometry);
+        let empty = region.sub_regions(&self.geometry).all(|s| self.map_of[s] == MapId::NONE);
+        let Some(m) = self.mode.manager_mut() else { return };
         if state == SubRegionState::Issued {
             m.abandoned.push(srgn);
         }
         m.policy.dropped(srgn);
-        if empty && self.regions[region as usize] == RegionState::Active {
-            self.regions[region as usize] = RegionState::Inactive;
+        if empty && self.regions[region] == RegionState::Active {
+            self.regions[region] = RegionState::Inactive;
             m.active -= 1;
             m.announce_later(region);
             self.kicked |= self.state == LuState::Present;
@@ -314,47 +321,48 @@ impl HpbLu {
 
     /// A load has ended.
     pub(super) fn managed_loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) {
-        let srgn = self.geometry.index_of(at);
+        let srgn = SubRegionId::named(&self.geometry, at);
+        let is_pinned = self.is_pinned(at.region.into());
         self.kicked |= self.state == LuState::Present;
-        let Some(m) = &mut self.manager else { return };
+        let Some(m) = self.mode.manager_mut() else { return };
         m.in_flight = m.in_flight.saturating_sub(1);
         if let Some(i) = m.abandoned.iter().position(|&s| s == srgn) {
             m.abandoned.swap_remove(i);
-            if self.regions[usize::from(at.region)] == RegionState::Inactive {
+            if self.regions[RegionId::from(at.region)] == RegionState::Inactive {
                 // The device has just handed it out, whatever it was told before.
-                m.announce_later(u32::from(at.region));
+                m.announce_later(RegionId::from(at.region));
             }
             return;
         }
-        if self.sub_regions[srgn as usize] != SubRegionState::Issued {
+        if self.sub_regions[srgn] != SubRegionState::Issued {
             return;
         }
         let Some(bytes) = entries else {
             // The next read asks again.
             self.counters.map_error_cnt += 1;
-            self.sub_regions[srgn as usize] = SubRegionState::Invalid;
+            self.sub_regions[srgn] = SubRegionState::Invalid;
             return self.drop_managed(srgn);
         };
-        let map = self.map_of[srgn as usize];
+        let map = self.map_of[srgn];
         self.store.fill(map, bytes);
-        self.sub_regions[srgn as usize] = SubRegionState::Valid;
-        self.valid_map[srgn as usize] = map;
-        if !self.pinned.contains(&u32::from(at.region)) {
+        self.sub_regions[srgn] = SubRegionState::Valid;
+        self.valid_map[srgn] = map;
+        if !is_pinned {
             m.policy.loaded(srgn);
         }
     }
 
     /// Drops a sub-region; one of a pinned region keeps its memory, and is loaded again when it is read.
-    fn drop_managed(&mut self, srgn: u32) {
-        let region = u32::from(self.geometry.sub_region_at(srgn).region);
-        if self.pinned.contains(&region) {
-            let state = std::mem::replace(&mut self.sub_regions[srgn as usize], SubRegionState::Invalid);
+    fn drop_managed(&mut self, srgn: SubRegionId) {
+        let region = srgn.region(&self.geometry);
+        if self.is_pinned(region) {
+            let state = std::mem::replace(&mut self.sub_regions[srgn], SubRegionState::Invalid);
             if state == SubRegionState::Issued
-                && let Some(m) = &mut self.manager
+                && let Some(m) = self.mode.manager_mut()
             {
                 m.abandoned.push(srgn);
             }
-            self.valid_map[srgn as usize] = NO_MAP;
+            self.valid_map[srgn] = MapId::NONE;
         } else {
             self.drop_sub_region(srgn);
         }
@@ -362,10 +370,10 @@ impl HpbLu {
 
     /// The device would like a sub-region to be loaded again. What is not held is the host's own business, and of what was
     /// not written since the device only missed reads that went without an entry on purpose.
-    pub(super) fn advised(&mut self, srgn: u32) {
-        let map = self.valid_map[srgn as usize];
-        if let Some(m) = &mut self.manager
-            && map != NO_MAP
+    pub(super) fn advised(&mut self, srgn: SubRegionId) {
+        let map = self.valid_map[srgn];
+        if let Some(m) = self.mode.manager_mut()
+            && map != MapId::NONE
             && self.store.any_dirty(map, 0, self.geometry.entries_per_sub_region())
         {
             self.counters.rcmd_active_cnt += 1;
@@ -376,8 +384,8 @@ impl HpbLu {
 
     /// The device has lost its HPB state: no entry is worth anything.
     pub(super) fn managed_device_reset(&mut self) {
-        (0..self.geometry.sub_regions()).for_each(|s| self.drop_managed(s));
-        if let Some(m) = &mut self.manager {
+        self.all_sub_regions().for_each(|s| self.drop_managed(s));
+        if let Some(m) = self.mode.manager_mut() {
             m.forget_wishes();
             // It does not hold any of them either.
             m.unannounced.clear();
@@ -388,12 +396,12 @@ impl HpbLu {
 
     /// The controller is being reset: what was under way will not be answered.
     pub(super) fn managed_reset(&mut self) {
-        for srgn in 0..self.geometry.sub_regions() {
-            if self.sub_regions[srgn as usize] == SubRegionState::Issued {
+        for srgn in self.all_sub_regions() {
+            if self.sub_regions[srgn] == SubRegionState::Issued {
                 self.drop_managed(srgn);
             }
         }
-        if let Some(m) = &mut self.manager {
+        if let Some(m) = self.mode.manager_mut() {
             m.forget_wishes();
             m.commands_lost();
         }
@@ -402,9 +410,9 @@ impl HpbLu {
 
     /// Pinned regions are always held.
     pub(super) fn want_pinned(&mut self) {
-        for region in self.pinned.clone() {
-            for srgn in self.sub_regions_of(region) {
-                if let Some(m) = &mut self.manager {
+        for region in self.pinned_regions() {
+            for srgn in region.sub_regions(&self.geometry) {
+                if let Some(m) = self.mode.manager_mut() {
                     m.want(srgn);
                 }
             }
@@ -416,10 +424,10 @@ impl HpbLu {
     /// # Errors
     /// The unit follows Linux, which cannot shrink.
     pub fn least_memory(&self) -> Result<u64, ParamError> {
-        if self.manager.is_none() {
+        if !self.is_managed() {
             return Err(ParamError::CannotShrink);
         }
-        let pinned: usize = self.pinned.clone().map(|r| self.sub_regions_of(r).len()).sum();
+        let pinned: usize = self.pinned_regions().map(|r| r.sub_regions(&self.geometry).count()).sum();
         Ok(self.memory().table_bytes + pinned as u64 * self.store.bytes_per_map())
     }
 
@@ -437,11 +445,11 @@ impl HpbLu {
     ///
     /// # Errors
     /// The unit follows Linux, which cannot shrink; or the limit has no room for the tables (and pinned regions).
-    pub fn limit_memory(&mut self, bytes: u64) -> Result<(), ParamError> {
+    pub(crate) fn limit_memory(&mut self, bytes: u64) -> Result<(), ParamError> {
         self.check_limit(bytes)?;
         let maps = (bytes - self.memory().table_bytes) / self.store.bytes_per_map();
         let most = maps.min(u64::from(self.store.maps())) as u32;
-        if let Some(m) = &mut self.manager {
+        if let Some(m) = self.mode.manager_mut() {
             m.most_maps = most;
         }
         while self.store.used() > most {
@@ -454,11 +462,8 @@ impl HpbLu {
     }
 
     /// A sub-region whose load is under way, if nothing else is left.
-    fn loading_victim(&self) -> Option<u32> {
-        (0..self.geometry.sub_regions()).find(|&s| {
-            self.map_of[s as usize] != NO_MAP
-                && !self.pinned.contains(&u32::from(self.geometry.sub_region_at(s).region))
-        })
+    fn loading_victim(&self) -> Option<SubRegionId> {
+        self.all_sub_regions().find(|&s| self.map_of[s] != MapId::NONE && !self.is_pinned(s.region(&self.geometry)))
     }
 }
 
@@ -475,3 +480,6 @@ pub(crate) enum TimedWhat {
     /// An HPB READ BUFFER.
     Load(SubRegion),
 }
+
+#[cfg(test)]
+mod tests;

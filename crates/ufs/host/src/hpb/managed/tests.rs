@@ -2,9 +2,13 @@
 //! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is used
 //! only if it was loaded and its block not written since, and nothing gets lost however often limits change.
 
+use super::super::{RegionState, UnitSetup};
 use super::*;
+use crate::config::HpbOptions;
+use crate::params::HpbParams;
 use crate::policy::ManagedPolicy;
 use readpath_kit::Prng;
+use readpath_proto::hpb::HpbGeometry;
 use readpath_proto::typed::HpbNotification;
 
 /// 8 regions of two sub-regions of 16 entries, of which region 0 may be pinned.
@@ -122,10 +126,11 @@ impl Play {
         let active = (0..8).filter(|&r| self.lu.region_state(r) != RegionState::Inactive).count();
         assert!(active <= 4, "{active} regions");
         for region in 0..8 {
-            let held = self.lu.sub_regions_of(region).any(|s| self.lu.map_of[s as usize] != NO_MAP);
-            assert_eq!(held, self.lu.region_state(region as u16) != RegionState::Inactive, "region {region}");
+            let mut sub_regions = RegionId::from(region).sub_regions(&self.lu.geometry);
+            let held = sub_regions.any(|s| self.lu.map_of[s] != MapId::NONE);
+            assert_eq!(held, self.lu.region_state(region) != RegionState::Inactive, "region {region}");
         }
-        let maps = self.lu.map_of.iter().filter(|&&m| m != NO_MAP).count() as u64;
+        let maps = self.lu.map_of.iter().filter(|&&m| m != MapId::NONE).count() as u64;
         assert_eq!(self.lu.memory().map_bytes, maps * 128);
     }
 }
@@ -214,7 +219,7 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
             }
             assert!(play.tags.loads.is_empty() && !play.lu.is_kicked(), "{}, seed {seed}", policy.name());
             assert_eq!(play.tags.free, 4);
-            assert_eq!(play.lu.manager.as_ref().map(|m| m.abandoned.len()), Some(0), "loads that nobody waits for");
+            assert_eq!(play.lu.mode.manager().map(|m| m.abandoned.len()), Some(0), "loads that nobody waits for");
             for region in 0..8 {
                 let held = play.lu.region_state(region) != RegionState::Inactive;
                 assert!(held || !play.active[usize::from(region)], "the device was not told of region {region}");

@@ -1,55 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what can be
-//! asked about it.
+//! asked about it. What a unit makes of them is not known here.
 
-use super::{BlockOp, Driver, MAX_SLOTS, TagState, Use};
-use crate::hpb::{GroupLu, HostMemory, HpbCounters, HpbLu, HpbParam, HpbRequest, LuState, ParamError, Port, TimedWhat};
+use super::Driver;
+use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
+use crate::block::BlockOp;
+use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, TimedWhat, UnitHpb};
+use crate::params::{HpbParam, ParamError};
 use readpath_kit::{FrontQueue, Ns};
-use readpath_proto::groups::GroupHint;
 use readpath_proto::hpb::is_acceptable;
-use readpath_proto::typed::{Cdb, HpbEntry, HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
+use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
 use std::collections::VecDeque;
 
-/// What policies of this host's own need of the driver.
-pub(super) struct Managed {
+/// What is kept for those who want to know of commands and replies.
+pub(super) struct Watch {
     /// When the command of each tag was sent.
     sent: [Ns; MAX_SLOTS],
-    /// Limits of memory to come, each with its time and unit.
-    limits: VecDeque<(Ns, u8, u64)>,
+    /// Limits of memory to come.
+    limits: VecDeque<Limit>,
 }
 
-impl Default for Managed {
+/// From `at` on, HPB of a unit may take so many bytes.
+struct Limit {
+    at: Ns,
+    lun: u8,
+    bytes: u64,
+}
+
+impl Default for Watch {
     fn default() -> Self {
-        Managed { sent: [Ns::ZERO; MAX_SLOTS], limits: VecDeque::new() }
+        Watch { sent: [Ns::ZERO; MAX_SLOTS], limits: VecDeque::new() }
     }
 }
 
 /// What a unit's worker sends through.
-struct Tags<'a> {
+struct UnitPort<'a> {
     lun: u8,
-    tags: &'a mut [TagState; MAX_SLOTS],
-    free: &'a mut Vec<u8>,
-    out: &'a mut FrontQueue<u8>,
+    tags: &'a mut Tags,
+    out: &'a mut FrontQueue<Tag>,
 }
 
-impl Port for Tags<'_> {
+impl Port for UnitPort<'_> {
     fn has_tag(&self) -> bool {
-        !self.free.is_empty()
+        self.tags.has_free()
     }
 
     fn send(&mut self, request: HpbRequest) -> bool {
-        let Some(tag) = self.free.pop() else { return false };
+        let Some(tag) = self.tags.take() else { return false };
         let (used, at, map_bytes) = match request {
             HpbRequest::Load { at, bytes } => (Use::Map, at, bytes),
             HpbRequest::Drop { region } => (Use::Unmap, SubRegion { region, index: 0 }, 0),
         };
-        self.tags[usize::from(tag)] = TagState { used, lun: self.lun, at, map_bytes, ..TagState::FREE };
+        self.tags[tag] = TagState { used, lun: self.lun, at, map_bytes, ..TagState::FREE };
         self.out.push_back(tag);
         true
     }
 
     fn writes_in_flight(&self, mut each: impl FnMut(u32, u32)) {
-        for t in self.tags.iter().filter(|t| t.used == Use::Block && t.lun == self.lun && t.writes()) {
+        let states = self.tags.iter().map(|(_, state)| state);
+        for t in states.filter(|t| t.used == Use::Block && t.lun == self.lun && t.writes()) {
             each(t.block, t.blocks);
         }
     }
@@ -65,7 +74,7 @@ impl Driver {
 
     /// Handles timers that are due at `now`. There may be requests to send afterwards.
     pub fn advance(&mut self, now: Ns) {
-        self.each_hpb(|hpb| hpb.advance(now));
+        self.each_standard(|hpb| hpb.advance(now));
         self.change_limits(now);
         self.run_map_worker(now);
         self.wake_long_reads();
@@ -75,15 +84,13 @@ impl Driver {
     /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device, which has
     /// nothing else to do then; here requests go on, without entries.
     pub fn suspend(&mut self) {
-        self.each_hpb(HpbLu::suspend);
-        self.each_groups(|groups| groups.set_asleep(true));
+        self.each_unit(UnitHpb::suspend);
         self.find_timer();
     }
 
     /// The host is awake again, and goes on with the maps that it had.
     pub fn resume(&mut self, now: Ns) {
-        self.each_hpb(|hpb| hpb.resume(now));
-        self.each_groups(|groups| groups.set_asleep(false));
+        self.each_unit(|hpb| hpb.resume(now));
         self.run_map_worker(now);
         self.find_timer();
     }
@@ -91,7 +98,7 @@ impl Driver {
     /// An application, by any number that means it, comes to the foreground, as far as the system says so (Android does):
     /// policies with lists of applications load ahead. Nothing else depends on it.
     pub fn foreground(&mut self, now: Ns, app: u32) {
-        self.each_hpb(|hpb| hpb.foreground(app));
+        self.each_standard(|hpb| hpb.foreground(app));
         self.run_map_worker(now);
         self.find_timer();
     }
@@ -107,15 +114,12 @@ impl Driver {
 
     /// HPB counters of a unit.
     pub fn counters(&self, lun: u8) -> Option<&HpbCounters> {
-        if let Some(groups) = self.groups(lun) {
-            return Some(groups.counters());
-        }
-        self.hpb(lun).filter(|hpb| hpb.state() != LuState::Failed).map(HpbLu::counters)
+        self.unit(lun)?.hpb.counters()
     }
 
     /// HPB memory of a unit.
     pub fn memory(&self, lun: u8) -> Option<HostMemory> {
-        self.groups(lun).map(|groups| groups.memory()).or_else(|| self.hpb(lun).map(HpbLu::memory))
+        self.unit(lun)?.hpb.memory()
     }
 
     /// HPB counters of all units together, if any has some.
@@ -135,33 +139,28 @@ impl Driver {
 
     /// HPB of a unit, for those who look at its states.
     pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
-        self.unit(lun)?.hpb.as_ref()
+        self.unit(lun)?.hpb.standard()
     }
 
-    /// The prototype's groups of a unit.
-    pub(super) fn groups(&self, lun: u8) -> Option<&GroupLu> {
-        self.unit(lun)?.groups.as_deref()
-    }
-
-    pub(super) fn groups_of(&mut self, lun: u8) -> Option<&mut GroupLu> {
-        self.units.get_mut(usize::from(lun))?.as_mut()?.groups.as_deref_mut()
+    fn unit_hpb(&mut self, lun: u8) -> Option<&mut UnitHpb> {
+        Some(&mut self.units.get_mut(usize::from(lun))?.as_mut()?.hpb)
     }
 
     pub(super) fn hpb_of(&mut self, lun: u8) -> Option<&mut HpbLu> {
-        self.units.get_mut(usize::from(lun))?.as_mut()?.hpb.as_mut()
+        self.unit_hpb(lun)?.standard_mut()
     }
 
-    pub(super) fn each_hpb(&mut self, what: impl FnMut(&mut HpbLu)) {
-        self.units.iter_mut().flatten().filter_map(|u| u.hpb.as_mut()).for_each(what);
+    pub(super) fn each_unit(&mut self, mut what: impl FnMut(&mut UnitHpb)) {
+        self.units.iter_mut().flatten().for_each(|unit| what(&mut unit.hpb));
     }
 
-    pub(super) fn each_groups(&mut self, mut what: impl FnMut(&mut GroupLu)) {
-        self.units.iter_mut().flatten().filter_map(|u| u.groups.as_mut()).for_each(|groups| what(groups));
+    pub(super) fn each_standard(&mut self, mut what: impl FnMut(&mut HpbLu)) {
+        self.each_unit(|hpb| hpb.standard_mut().into_iter().for_each(&mut what));
     }
 
     pub(super) fn find_timer(&mut self) {
-        let timers = self.units.iter().flatten().filter_map(|u| u.hpb.as_ref()).map(HpbLu::next_timer);
-        let limit = self.managed.as_ref().and_then(|m| m.limits.front()).map_or(Ns::NEVER, |l| l.0);
+        let timers = self.units.iter().flatten().filter_map(|unit| unit.hpb.standard()).map(HpbLu::next_timer);
+        let limit = self.watch.as_ref().and_then(|watch| watch.limits.front()).map_or(Ns::NEVER, |limit| limit.at);
         self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline()).min(limit);
     }
 
@@ -175,10 +174,10 @@ impl Driver {
         for (i, &(_, bytes)) in limits.iter().enumerate() {
             hpb.check_limit(bytes).map_err(|error| (i, error))?;
         }
-        let Some(m) = &mut self.managed else { return Err((0, ParamError::CannotShrink)) };
-        m.limits.extend(limits.iter().map(|&(at, bytes)| (at, lun, bytes)));
+        let Some(watch) = &mut self.watch else { return Err((0, ParamError::CannotShrink)) };
+        watch.limits.extend(limits.iter().map(|&(at, bytes)| Limit { at, lun, bytes }));
         // Those of several units are told one unit after the other.
-        m.limits.make_contiguous().sort_by_key(|limit| limit.0);
+        watch.limits.make_contiguous().sort_by_key(|limit| limit.at);
         self.find_timer();
         Ok(())
     }
@@ -195,65 +194,36 @@ impl Driver {
 
     /// Changes limits whose time has come.
     fn change_limits(&mut self, now: Ns) {
-        while let Some(m) = &mut self.managed
-            && let Some(&(at, lun, bytes)) = m.limits.front()
+        while let Some(watch) = &mut self.watch
+            && let Some(&Limit { at, lun, bytes }) = watch.limits.front()
             && at <= now
         {
-            m.limits.pop_front();
+            watch.limits.pop_front();
             // Checked when it was scheduled; what tables take does not change.
             let limited = self.hpb_of(lun).map(|hpb| hpb.limit_memory(bytes));
             debug_assert!(!matches!(limited, Some(Err(_))));
         }
     }
 
-    /// The command of `tag` is being sent. What the policy wants loaded now goes out with the next reply.
+    /// The command of `tag` is being sent. What a policy wants loaded now goes out with the next reply.
     #[inline(never)]
-    pub(super) fn note_sent(&mut self, now: Ns, tag: u8) {
-        if let Some(m) = &mut self.managed {
-            m.sent[usize::from(tag)] = now;
-        }
-        let lun = self.tags[usize::from(tag)].lun;
-        self.map_work |= self.hpb(lun).is_some_and(HpbLu::is_kicked);
+    pub(super) fn note_sent(&mut self, now: Ns, tag: Tag) {
+        let Some(watch) = &mut self.watch else { return };
+        watch.sent[tag.row()] = now;
+        let lun = self.tags[tag].lun;
+        self.map_work |= self.unit(lun).is_some_and(|unit| unit.hpb.is_kicked());
     }
 
-    /// The read of `tag` is being sent, with the `entry` that HPB has for it as a word, if any: the prototype has its own.
-    #[inline(never)]
-    pub(super) fn managed_entry(&mut self, now: Ns, tag: u8, entry: Option<u64>) -> Option<u64> {
-        let TagState { lun, block, blocks, plain, .. } = self.tags[usize::from(tag)];
-        let Some(groups) = self.groups_of(lun) else {
-            self.note_sent(now, tag);
-            return entry;
-        };
-        let hint = if plain { None } else { groups.hint_for(block, blocks) };
-        let kicked = groups.is_kicked();
-        self.map_work |= kicked;
-        self.tags[usize::from(tag)].hpb = hint.is_some();
-        hint.map(|hint| u64::from_ne_bytes(hint.to_entry().0))
-    }
-
-    /// The command for the read of `tag`, which has an `entry`.
-    pub(super) fn read_with(&self, tag: u8, entry: HpbEntry) -> Cdb {
-        let TagState { lun, block, blocks, .. } = self.tags[usize::from(tag)];
-        if self.groups(lun).is_some() {
-            return Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(entry), flags: 0 };
-        }
-        Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 }
-    }
-
-    /// A reply has come: how long reads of one block and loads took.
+    /// A reply has come: what the prototype tells in it, and how long reads of one block and loads took.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
-            && let Some(update) = self.groups_of(reply.lun).and_then(|groups| groups.notified(notice))
+            && let Some(update) = self.unit_hpb(reply.lun).and_then(|hpb| hpb.noticed(notice))
         {
-            self.each_groups(|groups| groups.saw(update));
+            self.each_unit(|hpb| hpb.saw(update));
         }
-        let Some(m) = &self.managed else { return };
-        let Some(&TagState { used, op, lun, hpb, retries, block, blocks, at, .. }) =
-            self.tags.get(usize::from(reply.tag))
-        else {
-            return;
-        };
+        let (Some(watch), Some(&state)) = (&self.watch, self.tags.get(reply.tag)) else { return };
+        let TagState { used, op, lun, hpb, retries, block, blocks, at, .. } = state;
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         let what = match used {
             Use::Block if op == BlockOp::Read && blocks == 1 && retries == 0 => {
@@ -262,7 +232,7 @@ impl Driver {
             Use::Map => TimedWhat::Load(at),
             _ => return,
         };
-        let took = now.saturating_sub(m.sent[usize::from(reply.tag)]);
+        let took = now.saturating_sub(watch.sent[usize::from(reply.tag)]);
         if let Some(unit) = self.hpb_of(lun).filter(|_| good) {
             unit.timed(now, what, took);
         }
@@ -273,11 +243,11 @@ impl Driver {
             return;
         }
         self.map_work = true;
-        let strict = self.sent.is_some();
+        let strict = self.is_strict();
         let heard = self.hpb_of(n.lun).is_some_and(|hpb| hpb.notified(n));
         // A reset concerns every HPB unit, whatever the notification names. Linux hears it only if that is one of them.
         if n.operation == HpbNotification::RESET && (heard || !strict) {
-            self.each_hpb(|hpb| {
+            self.each_standard(|hpb| {
                 if strict || hpb.listens() {
                     hpb.device_reset();
                 }
@@ -290,19 +260,13 @@ impl Driver {
     #[inline(never)]
     pub(super) fn run_map_worker(&mut self, now: Ns) {
         self.map_work = false;
-        let Driver { units, tags, free_tags, out, .. } = self;
+        let Driver { units, tags, out, .. } = self;
         for (lun, unit) in units.iter_mut().enumerate() {
-            let Some(unit) = unit.as_mut() else { continue };
-            let mut port = Tags { lun: lun as u8, tags, free: free_tags, out };
-            if let Some(hpb) = &mut unit.hpb {
-                hpb.run_worker(now, &mut port);
-                self.map_work |= hpb.is_kicked();
-            } else if let Some(groups) = &mut unit.groups {
-                groups.run_worker(&mut port);
-                self.map_work |= groups.is_kicked();
-            }
+            let Some(unit) = unit else { continue };
+            let mut port = UnitPort { lun: lun as u8, tags, out };
+            self.map_work |= unit.hpb.run_worker(now, &mut port);
         }
-        if self.sent.is_some() {
+        if self.is_strict() {
             // A worker may have begun to wait.
             self.find_timer();
         }

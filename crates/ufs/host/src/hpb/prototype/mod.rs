@@ -5,11 +5,23 @@
 //! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules keep old entries from being
 //! believed: no hint is sent of a group that is being loaded, and what a response says meanwhile of one of its blocks makes that
 //! block's entry worthless, since nobody knows which of the two is newer.
+//!
+//! It knows nothing of HPB of JESD220-3, and neither tags nor commands but the read that carries a hint.
 
-use super::{HostMemory, HpbCounters, HpbRequest, ParamError, Port};
+mod setup;
+#[cfg(test)]
+mod tests;
+
+pub use setup::PrototypeError;
+pub(crate) use setup::check_groups;
+
+use super::{HostMemory, HpbCounters, HpbRequest, Port};
 use crate::config::{HpbOptions, ListOrder};
-use readpath_kit::{IndexLru, huge_vec};
-use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at};
+use crate::ids::{GroupId, Id, IdList};
+use crate::params::ParamError;
+use readpath_kit::huge_vec;
+use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at, group_of};
+use readpath_proto::typed::{Cdb, HpbEntry, SubRegion};
 
 /// Reads without an entry after which a group is loaded that is not held, and one that is but has become dirty or has no
 /// entry for them. The paper gives none; these are the numbers of the device `ufs21-64g` in device control mode.
@@ -35,7 +47,7 @@ enum State {
 const DOUBTFUL: u32 = u32::MAX;
 
 /// What is held of the blocks of a read.
-enum Found {
+enum Lookup {
     /// They lie in a row from this address on.
     At(u32),
     /// Entries, but of blocks in several places or groups: to load them again would not help.
@@ -45,7 +57,7 @@ enum Found {
 }
 
 /// See the module.
-pub struct GroupLu {
+pub(crate) struct GroupLu {
     blocks: u32,
     shift: u32,
     recency: bool,
@@ -58,9 +70,9 @@ pub struct GroupLu {
     maps: u32,
     peak_maps: u32,
     /// Groups with memory that are not being loaded, the first to go first.
-    list: IndexLru,
+    list: IdList<GroupId>,
     /// Groups that wait to be loaded.
-    wanted: IndexLru,
+    wanted: IdList<GroupId>,
     /// Number of the newest update of the device, whichever unit it was for.
     seen: u8,
     /// The host sleeps, or is about to: nothing is sent, but what responses tell is heard.
@@ -89,8 +101,8 @@ impl GroupLu {
             free: Vec::new(),
             maps,
             peak_maps: 0,
-            list: IndexLru::new(groups as usize),
-            wanted: IndexLru::new(groups as usize),
+            list: IdList::new(groups),
+            wanted: IdList::new(groups),
             seen: 0,
             asleep: false,
             counters: HpbCounters::default(),
@@ -111,25 +123,25 @@ impl GroupLu {
         Ok(lu)
     }
 
-    /// The hint to send with a read of these blocks: they are held, in one group, and lie in a row.
-    pub fn hint_for(&mut self, block: u32, blocks: u32) -> Option<GroupHint> {
+    /// The hint to send with a read of these blocks, as an entry: they are held, in one group, and lie in a row.
+    pub fn hint_for(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
         if blocks == 0 || self.asleep {
             return None;
         }
-        let group = block >> self.shift;
-        match self.find(group, block, blocks) {
-            Found::At(address) => {
+        let group = self.group_of(block);
+        match self.look_up(group, block, blocks) {
+            Lookup::At(address) => {
                 self.counters.hit_cnt += 1;
                 if self.recency {
                     self.list.touch(group);
                 }
-                Some(GroupHint { entry: GroupEntry::of(address), seen: self.seen })
+                Some(GroupHint { entry: GroupEntry::of(address), seen: self.seen }.to_entry())
             }
-            Found::Scattered => {
+            Lookup::Scattered => {
                 self.counters.miss_cnt += 1;
                 None
             }
-            Found::Nothing => {
+            Lookup::Nothing => {
                 self.counters.miss_cnt += 1;
                 self.note_miss(group);
                 None
@@ -137,19 +149,28 @@ impl GroupLu {
         }
     }
 
-    fn find(&self, group: u32, block: u32, blocks: u32) -> Found {
-        let Some(first) = self.place_of(block).filter(|_| self.states[group as usize] == State::Held) else {
-            return Found::Nothing;
+    /// The command for a read with what [`GroupLu::hint_for`] gave.
+    pub fn read_with(block: u32, blocks: u32, hint: HpbEntry) -> Cdb {
+        Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(hint), flags: 0 }
+    }
+
+    fn group_of(&self, block: u32) -> GroupId {
+        GroupId::new(block >> self.shift)
+    }
+
+    fn look_up(&self, group: GroupId, block: u32, blocks: u32) -> Lookup {
+        let Some(first) = self.place_of(block).filter(|_| self.states[group] == State::Held) else {
+            return Lookup::Nothing;
         };
         let to_group_end = (1 << self.shift) - (block & ((1 << self.shift) - 1));
         let entries = &self.entries[first..first + blocks.min(to_group_end) as usize];
         let in_a_row = entries.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         if entries.contains(&0) {
-            Found::Nothing
+            Lookup::Nothing
         } else if in_a_row && blocks <= to_group_end {
-            Found::At(entries[0])
+            Lookup::At(entries[0])
         } else {
-            Found::Scattered
+            Lookup::Scattered
         }
     }
 
@@ -160,16 +181,16 @@ impl GroupLu {
         (map != NO_MAP).then(|| ((map as usize) << self.shift) + slot as usize)
     }
 
-    fn note_miss(&mut self, group: u32) {
-        let misses = &mut self.misses[group as usize];
+    fn note_miss(&mut self, group: GroupId) {
+        let misses = &mut self.misses[group];
         *misses = misses.saturating_add(1);
-        let after = match self.states[group as usize] {
+        let after = match self.states[group] {
             State::Absent => LOAD_AFTER,
             State::Held | State::Dirty => LOAD_AGAIN_AFTER,
             State::Loading => return,
         };
-        if *misses >= after && !self.wanted.contains(group) {
-            self.wanted.push_back(group);
+        if *misses >= after {
+            self.wanted.add(group);
         }
     }
 
@@ -184,17 +205,17 @@ impl GroupLu {
             self.counters.rejected_noti_cnt += 1;
             return None;
         }
-        if let Some(group) = notice.dirty() {
+        if let Some(group) = notice.dirty().map(GroupId::new) {
             self.counters.rcmd_noti_cnt += 1;
-            if self.states[group as usize] == State::Held {
-                self.states[group as usize] = State::Dirty;
-                self.misses[group as usize] = 0;
+            if self.states[group] == State::Held {
+                self.states[group] = State::Dirty;
+                self.misses[group] = 0;
             }
         }
         let pair = notice.pair()?;
         self.counters.pair_cnt += 1;
         if let Some(at) = self.place_of(pair.lba) {
-            let is_loading = self.states[(pair.lba >> self.shift) as usize] == State::Loading;
+            let is_loading = self.states[self.group_of(pair.lba)] == State::Loading;
             self.entries[at] = if is_loading { DOUBTFUL } else { pair.entry.address() };
         }
         Some(notice.update())
@@ -220,25 +241,25 @@ impl GroupLu {
         while self.is_kicked()
             && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
         {
-            if self.map_of[group as usize] == NO_MAP && !self.make_room() {
+            if self.map_of[group] == NO_MAP && !self.make_room() {
                 // All that is held is on its way; it is read again if it is needed.
                 self.wanted.pop_front();
                 continue;
             }
-            if !port.send(HpbRequest::Load { at: group_at(group), bytes: self.map_bytes_of(group) }) {
+            if !port.send(HpbRequest::Load { at: group_at(group.index()), bytes: self.map_bytes_of(group) }) {
                 return;
             }
             self.wanted.pop_front();
             self.counters.map_req_cnt += 1;
-            if self.map_of[group as usize] == NO_MAP {
-                self.map_of[group as usize] = self.free.pop().expect("room was made");
+            if self.map_of[group] == NO_MAP {
+                self.map_of[group] = self.free.pop().expect("room was made");
                 self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
             } else {
                 self.list.remove(group);
             }
-            self.states[group as usize] = State::Loading;
+            self.states[group] = State::Loading;
             // From here on the places say only which blocks responses spoke of.
-            let at = self.place_of(group << self.shift).expect("it has just been given memory");
+            let at = self.place_of(group.index() << self.shift).expect("it has just been given memory");
             self.entries[at..at + (1 << self.shift)].fill(0);
         }
     }
@@ -254,27 +275,24 @@ impl GroupLu {
         true
     }
 
-    fn drop_group(&mut self, group: u32) {
-        if self.list.contains(group) {
-            self.list.remove(group);
-        }
-        if self.wanted.contains(group) {
-            self.wanted.remove(group);
-        }
-        let map = std::mem::replace(&mut self.map_of[group as usize], NO_MAP);
+    fn drop_group(&mut self, group: GroupId) {
+        self.list.remove(group);
+        self.wanted.remove(group);
+        let map = std::mem::replace(&mut self.map_of[group], NO_MAP);
         if map != NO_MAP {
             self.free.push(map);
         }
-        self.states[group as usize] = State::Absent;
-        self.misses[group as usize] = 0;
+        self.states[group] = State::Absent;
+        self.misses[group] = 0;
     }
 
     /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is read.
-    pub fn loaded(&mut self, group: u32, bytes: Option<&[u8]>) {
-        if self.states.get(group as usize) != Some(&State::Loading) {
+    pub fn loaded(&mut self, at: SubRegion, bytes: Option<&[u8]>) {
+        let group = GroupId::new(group_of(at));
+        if self.states.get(group.row()) != Some(&State::Loading) {
             return;
         }
-        let first = group << self.shift;
+        let first = group.index() << self.shift;
         let Some(bytes) = bytes else {
             self.counters.map_error_cnt += 1;
             return self.drop_group(group);
@@ -286,22 +304,20 @@ impl GroupLu {
             let address = words.get(i).map_or(0, |word| GroupEntry(*word).address());
             *entry = if *entry == DOUBTFUL { 0 } else { address };
         }
-        self.states[group as usize] = State::Held;
-        self.misses[group as usize] = 0;
-        self.list.push_back(group);
+        self.states[group] = State::Held;
+        self.misses[group] = 0;
+        self.list.add(group);
     }
 
     /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was under way
     /// is not answered.
     pub fn reset(&mut self) {
-        for group in 0..self.states.len() as u32 {
-            self.drop_group(group);
-        }
+        (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));
         self.seen = 0;
     }
 
-    fn map_bytes_of(&self, group: u32) -> u32 {
-        let first = u64::from(group) << self.shift;
+    fn map_bytes_of(&self, group: GroupId) -> u32 {
+        let first = u64::from(group.index()) << self.shift;
         let entries = (u64::from(self.blocks) - first).min(1 << self.shift) as u32;
         entries * GroupEntry::BYTES as u32
     }
@@ -328,7 +344,3 @@ impl GroupLu {
         self.states.len() as u64 * 6 + self.list.bytes() + self.wanted.bytes() + u64::from(self.maps) * FREE_BYTES
     }
 }
-
-#[cfg(test)]
-#[path = "prototype_tests.rs"]
-mod tests;

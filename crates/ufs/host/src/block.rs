@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the driver's user asks for and is told, and a read on its way to the device. Knows nothing of how it is done.
+
+use readpath_proto::typed::{HpbEntry, Sense};
+
+/// What a block request does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockOp {
+    /// Read blocks.
+    Read,
+    /// Write blocks.
+    Write,
+    /// Write blocks, acknowledged from flash.
+    WriteFua,
+    /// Discard blocks.
+    Discard,
+    /// Make everything acknowledged durable.
+    Flush,
+}
+
+/// A block request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRequest {
+    /// The submitter's name for it, returned with its end.
+    pub cookie: u32,
+    /// Logical unit.
+    pub lun: u8,
+    /// What to do.
+    pub op: BlockOp,
+    /// First block of 4 KiB.
+    pub block: u32,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// The end of a block request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockDone {
+    /// The submitter's name for it.
+    pub cookie: u32,
+    /// The last command that carried it (or a part of it).
+    pub tag: u8,
+    /// The sense data of the first part that failed, if any did.
+    pub error: Option<Sense>,
+}
+
+/// A READ or, if there is an entry, an HPB READ on its way to the device. All of its blocks are expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadRequest {
+    /// Logical unit.
+    pub lun: u8,
+    /// Task tag.
+    pub tag: u8,
+    /// First block of 4 KiB.
+    pub block: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// HPB entry of the first block.
+    pub entry: Option<HpbEntry>,
+}

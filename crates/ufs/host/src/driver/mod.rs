@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block requests to commands and back: which tag carries what, splitting, and what to do about errors. The command for a tag
+//! is built in [`commands`], the commands of HPB's own, its timers and its sleep are in [`hpb`].
+//!
+//! It knows tags and requests; not which entry a read may use, nor what is loaded when.
+
+mod commands;
+mod errors;
+mod hpb;
+mod joins;
+mod long_reads;
+mod tags;
+
+use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
+use crate::booster;
+use crate::config::{HostConfig, HpbOptions, LongReads as LongReadsOption};
+use crate::hpb::UnitHpb;
+use crate::probe::{FoundUnit, Probe, ProbeError};
+use errors::Failure;
+use joins::{JoinId, Joins};
+use long_reads::LongReads;
+use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
+use readpath_proto::cdb::READ_BUFFER_ENTRIES;
+use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
+use std::collections::VecDeque;
+use tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
+
+/// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
+const RETRIES: u8 = 5;
+/// ABORTED COMMAND, for what ended without saying why.
+const ABORTED: Sense = Sense { key: 0x0B, asc: 0, ascq: 0 };
+
+struct Unit {
+    blocks: u32,
+    hpb: UnitHpb,
+}
+
+/// Entries last sent under each tag, as words, for a host that sends them again as Linux does.
+struct LastEntries([u64; MAX_SLOTS]);
+
+/// The host driver of one UFS device.
+pub struct Driver {
+    config: HostConfig,
+    units: Vec<Option<Unit>>,
+    probe: Option<Probe>,
+    failed: Option<ProbeError>,
+    /// The probe has switched WriteBooster on.
+    booster: bool,
+    booster_step: u8,
+    tags: Tags,
+    /// What waits for a tag. A request longer than the limit waits as a whole and is cut when there is one.
+    waiting: VecDeque<(BlockRequest, JoinId)>,
+    joins: Joins,
+    /// Tags whose request is to be sent.
+    out: FrontQueue<Tag>,
+    done: FrontQueue<BlockDone>,
+    /// Whether a unit may have sub-regions to load or drop; false is certain.
+    map_work: bool,
+    /// What replies are looked at for, if there is somebody who wants to know: a policy of this host's own, or the prototype.
+    watch: Option<Box<hpb::Watch>>,
+    /// Whether reads wait for their pre-requests.
+    reads_wait: bool,
+    /// When a unit's timer is due next.
+    timer: Ns,
+    /// Reads that may have more entries than one, for a host that sends such.
+    long_reads: Option<Box<LongReads>>,
+    /// There for a host that does exactly as Linux.
+    last_entries: Option<Box<LastEntries>>,
+    /// `watch` or `last_entries` is there.
+    follows_reads: bool,
+    data_out: Vec<Vec<u8>>,
+}
+
+impl Driver {
+    /// A driver that has not looked for a device yet.
+    pub fn new(config: HostConfig) -> Self {
+        let slots = config.slots.clamp(2, MAX_SLOTS as u8);
+        let if_hpb = |of: fn(&HpbOptions) -> bool| config.hpb.as_ref().is_some_and(of);
+        let watches = if_hpb(|hpb| hpb.policy.is_some() || hpb.prototype.is_some());
+        let is_strict = if_hpb(|hpb| hpb.strict_linux);
+        let has_long_reads = if_hpb(|hpb| hpb.long_reads != LongReadsOption::First);
+        Driver {
+            config: HostConfig { slots, max_transfer_blocks: config.max_transfer_blocks.max(1), ..config },
+            units: Vec::new(),
+            probe: None,
+            failed: None,
+            booster: false,
+            booster_step: 0,
+            tags: Tags::new(slots),
+            waiting: VecDeque::new(),
+            joins: Joins::default(),
+            out: FrontQueue::with_capacity(usize::from(slots)),
+            done: FrontQueue::with_capacity(usize::from(slots)),
+            map_work: false,
+            watch: watches.then(Box::default),
+            reads_wait: false,
+            timer: Ns::NEVER,
+            long_reads: has_long_reads.then(|| Box::new(LongReads::new())),
+            last_entries: is_strict.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
+            follows_reads: watches || is_strict,
+            data_out: vec![Vec::new(); usize::from(slots)],
+        }
+    }
+
+    /// Begins to find out what the device is. Block requests may be submitted when [`Driver::is_ready`].
+    pub fn start(&mut self, now: Ns) {
+        self.probe = Some(Probe::new(&self.config));
+        self.step_probe(now);
+    }
+
+    /// Whether the probe has ended well.
+    pub fn is_ready(&self) -> bool {
+        self.probe.is_none() && self.failed.is_none() && !self.units.is_empty()
+    }
+
+    /// Why the probe failed.
+    pub fn failure(&self) -> Option<&ProbeError> {
+        self.failed.as_ref()
+    }
+
+    /// Takes a block request. One that goes beyond its unit ends with LBA OUT OF RANGE without being sent.
+    #[inline(always)]
+    pub fn submit(&mut self, request: &BlockRequest) {
+        let in_range = self
+            .unit(request.lun)
+            .is_some_and(|u| u64::from(request.block) + u64::from(request.blocks) <= u64::from(u.blocks));
+        if !in_range {
+            let error = Some(Sense::LBA_OUT_OF_RANGE);
+            return self.done.push_back(BlockDone { cookie: request.cookie, tag: 0, error });
+        }
+        if request.blocks <= u32::from(self.config.max_transfer_blocks) {
+            return self.send_or_wait(*request, JoinId::NONE);
+        }
+        self.submit_large(request);
+    }
+
+    /// A request that may be longer than a command.
+    #[inline(never)]
+    fn submit_large(&mut self, request: &BlockRequest) {
+        if matches!(request.op, BlockOp::Discard | BlockOp::Flush) {
+            return self.send_or_wait(*request, JoinId::NONE);
+        }
+        let most = u32::from(self.config.max_transfer_blocks);
+        let join = self.joins.begin(request.cookie, request.blocks.div_ceil(most));
+        self.waiting.push_back((*request, join));
+        self.send_waiting();
+    }
+
+    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says, without
+    /// the form of a command. What this does not give, [`Driver::poll_request`] does.
+    #[inline(always)]
+    #[must_use]
+    pub fn poll_read(&mut self, now: Ns) -> Option<ReadRequest> {
+        let &tag = self.out.front()?;
+        let state = &self.tags[tag];
+        let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = *state else { return None };
+        if self.is_long_read(state) {
+            return None;
+        }
+        self.out.pop_front();
+        Some(ReadRequest { lun, tag: tag.0, block, blocks, entry: self.entry_for(now, tag) })
+    }
+
+    /// The next request for the device, at `now`; its [`Driver::data_out`] is valid until the next input.
+    #[must_use]
+    pub fn poll_request(&mut self, now: Ns) -> Option<Request> {
+        let mut tag = self.out.pop_front()?;
+        while self.is_long_read(&self.tags[tag]) {
+            if let Some(request) = self.long_read(now, tag) {
+                return Some(request);
+            }
+            // It has to wait.
+            tag = self.out.pop_front()?;
+        }
+        let state = &self.tags[tag];
+        let lun = state.lun;
+        let body = match state.used {
+            Use::Block => RequestBody::Command(self.command(now, tag)),
+            Use::Map => {
+                let TagState { at, map_bytes, .. } = *state;
+                self.note_sent(now, tag);
+                let expected_bytes = map_bytes.next_multiple_of(BLOCK_BYTES);
+                let cdb = Cdb::HpbReadBuffer { buffer_id: READ_BUFFER_ENTRIES, at, alloc: map_bytes };
+                RequestBody::Command(Command { expected_bytes, cdb })
+            }
+            Use::Unmap => {
+                let cdb = Cdb::HpbInactivate { region: state.at.region };
+                RequestBody::Command(Command { expected_bytes: 0, cdb })
+            }
+            Use::Probe => self.probe.as_ref()?.request()?,
+            Use::Booster => booster::request(self.booster_step)?,
+            Use::Free | Use::PreRequest => return None,
+        };
+        Some(Request { lun, tag: tag.0, body })
+    }
+
+    /// Whether [`Driver::poll_request`] has something to give.
+    #[inline(always)]
+    pub fn has_requests(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Whether [`Driver::poll_done`] has something to give.
+    #[inline(always)]
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// The next block request that has ended.
+    #[inline(always)]
+    #[must_use]
+    pub fn poll_done(&mut self) -> Option<BlockDone> {
+        self.done.pop_front()
+    }
+
+    /// Parameter list of the request with `tag`, or the entries in its extra header segment; empty for most.
+    pub fn data_out(&self, tag: u8) -> &[u8] {
+        match self.tags[Tag(tag)] {
+            TagState { used: Use::Block, op: BlockOp::Discard, .. }
+            | TagState { used: Use::Block, listed: true, .. }
+            | TagState { used: Use::PreRequest, .. } => &self.data_out[usize::from(tag)],
+            _ => &[],
+        }
+    }
+
+    /// The block request (or part of one) that `tag` carries, for whoever moves its data.
+    pub fn carried(&self, tag: u8) -> Option<BlockRequest> {
+        let state = self.tags.get(tag)?;
+        (state.used == Use::Block).then(|| state.part())
+    }
+
+    /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
+    #[inline(always)]
+    pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
+        if self.watch.is_some() {
+            self.note_reply(now, reply);
+        }
+        let Some(state) = self.tags.get(reply.tag) else { return };
+        if state.used == Use::Block
+            && let ReplyBody::Response(Response { status: Status::Good, hpb: None, .. }) = &reply.body
+        {
+            let (cookie, join) = (state.cookie, state.join);
+            self.tags.release(Tag(reply.tag));
+            self.end(cookie, reply.tag, join, None);
+        } else if !self.on_other_reply(now, reply, data_in) {
+            return;
+        }
+        if self.map_work {
+            self.run_map_worker(now);
+        }
+        if !self.waiting.is_empty() {
+            self.send_waiting();
+        }
+        if self.reads_wait {
+            self.wake_long_reads();
+        }
+    }
+
+    /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
+    #[inline(never)]
+    fn on_other_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) -> bool {
+        let tag = Tag(reply.tag);
+        let TagState { used, lun, at, cookie, join, .. } = self.tags[tag];
+        let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
+        match used {
+            Use::Free => return false,
+            Use::Probe => {
+                self.on_probe_reply(now, reply, data_in);
+                return false;
+            }
+            Use::Booster => {
+                self.tags[tag].used = Use::Free;
+                self.ask_booster(self.booster_step + 1);
+                return false;
+            }
+            Use::Map => {
+                self.tags.release(tag);
+                let unit = self.units[usize::from(lun)].as_mut();
+                self.map_work |= unit.is_some_and(|unit| unit.hpb.loaded(at, good.then_some(data_in)));
+            }
+            // What has become of it does not matter: the region is dropped.
+            Use::Unmap => self.tags.release(tag),
+            // Nor here: the read behind it is served in any case.
+            Use::PreRequest => {
+                self.tags.release(tag);
+                self.pre_request_ended(lun);
+            }
+            Use::Block if good => {
+                self.tags.release(tag);
+                self.end(cookie, reply.tag, join, None);
+            }
+            Use::Block => self.on_error(reply),
+        }
+        if let ReplyBody::Response(Response { status: Status::Good, hpb: Some(n), .. }) = &reply.body {
+            self.notified(n);
+        }
+        true
+    }
+
+    #[cold]
+    fn on_error(&mut self, reply: &Reply) {
+        let Failure { busy, passing, refused, sense } = Failure::of(&reply.body);
+        let is_strict = self.is_strict();
+        let tag = Tag(reply.tag);
+        let state = &mut self.tags[tag];
+        // Linux does not count how often a device was busy.
+        let counts = !busy || !is_strict;
+        // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
+        let refused = refused && state.hpb && !is_strict;
+        if (busy || passing || refused) && (state.retries < RETRIES || !counts) {
+            // A retry is a retry even if it does not count: it keeps its form on Linux.
+            state.retries = if counts { state.retries + 1 } else { state.retries.max(1) };
+            state.plain |= refused;
+            (state.listed, state.read_id) = (false, 0);
+            return self.out.push_back(tag);
+        }
+        let (cookie, join) = (state.cookie, state.join);
+        self.tags.release(tag);
+        self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
+    }
+
+    /// The controller and the device are being reset: commands in flight are sent again, map loads are forgotten.
+    pub fn reset(&mut self, now: Ns) {
+        self.out.clear();
+        if self.probe.is_some() {
+            // What was asked will not be answered: from the beginning.
+            return self.start(now);
+        }
+        self.each_unit(UnitHpb::reset);
+        let mut again = Vec::new();
+        for tag in (0..MAX_SLOTS as u8).map(Tag) {
+            let state = self.tags[tag];
+            if state.used == Use::Block {
+                again.push((state.part(), state.join));
+            }
+            if matches!(state.used, Use::Block | Use::Map | Use::Unmap | Use::PreRequest) {
+                self.tags.release(tag);
+            }
+        }
+        self.long_reads.iter_mut().for_each(|long| long.clear());
+        self.each_standard(|hpb| hpb.restored(now));
+        self.find_timer();
+        for item in again.into_iter().rev() {
+            self.waiting.push_front(item);
+        }
+        if self.booster {
+            self.ask_booster(0);
+        }
+        self.send_waiting();
+    }
+
+    /// The host has lost its power as well: everything it knew is gone, block requests included.
+    pub fn power_cut(&mut self) {
+        *self = Driver::new(self.config);
+    }
+
+    /// Blocks of a unit.
+    pub fn unit_blocks(&self, lun: u8) -> Option<u32> {
+        self.unit(lun).map(|u| u.blocks)
+    }
+
+    /// Whether nothing is in flight or waiting.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.tags.iter().all(|(_, state)| state.used == Use::Free)
+    }
+
+    /// Brings near what a read of `block` will touch; false if the host holds no entry for it.
+    #[inline]
+    pub fn prefetch(&self, lun: u8, block: u32) -> bool {
+        self.hpb(lun).is_some_and(|hpb| hpb.prefetch(block))
+    }
+
+    /// Whether the host does exactly as Linux.
+    fn is_strict(&self) -> bool {
+        self.last_entries.is_some()
+    }
+
+    #[inline]
+    fn unit(&self, lun: u8) -> Option<&Unit> {
+        self.units.get(usize::from(lun))?.as_ref()
+    }
+
+    #[inline(always)]
+    fn send_or_wait(&mut self, part: BlockRequest, join: JoinId) {
+        match self.tags.take() {
+            Some(tag) => self.send(tag, part, join),
+            None => self.waiting.push_back((part, join)),
+        }
+    }
+
+    #[inline(always)]
+    fn send(&mut self, tag: Tag, part: BlockRequest, join: JoinId) {
+        let BlockRequest { cookie, lun, op, block, blocks } = part;
+        let used = Use::Block;
+        self.tags[tag] = TagState { used, op, lun, join, cookie, block, blocks, ..TagState::FREE };
+        self.out.push_back(tag);
+    }
+
+    fn send_waiting(&mut self) {
+        while !self.waiting.is_empty()
+            && let Some(tag) = self.tags.take()
+        {
+            let most = u32::from(self.config.max_transfer_blocks);
+            let (front, join) = self.waiting.front_mut().expect("not empty");
+            let (mut part, join) = (*front, *join);
+            if part.blocks > most && join != JoinId::NONE {
+                part.blocks = most;
+                front.block += most;
+                front.blocks -= most;
+            } else {
+                self.waiting.pop_front();
+            }
+            self.send(tag, part, join);
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, cookie: u32, tag: u8, join: JoinId, error: Option<Sense>) {
+        if join == JoinId::NONE {
+            return self.done.push_back(BlockDone { cookie, tag, error });
+        }
+        self.end_part(tag, join, error);
+    }
+
+    #[inline(never)]
+    fn end_part(&mut self, tag: u8, join: JoinId, error: Option<Sense>) {
+        if let Some((cookie, error)) = self.joins.end_part(join, error) {
+            self.done.push_back(BlockDone { cookie, tag, error });
+        }
+    }
+
+    /// Goes on with switching WriteBooster on.
+    fn ask_booster(&mut self, step: u8) {
+        if booster::request(step).is_some() {
+            let tag = self.tags.for_queries();
+            self.tags[tag].used = Use::Booster;
+            self.booster_step = step;
+            self.out.push_back(tag);
+        }
+    }
+
+    fn step_probe(&mut self, now: Ns) {
+        let Some(probe) = &self.probe else { return };
+        match probe.request() {
+            Some(_) => {
+                let tag = self.tags.for_queries();
+                self.tags[tag].used = Use::Probe;
+                self.out.push_back(tag);
+            }
+            None => {
+                let probe = self.probe.take().expect("seen above");
+                self.booster = probe.booster;
+                // Linux `ufshcd_lu_init`: units share the device's queue, whose length bQueueDepth is (0: not stated).
+                if probe.device_depth() > 0 {
+                    self.tags.limit(probe.device_depth());
+                }
+                for FoundUnit { lun, blocks, hpb } in probe.units {
+                    let lun = usize::from(lun);
+                    if self.units.len() <= lun {
+                        self.units.resize_with(lun + 1, || None);
+                    }
+                    self.units[lun] = Some(Unit { blocks, hpb });
+                }
+                self.run_map_worker(now);
+                self.find_timer();
+            }
+        }
+    }
+
+    fn on_probe_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
+        self.tags[Tag(reply.tag)].used = Use::Free;
+        let Some(probe) = &mut self.probe else { return };
+        match probe.on_reply(now, &reply.body, data_in) {
+            Ok(()) => self.step_probe(now),
+            Err(e) => {
+                self.failed = Some(e);
+                self.probe = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The controller's tags: what each carries, and which are free. What the device makes of a command is not known here.
+
+use super::joins::JoinId;
+use crate::block::{BlockOp, BlockRequest};
+use readpath_proto::typed::SubRegion;
+use std::ops::{Index, IndexMut};
+
+/// Slots that a controller can have.
+pub(super) const MAX_SLOTS: usize = 64;
+
+/// A task tag of this host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(transparent)]
+pub(super) struct Tag(pub u8);
+
+impl Tag {
+    /// Its row in tables of [`MAX_SLOTS`].
+    #[inline(always)]
+    pub fn row(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What a tag is used for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Use {
+    Free,
+    /// A block request, or the part of one that belongs to a join.
+    Block,
+    /// An HPB READ BUFFER.
+    Map,
+    /// An HPB WRITE BUFFER that drops a region.
+    Unmap,
+    /// An HPB WRITE BUFFER with the entries of a read that follows.
+    PreRequest,
+    /// A step of the probe.
+    Probe,
+    /// WriteBooster is being switched on again.
+    Booster,
+}
+
+/// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
+/// the command goes to the controller, as Linux does. Aligned so that its place among the tags is a shift away.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct TagState {
+    pub used: Use,
+    pub op: BlockOp,
+    pub lun: u8,
+    pub retries: u8,
+    /// Sent as HPB READ.
+    pub hpb: bool,
+    /// Not to be sent as HPB READ (again).
+    pub plain: bool,
+    /// Entries of all its blocks are in `data_out`.
+    pub listed: bool,
+    /// READ ID of its pre-request; 0 if it has none.
+    pub read_id: u8,
+    pub join: JoinId,
+    pub cookie: u32,
+    pub block: u32,
+    pub blocks: u32,
+    /// Sub-region to load, or in its region the one to drop.
+    pub at: SubRegion,
+    /// Bytes of its map.
+    pub map_bytes: u32,
+}
+
+impl TagState {
+    pub const FREE: TagState = TagState {
+        used: Use::Free,
+        op: BlockOp::Flush,
+        lun: 0,
+        retries: 0,
+        hpb: false,
+        plain: false,
+        listed: false,
+        read_id: 0,
+        join: JoinId::NONE,
+        cookie: 0,
+        block: 0,
+        blocks: 0,
+        at: SubRegion { region: 0, index: 0 },
+        map_bytes: 0,
+    };
+
+    /// The block request, or the part of one.
+    pub fn part(&self) -> BlockRequest {
+        let TagState { cookie, lun, op, block, blocks, .. } = *self;
+        BlockRequest { cookie, lun, op, block, blocks }
+    }
+
+    pub fn writes(&self) -> bool {
+        matches!(self.op, BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard)
+    }
+}
+
+/// All tags of the controller. The last is kept for queries, as Linux does.
+pub(super) struct Tags {
+    /// Those beyond the controller's slots are never used.
+    states: Box<[TagState; MAX_SLOTS]>,
+    free: Vec<Tag>,
+    slots: u8,
+}
+
+impl Tags {
+    pub fn new(slots: u8) -> Self {
+        let free = (0..slots - 1).rev().map(Tag).collect();
+        Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots }
+    }
+
+    /// The one for queries.
+    pub fn for_queries(&self) -> Tag {
+        Tag(self.slots - 1)
+    }
+
+    /// Only so many are used for commands.
+    pub fn limit(&mut self, depth: u8) {
+        self.free.retain(|tag| tag.0 < depth);
+    }
+
+    /// What a reply's tag carries, if the controller can have such a tag.
+    #[inline(always)]
+    pub fn get(&self, tag: u8) -> Option<&TagState> {
+        self.states.get(usize::from(tag))
+    }
+
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// A free tag for a command.
+    #[inline(always)]
+    pub fn take(&mut self) -> Option<Tag> {
+        self.free.pop()
+    }
+
+    #[inline(always)]
+    pub fn release(&mut self, tag: Tag) {
+        self[tag].used = Use::Free;
+        if tag != self.for_queries() {
+            self.free.push(tag);
+        }
+    }
+
+    /// All tags and what they carry.
+    pub fn iter(&self) -> impl Iterator<Item = (Tag, &TagState)> {
+        (0..).map(Tag).zip(self.states.iter())
+    }
+}
+
+impl Index<Tag> for Tags {
+    type Output = TagState;
+
+    #[inline(always)]
+    fn index(&self, tag: Tag) -> &TagState {
+        &self.states[tag.row()]
+    }
+}
+
+impl IndexMut<Tag> for Tags {
+    #[inline(always)]
+    fn index_mut(&mut self, tag: Tag) -> &mut TagState {
+        &mut self.states[tag.row()]
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands of HPB's own, and the way by which they leave a unit. What carries them is not known here.
+
+use readpath_proto::typed::SubRegion;
+
+/// A command of HPB's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HpbRequest {
+    /// HPB READ BUFFER: load a sub-region, or a group of the prototype.
+    Load {
+        /// What is loaded, as the command names it.
+        at: SubRegion,
+        /// Bytes of its map.
+        bytes: u32,
+    },
+    /// HPB WRITE BUFFER 01h: the host drops a region.
+    Drop {
+        /// Region.
+        region: u16,
+    },
+}
+
+/// The way to the device.
+pub(crate) trait Port {
+    /// Whether a request could be sent now.
+    fn has_tag(&self) -> bool;
+    /// Sends a request; false if there is no tag for it.
+    fn send(&mut self, request: HpbRequest) -> bool;
+    /// Calls `each` with first block and number of blocks of every write and discard of this unit that is in flight.
+    fn writes_in_flight(&self, each: impl FnMut(u32, u32));
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a device of the prototype has to say of itself before a host uses it as one. Knows no driver.
+
+use thiserror::Error;
+
+/// Why a device cannot be used as the prototype of HPB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum PrototypeError {
+    /// The host was told to use the prototype of HPB, and the device is none.
+    #[error("the device is none of the prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
+    NotOffered,
+    /// A group has a size that none can have.
+    #[error(
+        "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a power of \
+         two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
+    )]
+    Groups {
+        /// What the attribute says.
+        entries: u32,
+        /// Blocks of the unit.
+        blocks: u64,
+    },
+}
+
+/// Checks the entries of a group for a unit of so many blocks; returns the blocks.
+pub fn check_groups(entries: u32, blocks: u64) -> Result<u32, PrototypeError> {
+    let is_size = entries.is_power_of_two() && (64..=65_536).contains(&entries);
+    match u32::try_from(blocks) {
+        Ok(count) if is_size && count < 1 << 31 && count.div_ceil(entries) <= 1 << 22 => Ok(count),
+        _ => Err(PrototypeError::Groups { entries, blocks }),
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is counted within a unit: regions and sub-regions by their places among all of the unit, and the tables and lists that
+//! have a row for each. Knows nothing of what they hold.
+
+use readpath_kit::IndexLru;
+use readpath_proto::hpb::HpbGeometry;
+use readpath_proto::typed::SubRegion;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// An index into tables that have a row for each of something.
+pub trait Id: Copy {
+    /// The one with this index.
+    fn new(index: u32) -> Self;
+    /// Its index.
+    fn index(self) -> u32;
+
+    /// Its index, for tables that are not vectors.
+    #[inline(always)]
+    fn row(self) -> usize {
+        self.index() as usize
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[repr(transparent)]
+        pub struct $name(u32);
+
+        impl Id for $name {
+            #[inline(always)]
+            fn new(index: u32) -> Self {
+                $name(index)
+            }
+
+            #[inline(always)]
+            fn index(self) -> u32 {
+                self.0
+            }
+        }
+
+        impl<T> Index<$name> for Vec<T> {
+            type Output = T;
+
+            #[inline(always)]
+            fn index(&self, id: $name) -> &T {
+                &self[id.row()]
+            }
+        }
+
+        impl<T> IndexMut<$name> for Vec<T> {
+            #[inline(always)]
+            fn index_mut(&mut self, id: $name) -> &mut T {
+                &mut self[id.row()]
+            }
+        }
+    };
+}
+
+id!(
+    /// A region of a unit.
+    RegionId
+);
+id!(
+    /// A sub-region, counted through all regions of its unit.
+    SubRegionId
+);
+id!(
+    /// A group of entries of the prototype.
+    GroupId
+);
+
+impl RegionId {
+    /// Its number in commands and descriptors.
+    pub fn number(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// Its sub-regions; fewer in a short last region.
+    pub fn sub_regions(self, geometry: &HpbGeometry) -> impl Iterator<Item = SubRegionId> + use<> {
+        let per_region = geometry.sub_regions_per_region();
+        (self.0 * per_region..((self.0 + 1) * per_region).min(geometry.sub_regions())).map(SubRegionId)
+    }
+}
+
+impl From<u16> for RegionId {
+    fn from(number: u16) -> Self {
+        RegionId(number.into())
+    }
+}
+
+impl SubRegionId {
+    /// That of a block of the unit.
+    #[inline(always)]
+    pub fn of_block(geometry: &HpbGeometry, block: u32) -> Self {
+        SubRegionId(geometry.index_of_lba(block))
+    }
+
+    /// The one that a command or a notification names; the unit must have it.
+    pub fn named(geometry: &HpbGeometry, at: SubRegion) -> Self {
+        SubRegionId(geometry.index_of(at))
+    }
+
+    /// As commands name it.
+    pub fn name(self, geometry: &HpbGeometry) -> SubRegion {
+        geometry.sub_region_at(self.0)
+    }
+
+    /// The region that it is a part of.
+    pub fn region(self, geometry: &HpbGeometry) -> RegionId {
+        geometry.sub_region_at(self.0).region.into()
+    }
+}
+
+/// A list over all of something, in which each is at most once; the front is the first to go.
+pub struct IdList<I> {
+    list: IndexLru,
+    of: PhantomData<I>,
+}
+
+impl<I: Id> IdList<I> {
+    /// An empty list over so many.
+    pub fn new(count: u32) -> Self {
+        IdList { list: IndexLru::new(count as usize), of: PhantomData }
+    }
+
+    /// Whether it is in the list.
+    pub fn contains(&self, id: I) -> bool {
+        self.list.contains(id.index())
+    }
+
+    /// Puts it at the end, unless it is in the list. Whether it was not.
+    pub fn add(&mut self, id: I) -> bool {
+        let new = !self.contains(id);
+        if new {
+            self.list.push_back(id.index());
+        }
+        new
+    }
+
+    /// Puts it before all others.
+    pub fn put_first(&mut self, id: I) {
+        self.remove(id);
+        self.list.push_front(id.index());
+    }
+
+    /// Moves it to the end, if it is in the list.
+    pub fn touch(&mut self, id: I) {
+        if self.contains(id) {
+            self.list.touch(id.index());
+        }
+    }
+
+    /// Takes it out, if it is in the list.
+    pub fn remove(&mut self, id: I) {
+        if self.contains(id) {
+            self.list.remove(id.index());
+        }
+    }
+
+    /// The first.
+    pub fn front(&self) -> Option<I> {
+        self.list.front().map(I::new)
+    }
+
+    /// Takes the first out.
+    pub fn pop_front(&mut self) -> Option<I> {
+        self.list.pop_front().map(I::new)
+    }
+
+    /// The one after `id`, which is in the list.
+    pub fn after(&self, id: I) -> Option<I> {
+        self.list.after(id.index()).map(I::new)
+    }
+
+    /// All, the first first.
+    pub fn iter(&self) -> impl Iterator<Item = I> + '_ {
+        self.list.iter().map(I::new)
+    }
+
+    /// How many are in the list.
+    pub fn len(&self) -> u32 {
+        self.list.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        while self.list.pop_front().is_some() {}
+    }
+
+    /// Bytes that the list takes.
+    pub fn bytes(&self) -> u64 {
+        self.list.bytes()
+    }
+}
