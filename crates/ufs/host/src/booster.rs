@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! WriteBooster on the host: whether a device has it, and what is asked of it, as Linux 6.1 does (`ufshcd_wb_probe`,
-//! `ufshcd_configure_wb`). It holds no state; `probe.rs` and `driver.rs` go through the steps.
+//! `ufshcd_configure_wb`). It holds no state; the probe and the driver go through the steps.
 //!
-//! Linux also sets fWriteBoosterBufferFlushEn, unless the driver of the controller says that the device is better left to
-//! flush by itself (`UFSHCI_QUIRK_SKIP_MANUAL_WB_FLUSH_CTRL`). This host is one of those.
+//! Linux also sets fWriteBoosterBufferFlushEn, unless the driver of the controller says that the device is better left
+//! to flush by itself (`UFSHCI_QUIRK_SKIP_MANUAL_WB_FLUSH_CTRL`). This host is one of those.
 
 use readpath_proto::booster::{BUFFER_SHARED, FEATURE_WRITE_BOOSTER, LIFE_EXCEEDED};
 use readpath_proto::desc::DeviceDescriptor;
@@ -13,7 +13,8 @@ use readpath_proto::typed::{QueryRequest, RequestBody};
 /// Flags that are set, in order. They are volatile: after a reset they have to be set again.
 const FLAGS: [u8; 2] = [flag::WB_EN, flag::WB_FLUSH_DURING_HIBERNATE];
 
-/// Whether the device offers a buffer that this host uses: a shared one. Linux also looks for a buffer of a single unit.
+/// Whether the device offers a buffer that this host uses: a shared one. Linux also looks for a buffer of a single
+/// unit.
 pub fn is_offered(device: &DeviceDescriptor) -> bool {
     device.spec_version >= 0x0310
         && device.extended_features & FEATURE_WRITE_BOOSTER != 0

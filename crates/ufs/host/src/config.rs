@@ -20,9 +20,11 @@ pub enum ListOrder {
 pub enum LongReads {
     /// As Linux 6.1: up to bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1 blocks, with the entry of the first.
     First,
-    /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE BUFFER 02h).
+    /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE BUFFER
+    /// 02h).
     PreRequest,
-    /// All entries in an extra header segment of the command, for 2 to 255 blocks. An extension of this program's device.
+    /// All entries in an extra header segment of the command, for 2 to 255 blocks. An extension of this program's
+    /// device.
     Ehs,
 }
 
@@ -57,8 +59,8 @@ pub struct HpbOptions {
     pub mode: Option<Control>,
     /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
     pub long_reads: LongReads,
-    /// The prototype of HPB in the place of that of JESD220-3; the device has to be one. Who begins an update is the device's
-    /// business: this is for whoever configures it.
+    /// The prototype of HPB in the place of that of JESD220-3; the device has to be one. Who begins an update is the
+    /// device's business: this is for whoever configures it.
     pub prototype: Option<GroupUpdate>,
     /// Parameters of host control mode.
     pub params: HpbParams,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is counted within a unit: regions and sub-regions by their places among all of the unit, and the tables and lists that
-//! have a row for each. Knows nothing of what they hold.
+//! What is counted within a unit: regions and sub-regions by their places among all of the unit, and the tables and
+//! lists that have a row for each. Knows nothing of what they hold.
 
 use readpath_kit::IndexLru;
 use readpath_proto::hpb::HpbGeometry;

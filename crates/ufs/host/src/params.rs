@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters of host control mode that Linux 6.1 shows in `hpb_params`, with its defaults and the rules by which it
-//! accepts a new value (`drivers/ufs/core/ufshpb.c`, the `_store` functions). It knows nothing of what they are used for.
+//! The parameters of host control mode that Linux 6.1 shows in `hpb_params`, with its defaults and the rules by which
+//! it accepts a new value (`drivers/ufs/core/ufshpb.c`, the `_store` functions). It knows nothing of what they are used
+//! for.
 
 use std::fmt;
 use thiserror::Error;
@@ -45,8 +46,8 @@ impl HpbParam {
     /// Those that a policy of this host's own heeds, or that do nothing anywhere: the others are rules of Linux's.
     pub const MANAGED: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
 
-    /// All of them, each before those whose least value it is or twice it is: lowered in this order and raised in the other,
-    /// values are least in each other's way.
+    /// All of them, each before those whose least value it is or twice it is: lowered in this order and raised in the
+    /// other, values are least in each other's way.
     const LOWERED: [HpbParam; 9] = [
         HpbParam::ActivationThld,
         HpbParam::EvictionThldExit,
@@ -184,8 +185,8 @@ impl HpbParams {
         Ok(())
     }
 
-    /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has just set up.
-    /// A default needs no storing, so what Linux itself starts with is never refused.
+    /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has just
+    /// set up. A default needs no storing, so what Linux itself starts with is never refused.
     ///
     /// # Errors
     /// As [`HpbParams::store`], of the first value that cannot.

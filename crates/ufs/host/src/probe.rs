@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding out what is on the other side: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
-//! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps that
-//! only concern power and speed of a physical link.
+//! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps
+//! that only concern power and speed of a physical link.
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};
@@ -83,12 +83,31 @@ enum Step {
     Done,
 }
 
-/// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is given up
-/// (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
+impl Step {
+    /// What is asked, for people.
+    const fn name(self) -> &'static str {
+        match self {
+            Step::NopOut => "NOP OUT",
+            Step::SetDeviceInit | Step::PollDeviceInit => "fDeviceInit",
+            Step::Geometry => "READ DESCRIPTOR geometry",
+            Step::Device => "READ DESCRIPTOR device",
+            Step::EntriesInEhs => "HPB entries in an extra header segment",
+            Step::GroupEntries => "groups of the prototype of HPB",
+            Step::BoosterLifeTime => "bWriteBoosterBufferLifeTimeEst",
+            Step::SetBooster(_) => "WriteBooster flags",
+            Step::ReportLuns => "REPORT LUNS",
+            _ => "READ DESCRIPTOR unit",
+        }
+    }
+}
+
+/// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is
+/// given up (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host
+/// does not.
 const POLLS: u32 = 10;
 
 /// A unit that was found.
-pub struct FoundUnit {
+pub struct ProbedUnit {
     pub lun: u8,
     pub blocks: u32,
     pub hpb: UnitHpb,
@@ -114,7 +133,7 @@ pub struct Probe {
     /// WriteBooster is on.
     pub booster: bool,
     /// Units found.
-    pub units: Vec<FoundUnit>,
+    pub units: Vec<ProbedUnit>,
 }
 
 impl Probe {
@@ -193,15 +212,7 @@ impl Probe {
                 Step::HpbEnabled
             }
             (Step::HpbEnabled, ReplyBody::Query(q)) => {
-                self.hpb = q.result == result::SUCCESS && q.value & 1 == 1;
-                match self.long_reads() {
-                    LongReads::Ehs if self.hpb => Step::EntriesInEhs,
-                    LongReads::PreRequest => {
-                        self.max_blocks = u8::MAX;
-                        self.after_hpb()
-                    }
-                    _ => self.after_hpb(),
-                }
+                self.after_enabled(q.result == result::SUCCESS && q.value & 1 == 1)
             }
             (Step::EntriesInEhs, ReplyBody::Query(q)) => {
                 if q.result != result::SUCCESS || q.value == 0 {
@@ -248,38 +259,29 @@ impl Probe {
                 self.add_unit(now, self.luns[usize::from(i)], &UnitDescriptor::parse(data)?)?;
                 self.next_unit(i + 1)
             }
-            (Step::PollHpbReset, ReplyBody::Query(q)) => {
-                if q.result == result::SUCCESS && q.value & 1 == 0 {
-                    let ready = self.counted_luns().to_vec();
-                    let units = self.units.iter_mut().filter(|unit| ready.contains(&unit.lun));
-                    units.filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::present);
-                    Step::Done
-                } else if q.result == result::SUCCESS && self.polls + 1 < POLLS {
-                    self.polls += 1;
-                    Step::PollHpbReset
-                } else {
-                    // Linux destroys the HPB units and goes on without.
-                    self.units.iter_mut().filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::destroy);
-                    Step::Done
-                }
-            }
+            (Step::PollHpbReset, ReplyBody::Query(q)) => self.after_poll(q.result == result::SUCCESS, q.value),
             (step, answer) => {
-                let step = match step {
-                    Step::NopOut => "NOP OUT",
-                    Step::SetDeviceInit | Step::PollDeviceInit => "fDeviceInit",
-                    Step::Geometry => "READ DESCRIPTOR geometry",
-                    Step::Device => "READ DESCRIPTOR device",
-                    Step::EntriesInEhs => "HPB entries in an extra header segment",
-                    Step::GroupEntries => "groups of the prototype of HPB",
-                    Step::BoosterLifeTime => "bWriteBoosterBufferLifeTimeEst",
-                    Step::SetBooster(_) => "WriteBooster flags",
-                    Step::ReportLuns => "REPORT LUNS",
-                    _ => "READ DESCRIPTOR unit",
-                };
-                return Err(ProbeError::Answer { step, answer: format!("{answer:?}") });
+                return Err(ProbeError::Answer { step: step.name(), answer: format!("{answer:?}") });
             }
         };
         Ok(())
+    }
+
+    /// fHPBReset was read.
+    fn after_poll(&mut self, good: bool, value: u32) -> Step {
+        if good && value & 1 == 0 {
+            let ready = self.counted_luns().to_vec();
+            let units = self.units.iter_mut().filter(|unit| ready.contains(&unit.lun));
+            units.filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::present);
+            return Step::Done;
+        }
+        if good && self.polls + 1 < POLLS {
+            self.polls += 1;
+            return Step::PollHpbReset;
+        }
+        // Linux destroys the HPB units and goes on without.
+        self.units.iter_mut().filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::destroy);
+        Step::Done
     }
 
     fn poll(&mut self, what: &'static str, value: u32, next: Step) -> Result<Step, ProbeError> {
@@ -323,8 +325,15 @@ impl Probe {
         })
     }
 
-    fn long_reads(&self) -> LongReads {
-        self.options.map_or(LongReads::First, |options| options.long_reads)
+    /// fHPBEn was read.
+    fn after_enabled(&mut self, enabled: bool) -> Step {
+        self.hpb = enabled;
+        match self.options.map(|options| options.long_reads) {
+            Some(LongReads::Ehs) if enabled => return Step::EntriesInEhs,
+            Some(LongReads::PreRequest) => self.max_blocks = u8::MAX,
+            _ => {}
+        }
+        self.after_hpb()
     }
 
     /// It is known whether there is HPB.
@@ -352,8 +361,8 @@ impl Probe {
         }
     }
 
-    /// Units whose HPB is started. Linux does so when it has seen as many units as bNumberLU says: if that is more than there
-    /// are, never, and not for those that come later.
+    /// Units whose HPB is started. Linux does so when it has seen as many units as bNumberLU says: if that is more than
+    /// there are, never, and not for those that come later.
     fn counted_luns(&self) -> &[u8] {
         let number = usize::from(self.device.number_lu);
         match self.options {
@@ -379,7 +388,7 @@ impl Probe {
             }
             _ => UnitHpb::None,
         };
-        self.units.push(FoundUnit { lun, blocks, hpb });
+        self.units.push(ProbedUnit { lun, blocks, hpb });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the prototype of HPB puts into commands and responses (W. Jeong et al., "Improving Flash Storage Performance by
-//! Caching Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ (16),
-//! and dirty groups in responses. Knows nothing of what a group holds or who asks.
+//! Caching Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ
+//! (16), and dirty groups in responses. Knows nothing of what a group holds or who asks.
 
 use crate::names::{HpbEntry, SubRegion};
 
@@ -30,7 +30,8 @@ impl GroupUpdate {
     }
 }
 
-/// The 4 bytes that stand for one 4 KiB logical block: its physical address, in the byte order of the wire (big-endian).
+/// The 4 bytes that stand for one 4 KiB logical block: its physical address, in the byte order of the wire
+/// (big-endian).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(transparent)]
 pub struct GroupEntry(pub [u8; 4]);
@@ -98,8 +99,8 @@ const HAS_DIRTY: u8 = 1;
 const HAS_PAIR: u8 = 2;
 
 impl GroupNotice {
-    /// The notice of a dirty group, a changed entry, or both; `None` without either. `update` is the number of the response
-    /// among those with a changed entry, modulo 256; without one it is not told.
+    /// The notice of a dirty group, a changed entry, or both; `None` without either. `update` is the number of the
+    /// response among those with a changed entry, modulo 256; without one it is not told.
     pub fn new(dirty: Option<u32>, pair: Option<GroupPair>, update: u8) -> Option<Self> {
         let has = if dirty.is_some() { HAS_DIRTY } else { 0 } | if pair.is_some() { HAS_PAIR } else { 0 };
         (has != 0).then(|| GroupNotice {

@@ -52,7 +52,8 @@ pub const LU_ENABLED_HPB: u8 = 2;
 /// HPB in bUFSFeaturesSupport and dExtendedUFSFeaturesSupport (Linux `UFS_DEV_HPB_SUPPORT`).
 pub const FEATURE_HPB: u8 = 0x80;
 
-/// Both sizes count in units of 512 bytes, of which a block has 2^3: a region of bHPBRegionSize r has 2^(r - 3) entries.
+/// Both sizes count in units of 512 bytes, of which a block has 2^3: a region of bHPBRegionSize r has 2^(r - 3)
+/// entries.
 const ENTRY_SHIFT: u8 = 3;
 
 /// Most logical blocks that one HPB READ carries without a pre-request: 1 with HPB 1.0; with HPB 2.0

@@ -158,8 +158,8 @@ pub mod attribute {
     /// Not in JESD220: HPB entries that one HPB READ may carry in its extra header segment, 0 if none
     /// ([`crate::upiu::EHS_HPB_ENTRIES`]). From the range that JESD220 leaves to vendors.
     pub const EHS_HPB_ENTRIES: u8 = 0xC0;
-    /// Not in JESD220: entries of a group of the prototype of HPB ([`crate::groups`]); from the same range. The paper does not
-    /// say how its host knows.
+    /// Not in JESD220: entries of a group of the prototype of HPB ([`crate::groups`]); from the same range. The paper
+    /// does not say how its host knows.
     pub const GROUP_ENTRIES: u8 = 0xC1;
 
     /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), `None` if the IDN is not named

@@ -358,8 +358,8 @@ pub struct Response {
     pub residual: Residual,
     /// HPB notification; only with [`Status::Good`].
     pub hpb: Option<HpbNotification>,
-    /// What the prototype tells of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the place of a
-    /// residual count.
+    /// What the prototype tells of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the place
+    /// of a residual count.
     pub groups: Option<GroupNotice>,
     /// Event alert: device information bit 0.
     pub event_alert: bool,

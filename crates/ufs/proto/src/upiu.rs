@@ -23,8 +23,8 @@ pub const RESPONSE_BYTES: usize = UPIU_BYTES + SENSE_SEGMENT_BYTES;
 
 /// Unit in which an extra header segment (EHS, UFS 4.0) counts its length, UPIU byte 8 and byte 0 of the segment.
 const EHS_UNIT_BYTES: usize = 32;
-/// Type of the extra header segment that carries HPB entries, one for each block that an HPB READ asks for. Not in JESD220:
-/// an extension that its device and host have to agree on ([`crate::query::attribute::EHS_HPB_ENTRIES`]).
+/// Type of the extra header segment that carries HPB entries, one for each block that an HPB READ asks for. Not in
+/// JESD220: an extension that its device and host have to agree on ([`crate::query::attribute::EHS_HPB_ENTRIES`]).
 pub const EHS_HPB_ENTRIES: u8 = 0xC0;
 /// Length, type and subtype (JESD220F; Linux `struct ufs_ehs`), number of entries, three reserved bytes.
 const EHS_HEADER_BYTES: usize = 8;
@@ -71,8 +71,9 @@ const INFO_EVENT_ALERT: u8 = 0x01;
 /// Writes `request` as a UPIU into `out`, which is cleared first.
 ///
 /// Flags R and W of a COMMAND follow from the CDB ([`direction`]), the query function from the opcode
-/// ([`function::of`]). `data` is the data segment of a query request (WRITE DESCRIPTOR), at most 65,535 bytes, or the HPB
-/// entries of an HPB READ, at most 255, which become its extra header segment; other requests have none. The LUN of the header is written for every kind of request.
+/// ([`function::of`]). `data` is the data segment of a query request (WRITE DESCRIPTOR), at most 65,535 bytes, or the
+/// HPB entries of an HPB READ, at most 255, which become its extra header segment; other requests have none. The LUN of
+/// the header is written for every kind of request.
 pub fn encode_request(request: &Request, data: &[u8], out: &mut Vec<u8>) {
     let mut b = [0u8; UPIU_BYTES];
     b[2] = request.lun;
@@ -152,13 +153,14 @@ fn entries_of<'a>(bytes: &'a [u8], b: &[u8; UPIU_BYTES]) -> Result<&'a [u8], Upi
     }
 }
 
-/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else) or the HPB entries
-/// in the extra header segment of an HPB READ. Bytes after
-/// the UPIU are ignored, as are the flags and the task attribute of a COMMAND: the CDB decides.
+/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else) or the HPB
+/// entries in the extra header segment of an HPB READ. Bytes after the UPIU are ignored, as are the flags and the task
+/// attribute of a COMMAND: the CDB decides.
 ///
 /// # Errors
-/// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (but for HPB READ), a command set other than SCSI, a query function that does not fit the opcode, or a LUN or tag over 8 bits in a task
-/// management request.
+/// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (but for HPB READ), a command
+/// set other than SCSI, a query function that does not fit the opcode, or a LUN or tag over 8 bits in a task management
+/// request.
 pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
     let carries_entries = bytes.first() == Some(&transaction::COMMAND) && bytes.get(16) == Some(&cdb::opcode::HPB_READ);
     let b = if carries_entries { fields(bytes)? } else { head(bytes)? };
@@ -281,13 +283,13 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
 ///
 /// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert set,
 /// data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of 2018),
-/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there. What the prototype tells
-/// of groups is recognised by its bits of byte 9.
+/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there. What the prototype
+/// tells of groups is recognised by its bits of byte 9.
 ///
 /// # Errors
 /// [`UpiuError`] if the bytes are too few, are no reply, carry an extra header segment, report a target failure or an
-/// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or tell of groups where
-/// that cannot be.
+/// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or tell of groups
+/// where that cannot be.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
     // The prototype has a number of its own where UFS 4.0 counts extra header segments.
     let has_pair = bytes.first() == Some(&transaction::RESPONSE) && bytes.get(9).is_some_and(|b| b & INFO_PAIR != 0);

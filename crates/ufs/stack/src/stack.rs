@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host and device wired together: requests go down, replies come back, timers of the host are kept. It decides nothing.
+//! Host and device wired together: requests go down, replies come back, timers of the host are kept. It decides
+//! nothing.
 
 use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
@@ -106,8 +107,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// When something happens next. Timers of the host, which in host control mode of HPB go on for ever, do not count while
-    /// the device has nothing to do: see [`Stack::next_timer`].
+    /// When something happens next. Timers of the host, which in host control mode of HPB go on for ever, do not count
+    /// while the device has nothing to do: see [`Stack::next_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Ns {
         match self.device.next_deadline() {
@@ -122,8 +123,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.host.next_deadline()
     }
 
-    /// Goes on until a reply reaches the host or `limit` comes; returns that time. Without a limit, it is over when the device
-    /// has nothing to do any more.
+    /// Goes on until a reply reaches the host or `limit` comes; returns that time. Without a limit, it is over when the
+    /// device has nothing to do any more.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         if self.host.next_deadline() != Ns::NEVER {
@@ -252,16 +253,16 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.exchange(now);
     }
 
-    /// The power is cut at `now` and comes back at `on`: the device recovers from what its flash holds, and the host, which
-    /// was reset as well, has to [`Stack::start`] again when it is ready.
+    /// The power is cut at `now` and comes back at `on`: the device recovers from what its flash holds, and the host,
+    /// which was reset as well, has to [`Stack::start`] again when it is ready.
     pub fn power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
         self.power_cut(now);
         self.power_on(on)
     }
 
-    /// The device alone loses its power at `now` and gets it back at `on`. The host lives on: what was in flight it sends
-    /// again, and what it knows of the map it keeps until the device says that it was lost.
+    /// The device alone loses its power at `now` and gets it back at `on`. The host lives on: what was in flight it
+    /// sends again, and what it knows of the map it keeps until the device says that it was lost.
     pub fn device_power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
         self.device_power_cut(now);

@@ -47,8 +47,8 @@ impl Wire for Typed {
     }
 }
 
-/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside, but for what is part
-/// of the request itself: the extra header segment of an HPB READ.
+/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside, but for
+/// what is part of the request itself: the extra header segment of an HPB READ.
 #[derive(Default)]
 pub struct Encoded {
     bytes: Vec<u8>,

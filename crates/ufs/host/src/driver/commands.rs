@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command for what a tag carries, built when it goes to the controller: READ becomes HPB READ here, and writes make their
-//! entries dirty. Which tag goes next is not decided here.
+//! The command for what a tag carries, built when it goes to the controller: READ becomes HPB READ here, and writes
+//! make their entries dirty. Which tag goes next is not decided here.
 
 use super::tags::{Tag, TagState};
 use super::{Driver, LastEntries};
@@ -38,8 +38,8 @@ impl Driver {
         entry
     }
 
-    /// What is to be done with each read beside: Linux sends entries again, policies want to know how long commands take, and
-    /// units of the prototype have hints in the place of entries. The entry to send.
+    /// What is to be done with each read beside: Linux sends entries again, policies want to know how long commands
+    /// take, and units of the prototype have hints in the place of entries. The entry to send.
     #[inline(never)]
     fn follow_read(&mut self, now: Ns, tag: Tag, mut entry: Option<u64>) -> Option<u64> {
         let TagState { lun, block, blocks, plain, hpb: was_hpb, .. } = self.tags[tag];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command's bad end means (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`, `scsi_check_sense`): whether
-//! it passes by itself. What follows is decided by the driver.
+//! What a command's bad end means (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`, `scsi_check_sense`):
+//! whether it passes by itself. What follows is decided by the driver.
 
 use readpath_proto::typed::{ReplyBody, Sense, Status};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what can be
-//! asked about it. What a unit makes of them is not known here.
+//! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what
+//! can be asked about it. What a unit makes of them is not known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
@@ -65,8 +65,8 @@ impl Port for UnitPort<'_> {
 }
 
 impl Driver {
-    /// When [`Driver::advance`] has something to do; [`Ns::NEVER`] for a host without timers. Only HPB in host control mode
-    /// has some, a host that waits for tags as Linux does, and one whose reads wait for their pre-requests.
+    /// When [`Driver::advance`] has something to do; [`Ns::NEVER`] for a host without timers. Only HPB in host control
+    /// mode has some, a host that waits for tags as Linux does, and one whose reads wait for their pre-requests.
     #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
         self.timer
@@ -81,8 +81,8 @@ impl Driver {
         self.find_timer();
     }
 
-    /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device, which has
-    /// nothing else to do then; here requests go on, without entries.
+    /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device,
+    /// which has nothing else to do then; here requests go on, without entries.
     pub fn suspend(&mut self) {
         self.each_unit(UnitHpb::suspend);
         self.find_timer();
@@ -95,8 +95,8 @@ impl Driver {
         self.find_timer();
     }
 
-    /// An application, by any number that means it, comes to the foreground, as far as the system says so (Android does):
-    /// policies with lists of applications load ahead. Nothing else depends on it.
+    /// An application, by any number that means it, comes to the foreground, as far as the system says so (Android
+    /// does): policies with lists of applications load ahead. Nothing else depends on it.
     pub fn foreground(&mut self, now: Ns, app: u32) {
         self.each_standard(|hpb| hpb.foreground(app));
         self.run_map_worker(now);
@@ -164,8 +164,8 @@ impl Driver {
         self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline()).min(limit);
     }
 
-    /// Lets the memory of a unit's HPB have other limits, in bytes, at times that do not decrease and are not over. It is
-    /// checked now whether they are possible: a limit below what tables and pinned regions take is not.
+    /// Lets the memory of a unit's HPB have other limits, in bytes, at times that do not decrease and are not over. It
+    /// is checked now whether they are possible: a limit below what tables and pinned regions take is not.
     ///
     /// # Errors
     /// No HPB, one that follows Linux, or too little memory; and which limit it was, from 0.
@@ -255,8 +255,8 @@ impl Driver {
         }
     }
 
-    /// Lets the units' workers send what they have to, as tags allow: before waiting block requests, as Linux inserts it at
-    /// the head.
+    /// Lets the units' workers send what they have to, as tags allow: before waiting block requests, as Linux inserts
+    /// it at the head.
     #[inline(never)]
     pub(super) fn run_map_worker(&mut self, now: Ns) {
         self.map_work = false;

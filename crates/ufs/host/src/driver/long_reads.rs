@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a read whose entries do not all fit into its command (HPB 2.0): a pre-request goes before it, on a tag of its own,
-//! or the command carries them in an extra header segment. While there is no tag for a pre-request, the read waits for
-//! `requeue_timeout_ms` and then goes without entries. What an entry says, and which may be used, is not known here.
+//! The way of a read whose entries do not all fit into its command (HPB 2.0): a pre-request goes before it, on a tag of
+//! its own, or the command carries them in an extra header segment. While there is no tag for a pre-request, the read
+//! waits for `requeue_timeout_ms` and then goes without entries. What an entry says, and which may be used, is not
+//! known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Use};

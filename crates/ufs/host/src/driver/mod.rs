@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests to commands and back: which tag carries what, splitting, and what to do about errors. The command for a tag
-//! is built in [`commands`], the commands of HPB's own, its timers and its sleep are in [`hpb`].
+//! Block requests to commands and back: which tag carries what, splitting, and what to do about errors. The command for
+//! a tag is built in [`commands`], the commands of HPB's own, its timers and its sleep are in [`hpb`].
 //!
 //! It knows tags and requests; not which entry a read may use, nor what is loaded when.
 
@@ -15,7 +15,7 @@ use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads as LongReadsOption};
 use crate::hpb::UnitHpb;
-use crate::probe::{FoundUnit, Probe, ProbeError};
+use crate::probe::{Probe, ProbeError, ProbedUnit};
 use errors::Failure;
 use joins::{JoinId, Joins};
 use long_reads::LongReads;
@@ -56,7 +56,8 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
-    /// What replies are looked at for, if there is somebody who wants to know: a policy of this host's own, or the prototype.
+    /// What replies are looked at for, if there is somebody who wants to know: a policy of this host's own, or the
+    /// prototype.
     watch: Option<Box<hpb::Watch>>,
     /// Whether reads wait for their pre-requests.
     reads_wait: bool,
@@ -146,8 +147,8 @@ impl Driver {
         self.send_waiting();
     }
 
-    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says, without
-    /// the form of a command. What this does not give, [`Driver::poll_request`] does.
+    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says,
+    /// without the form of a command. What this does not give, [`Driver::poll_request`] does.
     #[inline(always)]
     #[must_use]
     pub fn poll_read(&mut self, now: Ns) -> Option<ReadRequest> {
@@ -454,7 +455,7 @@ impl Driver {
                 if probe.device_depth() > 0 {
                     self.tags.limit(probe.device_depth());
                 }
-                for FoundUnit { lun, blocks, hpb } in probe.units {
+                for ProbedUnit { lun, blocks, hpb } in probe.units {
                     let lun = usize::from(lun);
                     if self.units.len() <= lun {
                         self.units.resize_with(lun + 1, || None);

@@ -26,8 +26,8 @@ pub struct HpbCounters {
     pub evict_cnt: u64,
     /// Loads that failed and were tried again or given up; Linux takes them for success.
     pub map_error_cnt: u64,
-    /// Loads that a policy of this host's own asked for and did not get: nothing that it holds was worth less, or too many
-    /// waited already.
+    /// Loads that a policy of this host's own asked for and did not get: nothing that it holds was worth less, or too
+    /// many waited already.
     pub refuse_cnt: u64,
     /// Reads that a policy of this host's own sent as READ although it had an entry.
     pub plain_cnt: u64,
@@ -38,8 +38,8 @@ pub struct HpbCounters {
 }
 
 impl HpbCounters {
-    /// The counters that Linux has, by their names in `hpb_stats`, and those of pre-requests and of entries that responses
-    /// brought if there were any.
+    /// The counters that Linux has, by their names in `hpb_stats`, and those of pre-requests and of entries that
+    /// responses brought if there were any.
     pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let pre_requests = (self.pre_req_cnt > 0).then_some(("pre_req_cnt", self.pre_req_cnt));
         let shown = [
@@ -110,8 +110,8 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// What this and another unit take. They may have had their peaks at different times, so the sum of these is an upper
-    /// bound.
+    /// What this and another unit take. They may have had their peaks at different times, so the sum of these is an
+    /// upper bound.
     pub fn plus(&self, other: &HostMemory) -> HostMemory {
         HostMemory {
             map_bytes: self.map_bytes + other.map_bytes,

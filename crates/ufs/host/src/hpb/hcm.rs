@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What host control mode keeps of the regions of a unit: how often they are read, whether they were written, and when
-//! their time is up (Linux 6.1 `ufshpb.c`). It counts and says what follows; what is loaded and dropped is decided by its
-//! owner, and states of regions are not known here.
+//! their time is up (Linux 6.1 `ufshpb.c`). It counts and says what follows; what is loaded and dropped is decided by
+//! its owner, and states of regions are not known here.
 
 use crate::ids::{Id, RegionId, SubRegionId};
 use crate::params::HpbParams;
@@ -135,7 +135,8 @@ impl Hcm {
         self.reads_of(region) > geometry.entries_per_sub_region()
     }
 
-    /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`). What has no reads left can be asked afterwards.
+    /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`). What has no reads left can be asked
+    /// afterwards.
     pub fn normalize(&mut self, geometry: &HpbGeometry) {
         // A shift of 32 and more leaves nothing. Linux allows 16 at most.
         let factor = self.params.normalization_factor.min(31);

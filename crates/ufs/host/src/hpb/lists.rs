@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the map worker has to do: sub-regions to load and regions to drop, each at most once, in order of arrival. Knows
-//! nothing of what they hold.
+//! What the map worker has to do: sub-regions to load and regions to drop, each at most once, in order of arrival.
+//! Knows nothing of what they hold.
 
 use crate::ids::{IdList, RegionId, SubRegionId};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads of more than one block with HPB 2.0: which entries go with them, and how many pre-requests there may be (the driver of
-//! Linux 5.15-rc, `ufshpb_issue_pre_req`; 6.1 has no pre-requests any more). Whether an entry may be used at all is decided
-//! in `reads`; nothing is sent here.
+//! Reads of more than one block with HPB 2.0: which entries go with them, and how many pre-requests there may be (the
+//! driver of Linux 5.15-rc, `ufshpb_issue_pre_req`; 6.1 has no pre-requests any more). Whether an entry may be used at
+//! all is decided in `reads`; nothing is sent here.
 
 use super::{HpbLu, MapId};
 use crate::config::LongReads;
@@ -58,8 +58,8 @@ impl HpbLu {
         self.pre_requests_in_flight = self.pre_requests_in_flight.saturating_sub(1);
     }
 
-    /// A read that had its entries does not go out with them: there is no tag for its pre-request. It counts as a miss once that
-    /// is given up.
+    /// A read that had its entries does not go out with them: there is no tag for its pre-request. It counts as a miss
+    /// once that is given up.
     pub(crate) fn without_pre_request(&mut self, given_up: bool) {
         self.counters.hit_cnt -= 1;
         self.counters.miss_cnt += u64::from(given_up);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of HPB for one logical unit: which regions are active, the maps of their sub-regions, which entries were
-//! written since, and what to load or drop next (Linux `drivers/ufs/core/ufshpb.c`). In device control mode the device
-//! recommends; in host control mode reads are counted here, and old regions time out. The prototype of 2017 is a host of its
-//! own kind, in [`prototype`]; [`unit`] says which kind a unit has.
+//! The host's side of HPB for one logical unit: which regions are active, the maps of their sub-regions, which entries
+//! were written since, and what to load or drop next (Linux `drivers/ufs/core/ufshpb.c`). In device control mode the
+//! device recommends; in host control mode reads are counted here, and old regions time out. The prototype of 2017 is a
+//! host of its own kind, in [`prototype`]; [`unit`] says which kind a unit has.
 //!
 //! It knows what the device recommended and what was read and written here; never what the device's map says. It knows
-//! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be called.
+//! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be
+//! called.
 
 #[cfg(test)]
 mod conformance;
@@ -203,7 +204,8 @@ impl HpbLu {
         let per_region = self.geometry.sub_regions_per_region();
         let pinned = self.pinned.len() as u32 * per_region;
         let kept = tables + u64::from(pinned) * per_map;
-        // Later pressure may leave nothing but tables; to begin so would be a run without HPB that is called one with it.
+        // Later pressure may leave nothing but tables; to begin so would be a run without HPB that is called one with
+        // it.
         let (beside, what) = match (self.mode.manager(), pinned) {
             (Some(_), 0) => (per_map, "tables and the map of a sub-region"),
             (None, 0) => (u64::from(per_region) * per_map, "tables and the map of a region"),
@@ -274,8 +276,8 @@ impl HpbLu {
         }
     }
 
-    /// The controller begins a reset. Loads in flight will never be answered. PRESENT becomes RESET, and what waits to be
-    /// loaded or dropped is forgotten; maps are kept (Linux `ufshpb_toggle_state`).
+    /// The controller begins a reset. Loads in flight will never be answered. PRESENT becomes RESET, and what waits to
+    /// be loaded or dropped is forgotten; maps are kept (Linux `ufshpb_toggle_state`).
     pub(crate) fn reset(&mut self) {
         let present = self.state == LuState::Present;
         if present {
@@ -347,8 +349,8 @@ impl HpbLu {
         }
     }
 
-    /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its worker
-    /// waits for a tag as Linux's does.
+    /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its
+    /// worker waits for a tag as Linux's does.
     pub(crate) fn next_timer(&self) -> Ns {
         let poll = self.mode.hcm().map_or(Ns::NEVER, |hcm| hcm.poll_at);
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))

@@ -41,8 +41,8 @@ impl HpbLu {
                 self.advised(SubRegionId::named(&self.geometry, at));
                 continue;
             }
-            // In host control mode the device may only ask that what is active be loaded again; regions that were written
-            // are the host's own business.
+            // In host control mode the device may only ask that what is active be loaded again; regions that were
+            // written are the host's own business.
             if let Some(hcm) = self.mode.hcm()
                 && (self.regions[region] != RegionState::Active || hcm.is_dirty(region))
             {

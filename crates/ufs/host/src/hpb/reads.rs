@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every read and write of a unit passes (Linux `ufshpb_prep`): the entry to send along, the entries that become dirty,
-//! and in host control mode the counters. Nothing is sent here.
+//! What every read and write of a unit passes (Linux `ufshpb_prep`): the entry to send along, the entries that become
+//! dirty, and in host control mode the counters. Nothing is sent here.
 
 use super::{HpbLu, LuState, MapId, RegionState, SubRegionState};
 use crate::config::ListOrder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which HPB a logical unit has on the host, if any, and what the driver asks of either kind alike. What the kinds do is not
-//! known here.
+//! Which HPB a logical unit has on the host, if any, and what the driver asks of either kind alike. What the kinds do
+//! is not known here.
 
 use super::prototype::GroupLu;
 use super::{HostMemory, HpbCounters, HpbLu, LuState, Port};
@@ -78,7 +78,8 @@ impl UnitHpb {
         }
     }
 
-    /// An HPB READ BUFFER has ended, with its entries or (`None`) an error. Whether the worker may have something to do.
+    /// An HPB READ BUFFER has ended, with its entries or (`None`) an error. Whether the worker may have something to
+    /// do.
     pub fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) -> bool {
         match self {
             UnitHpb::None => return false,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The worker that loads sub-regions and drops regions (Linux `ufshpb_map_work_handler`): whom it makes room for, whom it
-//! takes the room from, and what it does when it cannot go on. Commands leave through a [`Port`]; what the device makes of
-//! them is not known here.
+//! The worker that loads sub-regions and drops regions (Linux `ufshpb_map_work_handler`): whom it makes room for, whom
+//! it takes the room from, and what it does when it cannot go on. Commands leave through a [`Port`]; what the device
+//! makes of them is not known here.
 
 use super::{HpbLu, HpbRequest, LuState, MapId, Port, RegionState, SubRegionState};
 use crate::ids::{RegionId, SubRegionId};
@@ -16,8 +16,8 @@ pub(super) struct Sleeper {
     attempts_left: u8,
 }
 
-/// How often Linux asks for a tag for HPB READ BUFFER (`HPB_MAP_REQ_RETRIES`), and the pause in between (it sleeps for 3.0
-/// to 3.1 ms).
+/// How often Linux asks for a tag for HPB READ BUFFER (`HPB_MAP_REQ_RETRIES`), and the pause in between (it sleeps for
+/// 3.0 to 3.1 ms).
 const TAG_ATTEMPTS: u8 = 5;
 const TAG_PAUSE: Ns = Ns::from_ms(3);
 /// Failed loads of a sub-region before it is left alone until it is wanted again.
@@ -38,8 +38,8 @@ enum Attempt {
 impl HpbLu {
     /// Runs the worker if it has to: drops first, then loads, in the order of the lists.
     ///
-    /// Linux ends at the first load that cannot be sent, and runs again when something else starts the worker. This host, in
-    /// device control mode, tries again with every reply; in host control mode it goes on with the next.
+    /// Linux ends at the first load that cannot be sent, and runs again when something else starts the worker. This
+    /// host, in device control mode, tries again with every reply; in host control mode it goes on with the next.
     pub(crate) fn run_worker(&mut self, now: Ns, port: &mut impl Port) {
         if self.state != LuState::Present {
             return;
@@ -134,7 +134,8 @@ impl HpbLu {
         }
         self.count_load();
         // The bitmap starts clean now, but writes that are already in flight may reach the device after it has put the
-        // entries together, or before: their entries are not to be trusted. Linux clears the bitmap when the load is done.
+        // entries together, or before: their entries are not to be trusted. Linux clears the bitmap when the load is
+        // done.
         self.store.clean(self.map_of[srgn]);
         port.writes_in_flight(|block, blocks| self.mark_dirty(block, blocks));
         Attempt::Sent
@@ -243,7 +244,8 @@ impl HpbLu {
             self.store.clean(map);
         }
         self.failures[srgn] = 0;
-        // A region with a load under way is neither dropped nor made a victim, and what takes all back leaves nothing ISSUED.
+        // A region with a load under way is neither dropped nor made a victim, and what takes all back leaves nothing
+        // ISSUED.
         debug_assert_ne!(self.regions[RegionId::from(at.region)], RegionState::Inactive);
         self.sub_regions[srgn] = SubRegionState::Valid;
         self.valid_map[srgn] = map;

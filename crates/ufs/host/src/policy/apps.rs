@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which sub-regions each application reads, for a system that says which one comes to the foreground: those that served
-//! reads when the application was there last, in the order in which they first did. What it did not read again falls out.
+//! Which sub-regions each application reads, for a system that says which one comes to the foreground: those that
+//! served reads when the application was there last, in the order in which they first did. What it did not read again
+//! falls out.
 
 use crate::ids::{Id, SubRegionId};
 use fixedbitset::FixedBitSet;
@@ -71,7 +72,8 @@ impl Apps {
         (0..APPS).min_by_key(|&at| self.slots[at].launched).unwrap_or(0)
     }
 
-    /// What the application in the foreground has read is its list from now on. One that read nothing keeps what it had.
+    /// What the application in the foreground has read is its list from now on. One that read nothing keeps what it
+    /// had.
     fn keep(&mut self) {
         let Some(at) = self.current.filter(|_| !self.served.is_empty()) else { return };
         self.lists[at * self.most..][..self.served.len()].copy_from_slice(&self.served);

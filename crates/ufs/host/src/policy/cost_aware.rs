@@ -4,9 +4,9 @@
 //! correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
 //! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much. Whatever
 //!   comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
-//! - If another has to make room, the newcomer must have been read more often lately, by a margin. The margin is learned:
-//!   of some replacements it is counted how often both are read afterwards. While that does not make up for the load, the
-//!   margin doubles; while it does, it is halved.
+//! - If another has to make room, the newcomer must have been read more often of late, by a margin. The margin is
+//!   learned: of some replacements it is counted how often both are read afterwards. While that does not make up for
+//!   the load, the margin doubles; while it does, it is halved.
 
 use super::costs::Costs;
 use super::lfu::CANDIDATES;

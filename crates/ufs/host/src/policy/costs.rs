@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs and what an entry saves, as the host has measured it. A load is not waited for; what it costs is the
-//! time by which it delays the reads beside it, which is nothing while the device has nothing else to do.
+//! What a load costs and what an entry saves, as the host has measured it. A load is not waited for; what it costs is
+//! the time by which it delays the reads beside it, which is nothing while the device has nothing else to do.
 
 use super::Timed;
 use readpath_kit::Ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `dirty-refresh`: `lru`, and a map that is held is loaded again when reads of entries that were written since have cost as
-//! much as the load will. Until then the rest of the map stays in use. Linux in device control mode waits for the device's
-//! advice, and in host control mode drops the region.
+//! `dirty-refresh`: `lru`, and a map that is held is loaded again when reads of entries that were written since have
+//! cost as much as the load will. Until then the rest of the map stays in use. Linux in device control mode waits for
+//! the device's advice, and in host control mode drops the region.
 
 use super::costs::Costs;
 use super::lru::Lru;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lfu`: of the eight held sub-regions that were read longest ago, the one that is read least often makes room, and only
-//! for one that is read more often. What is read often lately stays, however many others are read once.
+//! `lfu`: of the eight held sub-regions that were read longest ago, the one that is read least often makes room, and
+//! only for one that is read more often. What is read often lately stays, however many others are read once.
 
 use super::lru::Lru;
 use super::reads::Reads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lru`: a sub-region is loaded as soon as a read misses it, and the least recently read makes room. Every read counts,
-//! also those that the device serves. Linux moves a region only when it is activated.
+//! `lru`: a sub-region is loaded as soon as a read misses it, and the least recently read makes room. Every read
+//! counts, also those that the device serves. Linux moves a region only when it is activated.
 
 use super::{MapPolicy, Touch, Wish};
 use crate::ids::{IdList, SubRegionId};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies of host memory for HPB maps: what is loaded, what makes room, and which reads go without an entry although there
-//! is one. A policy sees what the host itself sees: reads, writes, how long its reads took, and what was loaded and dropped.
-//! It knows neither commands, tags nor memory (`hpb::managed` has them), and nothing of the device's tables.
+//! Policies of host memory for HPB maps: what is loaded, what makes room, and which reads go without an entry although
+//! there is one. A policy sees what the host itself sees: reads, writes, how long its reads took, and what was loaded
+//! and dropped. It knows neither commands, tags nor memory (`hpb::managed` has them), and nothing of the device's
+//! tables.
 //!
-//! Two policies are not here because they are the driver of Linux: `linux-dcm` (`hpb::notify`) and `linux-hcm` (`hpb::hcm`).
-//! The others run in host control mode. One more is a file here, a variant of [`ManagedPolicy`] and one of [`Policy`].
+//! Two policies are not here because they are the driver of Linux: `linux-dcm` (`hpb::notify`) and `linux-hcm`
+//! (`hpb::hcm`). The others run in host control mode. One more is a file here, a variant of [`ManagedPolicy`] and one
+//! of [`Policy`].
 
 mod apps;
 mod cost_aware;
@@ -37,7 +39,8 @@ pub enum ManagedPolicy {
     Lfu,
     /// Loads when the reads that it would have served have cost as much as a load, and again more than the victim's.
     CostAware,
-    /// Loads what the application that is launched read the last time, or what was read next when the same was read before.
+    /// Loads what the application that is launched read the last time, or what was read next when the same was read
+    /// before.
     Preload,
     /// As `cost-aware`, and reads without an entry where the device is likely to hold the map itself.
     SramAware,
@@ -166,9 +169,9 @@ pub enum Timed {
     Load,
 }
 
-/// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate, or walk a table
-/// as long as the unit but now and then, as counters are halved: once in a thousand reads at most, and ten for each map that
-/// is held.
+/// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate, or walk a
+/// table as long as the unit but now and then, as counters are halved: once in a thousand reads at most, and ten for
+/// each map that is held.
 pub trait MapPolicy {
     /// A read touches a sub-region. Asked for every read, also for those that are too long for HPB.
     fn read(&mut self, touch: &Touch) -> Wish;
@@ -182,8 +185,8 @@ pub trait MapPolicy {
     /// A sub-region is not held any more.
     fn dropped(&mut self, sub_region: SubRegionId);
 
-    /// What makes room. With a `candidate`, that is to be worth more than the victim; without one, memory has to shrink.
-    /// Only what is `free` to go may be named; `None` if nothing is, or nothing is worth less.
+    /// What makes room. With a `candidate`, that is to be worth more than the victim; without one, memory has to
+    /// shrink. Only what is `free` to go may be named; `None` if nothing is, or nothing is worth less.
     fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId>;
 
     /// The system says which application comes to the foreground: any number that means it. Only some systems do.

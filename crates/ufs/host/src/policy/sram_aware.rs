@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `sram-aware`: where the device holds the map itself, an entry saves nothing and its check costs a little; such reads go
-//! without one. The device does not say what its SRAM holds. But a READ makes it load the map, so a list of the sub-regions
-//! that were last read without an entry is a guess at its content, as long as it is not longer than the SRAM. How long it
-//! may be is learned from how often a READ of what is in the list takes long, beside how often an HPB READ does.
+//! `sram-aware`: where the device holds the map itself, an entry saves nothing and its check costs a little; such reads
+//! go without one. The device does not say what its SRAM holds. But a READ makes it load the map, so a list of the
+//! sub-regions that were last read without an entry is a guess at its content, as long as it is not longer than the
+//! SRAM. How long it may be is learned from how often a READ of what is in the list takes long, beside how often an HPB
+//! READ does.
 //!
 //! What the host loads, and what makes room, is decided as in `cost-aware`.
 
@@ -23,8 +24,8 @@ const ENOUGH: u32 = 64;
 const COMPARE: u32 = 64;
 /// Windows without growth after the list was too long, at most.
 const MOST_PATIENCE: u32 = 1 << 12;
-/// Share of slow reads, in 1/65536, that is too much: 1/64. What a load of the map takes is about that many times what the
-/// check of an entry takes, so the list gains nothing beyond.
+/// Share of slow reads, in 1/65536, that is too much: 1/64. What a load of the map takes is about that many times what
+/// the check of an entry takes, so the list gains nothing beyond.
 const TOO_SLOW: u32 = 1 << 10;
 
 /// A share of reads lately, about the last 512, in 1/65536.
@@ -120,8 +121,8 @@ impl SramAware {
         }
     }
 
-    /// Whether a read took so long that it may have waited for a map: longer than half way from those that surely did not
-    /// to those that probably did.
+    /// Whether a read took so long that it may have waited for a map: longer than half way from those that surely did
+    /// not to those that probably did.
     fn is_slow(&self, took: u64) -> bool {
         let Some(quick) = self.with_entry.ns() else { return false };
         let slow = self.first.ns().unwrap_or(0);

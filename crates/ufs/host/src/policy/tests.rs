@@ -228,8 +228,8 @@ fn preload_follows_the_application_that_it_is_told() {
     assert_eq!(ahead(&mut p, 20), (1000..1256).collect::<Vec<_>>());
 }
 
-/// A device with a map cache of `frames`, where a miss takes 95 more; it does not tell. Shares of reads that went without
-/// an entry though there was one, and of those that missed, after a time of learning.
+/// A device with a map cache of `frames`, where a miss takes 95 more; it does not tell. Shares of reads that went
+/// without an entry though there was one, and of those that missed, after a time of learning.
 fn beside_device(units: u32, frames: usize) -> (f64, f64) {
     let mut rng = Prng::new(4);
     let mut p = SramAware::new(units);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of an HPB READ that the device does not serve: Linux 6.1 has no way back to READ (SCSI mid-layer), this host
-//! has one. Each row is a device answer and what follows on either host.
+//! What becomes of an HPB READ that the device does not serve: Linux 6.1 has no way back to READ (SCSI mid-layer), this
+//! host has one. Each row is a device answer and what follows on either host.
 
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, HpbOptions};
@@ -141,7 +141,8 @@ fn requests_that_make_entries_dirty() {
     }
 }
 
-/// Between two attempts the block is written. Linux looks for an entry again, finds none, and sends the command as it was.
+/// Between two attempts the block is written. Linux looks for an entry again, finds none, and sends the command as it
+/// was.
 #[test]
 fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
     for strict in [true, false] {
@@ -235,7 +236,8 @@ fn notifications_reach_the_unit_that_they_name() {
     }
 }
 
-/// The loss of the device's HPB state concerns every unit. Linux hears of it only where the notification names one with HPB.
+/// The loss of the device's HPB state concerns every unit. Linux hears of it only where the notification names one with
+/// HPB.
 #[test]
 fn a_reset_that_names_a_unit_without_hpb_is_heard_by_this_host_only() {
     for strict in [true, false] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads of more than one block with HPB 2.0, as the driver sends them: with the entry of the first block (Linux 6.1), with a
-//! pre-request before them (Linux 5.15-rc), or with all entries in an extra header segment.
+//! Reads of more than one block with HPB 2.0, as the driver sends them: with the entry of the first block (Linux 6.1),
+//! with a pre-request before them (Linux 5.15-rc), or with all entries in an extra header segment.
 
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, HpbOptions, HpbParams, LongReads};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way from the descriptors to HPB in use: what is asked, in which order, and what keeps HPB from being used (Linux 6.1
-//! `ufshcd_device_params_init`, `ufshpb_get_dev_info`, `ufshpb_init`, `ufshpb_hpb_lu_prepared`).
+//! The way from the descriptors to HPB in use: what is asked, in which order, and what keeps HPB from being used (Linux
+//! 6.1 `ufshcd_device_params_init`, `ufshpb_get_dev_info`, `ufshpb_init`, `ufshpb_hpb_lu_prepared`).
 
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, Control, HpbOptions, HpbParam, HpbParams, LongReads, LuState, ProbeError};

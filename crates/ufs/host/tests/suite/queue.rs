@@ -4,7 +4,8 @@
 use crate::common::{Device, Host};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 
-/// Linux `ufshcd_lu_init`: the length of the device's queue bounds the commands under way, not only the controller's slots.
+/// Linux `ufshcd_lu_init`: the length of the device's queue bounds the commands under way, not only the controller's
+/// slots.
 #[test]
 fn no_more_commands_are_under_way_than_the_device_takes() {
     for (depth, expected) in [(0, 31), (1, 1), (7, 7), (32, 31), (200, 31)] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a GOOD response tells of HPB, in bytes: the notification of JESD220-3, and what the prototype of 2017 tells of its
-//! groups. Knows layouts only; who believes it is not known here.
+//! What a GOOD response tells of HPB, in bytes: the notification of JESD220-3, and what the prototype of 2017 tells of
+//! its groups. Knows layouts only; who believes it is not known here.
 
 use super::error::UpiuError;
 use crate::groups::{GroupEntry, GroupNotice, GroupPair, PAIR_BYTES};
@@ -9,11 +9,11 @@ use crate::typed::{HpbNotification, Residual, Response, Status, SubRegion};
 
 /// Device information (byte 9 of a RESPONSE): an HPB notification is attached (JESD220-3 HPB_UPDATE_ALERT).
 pub(super) const INFO_HPB_ALERT: u8 = 0x02;
-/// Device information (byte 9 of a RESPONSE): bytes 12 to 15 are the number of a dirty group. The paper gives the place of
-/// the number, not of the bit.
+/// Device information (byte 9 of a RESPONSE): bytes 12 to 15 are the number of a dirty group. The paper gives the place
+/// of the number, not of the bit.
 pub(super) const INFO_DIRTY: u8 = 0x04;
-/// Device information (byte 9 of a RESPONSE): the data segment is a logical block and its entry, byte 8 the number of the
-/// update. The paper says neither.
+/// Device information (byte 9 of a RESPONSE): the data segment is a logical block and its entry, byte 8 the number of
+/// the update. The paper says neither.
 pub(super) const INFO_PAIR: u8 = 0x08;
 
 /// Sense length and fixed sense: the data segment of a CHECK CONDITION, and as long that of an HPB notification.
@@ -64,8 +64,8 @@ pub(super) fn parse_notification(f: &[u8]) -> Option<HpbNotification> {
     })
 }
 
-/// Writes `notice` into the first 32 bytes `b` of a RESPONSE UPIU and the data segment behind them; returns the bytes of that.
-/// A dirty group is left out unless bytes 12 to 15 are free (`has_room`).
+/// Writes `notice` into the first 32 bytes `b` of a RESPONSE UPIU and the data segment behind them; returns the bytes
+/// of that. A dirty group is left out unless bytes 12 to 15 are free (`has_room`).
 pub(super) fn put_notice(notice: &GroupNotice, has_room: bool, b: &mut [u8; 32], segment: &mut [u8]) -> usize {
     debug_assert!(has_room || notice.dirty().is_none(), "a dirty group stands in the place of the residual count");
     if let Some(group) = notice.dirty().filter(|_| has_room) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifications and the worker: what is queued, in which order it is done, who makes room, and what happens when something
-//! cannot be done.
+//! Notifications and the worker: what is queued, in which order it is done, who makes room, and what happens when
+//! something cannot be done.
 
 use super::Command::{Drop, Load};
 use super::Hosts::*;
@@ -31,8 +31,10 @@ fn notifications() {
         row("active item, region active: loaded again", Hcm, Any, &[
             Hold(0, 0), Activate(0, 0), Sent(&[Load(0, 0)]), Counter("rcmd_active_cnt", 2),
         ]),
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("active item, region pinned: ignored", Hcm, Any, &[
-            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]),
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("active item, region pinned: ignored", Hcm,
+            Any, &[
+            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3,
+            1)]),
             Activate(2, 0), Hit(64, 1), Sent(&[]),
         ]) },
         row("inactive item: ignored", Hcm, Any, &[
@@ -49,24 +51,31 @@ fn notifications() {
             Suspend, Activate(0, 0), Activate(0, 1), Activate(1, 0), Inactivate(0), Resume, Sent(&[Load(1, 0)]),
         ]),
         row("queued twice, done once; Linux counts both", Dcm, Linux, &[
-            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1, 0)]),
+            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1,
+            0)]),
             Counter("rcmd_active_cnt", 3), Counter("rcmd_inactive_cnt", 2),
         ]),
         row("queued twice, done and counted once", Dcm, Own, &[
-            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1, 0)]),
+            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1,
+            0)]),
             Counter("rcmd_active_cnt", 2), Counter("rcmd_inactive_cnt", 1),
         ]),
         row("what does not exist is refused: Linux would write where it must not", Both, Any, &[
             OutOfRange, Counter("rcmd_noti_cnt", 0), Sent(&[]),
         ]),
-        row("an operation that nobody knows is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt", 1), Hit(0, 1)]),
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: all but pinned dropped", Dcm, Any, &[
-            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]),
-            Hold(0, 0), Hold(1, 0), Lost, Counter("rcmd_inactive_cnt", 2), Miss(0, 1), Miss(32, 1), Hit(64, 1), Sent(&[]),
+        row("an operation that nobody knows is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt",
+            1), Hit(0, 1)]),
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE },
+            ..row("device lost everything: all but pinned dropped", Dcm, Any, &[
+            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3,
+            1)]),
+            Hold(0, 0), Hold(1, 0), Lost, Counter("rcmd_inactive_cnt", 2), Miss(0, 1), Miss(32, 1), Hit(64, 1),
+            Sent(&[]),
             Region(0, R::Inactive), Region(2, R::Pinned),
         ]) },
         row("device lost everything: on Linux one sub-region of each region is loaded again", Hcm, Linux, &[
-            Hold(0, 0), Hold(0, 1), Lost, Hit(0, 1), Hit(16, 1), Wait(200), Sent(&[Load(0, 0)]), Loaded(0, 0), Hit(16, 1),
+            Hold(0, 0), Hold(0, 1), Lost, Hit(0, 1), Hit(16, 1), Wait(200), Sent(&[Load(0, 0)]), Loaded(0, 0), Hit(16,
+            1),
             Wait(200), Sent(&[]),
         ]),
         row("device lost everything: every sub-region is loaded again when touched", Hcm, Own, &[
@@ -75,11 +84,15 @@ fn notifications() {
         row("device lost everything: a write touches as well", Hcm, Any, &[
             Hold(0, 0), Lost, Write(3, 1), Wait(200), Sent(&[Load(0, 0)]),
         ]),
-        row("device lost everything: what is not held is not marked", Hcm, Any, &[Lost, Reads(0, 1), Wait(200), Sent(&[])]),
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: Linux keeps pinned entries", Hcm, Linux, &[
-            Loaded(2, 0), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]), Lost, Reads(64, 7), Wait(200), Sent(&[]),
+        row("device lost everything: what is not held is not marked", Hcm, Any, &[Lost, Reads(0, 1), Wait(200),
+            Sent(&[])]),
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE },
+            ..row("device lost everything: Linux keeps pinned entries", Hcm, Linux, &[
+            Loaded(2, 0), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]), Lost, Reads(64, 7), Wait(200),
+            Sent(&[]),
         ]) },
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: pinned ones too", Hcm, Own, &[
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: pinned ones too",
+            Hcm, Own, &[
             Loaded(2, 0), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]), Lost, Reads(64, 1), Wait(200),
             Sent(&[Load(2, 0)]),
         ]) },
@@ -95,13 +108,15 @@ fn the_worker() {
             Region(0, R::Active), Region(1, R::Inactive),
         ]),
         row("loads in the order in which they were queued", Dcm, Any, &[
-            Suspend, Activate(1, 1), Activate(0, 0), Activate(1, 0), Resume, Sent(&[Load(1, 1), Load(0, 0), Load(1, 0)]),
+            Suspend, Activate(1, 1), Activate(0, 0), Activate(1, 0), Resume, Sent(&[Load(1, 1), Load(0, 0), Load(1,
+            0)]),
         ]),
         row("loads at the same time: as many as there are tags", Dcm, Any, &[
             Tags(2), Suspend, Activate(0, 0), Activate(0, 1), Activate(1, 0), Resume, Sent(&[Load(0, 0), Load(0, 1)]),
         ]),
         row("not started by the end of a load on Linux", Dcm, Linux, &[
-            Activate(0, 0), Sent(&[Load(0, 0)]), Activate(0, 0), Activate(1, 0), Sent(&[]), Loaded(0, 0), Sent(&[]), Reply,
+            Activate(0, 0), Sent(&[Load(0, 0)]), Activate(0, 0), Activate(1, 0), Sent(&[]), Loaded(0, 0), Sent(&[]),
+            Reply,
             Sent(&[]), Unknown, Sent(&[]), Inactivate(7), Sent(&[Load(0, 0), Load(1, 0)]),
         ]),
         row("what reads have queued waits for the timer", Hcm, Any, &[
@@ -114,8 +129,10 @@ fn the_worker() {
         row("one that cannot be loaded keeps nobody waiting", Hcm, Own, &[
             Hold(0, 0), Hold(1, 0), Queue(2, 0), Queue(0, 1), Wait(200), Sent(&[Load(0, 1)]),
         ]),
-        row("no tag for a load on Linux: five attempts, 3 ms apart, then something has to start the worker", Dcm, Linux, &[
-            Hold(0, 0), Tags(0), Activate(0, 0), Sub(0, 0, S::Issued), Wait(11), Tags(0), Wait(1), Sub(0, 0, S::Invalid),
+        row("no tag for a load on Linux: five attempts, 3 ms apart, then something has to start the worker", Dcm,
+            Linux, &[
+            Hold(0, 0), Tags(0), Activate(0, 0), Sub(0, 0, S::Issued), Wait(11), Tags(0), Wait(1), Sub(0, 0,
+            S::Invalid),
             Timer(false), Tags(5), Wait(1000), Sent(&[]), Activate(0, 1), Sent(&[Load(0, 0), Load(0, 1)]),
         ]),
         row("no tag for a load on Linux: a tag at the fifth attempt", Both, Linux, &[
@@ -126,24 +143,28 @@ fn the_worker() {
             Tags(0), Activate(0, 0), Activate(1, 0), Tags(9), Sent(&[]), Wait(3), Sent(&[Load(0, 0), Load(1, 0)]),
         ]),
         row("no tag for a load on Linux: a reset ends the waiting", Dcm, Linux, &[
-            Tags(0), Activate(0, 0), Reset, Timer(false), Tags(9), Restored, Sub(0, 0, S::Invalid), Wait(100), Sent(&[]),
+            Tags(0), Activate(0, 0), Reset, Timer(false), Tags(9), Restored, Sub(0, 0, S::Invalid), Wait(100),
+            Sent(&[]),
         ]),
         row("no tag for a load: with the next reply", Both, Own, &[
-            Queue(0, 0), Suspend, Tags(0), Resume, Sent(&[]), Region(0, R::Inactive), Tags(1), Reply, Sent(&[Load(0, 0)]),
+            Queue(0, 0), Suspend, Tags(0), Resume, Sent(&[]), Region(0, R::Inactive), Tags(1), Reply, Sent(&[Load(0,
+            0)]),
         ]),
         row("no tag for a drop: one attempt on Linux", Hcm, Linux, &[
             Hold(0, 0), Write(3, 1), Tags(0), Wait(1200), Sent(&[]), Region(0, R::Active), Tags(9), Reply, Sent(&[]),
             Wait(200), Sent(&[Drop(0)]), Region(0, R::Inactive), Counter("umap_req_cnt", 1),
         ]),
         row("no tag for a drop: with the next reply", Hcm, Own, &[
-            Hold(0, 0), Write(3, 1), Tags(0), Wait(1200), Sent(&[]), Region(0, R::Active), Tags(9), Reply, Sent(&[Drop(0)]),
+            Hold(0, 0), Write(3, 1), Tags(0), Wait(1200), Sent(&[]), Region(0, R::Active), Tags(9), Reply,
+            Sent(&[Drop(0)]),
         ]),
         row("no tag to drop the victim", Hcm, Any, &[
             Hold(0, 0), Hold(1, 0), Reads(64, 14), Tags(0), Wait(200), Sent(&[]), Region(0, R::Active),
             Region(2, R::Inactive), Tags(9), Wait(200), Sent(&[Drop(0), Load(2, 0)]),
         ]),
         row("the only tag goes to the drop: the load follows", Hcm, Own, &[
-            Hold(0, 0), Hold(1, 0), Reads(64, 14), Tags(1), Wait(200), Sent(&[Drop(0)]), Tags(1), Reply, Sent(&[Load(2, 0)]),
+            Hold(0, 0), Hold(1, 0), Reads(64, 14), Tags(1), Wait(200), Sent(&[Drop(0)]), Tags(1), Reply,
+            Sent(&[Load(2, 0)]),
         ]),
         Row { unit: UNIT, ..row("at most inflight_map_req loads, and Linux waits for the timer", Hcm, Linux, &[
             Queue(0, 0), Queue(0, 1), Queue(1, 0), Wait(200), Sent(&[Load(0, 0)]), Sub(0, 1, S::Invalid), Loaded(0, 0),
@@ -154,7 +175,8 @@ fn the_worker() {
             Loaded(0, 1), Sent(&[Load(1, 0)]),
         ]) },
         Row { unit: UNIT, ..row("on Linux what is throttled loses its entries", Hcm, Linux, &[
-            Hold(0, 0), Queue(1, 0), Queue(0, 0), Hit(0, 1), Wait(200), Sent(&[Load(1, 0)]), Sub(0, 0, S::Invalid), Miss(0, 1),
+            Hold(0, 0), Queue(1, 0), Queue(0, 0), Hit(0, 1), Wait(200), Sent(&[Load(1, 0)]), Sub(0, 0, S::Invalid),
+            Miss(0, 1),
         ]) },
         Row { unit: UNIT, ..row("what is throttled keeps its entries", Hcm, Own, &[
             Hold(0, 0), Queue(1, 0), Queue(0, 0), Wait(200), Sent(&[Load(1, 0)]), Hit(0, 1),
@@ -174,7 +196,8 @@ fn victims() {
             Hold(0, 0), Hold(1, 0), Reads(0, 50), Activate(2, 0), Region(0, R::Inactive), Region(1, R::Active),
         ]),
         row("not one with a load under way", Dcm, Any, &[
-            Hold(0, 0), Hold(1, 0), Activate(0, 0), Hold(1, 1), Activate(2, 0), Region(0, R::Active), Region(1, R::Inactive),
+            Hold(0, 0), Hold(1, 0), Activate(0, 0), Hold(1, 1), Activate(2, 0), Region(0, R::Active), Region(1,
+            R::Inactive),
         ]),
         row("none without a load under way: the item is kept", Dcm, Any, &[
             Activate(0, 0), Activate(1, 0), Sent(&[Load(0, 0), Load(1, 0)]), Activate(2, 0), Sent(&[]), Loaded(0, 0),
@@ -191,14 +214,16 @@ fn victims() {
         ]) },
         row("who goes has at most eviction_thld_exit reads", Hcm, Any, &[
             Hold(0, 0), Hold(1, 0), Reads(0, 11), Reads(32, 10), Wait(200), Loaded(0, 0), Loaded(1, 0),
-            Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[Drop(1), Load(2, 0)]), Region(0, R::Active),
+            Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[Drop(1), Load(2, 0)]), Region(0,
+            R::Active),
         ]),
         row("who goes: none, and the item is kept", Hcm, Any, &[
             Hold(0, 0), Hold(1, 0), Reads(0, 11), Reads(32, 11), Wait(200), Loaded(0, 0), Loaded(1, 0),
             Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[]), Write(0, 1), Wait(200),
             Sent(&[Drop(0), Load(2, 0)]),
         ]),
-        Row { unit: Unit { max_active: 2, pinned: 2..4, ..WIDE }, ..row("all that may be active is pinned: no victim, no end", Both, Any, &[
+        Row { unit: Unit { max_active: 2, pinned: 2..4, ..WIDE },
+            ..row("all that may be active is pinned: no victim, no end", Both, Any, &[
             Queue(0, 0), Suspend, Resume, Region(0, R::Inactive), Reads(0, 300), Wait(1000), Region(0, R::Inactive),
         ]) },
     ]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state machine of Linux 6.1 `ufshpb` as tables of what happens and what follows (see `lists`, `states`, `timers`), played
-//! on a unit as the driver would: after every reply and timer the worker runs. A row says for which control modes it
-//! holds, and whether for a host that does as Linux (`strict_linux`), for one that does not, or for both; where they differ
-//! there is a row of each.
+//! The state machine of Linux 6.1 `ufshpb` as tables of what happens and what follows (see `lists`, `states`,
+//! `timers`), played on a unit as the driver would: after every reply and timer the worker runs. A row says for which
+//! control modes it holds, and whether for a host that does as Linux (`strict_linux`), for one that does not, or for
+//! both; where they differ there is a row of each.
 
 mod lists;
 mod states;

@@ -16,11 +16,14 @@ const fn row(what: &'static str, hosts: Hosts, steps: &'static [Step]) -> Row {
 #[rustfmt::skip] // A table: a row each.
 fn activation() {
     play(&[
-        row("nothing is active at the start, and nothing is said", Any, &[Wait(5000), Sent(&[]), Region(0, R::Inactive)]),
+        row("nothing is active at the start, and nothing is said", Any, &[Wait(5000), Sent(&[]), Region(0,
+            R::Inactive)]),
         row("activation_thld reads", Any, &[
-            Reads(0, 7), Wait(200), Sent(&[]), Reads(1, 1), Counter("rcmd_active_cnt", 1), Wait(200), Sent(&[Load(0, 0)]),
+            Reads(0, 7), Wait(200), Sent(&[]), Reads(1, 1), Counter("rcmd_active_cnt", 1), Wait(200), Sent(&[Load(0,
+            0)]),
         ]),
-        row("reads of both sub-regions do not add up", Any, &[Reads(0, 7), Reads(16, 7), ReadsOf(0, 14), Wait(200), Sent(&[])]),
+        row("reads of both sub-regions do not add up", Any, &[Reads(0, 7), Reads(16, 7), ReadsOf(0, 14), Wait(200),
+            Sent(&[])]),
         row("a read across two sub-regions counts in both", Any, &[
             Reads(14, 7), Miss(14, 3), Counter("rcmd_active_cnt", 1), Wait(200), Sent(&[Load(0, 0)]), ReadsOf(0, 9),
         ]),
@@ -52,12 +55,14 @@ fn normalisation() {
         ]),
         row("only the first region of a read is looked at", Any, &[Reads(32, 16), Miss(31, 2), ReadsOf(1, 17)]),
         row("active regions without reads are dropped", Any, &[
-            Hold(0, 0), Hold(1, 0), Reads(32, 2), Reads(0, 1), Reads(64, 17), Counter("rcmd_inactive_cnt", 1), Wait(200),
+            Hold(0, 0), Hold(1, 0), Reads(32, 2), Reads(0, 1), Reads(64, 17), Counter("rcmd_inactive_cnt", 1),
+            Wait(200),
             // In the place that is free, though it has not the reads to take one.
             Sent(&[Drop(0), Load(2, 0)]), Region(1, R::Active),
         ]),
         row("counters that pass the threshold again load again", Any, &[
-            Store(HpbParam::NormalizationFactor, 2), Reads(0, 8), Wait(200), Loaded(0, 0), Sent(&[Load(0, 0)]), Reads(0, 9),
+            Store(HpbParam::NormalizationFactor, 2), Reads(0, 8), Wait(200), Loaded(0, 0), Sent(&[Load(0, 0)]),
+            Reads(0, 9),
             ReadsOf(0, 4), Reads(0, 3), Wait(200), Sent(&[]), Reads(0, 1), Wait(200), Sent(&[Load(0, 0)]),
         ]),
     ]);
@@ -75,10 +80,12 @@ fn ageing() {
             Hold(0, 0), Write(3, 1), Wait(1000), Region(0, R::Active), Sent(&[]), Wait(200), Sent(&[Drop(0)]),
         ]),
         row("a read begins anew", Any, &[
-            Hold(0, 0), Write(3, 1), Wait(1000), Reads(0, 1), Wait(1000), Region(0, R::Active), Wait(200), Sent(&[Drop(0)]),
+            Hold(0, 0), Write(3, 1), Wait(1000), Reads(0, 1), Wait(1000), Region(0, R::Active), Wait(200),
+            Sent(&[Drop(0)]),
         ]),
         row("a read begins anew, and so do the expiries", Any, &[
-            Store(HpbParam::ReadTimeoutExpiries, 2), Hold(0, 0), Wait(2000), Reads(0, 1), Wait(2000), Region(0, R::Active),
+            Store(HpbParam::ReadTimeoutExpiries, 2), Hold(0, 0), Wait(2000), Reads(0, 1), Wait(2000), Region(0,
+            R::Active),
             Wait(600), Sent(&[Drop(0)]),
         ]),
         row("a write does not begin anew", Any, &[
@@ -92,7 +99,8 @@ fn ageing() {
             Sent(&[Drop(0)]),
         ]),
         row("timeout_polling_interval_ms, from the next look on", Any, &[
-            Store(HpbParam::TimeoutPollingIntervalMs, 10), Reads(0, 8), Wait(199), Sent(&[]), Wait(1), Sent(&[Load(0, 0)]),
+            Store(HpbParam::TimeoutPollingIntervalMs, 10), Reads(0, 8), Wait(199), Sent(&[]), Wait(1), Sent(&[Load(0,
+            0)]),
             Reads(16, 8), Wait(10), Sent(&[Load(0, 1)]),
         ]),
         row("those found later are dropped first", Any, &[

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A unit whose maps are managed by a policy of this host's own ([`crate::policy`]), in host control mode: what it asks for is
-//! loaded as tags and memory allow, what it names makes room, and memory never exceeds its limit, which may change at any
-//! time. Every sub-region is loaded and dropped by itself; the device hears of a region when nothing of it is left.
+//! A unit whose maps are managed by a policy of this host's own ([`crate::policy`]), in host control mode: what it asks
+//! for is loaded as tags and memory allow, what it names makes room, and memory never exceeds its limit, which may
+//! change at any time. Every sub-region is loaded and dropped by itself; the device hears of a region when nothing of
+//! it is left.
 
 use super::{HpbLu, HpbRequest, LuState, MapId, Mode, Port, RegionState, SubRegionState};
 use crate::ids::{Id, RegionId, SubRegionId};
@@ -368,8 +369,8 @@ impl HpbLu {
         }
     }
 
-    /// The device would like a sub-region to be loaded again. What is not held is the host's own business, and of what was
-    /// not written since the device only missed reads that went without an entry on purpose.
+    /// The device would like a sub-region to be loaded again. What is not held is the host's own business, and of what
+    /// was not written since the device only missed reads that went without an entry on purpose.
     pub(super) fn advised(&mut self, srgn: SubRegionId) {
         let map = self.valid_map[srgn];
         if let Some(m) = self.mode.manager_mut()
@@ -441,7 +442,8 @@ impl HpbLu {
         if bytes < least { Err(ParamError::TooLittleMemory { bytes, least, what }) } else { Ok(()) }
     }
 
-    /// Sets the most bytes that may be used. What does not fit any more is dropped at once; requests on their way go on.
+    /// Sets the most bytes that may be used. What does not fit any more is dropped at once; requests on their way go
+    /// on.
     ///
     /// # Errors
     /// The unit follows Linux, which cannot shrink; or the limit has no room for the tables (and pinned regions).

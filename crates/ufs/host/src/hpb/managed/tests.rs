@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is used
-//! only if it was loaded and its block not written since, and nothing gets lost however often limits change.
+//! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is
+//! used only if it was loaded and its block not written since, and nothing gets lost however often limits change.
 
 use super::super::{RegionState, UnitSetup};
 use super::*;

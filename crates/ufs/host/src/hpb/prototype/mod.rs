@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of the prototype of HPB (HotStorage 2017) for one logical unit: groups of entries of 4 bytes, which of them
-//! are held, and which to load next. The host decides by itself what it holds; the device only says what has changed.
+//! The host's side of the prototype of HPB (HotStorage 2017) for one logical unit: groups of entries of 4 bytes, which
+//! of them are held, and which to load next. The host decides by itself what it holds; the device only says what has
+//! changed.
 //!
 //! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules keep old entries from being
-//! believed: no hint is sent of a group that is being loaded, and what a response says meanwhile of one of its blocks makes that
-//! block's entry worthless, since nobody knows which of the two is newer.
+//! believed: no hint is sent of a group that is being loaded, and what a response says meanwhile of one of its blocks
+//! makes that block's entry worthless, since nobody knows which of the two is newer.
 //!
 //! It knows nothing of HPB of JESD220-3, and neither tags nor commands but the read that carries a hint.
 
@@ -23,8 +24,8 @@ use readpath_kit::huge_vec;
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at, group_of};
 use readpath_proto::typed::{Cdb, HpbEntry, SubRegion};
 
-/// Reads without an entry after which a group is loaded that is not held, and one that is but has become dirty or has no
-/// entry for them. The paper gives none; these are the numbers of the device `ufs21-64g` in device control mode.
+/// Reads without an entry after which a group is loaded that is not held, and one that is but has become dirty or has
+/// no entry for them. The paper gives none; these are the numbers of the device `ufs21-64g` in device control mode.
 const LOAD_AFTER: u8 = 2;
 const LOAD_AGAIN_AFTER: u8 = 32;
 const NO_MAP: u32 = u32::MAX;
@@ -43,7 +44,8 @@ enum State {
     Dirty,
 }
 
-/// In the place of an entry while its group is being loaded: a response spoke of the block, so what the load brings may be older.
+/// In the place of an entry while its group is being loaded: a response spoke of the block, so what the load brings may
+/// be older.
 const DOUBTFUL: u32 = u32::MAX;
 
 /// What is held of the blocks of a read.
@@ -194,8 +196,9 @@ impl GroupLu {
         }
     }
 
-    /// A GOOD response of this unit tells of groups. What the unit does not have is refused. Returns the number of the update
-    /// that it carries, if any: the device counts updates of all units together, so [`GroupLu::saw`] tells the others.
+    /// A GOOD response of this unit tells of groups. What the unit does not have is refused. Returns the number of the
+    /// update that it carries, if any: the device counts updates of all units together, so [`GroupLu::saw`] tells the
+    /// others.
     #[must_use]
     pub fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
@@ -286,7 +289,8 @@ impl GroupLu {
         self.misses[group] = 0;
     }
 
-    /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is read.
+    /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is
+    /// read.
     pub fn loaded(&mut self, at: SubRegion, bytes: Option<&[u8]>) {
         let group = GroupId::new(group_of(at));
         if self.states.get(group.row()) != Some(&State::Loading) {
@@ -309,8 +313,8 @@ impl GroupLu {
         self.list.add(group);
     }
 
-    /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was under way
-    /// is not answered.
+    /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was
+    /// under way is not answered.
     pub fn reset(&mut self) {
         (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));
         self.seen = 0;
