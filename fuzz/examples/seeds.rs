@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes the seeds that are bytes, not text, into `seeds/`: one well-formed input of each kind.
 
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
 use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, HealthDescriptor, UnitDescriptor, encode_string};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_at};
 use readpath_proto::scsi::encode_unmap;
@@ -10,10 +11,8 @@ use readpath_proto::typed::{
 };
 use readpath_proto::upiu::{encode_reply, encode_request};
 use readpath_proto::{cdb, query};
-use readpath_ubi::device::{NewVolume, Options};
+use readpath_ubi::NoCache;
 use readpath_ubi::mtd::Geometry;
-use readpath_ubi::nand::{Ecc, Nand};
-use readpath_ubi::{NoCache, Ubi};
 use readpath_workload::trace::{Format, bench};
 use std::io::Write;
 use std::path::Path;
@@ -199,7 +198,7 @@ fn main() -> io::Result<()> {
 /// A device of 16 blocks of 1 KiB with a dynamic and a static volume, two versions of a logical block among them.
 fn ubi_image() -> Result<Vec<u8>, readpath_ubi::UbiError> {
     let geometry = Geometry { peb_bytes: 1024, page_bytes: 256, subpage_bytes: 64, pebs: 14 };
-    let mut ubi = Ubi::attach(Nand::new(geometry, Ecc::new(64, 2), 1)?, NoCache, &Options::default())?;
+    let mut ubi = Device::attach(Nand::new(geometry, Ecc::new(64, 2), 1)?, NoCache, &Options::default())?;
     ubi.create_volume(&NewVolume::dynamic("first", 4))?;
     ubi.create_volume(&NewVolume { is_static: true, ..NewVolume::dynamic("second", 2) })?;
     ubi.update_volume(1, &[0x22; 1000])?;

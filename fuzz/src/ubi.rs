@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UBI images and volume tables that somebody made up.
 
-use readpath_ubi::device::{NewVolume, Options, PebState, Ubi, Work};
+use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, NewVolume, OnePage, Options, PebState, Work};
 use readpath_ubi::layout::Layout;
 use readpath_ubi::mtd::{Geometry, Image, Mtd};
-use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::vtbl::{RECORD_BYTES, parse_table, table_to_bytes};
-use readpath_ubi::{NoCache, OnePage, guess};
+use readpath_ubi::{NoCache, guess};
 
 /// As small as a device can be, so that an input has several blocks.
 const GEOMETRY: Geometry = Geometry { peb_bytes: 1024, page_bytes: 256, subpage_bytes: 64, pebs: 16 };
@@ -35,7 +34,7 @@ fn seal_all(image: &mut [u8], layout: &Layout) {
 }
 
 /// What holds for every device that attached: each block has one state and serves one logical block at most.
-fn check<M: Mtd, C: readpath_ubi::ReadCache>(ubi: &mut Ubi<M, C>) {
+fn check<M: MtdWrite, C: readpath_ubi::ReadCache>(ubi: &mut Device<M, C>) {
     let pebs = ubi.mtd().geometry().pebs;
     let mut owner = vec![false; pebs as usize];
     let volumes: Vec<(u32, u32, u32)> =
@@ -72,7 +71,7 @@ pub fn ubi_attach(data: &[u8]) {
     }
     let Ok(device) = Image::new(image.as_slice(), GEOMETRY) else { return };
     for options in [Options::image(), Options { fastmap: false, ..Options::image() }] {
-        match Ubi::attach(Image::new(image.as_slice(), *device.geometry()).expect("as before"), NoCache, &options) {
+        match Device::attach(Image::new(image.as_slice(), *device.geometry()).expect("as before"), NoCache, &options) {
             Ok(mut ubi) => check(&mut ubi),
             Err(e) => assert!(!e.to_string().is_empty()),
         }
@@ -82,7 +81,7 @@ pub fn ubi_attach(data: &[u8]) {
     if how & 4 != 0 {
         nand.flip(u32::from(how) / 16, 64, 2);
     }
-    let Ok(mut ubi) = Ubi::attach(nand, OnePage::new(256), &Options::default()) else { return };
+    let Ok(mut ubi) = Device::attach(nand, OnePage::new(256), &Options::default()) else { return };
     check(&mut ubi);
     let mut steps = 0;
     while !matches!(ubi.work(), Ok(Work::Idle) | Err(_)) {
@@ -98,7 +97,7 @@ pub fn ubi_attach(data: &[u8]) {
     }
     check(&mut ubi);
     let mut before: Vec<_> = ubi.volumes().map(|v| (v.id, v.record.clone())).collect();
-    if let Ok(mut again) = Ubi::attach(ubi.into_mtd(), NoCache, &Options { read_only: true, ..Options::default() }) {
+    if let Ok(mut again) = Device::attach(ubi.into_mtd(), NoCache, &Options { read_only: true, ..Options::default() }) {
         check(&mut again);
         before.retain(|(id, _)| again.volume(*id).is_err());
         assert!(before.is_empty(), "volumes are gone: {before:?}");

@@ -10,8 +10,8 @@ use clap::Args;
 use readpath_config::size;
 use readpath_kit::Ns;
 use readpath_lab::ubi::Published;
-use readpath_ubi::attach::Method;
-use readpath_ubi::device::{Options, PebState, Volume};
+use readpath_ubi::attach::{Method, Options, PebCounts};
+use readpath_ubi::device::Volume;
 use readpath_ubi::guess::{Guess, Known};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
 use readpath_ubi::nand::{PRESETS, Preset, preset};
@@ -143,18 +143,10 @@ impl Takes {
     }
 }
 
-/// States of erase blocks, as they are counted.
-const STATES: [(&str, &[PebState]); 6] = [
-    ("used", &[PebState::Used]),
-    ("to_scrub", &[PebState::Scrub]),
-    ("free", &[PebState::Free]),
-    ("to_erase", &[PebState::ToErase]),
-    ("kept", &[PebState::Corrupted, PebState::Alien]),
-    ("bad", &[PebState::Bad]),
-];
-
-fn counts(ubi: &Device) -> impl Iterator<Item = (&'static str, u32)> + '_ {
-    STATES.iter().map(|(name, states)| (*name, states.iter().map(|&s| ubi.count(s)).sum()))
+/// States of erase blocks, and how many are in them.
+fn counts(ubi: &Device) -> [(&'static str, u32); 6] {
+    let PebCounts { used, to_scrub, free, to_erase, kept, bad } = ubi.found().counts(ubi.mtd().geometry().pebs);
+    [("used", used), ("to_scrub", to_scrub), ("free", free), ("to_erase", to_erase), ("kept", kept), ("bad", bad)]
 }
 
 fn kind(volume: &Volume) -> &'static str {
@@ -206,7 +198,7 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
         line("fastmap", format!("not used: {fault}"));
     }
     line("image sequence", format!("{}, highest sequence number {}", found.image_seq, found.max_sqnum));
-    let states: Vec<String> = counts(ubi).map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
+    let states: Vec<String> = counts(ubi).iter().map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
     line("PEBs", states.join(", "));
     line("erase counters", format!("{} to {}, mean {}", found.min_ec, found.max_ec, found.mean_ec));
     let reads = takes.reads;
@@ -285,7 +277,7 @@ fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
         "fastmap_fault": found.fastmap_fault,
         "image_sequence": found.image_seq,
         "highest_sequence_number": found.max_sqnum,
-        "pebs": counts(ubi).map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
+        "pebs": counts(ubi).into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
         "erase_counter": { "min": found.min_ec, "mean": found.mean_ec, "max": found.max_ec },
         "attach": {
             "nand": takes.nand.map(|(nand, _)| nand.name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a boot reads of a volume, as far as that can be said without booting it: the files that a list names, or else those in
-//! which a Debian keeps what it starts and how.
+//! What a boot reads of a volume, as far as that can be said without booting it: the files that a list names, or else
+//! those in which a Debian keeps what it starts and how.
 
 use crate::files::read_text;
 use crate::usage;
@@ -41,8 +41,8 @@ pub fn lines(text: &str) -> Vec<Vec<u8>> {
     text.lines().filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec()).collect()
 }
 
-/// Regular files below [`FOLDERS`], in the order of a walk that takes names in their order. Symbolic links to files count, and
-/// folders on the way to a folder may be links. A folder that has two names is gone through once.
+/// Regular files below [`FOLDERS`], in the order of a walk that takes names in their order. Symbolic links to files
+/// count, and folders on the way to a folder may be links. A folder that has two names is gone through once.
 pub fn files<L: Lebs>(fs: &mut Ubifs<L>) -> Result<Vec<Vec<u8>>, UbifsError> {
     let (mut files, mut visited) = (Vec::new(), BTreeSet::new());
     // What is still to come, the next one last.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names from flash in what is printed. They are any bytes: in text they are escaped as in messages, in JSON they are text
-//! with the bytes beside it where they are no UTF-8.
+//! Names from flash in what is printed. They are any bytes: in text they are escaped as in messages, in JSON they are
+//! text with the bytes beside it where they are no UTF-8.
 
 use serde_json::Value;
 
-/// A document as text, with a line end. JSON leaves some control characters as they are (U+007F to U+009F), and terminals
-/// may take them for commands.
+/// A document as text, with a line end. JSON leaves some control characters as they are (U+007F to U+009F), and
+/// terminals may take them for commands.
 pub fn json_text(value: &Value) -> String {
     let text = format!("{value:#}\n");
     if !text.contains(is_raw_control) {

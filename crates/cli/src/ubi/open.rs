@@ -5,8 +5,8 @@ use crate::args::{ImageInput, ImageSizes};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_config::size;
-use readpath_ubi::attach::Method;
-use readpath_ubi::device::{Finding, Options};
+use readpath_ubi::attach::{Method, Options};
+use readpath_ubi::device::Finding;
 use readpath_ubi::guess::{Guess, Known, guess};
 use readpath_ubi::headers::STATIC;
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, ReadAt};
@@ -43,8 +43,8 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
     Ok((file, guess))
 }
 
-/// Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not. It is
-/// only advice, and for all handles of the open file.
+/// Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not.
+/// It is only advice, and for all handles of the open file.
 fn will_read(file: &File, advice: Advice) {
     let _ = rustix::fs::fadvise(file, 0, None, advice);
 }

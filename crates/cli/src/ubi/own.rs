@@ -18,8 +18,8 @@ use readpath_ubifs::{FileType, MountMode, Session, Ubifs};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Streams of the image at `path`, called `name` in tables: of a device of `pebs` erase blocks, if given, on which a boot reads
-/// the files of a list, if there is one.
+/// Streams of the image at `path`, called `name` in tables: of a device of `pebs` erase blocks, if given, on which a
+/// boot reads the files of a list, if there is one.
 pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootList>) -> Result<Vec<TaskStream>> {
     let input = ImageInput { image: path.to_owned(), sizes: ImageSizes { pebs, ..ImageSizes::default() } };
     let (id, volume_name) = only_ubifs(&input).map_err(with_hint)?;
@@ -173,8 +173,8 @@ impl Tree {
         if left_alone {
             let pages = published.preset().page_bytes;
             text.push_str(&format!(
-                " Published values stand only beside work that is as large, a quarter more or less, on pages of {pages} \
-                 bytes."
+                " Published values stand only beside work that is as large, a quarter more or less, on pages of \
+                 {pages} bytes."
             ));
         }
         text

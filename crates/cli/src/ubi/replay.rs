@@ -101,8 +101,8 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     })?;
     if input.cost.page_bytes != costs.page_bytes {
         doc.notes.push(format!(
-            "The figures of the cost preset '{}' are for pages of {} bytes; for {} bytes they were scaled by the number of \
-             ECC steps, which nobody has measured.",
+            "The figures of the cost preset '{}' are for pages of {} bytes; for {} bytes they were scaled by the \
+             number of ECC steps, which nobody has measured.",
             input.cost.name, input.cost.page_bytes, costs.page_bytes
         ));
     }

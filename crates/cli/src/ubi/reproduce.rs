@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce ubi`: the published table beside the model, with streams where there are some: recorded ones, and
-//! those that our own reader makes of images.
+//! `readpath reproduce ubi`: the published table beside the model, with streams where there are some: recorded ones,
+//! and those that our own reader makes of images.
 
 use super::boot::BootList;
 use super::own;
@@ -95,7 +95,8 @@ impl Prepared {
         let Prepared { streams, images, boot_list, with_traces, notes } = self;
         let inputs = || images.iter().chain(boot_list.as_ref().map(|(path, _)| path));
         let folder = || Folder::create(out)?.apart_from(inputs());
-        // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until then.
+        // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until
+        // then.
         let held = stop::hold();
         drop(folder()?);
         drop(held);
@@ -133,8 +134,8 @@ impl Prepared {
             (
                 !images.is_empty(),
                 "--image FILE",
-                "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, boot-like \
-             reading, rm",
+                "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, \
+             boot-like reading, rm",
             ),
         ] {
             if !given {
@@ -149,8 +150,9 @@ impl Prepared {
     }
 }
 
-/// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of name.
-/// They have to be of the experiment's page size: those that say otherwise are left out. What else was left out is told too.
+/// Streams of a folder that are of one of the tasks, or of attaching, by their names: tasks first, each in order of
+/// name. They have to be of the experiment's page size: those that say otherwise are left out. What else was left out
+/// is told too.
 fn recorded(folder: &Path, input: &Input) -> Result<(Vec<TaskStream>, Option<String>)> {
     let unreadable = |e: std::io::Error| usage(anyhow!("--traces: {}: cannot be read: {e}", folder.display()));
     let mut files: Vec<(usize, String, PathBuf)> = Vec::new();

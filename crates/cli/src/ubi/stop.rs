@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C and a request to terminate end a command of `readpath ubi` at once, whatever it is doing, with the status of all
-//! others. Files are written while the end is held off, and nothing of them lies about otherwise, so none is left in part.
+//! Ctrl-C and a request to terminate end a command of `readpath ubi` at once, whatever it is doing, with the status of
+//! all others. Files are written while the end is held off, and nothing of them lies about otherwise, so none is left
+//! in part.
 
 use anyhow::Result;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -79,7 +79,8 @@ impl Input {
     }
 }
 
-/// What speaks against pages of `page_bytes` in a stream. What is merely unusual counts where nobody said how large they are.
+/// What speaks against pages of `page_bytes` in a stream. What is merely unusual counts where nobody said how large
+/// they are.
 pub fn misfit(case: &CacheCase, page_bytes: u32, is_assumed: bool) -> Option<String> {
     let misfits = &case.stream.summary.misfits;
     let unusual = misfits.unusual.as_ref().filter(|_| is_assumed);

@@ -2,7 +2,7 @@
 //! What a look into an image of raw NAND takes: the attach of a large one, and a walk over many files. The images are made
 //! in memory.
 
-use readpath_ubi::device::Options;
+use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, ReadAt};
 use readpath_ubi::nand::preset;
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};

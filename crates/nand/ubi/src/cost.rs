@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a read of NAND costs: time that the task waits for the chip, and time of the CPU. Knows neither caches nor streams.
+//! What a read of NAND costs: time that the task waits for the chip, and time of the CPU. Knows neither caches nor
+//! streams.
 //!
 //! Two kinds of reads exist. A *page read* moves a whole page; a *part read* (Linux: sub-page read) moves only the ECC
-//! steps that hold the wanted bytes. Both pay the fixed wait once for each page they touch: array time, command, interrupt
-//! and scheduling. The figures come from a preset, `presets/ubi/`.
+//! steps that hold the wanted bytes. Both pay the fixed wait once for each page they touch: array time, command,
+//! interrupt and scheduling. The figures come from a preset, `presets/ubi/`.
 
 /// The figures, for one page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +21,8 @@ pub struct CostModel {
     pub cpu_part_ns: u64,
     /// CPU for each page that is read whole, in ns.
     pub cpu_page_ns: u64,
-    /// CPU for each read of a logical block that the one page of the NAND core serves, in ns. Headers that it serves, and
-    /// hits of a cache in UBI, are not charged.
+    /// CPU for each read of a logical block that the one page of the NAND core serves, in ns. Headers that it serves,
+    /// and hits of a cache in UBI, are not charged.
     pub cpu_core_hit_ns: u64,
 }
 
@@ -77,7 +78,7 @@ impl CostModel {
 
     /// Steps that hold `bytes` bytes (at least 1) from `offset` in a page, which they do not leave.
     #[inline]
-    pub fn steps_of(&self, offset: u32, bytes: u32) -> u32 {
+    pub(crate) fn steps_of(&self, offset: u32, bytes: u32) -> u32 {
         let shift = self.step_bytes.trailing_zeros();
         ((offset + bytes - 1) >> shift) - (offset >> shift) + 1
     }

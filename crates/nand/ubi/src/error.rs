@@ -56,8 +56,9 @@ impl UbiError {
     }
 }
 
-/// Bytes from flash as text that is one line and cannot steer a terminal: backslashes are doubled, control characters and
-/// others that do not show become `\n`, `\t`, `\u{1b}`, and bytes that are no UTF-8 `\xff`. No two names become the same.
+/// Bytes from flash as text that is one line and cannot steer a terminal: backslashes are doubled, control characters
+/// and others that do not show become `\n`, `\t`, `\u{1b}`, and bytes that are no UTF-8 `\xff`. No two names become the
+/// same.
 pub fn printable(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

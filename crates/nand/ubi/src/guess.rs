@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sizes of a device, guessed from an image: EC headers say where VID header and data are, and come once in each erase
-//! block. So some multiples of each size are looked at, of large ones first: about 2,000 reads of 64 bytes at most, and those of
-//! every 4 KiB of 128 MiB only where there is no header, or where a size that was given contradicts.
+//! The sizes of a device, guessed from an image: EC headers say where VID header and data are, and come once in each
+//! erase block. So some multiples of each size are looked at, of large ones first: about 2,000 reads of 64 bytes at
+//! most, and those of every 4 KiB of 128 MiB only where there is no header, or where a size that was given contradicts.
 
 use crate::error::UbiError;
 use crate::headers::{EcHeader, HEADER_BYTES};
@@ -27,8 +27,8 @@ pub struct Guess {
     pub vid_offset: Option<u32>,
     /// Whether other sizes would explain the headers as well: pages of twice the size, with sub-pages.
     pub ambiguous: bool,
-    /// A larger size of erase blocks, where one was given between whose headers no other block has a header, nor anything
-    /// else that would decide: it is doubtful.
+    /// A larger size of erase blocks, where one was given between whose headers no other block has a header, nor
+    /// anything else that would decide: it is doubtful.
     pub larger_peb_bytes: Option<u32>,
 }
 
@@ -71,8 +71,8 @@ impl<'a, R: ReadAt> Headers<'a, R> {
         sizes().flat_map(multiples).find_map(|at| self.at(at)).or_else(|| self.at_each(LEAST_PEB_BYTES).next())
     }
 
-    /// Of the sizes whose multiples mostly have a header, the smallest. Other headers may lie about: those of an image of UBI
-    /// within a volume.
+    /// Of the sizes whose multiples mostly have a header, the smallest. Other headers may lie about: those of an image
+    /// of UBI within a volume.
     fn peb_bytes(&self) -> Option<u32> {
         let (first, header) = self.first()?;
         // A size, multiples with a header, and multiples from the first to the last of these.
@@ -88,8 +88,8 @@ impl<'a, R: ReadAt> Headers<'a, R> {
             }
         }
         let (_, best, of) = *shares.iter().max_by(|(_, a, of_a), (_, b, of_b)| (a * of_b).cmp(&(b * of_a)))?;
-        // Half of the multiples of half the size have a header, and between few places chance may have put more than between
-        // many: the limit is between one and one half.
+        // Half of the multiples of half the size have a header, and between few places chance may have put more than
+        // between many: the limit is between one and one half.
         let mostly = |&&(_, found, places): &&(u32, u64, u64)| 10 * found * of >= 7 * best * places;
         shares.iter().rev().find(mostly).map(|&(size, ..)| size)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two headers of an erase block, as values and as bytes: erase counter (EC) and volume identifier (VID). Layouts and
-//! checks are those of Linux, drivers/mtd/ubi/ubi-media.h and `validate_ec_hdr` and `validate_vid_hdr` in io.c. All
+//! The two headers of an erase block, as values and as bytes: erase counter (EC) and volume identifier (VID). Layouts
+//! and checks are those of Linux, drivers/mtd/ubi/ubi-media.h and `validate_ec_hdr` and `validate_vid_hdr` in io.c. All
 //! integers are big-endian. It reads no flash.
 
 use crate::crc::crc32;
@@ -10,9 +10,9 @@ use crate::vtbl::MAX_VOLUMES;
 /// Bytes of either header.
 pub const HEADER_BYTES: usize = 64;
 /// First bytes of an EC header: "UBI#".
-pub const EC_MAGIC: u32 = 0x5542_4923;
+const EC_MAGIC: u32 = 0x5542_4923;
 /// First bytes of a VID header: "UBI!".
-pub const VID_MAGIC: u32 = 0x5542_4921;
+const VID_MAGIC: u32 = 0x5542_4921;
 /// The version of the format.
 pub const VERSION: u8 = 1;
 /// Largest erase counter.

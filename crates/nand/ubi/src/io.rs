@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UBI's way of reading and writing flash: retries, and headers told apart into good, empty and damaged (Linux,
+//! UBI's way of reading flash: retries, and headers told apart into good, empty and damaged (Linux,
 //! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
 
 use crate::error::UbiError;
@@ -7,26 +7,37 @@ use crate::headers::{Damage, EcHeader, HEADER_BYTES, HeaderFault, VidHeader};
 use crate::layout::Layout;
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
-/// How often a failed read is repeated, and a failed write tried on another block (`UBI_IO_RETRIES`).
-pub(crate) const RETRIES: u32 = 3;
+/// How often a failed operation is repeated (`UBI_IO_RETRIES`).
+pub const RETRIES: u32 = 3;
 
 /// What a header turned out to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Header<T> {
-    /// Good; `flips` if the block should be moved.
-    Good { header: T, flips: bool },
-    /// All 0xFF; `flips` if not without errors.
-    Empty { flips: bool },
-    /// Damaged; `ecc` if the flash said so too.
-    Bad { ecc: bool },
+pub enum Header<T> {
+    /// Good.
+    Good {
+        /// The header.
+        header: T,
+        /// Whether the block should be moved.
+        flips: bool,
+    },
+    /// All 0xFF.
+    Empty {
+        /// Whether not without errors.
+        flips: bool,
+    },
+    /// Damaged.
+    Bad {
+        /// Whether the flash said so too.
+        ecc: bool,
+    },
 }
 
 /// Flash and UBI's layout on it.
 #[derive(Debug)]
-pub(crate) struct Io<M> {
-    pub mtd: M,
-    pub layout: Layout,
-    /// Sub-pages that hold a header, when it is written.
+pub struct Io<M> {
+    pub(crate) mtd: M,
+    pub(crate) layout: Layout,
+    /// Sub-pages that hold a VID header.
     header: Vec<u8>,
 }
 
@@ -37,12 +48,11 @@ fn wrong(peb: u32, offset: u32, header: &str, fault: HeaderFault) -> UbiError {
 }
 
 impl<M: Mtd> Io<M> {
-    pub fn new(mtd: M, layout: Layout) -> Self {
-        let bytes = layout.header_bytes().max(layout.vid_write_bytes());
-        Io { mtd, layout, header: vec![0; bytes as usize] }
+    pub(crate) fn new(mtd: M, layout: Layout) -> Self {
+        Io { mtd, layout, header: vec![0; layout.vid_write_bytes() as usize] }
     }
 
-    pub fn pebs(&self) -> u32 {
+    pub(crate) fn pebs(&self) -> u32 {
         self.mtd.geometry().pebs
     }
 
@@ -65,11 +75,7 @@ impl<M: Mtd> Io<M> {
         self.read(peb, self.layout.data_offset + offset, out, why)
     }
 
-    /// Writes in the data area.
-    pub fn write_data(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
-        self.mtd.write(peb, self.layout.data_offset + offset, data, why)
-    }
-
+    /// Reads an EC header. One that is good but makes no sense here is an error.
     pub fn read_ec(&mut self, peb: u32) -> Result<Header<EcHeader>, UbiError> {
         let mut bytes = [0; HEADER_BYTES];
         let outcome = self.read(peb, 0, &mut bytes, Why::EcHeader)?;
@@ -80,6 +86,7 @@ impl<M: Mtd> Io<M> {
         Ok(header)
     }
 
+    /// Reads a VID header. One that is good but makes no sense here is an error.
     pub fn read_vid(&mut self, peb: u32) -> Result<Header<VidHeader>, UbiError> {
         // A header that is not at the start of its sub-page is read together with what is before it.
         let start = self.layout.vid_read_offset();
@@ -99,21 +106,6 @@ impl<M: Mtd> Io<M> {
             header.check(&self.layout).map_err(|fault| wrong(peb, self.layout.vid_offset, "VID", fault))?;
         }
         Ok(header)
-    }
-
-    pub fn write_ec(&mut self, peb: u32, header: &EcHeader) -> Result<(), MtdError> {
-        let bytes = self.layout.header_bytes() as usize;
-        self.header.fill(0);
-        self.header[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        self.mtd.write(peb, 0, &self.header[..bytes], Why::EcHeader)
-    }
-
-    pub fn write_vid(&mut self, peb: u32, header: &VidHeader) -> Result<(), MtdError> {
-        let (start, bytes) = (self.layout.vid_read_offset(), self.layout.vid_write_bytes() as usize);
-        let shift = (self.layout.vid_offset - start) as usize;
-        self.header.fill(0);
-        self.header[shift..shift + HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        self.mtd.write(peb, start, &self.header[..bytes], Why::VidHeader)
     }
 }
 

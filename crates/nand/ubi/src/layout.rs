@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where UBI keeps what inside of an erase block: EC header, VID header, data. The rules are those of `io_init` in Linux,
-//! drivers/mtd/ubi/build.c. It reads nothing.
+//! Where UBI keeps what inside of an erase block: EC header, VID header, data. The rules are those of `io_init` in
+//! Linux, drivers/mtd/ubi/build.c. It reads nothing.
 
 use crate::headers::HEADER_BYTES;
 use crate::mtd::{Geometry, GeometryError};
@@ -53,8 +53,8 @@ impl Layout {
         Ok(Layout { page_bytes, subpage_bytes, peb_bytes, vid_offset, data_offset, leb_bytes })
     }
 
-    /// Whether both headers are in one sub-page. Such a block can be read, but the second header could only be written by
-    /// programming the sub-page once more.
+    /// Whether both headers are in one sub-page. Such a block can be read, but the second header could only be written
+    /// by programming the sub-page once more.
     pub fn headers_share_subpage(&self) -> bool {
         self.vid_offset < self.subpage_bytes
     }
@@ -62,11 +62,6 @@ impl Layout {
     /// Where a read or write of the VID header begins: the sub-page that holds it.
     pub fn vid_read_offset(&self) -> u32 {
         self.vid_offset / self.subpage_bytes * self.subpage_bytes
-    }
-
-    /// Bytes that a header occupies when written: whole sub-pages.
-    pub fn header_bytes(&self) -> u32 {
-        align(HEADER_BYTES as u32, self.subpage_bytes)
     }
 
     /// Bytes from [`Layout::vid_read_offset`] that hold the VID header, in whole sub-pages.
@@ -84,10 +79,10 @@ impl Layout {
         align(self.volume_slots() * RECORD_BYTES as u32, self.page_bytes)
     }
 
-    /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`, drivers/mtd/ubi/fastmap.c).
-    /// The first number is that of kernels which count one table of logical blocks for all volumes, the second that of newer
-    /// ones, which count one for each volume and for the layout volume.
-    pub fn fastmap_pebs(&self, pebs: u32) -> [u32; 2] {
+    /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`,
+    /// drivers/mtd/ubi/fastmap.c). The first number is that of kernels which count one table of logical blocks for all
+    /// volumes, the second that of newer ones, which count one for each volume and for the layout volume.
+    pub(crate) fn fastmap_pebs(&self, pebs: u32) -> [u32; 2] {
         let volumes = u64::from(MAX_VOLUMES);
         [8 + 32 * volumes, (8 + 32) * (volumes + 1)].map(|for_volumes| {
             let bytes = 312 + 32 + 2 * 1048 + u64::from(pebs) * (8 + 4) + for_volumes;

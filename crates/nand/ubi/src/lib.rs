@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw NAND behind UBI, and the read cache between them.
 //!
-//! This room knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block requests or
-//! the UFS device.
+//! This room knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block requests
+//! or the UFS device.
 
 pub mod attach;
 pub mod cache;
@@ -10,6 +10,7 @@ pub mod cost;
 pub mod device;
 pub mod guess;
 pub mod headers;
+pub mod io;
 pub mod layout;
 pub mod mtd;
 pub mod nand;
@@ -21,7 +22,7 @@ pub mod vtbl;
 
 mod crc;
 mod error;
-mod io;
 
-pub use device::{NoCache, OnePage, ReadCache, Ubi};
+pub use cache::{NoCache, ReadCache};
+pub use device::Ubi;
 pub use error::{UbiError, printable};

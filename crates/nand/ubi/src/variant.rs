@@ -77,8 +77,8 @@ impl Variant {
     /// Lines at most: 2^20.
     pub const MOST_LINES: u32 = 1 << 20;
 
-    /// A kind by its name, then `+split` to split reads into pages, and for `lru` also `+second` to give a page a line on
-    /// its second touch.
+    /// A kind by its name, then `+split` to split reads into pages, and for `lru` also `+second` to give a page a line
+    /// on its second touch.
     ///
     /// # Errors
     /// What is wrong with the text, in words.
@@ -128,7 +128,7 @@ impl Variant {
     }
 
     /// Whether every read moves whole pages: the NAND core keeps a page only where the chip has no part reads.
-    pub fn whole_pages(&self) -> bool {
+    pub(crate) fn whole_pages(&self) -> bool {
         self.kind == Kind::NandPage
     }
 }

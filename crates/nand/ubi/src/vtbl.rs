@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::mtd::MAX_PEBS;
 
 /// Most volumes of a device.
-pub const MAX_VOLUMES: u32 = 128;
+pub(crate) const MAX_VOLUMES: u32 = 128;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 172;
 /// Longest name, in bytes.
@@ -98,7 +98,7 @@ impl VolumeRecord {
     }
 
     /// Whether the record makes sense for a device of this layout with `good_pebs` blocks.
-    pub(crate) fn check(&self, layout: &Layout, good_pebs: u32) -> Result<(), String> {
+    pub fn check(&self, layout: &Layout, good_pebs: u32) -> Result<(), String> {
         if self.alignment == 0 || self.alignment > layout.leb_bytes {
             return Err(format!("alignment {} of a LEB of {} bytes", self.alignment, layout.leb_bytes));
         }

@@ -127,8 +127,8 @@ impl<L: Lebs> Ubifs<L> {
         }
     }
 
-    /// Hands a file's bytes to `sink`, holes as zeros. `sink` is given at most 4096 bytes at a time. A hole is looked for as
-    /// often as that makes a difference to what is read.
+    /// Hands a file's bytes to `sink`, holes as zeros. `sink` is given at most 4096 bytes at a time. A hole is looked
+    /// for as often as that makes a difference to what is read.
     pub fn read_file<E: From<UbifsError>>(
         &mut self,
         inode: &Inode,
@@ -157,7 +157,8 @@ impl<L: Lebs> Ubifs<L> {
         Ok(())
     }
 
-    /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of it.
+    /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of
+    /// it.
     pub(crate) fn hole_end(&mut self, ino: u32, block: u32) -> Result<u32> {
         let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
         Ok(match self.tnc.next_bound(found.spot) {
@@ -214,7 +215,8 @@ fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry,
     Ok(())
 }
 
-/// Names of a path, the last first. A slash at the end asks for a directory, as `.` behind it would (POSIX, pathname resolution).
+/// Names of a path, the last first. A slash at the end asks for a directory, as `.` behind it would (POSIX, pathname
+/// resolution).
 pub(crate) fn components(path: &[u8]) -> Vec<Vec<u8>> {
     let directory = path.ends_with(b"/").then_some(&b"."[..]);
     let names = path.split(|&b| b == b'/').filter(|name| !name.is_empty());

@@ -271,8 +271,8 @@ fn later_buds(buds: &[Bud]) -> Vec<[Option<usize>; 2]> {
     later
 }
 
-/// Whether a power cut may have torn the end of a bud (`is_last_bud`): it is its head's last, or the one before it while
-/// nothing was written to the last. `later` are the two that come next for its head.
+/// Whether a power cut may have torn the end of a bud (`is_last_bud`): it is its head's last, or the one before it
+/// while nothing was written to the last. `later` are the two that come next for its head.
 fn is_last_bud<L: Lebs>(flash: &mut Flash<L>, later: [Option<Bud>; 2]) -> Result<bool> {
     let next = match later {
         [None, _] => return Ok(true),

@@ -96,7 +96,8 @@ impl ReadKind {
 pub struct LebError {
     /// What happened, for a person.
     pub message: String,
-    /// The data came, but with bit errors beyond what the code corrects. UBIFS then relies on the checksums of its nodes.
+    /// The data came, but with bit errors beyond what the code corrects. UBIFS then relies on the checksums of its
+    /// nodes.
     pub uncorrectable: bool,
 }
 

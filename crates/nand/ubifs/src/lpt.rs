@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tree of block properties (LPT): how many bytes of each main block are free and how many no longer used.
 //!
-//! Reading files needs none of it. Deleting does: every byte that is no longer used is counted at its block, and the first
-//! touch of a block's properties reads them. Facts: Linux `fs/ubifs/lpt.c`, `lprops.c`, `find.c`.
+//! Reading files needs none of it. Deleting does: every byte that is no longer used is counted at its block, and the
+//! first touch of a block's properties reads them. Facts: Linux `fs/ubifs/lpt.c`, `lprops.c`, `find.c`.
 
 use crate::error::{DamageKind, Result};
 use crate::flash::Flash;

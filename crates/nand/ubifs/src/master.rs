@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The master: where the index, the properties tree and the log begin. Two blocks hold the same sequence of copies.
 //!
-//! Facts: Linux `fs/ubifs/master.c` (`scan_for_master`, `validate_master`) and `recovery.c` (`ubifs_recover_master_node`).
+//! Facts: Linux `fs/ubifs/master.c` (`scan_for_master`, `validate_master`) and `recovery.c`
+//! (`ubifs_recover_master_node`).
 
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};

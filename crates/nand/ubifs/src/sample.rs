@@ -170,8 +170,8 @@ impl Writer {
     }
 }
 
-/// The bytes of a volume with `dirs` directories in its root, and `files` empty files in each. Blocks have `leb_bytes` bytes,
-/// a multiple of `min_io_bytes`, the unit of writing.
+/// The bytes of a volume with `dirs` directories in its root, and `files` empty files in each. Blocks have `leb_bytes`
+/// bytes, a multiple of `min_io_bytes`, the unit of writing.
 pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u8> {
     let mut writer = Writer { leb_bytes, min_io_bytes, lebs: Vec::new(), sqnum: 0 };
     let mut leaves: Vec<(Key, Vec<u8>, NodeRef)> = Vec::new();
@@ -265,7 +265,7 @@ fn master(sqnum: u64, highest_ino: u64, root: NodeRef, index_head: u32, leb_coun
 mod tests {
     use super::*;
     use crate::{FileType, MountMode, Session, UbiVolume, Ubifs};
-    use readpath_ubi::device::Options;
+    use readpath_ubi::attach::Options;
     use readpath_ubi::mtd::{Geometry, Image};
     use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
     use readpath_ubi::{NoCache, Ubi};

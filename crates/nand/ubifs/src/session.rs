@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program that works with a freshly mounted volume makes the kernel read: `find`, `find -ls`, reading files, `rm`.
+//! What a program that works with a freshly mounted volume makes the kernel read: `find`, `find -ls`, reading files,
+//! `rm`.
 //!
-//! Above the index a kernel has caches of names, inodes and file pages. They start out cold and never lose anything here;
-//! a real kernel drops what has not been used for long when memory is short. Facts: Linux `fs/ubifs/dir.c`, `file.c`,
-//! `journal.c`, and the order in which GNU `find`, `cat` and `rm` make their calls.
+//! Above the index a kernel has caches of names, inodes and file pages. They start out cold and never lose anything
+//! here; a real kernel drops what has not been used for long when memory is short. Facts: Linux `fs/ubifs/dir.c`,
+//! `file.c`, `journal.c`, and the order in which GNU `find`, `cat` and `rm` make their calls.
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
@@ -79,8 +80,8 @@ impl<L: Lebs> Session<L> {
         Ok(Some(inode))
     }
 
-    /// Goes along a path: inode of the last directory, last name, its inode. Symbolic links are followed on the way, and
-    /// at the end only with `follow`.
+    /// Goes along a path: inode of the last directory, last name, its inode. Symbolic links are followed on the way,
+    /// and at the end only with `follow`.
     fn walk(&mut self, path: &[u8], follow: bool) -> Result<(u32, Vec<u8>, Inode)> {
         let mut above: Vec<Inode> = Vec::new();
         let mut at = self.inode(ROOT_INO)?;
@@ -118,8 +119,8 @@ impl<L: Lebs> Session<L> {
         Ok((dir, last, at))
     }
 
-    /// `find PATH`: entries of each directory in the order of hashes, then the directories among them. Each path found is
-    /// handed to `found`, with its entry; the starting point has none.
+    /// `find PATH`: entries of each directory in the order of hashes, then the directories among them. Each path found
+    /// is handed to `found`, with its entry; the starting point has none.
     pub fn find(&mut self, path: &[u8], mut found: impl FnMut(&[u8], Option<&Entry>)) -> Result<()> {
         self.visit(path, false, &mut |path, entry, _| found(path, entry))
     }

@@ -6,8 +6,8 @@ use readpath_ubi::mtd::{Mtd, ReadOutcome};
 use readpath_ubi::vtbl::FLAG_AUTORESIZE;
 use readpath_ubi::{ReadCache, Ubi, UbiError};
 
-/// Blocks that a volume has that is going to take all its device has left (Linux `ubi_autoresize`), as long as nobody knows
-/// the device: more than any raw NAND has, and few enough for tables of them.
+/// Blocks that a volume has that is going to take all its device has left (Linux `ubi_autoresize`), as long as nobody
+/// knows the device: more than any raw NAND has, and few enough for tables of them.
 const GROWN_LEBS: u32 = 1 << 18;
 
 /// A volume of an attached UBI device. Reads carry the number of their [`ReadKind`] as tag into the device's log.
@@ -23,8 +23,8 @@ pub struct UbiVolume<M, C> {
 }
 
 impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
-    /// Volume `volume` of `ubi`. One with the flag *autoresize* is as large as UBIFS may want it: that it grows belongs to an
-    /// attach that writes.
+    /// Volume `volume` of `ubi`. One with the flag *autoresize* is as large as UBIFS may want it: that it grows belongs
+    /// to an attach that writes.
     pub fn new(ubi: Ubi<M, C>, volume: u32) -> Result<Self, UbiError> {
         let found = ubi.volume(volume)?;
         let grows = found.record.flags & FLAG_AUTORESIZE != 0;

@@ -161,8 +161,8 @@ impl<L: Lebs> Ubifs<L> {
         self.flash.lebs
     }
 
-    /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of what it reads for
-    /// that in memory.
+    /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of what it
+    /// reads for that in memory.
     pub fn stored_bytes(&mut self) -> Result<BTreeMap<u32, u64>> {
         let (mut stored, mut damage) = (BTreeMap::new(), None);
         self.tnc.walk(&mut self.flash, |_, visit| match visit {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of two blocks with the same logical block is valid (Linux, drivers/mtd/ubi/attach.c: `ubi_compare_lebs`).
 
-use super::FoundLeb;
-use super::scan::at;
+use super::found::{FoundLeb, at};
 use crate::error::UbiError;
 use crate::headers::{VidHeader, VolumeId};
 use crate::io::{Header, Io};

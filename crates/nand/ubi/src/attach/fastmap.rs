@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attaching by a fastmap: a summary of all blocks that UBI wrote at some time, brought up to date by reading the headers
-//! of the few blocks (the pools) from which it has taken new ones since (Linux, drivers/mtd/ubi/fastmap.c). A fastmap
-//! that does not hold together is not an error: the caller scans.
+//! Attaching by a fastmap: a summary of all blocks that UBI wrote at some time, brought up to date by reading the
+//! headers of the few blocks (the pools) from which it has taken new ones since (Linux, drivers/mtd/ubi/fastmap.c). A
+//! fastmap that does not hold together is not an error: the caller scans.
 
 use super::compare::{Verdict, compare};
+use super::found::{Found, FoundLeb, FoundVolume, Method, ToErase};
 use super::scan::Scanner;
-use super::{Found, FoundLeb, FoundVolume, Method, ToErase};
 use crate::crc::crc32;
 use crate::error::UbiError;
 use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, VolumeId, be16, be32};

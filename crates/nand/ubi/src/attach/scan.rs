@@ -3,7 +3,7 @@
 //! drivers/mtd/ubi/attach.c: `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
 
 use super::compare::{Verdict, compare};
-use super::{Found, FoundLeb, FoundVolume, Note, NoteKind, ToErase};
+use super::found::{Found, FoundLeb, FoundVolume, Note, NoteKind, ToErase, at};
 use crate::error::UbiError;
 use crate::headers::{
     EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, VolumeId, compat,
@@ -21,11 +21,6 @@ pub(super) struct Scanner {
     ec_count: u64,
     /// Fastmap superblocks: block and sequence number. Only [`super::fastmap`] looks at them.
     pub anchors: Vec<(u32, u64)>,
-}
-
-/// An error at a place of a block.
-pub(super) fn at(peb: u32, offset: u32, what: String) -> UbiError {
-    UbiError::Peb { peb, offset, what }
 }
 
 impl Scanner {
@@ -230,8 +225,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody can
-    /// say whether too much is damaged.
+    /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody
+    /// can say whether too much is damaged.
     pub fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<Found, UbiError> {
         let anchors = self.anchors_by_age();
         let found = &mut self.found;

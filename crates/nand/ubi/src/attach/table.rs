@@ -2,8 +2,7 @@
 //! The volume table on flash, and whether it agrees with the blocks that were found (Linux, drivers/mtd/ubi/vtbl.c:
 //! `process_lvol`, `check_attaching_info`).
 
-use super::scan::at;
-use super::{Found, FoundTable, FoundVolume, ToErase};
+use super::found::{Found, FoundTable, FoundVolume, ToErase, at};
 use crate::error::UbiError;
 use crate::headers::LAYOUT_VOLUME;
 use crate::io::Io;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARC of Megiddo and Modha (FAST 2003): two lists of lines, seen once and seen again, whose shares follow from which of
-//! two lists of ghosts is asked for.
+//! ARC of Megiddo and Modha (FAST 2003): two lists of lines, seen once and seen again, whose shares follow from which
+//! of two lists of ghosts is asked for.
 
 use super::frames::Frames;
 use super::ghosts::Ghosts;

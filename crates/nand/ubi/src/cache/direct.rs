@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache of the RFC of 2016: each erase block has one line, `peb mod lines`, and no collision is handled. With one line
-//! it keeps the last page that was read.
+//! The cache of the RFC of 2016: each erase block has one line, `peb mod lines`, and no collision is handled. With one
+//! line it keeps the last page that was read.
 
 use super::index::NONE;
 use super::{Answer, Page, Policy, Touch};

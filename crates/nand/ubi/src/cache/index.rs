@@ -112,8 +112,8 @@ impl Index {
         self.slots[hole] = EMPTY;
     }
 
-    /// Lines that hold one of `pages` pages from `first` on. Looks at as few as it can: pages or lines, whichever are fewer.
-    /// Allocates only if there are such lines.
+    /// Lines that hold one of `pages` pages from `first` on. Looks at as few as it can: pages or lines, whichever are
+    /// fewer. Allocates only if there are such lines.
     pub(super) fn in_range(&self, first: Page, pages: u32) -> Vec<u32> {
         let range = first.0..first.0 + u64::from(pages);
         if pages <= self.lines() {

@@ -2,7 +2,7 @@
 //! The read cache at `ubi_eba_read_leb`: pages of raw NAND in host memory, found by erase block and page.
 //!
 //! ```text
-//!  read(peb, offset, bytes) ─▶ ReadCache ─▶ Policy::touch ─▶ Hit    copy out of the line
+//!  read(peb, offset, bytes) ─▶ PageCache ─▶ Policy::touch ─▶ Hit    copy out of the line
 //!                              (reader.rs)                ─▶ Fill   read the page into the line, then copy
 //!                                   │                     ─▶ Bypass read just these bytes
 //!                                   ├──────▶ Policy::peek  ─▶ a line that serves what is given none
@@ -10,12 +10,15 @@
 //! ```
 //!
 //! A [`Policy`] decides which pages have a line; it never sees data. A [`Store`] holds the lines' bytes: [`NoData`] for
-//! replay, [`Lines`] for real reads. A [`ReadCache`] joins the two and keeps the rules of a read: what may be served, what
-//! is split, and what happens when a fill fails. The key (erase block, page) outlives moves of wear levelling: what a page
-//! holds stays true until its erase block is erased.
+//! replay, [`Lines`] for real reads. A [`PageCache`] joins the two and keeps the rules of a read: what may be served,
+//! what is split, and what happens when a fill fails. The key (erase block, page) outlives moves of wear levelling:
+//! what a page holds stays true until its erase block is erased.
 //!
-//! Every decision rests on what UBI has in memory at that layer: place and length of the read, what it cost, and the past.
-//! What a policy keeps for that is counted by [`Policy::metadata_bytes`].
+//! Whatever reads can go through is a [`ReadCache`]: a [`PageCache`], the one page of the NAND core ([`NandPage`]) or
+//! none ([`NoCache`]). A device and a replay ask it alike.
+//!
+//! Every decision rests on what UBI has in memory at that layer: place and length of the read, what it cost, and the
+//! past. What a policy keeps for that is counted by [`Policy::metadata_bytes`].
 
 mod adaptive;
 mod arc;
@@ -43,7 +46,7 @@ pub use direct::Direct;
 pub use lru::Lru;
 pub use nand_page::NandPage;
 pub use opt::{Future, Opt, TooLarge};
-pub use reader::{BULK_PAGES, Media, ReadCache, Rules};
+pub use reader::{BULK_PAGES, Media, NoCache, PageCache, ReadCache, Rules};
 pub use second_touch::SecondTouch;
 pub use set_assoc::SetAssoc;
 pub use store::{Lines, NoData, Store};
@@ -72,10 +75,12 @@ impl Page {
         self.0 as u32
     }
 
-    /// Where a table looks for it first: the high bits spread neighbouring erase blocks as evenly as neighbouring pages.
+    /// Where a table looks for it first: the high bits spread neighbouring erase blocks as evenly as neighbouring
+    /// pages.
     ///
-    /// Two factors, as one over both numbers together would leave erase blocks just its low half, which is near 2^31. They
-    /// are 2^64 over the real root of x^3 = x + 1, and over its square: multiples of neither crowd, alone or together.
+    /// Two factors, as one over both numbers together would leave erase blocks just its low half, which is near 2^31.
+    /// They are 2^64 over the real root of x^3 = x + 1, and over its square: multiples of neither crowd, alone or
+    /// together.
     #[inline]
     fn hash(self) -> u64 {
         const PEB: u64 = 0xC13F_A9A9_02A6_328F;
@@ -108,13 +113,14 @@ pub enum Answer {
     Bypass,
 }
 
-/// Which pages have a line. Lines are numbered from 0; a policy never uses one at or beyond the number it was made with.
+/// Which pages have a line. Lines are numbered from 0; a policy never uses one at or beyond the number it was made
+/// with.
 pub trait Policy {
     /// Decides about one page of a read.
     fn touch(&mut self, touch: &Touch) -> Answer;
 
-    /// Told of a part of a read that is served if its page is there and else leaves it as it is: neither filled, nor counted
-    /// as a use. The line of the page.
+    /// Told of a part of a read that is served if its page is there and else leaves it as it is: neither filled, nor
+    /// counted as a use. The line of the page.
     fn peek(&mut self, touch: &Touch) -> Option<u32> {
         self.line_of(touch.page)
     }
@@ -125,12 +131,12 @@ pub trait Policy {
     /// Forgets `pages` pages from `first` on, all in one erase block; how many lines that emptied.
     fn invalidate(&mut self, first: Page, pages: u32) -> u32;
 
-    /// Changes how many lines may be used, to at most the number it was made with; 0 works. Pages beyond go, and `freed`
-    /// is told every line whose memory nobody needs now.
+    /// Changes how many lines may be used, to at most the number it was made with; 0 works. Pages beyond go, and
+    /// `freed` is told every line whose memory nobody needs now.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32));
 
-    /// Does with `bytes` bytes of memory, lines and tables together, as well as it can, with at most the `most` lines that it
-    /// was made with. Nearly all have tables as large as these need, however few of them may be used.
+    /// Does with `bytes` bytes of memory, lines and tables together, as well as it can, with at most the `most` lines
+    /// that it was made with. Nearly all have tables as large as these need, however few of them may be used.
     fn fit(&mut self, bytes: u64, line_bytes: u32, most: u32, freed: &mut dyn FnMut(u32)) {
         let lines = bytes.saturating_sub(self.metadata_bytes()) / u64::from(line_bytes);
         self.resize(u32::try_from(lines).unwrap_or(most).min(most), freed);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one-page cache of the NAND core (Linux, `nand_do_read_ops` in drivers/mtd/nand/raw/nand_base.c), used where the chip
-//! has no sub-page reads. It sees every read of the chip, headers as well, and keeps the last page that was read in part.
+//! The one-page cache of the NAND core (Linux, `nand_do_read_ops` in drivers/mtd/nand/raw/nand_base.c), used where the
+//! chip has no sub-page reads. It sees every read of the chip, headers as well, and keeps the last page that was read
+//! in part.
 
 use super::index::NONE;
-use super::{Counters, Media, Page, Store};
+use super::{Counters, Media, Page, ReadCache, Store};
 
 /// The page and its counters.
 #[derive(Clone, Debug)]
@@ -20,27 +21,11 @@ impl<S: Store> NandPage<S> {
         NandPage { page: NONE, store, page_bytes, counters: Counters::default() }
     }
 
-    /// Counts since the start; reads only those through `ubi_eba_read_leb`: a read in part of one page is a hit or a miss, any
-    /// other counts as `no_query` although pages of it may be served.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// A read of any kind; `eba` if it came through `ubi_eba_read_leb`. Each page of it is looked up; a whole page goes past
-    /// the cache.
-    ///
-    /// # Errors
-    /// As flash has them.
+    /// Looks up each page of a read; a whole page goes past the cache. Whether flash was not asked, and the pages read
+    /// to be kept.
     #[inline]
-    pub fn read<M: Media>(
-        &mut self,
-        media: &mut M,
-        peb: u32,
-        offset: u32,
-        bytes: u32,
-        eba: bool,
-    ) -> Result<(), M::Error> {
-        let (mut at, mut left, mut hit) = (offset, bytes, true);
+    fn pages<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(bool, u64), M::Error> {
+        let (mut at, mut left, mut hit, mut fills) = (offset, bytes, true, 0);
         while left > 0 {
             let from = at & (self.page_bytes - 1);
             let n = left.min(self.page_bytes - from);
@@ -56,26 +41,40 @@ impl<S: Store> NandPage<S> {
                 self.page = NONE;
                 media.fill(page, self.store.line_mut(0))?;
                 self.page = page.0;
-                self.counters.fills += u64::from(eba);
+                fills += 1;
                 media.copy(self.store.line(0), from, at, n);
                 self.counters.copied_bytes += u64::from(n);
             }
             left -= n;
             at += n;
         }
-        if eba {
-            let one_page = (offset & (self.page_bytes - 1)) + bytes <= self.page_bytes && bytes < self.page_bytes;
-            *match (one_page, hit) {
-                (true, true) => &mut self.counters.hits,
-                (true, false) => &mut self.counters.misses,
-                (false, _) => &mut self.counters.no_query,
-            } += 1;
-        }
+        Ok((hit, fills))
+    }
+}
+
+/// Reads of any kind go through it. A read in part of one page is a hit or a miss, any other counts as `no_query`
+/// although pages of it may be served.
+impl<S: Store> ReadCache for NandPage<S> {
+    #[inline]
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let (hit, fills) = self.pages(media, peb, offset, bytes)?;
+        self.counters.fills += fills;
+        let one_page = (offset & (self.page_bytes - 1)) + bytes <= self.page_bytes && bytes < self.page_bytes;
+        *match (one_page, hit) {
+            (true, true) => &mut self.counters.hits,
+            (true, false) => &mut self.counters.misses,
+            (false, _) => &mut self.counters.no_query,
+        } += 1;
         Ok(())
     }
 
-    /// Bytes were written. A write of part of a page passes through the buffer that the page is kept in, whichever it is.
-    pub fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+    #[inline]
+    fn read_below<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        self.pages(media, peb, offset, bytes).map(drop)
+    }
+
+    /// A write of part of a page passes through the buffer that the page is kept in, whichever it is.
+    fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
         let first = Page::new(peb, offset / self.page_bytes).0;
         let pages = (offset % self.page_bytes + bytes).div_ceil(self.page_bytes);
         let in_part = !(offset | bytes).is_multiple_of(self.page_bytes);
@@ -85,12 +84,15 @@ impl<S: Store> NandPage<S> {
         }
     }
 
-    /// An erase block was erased.
-    pub fn erased(&mut self, peb: u32) {
+    fn erased(&mut self, peb: u32) {
         if self.page != NONE && Page(self.page).peb() == peb {
             self.page = NONE;
             self.counters.dropped_by_erase += 1;
         }
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }
 
@@ -126,7 +128,10 @@ mod tests {
         let mut cache = NandPage::new(4096, NoData);
         let read = |cache: &mut NandPage<NoData>, offset, bytes, eba| {
             let mut log = Log::default();
-            let Ok(()) = cache.read(&mut log, 7, offset, bytes, eba);
+            let Ok(()) = match eba {
+                true => cache.read(&mut log, 7, offset, bytes),
+                false => cache.read_below(&mut log, 7, offset, bytes),
+            };
             log.0
         };
         assert_eq!(read(&mut cache, 0, 64, false), [("fill", 0), ("copy", 0)], "a header");
@@ -135,7 +140,7 @@ mod tests {
         assert_eq!(read(&mut cache, 200, 8192, true), [("copy", 200), ("direct", 4096), ("fill", 2), ("copy", 0)]);
         assert_eq!(read(&mut cache, 4096, 4096, true), [("direct", 4096)], "a whole page changes nothing");
         assert_eq!(read(&mut cache, 8192, 4096, true), [("copy", 0)], "a whole page may be served");
-        let c = *cache.counters();
+        let c = cache.counters();
         assert_eq!((c.hits, c.misses, c.no_query, c.fills), (1, 0, 3, 1));
         cache.written(7, 0, 8192);
         assert_eq!(read(&mut cache, 8200, 8, true), [("copy", 8)], "another page was written");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One read through the cache: which reads it is asked for, what is split, and what a failed fill leads to. Knows no policy
-//! from the inside, and no flash but through [`Media`].
+//! One read through the cache: which reads it is asked for, what is split, and what a failed fill leads to. Knows no
+//! policy from the inside, and no flash but through [`Media`].
 
 use super::{Answer, Counters, Page, Policy, Store, Touch};
 use crate::cost::CostModel;
@@ -11,9 +11,9 @@ pub enum Rules {
     /// Those of the RFC of 2016: only a read that is shorter than a page and lies within one. All others go to flash as
     /// they are.
     Patch,
-    /// Reads are split into pages, each looked up. A part that covers a page is served if the page is there, but neither
-    /// given a line nor counted as a use of it ([`Policy::peek`]); nor are parts of a read of [`BULK_PAGES`] pages or more, which would
-    /// evict what is in use. Such a read counts as `no_query` unless lines have all of it.
+    /// Reads are split into pages, each looked up. A part that covers a page is served if the page is there, but
+    /// neither given a line nor counted as a use of it ([`Policy::peek`]); nor are parts of a read of [`BULK_PAGES`]
+    /// pages or more, which would evict what is in use. Such a read counts as `no_query` unless lines have all of it.
     Split,
 }
 
@@ -37,14 +37,70 @@ pub trait Media {
     /// As flash has them; the read ends with it.
     fn direct(&mut self, peb: u32, offset: u32, bytes: u32) -> Result<(), Self::Error>;
 
-    /// Copies bytes from a line into the caller's buffer: `bytes` from `from` in `line`, which are those at `offset` in the
-    /// erase block.
+    /// Copies bytes from a line into the caller's buffer: `bytes` from `from` in `line`, which are those at `offset` in
+    /// the erase block.
     fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32);
+}
+
+/// Something that reads go through. It is told of every change of flash, so what it holds is what flash holds.
+pub trait ReadCache {
+    /// One read of `ubi_eba_read_leb`: `bytes` bytes, at least 1, from `offset` of erase block `peb`, not beyond its
+    /// end.
+    ///
+    /// # Errors
+    /// The error of the flash for exactly these bytes. A page that cannot be filled is not an error: other bytes of it
+    /// may be at fault, so the wanted ones are read alone.
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error>;
+
+    /// A read below `ubi_eba_read_leb`: headers, the volume table, wear levelling. No cache in UBI sees it.
+    ///
+    /// # Errors
+    /// As flash has them.
+    #[inline]
+    fn read_below<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        media.direct(peb, offset, bytes)
+    }
+
+    /// Bytes of an erase block are being written.
+    fn written(&mut self, _peb: u32, _offset: u32, _bytes: u32) {}
+
+    /// An erase block is being erased, or has gone bad.
+    fn erased(&mut self, _peb: u32) {}
+
+    /// Changes how many bytes of memory lines and tables may take. There are at most `most` lines, as many as the cache
+    /// was made with.
+    fn set_budget(&mut self, _bytes: u64, _most: u32) {}
+
+    /// Counts since the start, of reads of `ubi_eba_read_leb` only.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    /// Lines that hold a page.
+    fn resident(&self) -> u32 {
+        0
+    }
+
+    /// Memory beside the lines' bytes.
+    fn metadata_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// No cache: every read goes to flash as it is.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NoCache;
+
+impl ReadCache for NoCache {
+    #[inline]
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        media.direct(peb, offset, bytes)
+    }
 }
 
 /// A policy, its lines and its counters.
 #[derive(Clone, Debug)]
-pub struct ReadCache<P, S> {
+pub struct PageCache<P, S> {
     policy: P,
     store: S,
     rules: Rules,
@@ -53,12 +109,12 @@ pub struct ReadCache<P, S> {
     counters: Counters,
 }
 
-impl<P: Policy, S: Store> ReadCache<P, S> {
+impl<P: Policy, S: Store> PageCache<P, S> {
     /// A cache of pages as large as those of `costs`, a power of two.
     pub fn new(policy: P, store: S, rules: Rules, costs: CostModel) -> Self {
         debug_assert!(costs.page_bytes.is_power_of_two());
         let page_shift = costs.page_bytes.trailing_zeros();
-        ReadCache { policy, store, rules, costs, page_shift, counters: Counters::default() }
+        PageCache { policy, store, rules, costs, page_shift, counters: Counters::default() }
     }
 
     /// The policy.
@@ -67,41 +123,13 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
     }
 
     /// The policy, which keeps what it has noted.
-    pub fn into_policy(self) -> P {
+    pub(crate) fn into_policy(self) -> P {
         self.policy
     }
 
     /// The lines.
     pub fn store(&self) -> &S {
         &self.store
-    }
-
-    /// Counts since the start.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// One read of `ubi_eba_read_leb`: `bytes` bytes, at least 1, from `offset` of erase block `peb`, not beyond its end.
-    ///
-    /// # Errors
-    /// The error of the flash for exactly these bytes. A page that cannot be filled is not an error: other bytes of it may
-    /// be at fault, so the wanted ones are read alone.
-    #[inline]
-    pub fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
-        let mask = self.costs.page_bytes - 1;
-        let (first, last) = (offset >> self.page_shift, (offset + (bytes - 1)) >> self.page_shift);
-        if first == last && bytes <= mask {
-            let hit = self.part(media, peb, offset, bytes)?;
-            *if hit { &mut self.counters.hits } else { &mut self.counters.misses } += 1;
-            return Ok(());
-        }
-        match self.rules {
-            Rules::Patch => {
-                self.counters.no_query += 1;
-                media.direct(peb, offset, bytes)
-            }
-            Rules::Split => self.split(media, peb, offset, bytes),
-        }
     }
 
     #[cold]
@@ -180,8 +208,33 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
         media.copy(self.store.line(line), offset & (self.costs.page_bytes - 1), offset, bytes);
     }
 
-    /// Bytes of an erase block were written: pages that hold one of them go.
-    pub fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
+    /// Changes how many lines may be used, to at most the number that policy and store were made with.
+    pub fn resize(&mut self, lines: u32) {
+        let store = &mut self.store;
+        self.policy.resize(lines, &mut |line| store.free(line));
+    }
+}
+
+impl<P: Policy, S: Store> ReadCache for PageCache<P, S> {
+    #[inline]
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        let mask = self.costs.page_bytes - 1;
+        let (first, last) = (offset >> self.page_shift, (offset + (bytes - 1)) >> self.page_shift);
+        if first == last && bytes <= mask {
+            let hit = self.part(media, peb, offset, bytes)?;
+            *if hit { &mut self.counters.hits } else { &mut self.counters.misses } += 1;
+            return Ok(());
+        }
+        match self.rules {
+            Rules::Patch => {
+                self.counters.no_query += 1;
+                media.direct(peb, offset, bytes)
+            }
+            Rules::Split => self.split(media, peb, offset, bytes),
+        }
+    }
+
+    fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
         if bytes > 0 {
             let (first, last) = (offset >> self.page_shift, (offset + (bytes - 1)) >> self.page_shift);
             let n = self.policy.invalidate(Page::new(peb, first), last - first + 1);
@@ -189,21 +242,24 @@ impl<P: Policy, S: Store> ReadCache<P, S> {
         }
     }
 
-    /// An erase block was erased (or is about to be, or went bad): all its pages go.
-    pub fn erased(&mut self, peb: u32) {
+    fn erased(&mut self, peb: u32) {
         self.counters.dropped_by_erase += u64::from(self.policy.invalidate(Page::new(peb, 0), u32::MAX));
     }
 
-    /// Changes how many bytes of memory lines and tables may take. There are at most `most` lines, as many as policy and store
-    /// were made with.
-    pub fn set_budget(&mut self, bytes: u64, most: u32) {
+    fn set_budget(&mut self, bytes: u64, most: u32) {
         let store = &mut self.store;
         self.policy.fit(bytes, self.costs.page_bytes, most, &mut |line| store.free(line));
     }
 
-    /// Changes how many lines may be used, to at most the number that policy and store were made with.
-    pub fn resize(&mut self, lines: u32) {
-        let store = &mut self.store;
-        self.policy.resize(lines, &mut |line| store.free(line));
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn resident(&self) -> u32 {
+        self.policy.resident()
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        self.policy.metadata_bytes()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Admission on the second touch, in front of any policy: the first touch of a page reads only the wanted bytes and
-//! remembers the page; if it is asked for again while remembered, it gets a line. Bounds the loss on scans to nothing, and
-//! costs a part read for each page that is worth a line.
+//! remembers the page; if it is asked for again while remembered, it gets a line. Bounds the loss on scans to nothing,
+//! and costs a part read for each page that is worth a line.
 
 use super::ghosts::Ghosts;
 use super::{Answer, Page, Policy, Touch};

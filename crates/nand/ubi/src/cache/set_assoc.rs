@@ -5,7 +5,7 @@ use super::index::NONE;
 use super::{Answer, Page, Policy, Touch};
 
 /// Lines of a set.
-pub const WAYS: u32 = 4;
+const WAYS: u32 = 4;
 
 /// Sets of four lines; lines that do not fill a set stay unused.
 #[derive(Clone, Debug)]

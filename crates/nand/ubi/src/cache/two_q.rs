@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! 2Q of Johnson and Shasha (VLDB 1994), the full version: a page enters a short queue; only if it is asked for again after
-//! it has left that queue is it kept in order of recency. Sizes are those of the paper.
+//! 2Q of Johnson and Shasha (VLDB 1994), the full version: a page enters a short queue; only if it is asked for again
+//! after it has left that queue is it kept in order of recency. Sizes are those of the paper.
 
 use super::frames::Frames;
 use super::ghosts::Ghosts;

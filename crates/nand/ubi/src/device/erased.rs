@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Behind data whose end is known, flash has to be erased: a bit that is cleared there would spoil what is written next, or
-//! is a sign of flash that loses its contents. Only reads.
+//! Behind data whose end is known, flash has to be erased: a bit that is cleared there would spoil what is written
+//! next, or is a sign of flash that loses its contents. Only reads.
 
+use super::Ubi;
 use super::findings::Finding;
-use super::{ReadCache, Ubi};
+use crate::cache::ReadCache;
 use crate::error::UbiError;
 use crate::mtd::{Mtd, ReadOutcome, Why};
 
@@ -19,16 +20,17 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let Some(at) = first_stray(&rest, used, layout.page_bytes) else { return Ok(None) };
         let byte = rest[(at - used) as usize];
         let detail = format!(
-            "{byte:#04x} behind the {used} bytes of {what}, where flash has to be erased (0xff; zeros only up to the end of \
-             their page)"
+            "{byte:#04x} behind the {used} bytes of {what}, where flash has to be erased (0xff; zeros only up to the \
+             end of their page)"
         );
         let place = Some((peb, layout.data_offset + at));
         Ok(Some(Finding { kind: "not-erased", is_damage: true, place, detail }))
     }
 }
 
-/// The first of `bytes`, which begin at byte `used` of a data area, that is neither erased nor padding. Linux fills the last
-/// page that it writes with zeros, ubinize leaves it erased; what the page is may be known only but for a factor of two.
+/// The first of `bytes`, which begin at byte `used` of a data area, that is neither erased nor padding. Linux fills the
+/// last page that it writes with zeros, ubinize leaves it erased; what the page is may be known only but for a factor
+/// of two.
 fn first_stray(bytes: &[u8], used: u32, page: u32) -> Option<u32> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count() as u32;
     let padded = used + zeros;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a device below its volumes' contents: headers, the volume table, data with checksums. What a power
-//! cut leaves behind is told apart from damage. It only reads.
+//! What is wrong with a device below its volumes' contents: headers, the volume table, data with checksums. What a
+//! power cut leaves behind is told apart from damage. It only reads.
 
-use super::{ReadCache, Ubi};
+use super::Ubi;
 use crate::attach::{Method, Note, NoteKind};
+use crate::cache::ReadCache;
 use crate::error::UbiError;
 use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, STATIC, VolumeId};
 use crate::io::{Header, Io};
@@ -17,8 +18,8 @@ use std::fmt;
 pub struct Finding {
     /// Its kind, a name that stays the same.
     pub kind: &'static str,
-    /// Whether something is lost or damaged. Otherwise it is what a power cut leaves, and the next attach with write access
-    /// mends it.
+    /// Whether something is lost or damaged. Otherwise it is what a power cut leaves, and the next attach with write
+    /// access mends it.
     pub is_damage: bool,
     /// Erase block and byte in it; none where a logical block has no flash behind it.
     pub place: Option<(u32, u32)>,
@@ -37,9 +38,8 @@ impl fmt::Display for Finding {
 }
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made needless
-    /// to read. Data of static volumes are read as a whole, and so are blocks of which
-    /// a header is missing.
+    /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made
+    /// needless to read. Data of static volumes are read as a whole, and so are blocks of which a header is missing.
     ///
     /// # Errors
     /// Only what keeps the device from being read.
@@ -136,8 +136,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                     ("data-without-ec-header", false, what)
                 }
                 _ => {
-                    let what = "no headers that are good, but data from here on, as an interrupted erase may leave: to be \
-                                erased";
+                    let what = "no headers that are good, but data from here on, as an interrupted erase may leave: to \
+                                be erased";
                     ("data-without-headers", false, what.to_owned())
                 }
             };
@@ -149,8 +149,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                 n => format!("the first of {n} blocks"),
             };
             let detail = format!(
-                "{what} of volume {volume}, which the volume table does not name, as a removal leaves that was cut short: to be \
-                 erased"
+                "{what} of volume {volume}, which the volume table does not name, as a removal leaves that was cut \
+                 short: to be erased"
             );
             let place = Some((first, self.io.layout.vid_offset));
             findings.push(Finding { kind: "unknown-volume", is_damage: false, place, detail });
@@ -225,8 +225,8 @@ fn name_of(volume: u32, lnum: u32) -> String {
     format!("LEB {lnum} of {}", VolumeId(volume))
 }
 
-/// The first byte of the data area that is not 0xFF; none if the area cannot be read without errors, as after an erase that
-/// was interrupted.
+/// The first byte of the data area that is not 0xFF; none if the area cannot be read without errors, as after an erase
+/// that was interrupted.
 fn first_data<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<Option<u32>, UbiError> {
     let mut piece = vec![0; io.layout.leb_bytes.min(64 << 10) as usize];
     let mut first = None;

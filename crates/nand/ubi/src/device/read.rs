@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading logical blocks, through the cache (Linux, drivers/mtd/ubi/eba.c: `ubi_eba_read_leb`).
 
-use super::{Media, ReadCache, Ubi, Volume};
+use super::{Ubi, Volume};
+use crate::cache::{Media, Page, ReadCache};
 use crate::crc::crc32;
 use crate::error::UbiError;
 use crate::headers::{STATIC, VidHeader};
@@ -9,9 +10,9 @@ use crate::io::{Header, Io};
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. A logical
-    /// block that is not mapped reads as 0xFF, without flash. `out` is filled whatever the outcome, so that a reader with
-    /// checksums of its own may go on after [`ReadOutcome::Uncorrectable`].
+    /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. A
+    /// logical block that is not mapped reads as 0xFF, without flash. `out` is filled whatever the outcome, so that a
+    /// reader with checksums of its own may go on after [`ReadOutcome::Uncorrectable`].
     pub fn read(
         &mut self,
         volume: u32,
@@ -21,7 +22,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         tag: u16,
     ) -> Result<ReadOutcome, UbiError> {
         let vol = self.volume(volume)?;
-        check_range(vol, lnum, offset, out.len())?;
+        vol.check_range(lnum, offset, out.len())?;
         if vol.record.update_marker {
             let what = "an update of the volume was interrupted: what it holds is not complete".into();
             return Err(UbiError::Leb { volume, lnum, what });
@@ -36,17 +37,14 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if outcome == ReadOutcome::Uncorrectable && is_static {
             outcome = self.read_checked(volume, peb, offset, out)?;
         }
-        if outcome == ReadOutcome::BitFlips {
-            self.wear.scrub(peb);
-        }
         Ok(outcome)
     }
 
-    /// The block of flash that holds a logical block, which a fastmap may have told: then its VID header is read, once for each
-    /// logical block. A block that was given up after the fastmap was written may have been erased by now (Linux,
-    /// drivers/mtd/ubi/eba.c: `check_mapping`).
+    /// The block of flash that holds a logical block, which a fastmap may have told: then its VID header is read, once
+    /// for each logical block. A block that was given up after the fastmap was written may have been erased by now
+    /// (Linux, drivers/mtd/ubi/eba.c: `check_mapping`).
     #[inline]
-    pub(super) fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
+    pub fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
         let vol = self.volume(volume)?;
         match vol.peb(lnum) {
             Some(peb) if self.by_fastmap && vol.proven.get(lnum as usize) != Some(&true) => {
@@ -58,41 +56,27 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     #[cold]
     fn prove(&mut self, volume: u32, lnum: u32, peb: u32) -> Result<Option<u32>, UbiError> {
-        let worn = match self.io.read_vid(peb)? {
-            Header::Good { header, .. } if (header.volume, header.lnum) == (volume, lnum) => None,
+        let is_there = match self.io.read_vid(peb)? {
+            Header::Good { header, .. } if (header.volume, header.lnum) == (volume, lnum) => true,
             Header::Good { header, .. } => {
                 let VidHeader { volume: other, lnum: other_lnum, .. } = header;
                 let what = format!(
                     "VID header: LEB {other_lnum} of volume {other}, where the fastmap has LEB {lnum} of volume {volume}"
                 );
-                self.read_only.get_or_insert_with(|| format!("PEB {peb}: {what}"));
                 return Err(UbiError::Peb { peb, offset: self.io.layout.vid_offset, what });
             }
-            Header::Empty { flips } => Some(flips),
-            Header::Bad { ecc } => Some(ecc),
+            Header::Empty { .. } | Header::Bad { .. } => false,
         };
         let proven = &mut self.volume_mut(volume)?.proven;
         if proven.len() <= lnum as usize {
             proven.resize(lnum as usize + 1, false);
         }
         proven[lnum as usize] = true;
-        let Some(worn) = worn else { return Ok(Some(peb)) };
-        self.map_to(volume, lnum, None);
-        self.wear.put(peb, worn);
-        Ok(None)
-    }
-
-    /// An erase block that is in use turned out to hold nothing: whether that was a fastmap's mistake, which is mended.
-    pub(super) fn was_erased(&mut self, peb: u32) -> Result<bool, UbiError> {
-        if !self.by_fastmap {
-            return Ok(false);
+        if is_there {
+            return Ok(Some(peb));
         }
-        let told = self.volumes.iter().flatten().find_map(|v| {
-            let lnum = v.eba.iter().position(|&p| p == peb)?;
-            Some((v.id, lnum as u32))
-        });
-        let Some((volume, lnum)) = told else { return Ok(false) };
-        Ok(self.proven_peb(volume, lnum)?.is_none())
+        self.remap(volume, lnum, None);
+        Ok(None)
     }
 
     /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.
@@ -113,7 +97,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// Whether a logical block is mapped.
     pub fn is_mapped(&self, volume: u32, lnum: u32) -> Result<bool, UbiError> {
         let vol = self.volume(volume)?;
-        check_range(vol, lnum, 0, 0)?;
+        vol.check_range(lnum, 0, 0)?;
         Ok(vol.peb(lnum).is_some())
     }
 
@@ -183,8 +167,8 @@ struct Flash<'a, M> {
 impl<M: Mtd> Media for Flash<'_, M> {
     type Error = MtdError;
 
-    fn fill(&mut self, peb: u32, page: u32, line: &mut [u8]) -> Result<(), MtdError> {
-        let offset = page * self.io.layout.page_bytes;
+    fn fill(&mut self, page: Page, line: &mut [u8]) -> Result<(), MtdError> {
+        let (peb, offset) = (page.peb(), page.number() * self.io.layout.page_bytes);
         match self.io.read(peb, offset, line, self.why)? {
             // Not what the read comes to: other bytes of the page may be at fault.
             ReadOutcome::Uncorrectable => Err(MtdError::Uncorrectable { peb, offset }),
@@ -209,14 +193,16 @@ impl<M: Mtd> Media for Flash<'_, M> {
     }
 }
 
-/// Whether `len` bytes at `offset` are inside of a logical block that the volume has.
-pub(super) fn check_range(vol: &Volume, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
-    let wrong = |what| Err(UbiError::Leb { volume: vol.id, lnum, what });
-    if lnum >= vol.record.reserved_pebs {
-        return wrong(format!("the volume has {} LEBs", vol.record.reserved_pebs));
+impl Volume {
+    /// Whether `len` bytes at `offset` are inside of a logical block that the volume has.
+    pub fn check_range(&self, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
+        let wrong = |what| Err(UbiError::Leb { volume: self.id, lnum, what });
+        if lnum >= self.record.reserved_pebs {
+            return wrong(format!("the volume has {} LEBs", self.record.reserved_pebs));
+        }
+        if u64::from(offset) + len as u64 > u64::from(self.leb_bytes) {
+            return wrong(format!("{len} bytes at {offset} end beyond its {} bytes", self.leb_bytes));
+        }
+        Ok(())
     }
-    if u64::from(offset) + len as u64 > u64::from(vol.leb_bytes) {
-        return wrong(format!("{len} bytes at {offset} end beyond its {} bytes", vol.leb_bytes));
-    }
-    Ok(())
 }

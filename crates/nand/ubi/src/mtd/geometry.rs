@@ -3,11 +3,11 @@
 
 use super::MtdError;
 
-/// Erase blocks of the largest device that is accepted: 128 GiB of 128 KiB blocks. What is kept in memory for each block
-/// is bounded by it, whatever an image claims.
-pub const MAX_PEBS: u32 = 1 << 20;
+/// Erase blocks of the largest device that is accepted: 128 GiB of 128 KiB blocks. What is kept in memory for each
+/// block is bounded by it, whatever an image claims.
+pub(crate) const MAX_PEBS: u32 = 1 << 20;
 /// Bytes of the largest erase block that is accepted.
-pub const MAX_PEB_BYTES: u32 = 64 << 20;
+pub(crate) const MAX_PEB_BYTES: u32 = 64 << 20;
 
 /// Sizes of a device: all powers of two but the number of erase blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,23 +71,12 @@ impl Geometry {
     }
 
     /// Checks that a read or write stays inside of a block.
-    pub(crate) fn check_range(&self, peb: u32, offset: u32, len: usize) -> Result<(), MtdError> {
+    pub fn check_range(&self, peb: u32, offset: u32, len: usize) -> Result<(), MtdError> {
         let fits = u64::from(offset) + len as u64 <= u64::from(self.peb_bytes);
         if peb < self.pebs && fits {
             return Ok(());
         }
         let reason = if fits { "there is no such PEB" } else { "it has to stay inside of the PEB" };
         Err(MtdError::Invalid { peb, offset, len: len.try_into().unwrap_or(u32::MAX), reason })
-    }
-
-    /// Checks that a write is inside of a block and made of whole sub-pages.
-    pub(crate) fn check_write(&self, peb: u32, offset: u32, len: usize) -> Result<(), MtdError> {
-        self.check_range(peb, offset, len)?;
-        let unit = self.subpage_bytes as usize;
-        if (offset as usize).is_multiple_of(unit) && len.is_multiple_of(unit) && len > 0 {
-            return Ok(());
-        }
-        let reason = "a write is made of whole sub-pages";
-        Err(MtdError::Invalid { peb, offset, len: len as u32, reason })
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw flash that is the bytes of an image: what `nanddump` without spare areas or `ubinize` gives. Only what is asked for
-//! is read. It opens no file; whoever has one lends it.
+//! Raw flash that is the bytes of an image: what `nanddump` without spare areas or `ubinize` gives. Only what is asked
+//! for is read. It opens no file; whoever has one lends it.
 
 use super::{Geometry, GeometryError, Mtd, MtdError, ReadOutcome, Why};
 use std::io;
@@ -117,20 +117,8 @@ impl<R: ReadAt> Mtd for Image<R> {
         }
     }
 
-    fn write(&mut self, peb: u32, _offset: u32, _data: &[u8], _why: Why) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
-    }
-
-    fn erase(&mut self, peb: u32, _why: Why) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
-    }
-
     /// An image has no spare areas, so no marks of bad blocks.
     fn is_bad(&mut self, _peb: u32) -> bool {
         false
-    }
-
-    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
     }
 }

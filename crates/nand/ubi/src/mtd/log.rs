@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that notes every operation on the device behind it and adds up what the operations take. It changes nothing.
+//! A device that notes every operation on the device behind it and adds up what the operations take. It changes
+//! nothing.
 
 use super::{Geometry, Mtd, MtdError, ReadOutcome, Why};
 use crate::nand::Timing;
@@ -34,7 +35,7 @@ pub struct Record {
 
 impl Record {
     /// Whether it is of a logical block, which passes `ubi_eba_read_leb` where it is read.
-    pub fn is_of_leb(&self) -> bool {
+    pub(crate) fn is_of_leb(&self) -> bool {
         matches!(self.why, Why::Leb { .. })
     }
 }
@@ -65,7 +66,8 @@ impl<M: Mtd> Logged<M> {
         Logged { inner, records: Vec::new(), elapsed: Ns::ZERO, timing: Some(timing), recording: false }
     }
 
-    fn note(&mut self, op: Op, peb: u32, offset: u32, len: u32, why: Why) {
+    /// Notes an operation, and adds what it takes.
+    pub fn note(&mut self, op: Op, peb: u32, offset: u32, len: u32, why: Why) {
         if let Some(timing) = &self.timing {
             let geometry = self.inner.geometry();
             self.elapsed += match op {
@@ -91,29 +93,13 @@ impl<M: Mtd> Mtd for Logged<M> {
         outcome
     }
 
-    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
-        let done = self.inner.write(peb, offset, data, why);
-        self.note(Op::Write, peb, offset, data.len() as u32, why);
-        done
-    }
-
-    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError> {
-        let done = self.inner.erase(peb, why);
-        self.note(Op::Erase, peb, 0, self.inner.geometry().peb_bytes, why);
-        done
-    }
-
     fn is_bad(&mut self, peb: u32) -> bool {
         self.inner.is_bad(peb)
     }
-
-    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
-        self.inner.mark_bad(peb)
-    }
 }
 
-/// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read, `w` a
-/// write, `e` an erase. `name` turns the tag of a read of a logical block into what the last column says.
+/// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read, `w`
+/// a write, `e` an erase. `name` turns the tag of a read of a logical block into what the last column says.
 pub fn write_stream(records: &[Record], out: &mut impl Write, name: impl Fn(u16) -> &'static str) -> io::Result<()> {
     for record in records {
         let letter = match record.op {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw flash as UBI sees it: erase blocks that are read anywhere, written in whole sub-pages and erased as a whole. The
-//! calls and their outcomes are those of Linux's MTD layer (include/linux/mtd/mtd.h: `mtd_read`, `mtd_write`,
-//! `mtd_erase`, `mtd_block_isbad`, `mtd_block_markbad`). This module does not know what the bytes mean.
+//! Raw flash as UBI reads it: erase blocks that are read anywhere. The calls and their outcomes are those of Linux's
+//! MTD layer (include/linux/mtd/mtd.h: `mtd_read`, `mtd_block_isbad`). This module does not know what the bytes mean.
 
 mod geometry;
 mod image;
 mod log;
 
-pub use geometry::{Geometry, GeometryError, MAX_PEB_BYTES, MAX_PEBS};
+pub use geometry::{Geometry, GeometryError};
+pub(crate) use geometry::{MAX_PEB_BYTES, MAX_PEBS};
 pub use image::{Image, ReadAt};
 pub use log::{Logged, Op, Record, write_stream};
 
@@ -20,7 +20,8 @@ pub enum ReadOutcome {
     Corrected,
     /// Corrected, but some step had at least as many flips as the threshold (Linux: EUCLEAN): move the data soon.
     BitFlips,
-    /// Some step had more flips than the code corrects (Linux: EBADMSG). The buffer holds what was read, errors included.
+    /// Some step had more flips than the code corrects (Linux: EBADMSG). The buffer holds what was read, errors
+    /// included.
     Uncorrectable,
 }
 
@@ -123,17 +124,8 @@ pub trait Mtd {
     /// Reads `out.len()` bytes; `out` is filled whatever the outcome.
     fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError>;
 
-    /// Programs `data`, whole sub-pages that are erased.
-    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError>;
-
-    /// Erases a block.
-    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError>;
-
     /// Whether the block is marked bad.
     fn is_bad(&mut self, peb: u32) -> bool;
-
-    /// Marks a block bad, for ever.
-    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError>;
 }
 
 impl<M: Mtd + ?Sized> Mtd for &mut M {
@@ -145,19 +137,7 @@ impl<M: Mtd + ?Sized> Mtd for &mut M {
         (**self).read(peb, offset, out, why)
     }
 
-    fn write(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
-        (**self).write(peb, offset, data, why)
-    }
-
-    fn erase(&mut self, peb: u32, why: Why) -> Result<(), MtdError> {
-        (**self).erase(peb, why)
-    }
-
     fn is_bad(&mut self, peb: u32) -> bool {
         (**self).is_bad(peb)
-    }
-
-    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
-        (**self).mark_bad(peb)
     }
 }

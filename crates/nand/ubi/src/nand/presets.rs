@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices of a class, with figures as in data sheets of parts of that class; none is calibrated but `mlc-16k`, whose two
-//! driver times were chosen so that reads of a page and of a step take what the linux-mtd thread of July 2016
+//! Devices of a class, with figures as in data sheets of parts of that class; none is calibrated but `mlc-16k`, whose
+//! two driver times were chosen so that reads of a page and of a step take what the linux-mtd thread of July 2016
 //! ("UBI: add read cache") measured.
 
 use super::Timing;
@@ -26,7 +26,8 @@ pub struct Preset {
 pub const PRESETS: [Preset; 6] = [
     // 256 Mbit small-page SLC (K9F5608 class): tR 12 us, tPROG 200 us, tBERS 2 ms, 50 ns cycles; Hamming code.
     build("slc-512", [512, 256, 16 << 10, 2048], 16, [12, 200, 2000], 50, [256, 3, 1], SLC_DRIVER),
-    // 1 Gbit SLC (K9F1G08, MT29F1G08 class): tR 25 us, tPROG 250 us, tBERS 2 ms, 25 ns; 1 bit in 512 bytes in sub-pages.
+    // 1 Gbit SLC (K9F1G08, MT29F1G08 class): tR 25 us, tPROG 250 us, tBERS 2 ms, 25 ns; 1 bit in 512 bytes in
+    // sub-pages.
     build("slc-2k", [2048, 512, 128 << 10, 1024], 64, [25, 250, 2000], 25, [512, 7, 4], SLC_DRIVER),
     // 8 Gbit SLC (TC58NVG3S0F): tR 30 us, tPROG 300 us, tBERS 3 ms, 25 ns; 4 bits in 512 bytes.
     build("slc-4k", [4096, 1024, 256 << 10, 4096], 232, [30, 300, 3000], 25, [512, 13, 8], SLC_DRIVER),

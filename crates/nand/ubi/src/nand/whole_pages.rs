@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What operations take on a chip, or with a driver, that has no sub-page reads: a read moves whole pages, and the NAND core
-//! keeps the last one that was read in part ([`NandPage`]). It knows no data.
+//! What operations take on a chip, or with a driver, that has no sub-page reads: a read moves whole pages, and the NAND
+//! core keeps the last one that was read in part ([`NandPage`]). It knows no data.
 
 use super::Timing;
-use crate::cache::{Media, NandPage, NoData, Page};
+use crate::cache::{Media, NandPage, NoData, Page, ReadCache};
 use crate::mtd::{Geometry, Op, Record};
 use readpath_kit::Ns;
 use std::convert::Infallible;
@@ -33,8 +33,8 @@ impl Media for Clock<'_> {
 }
 
 impl Timing {
-    /// What operations take one after the other if single steps cannot be read. A read that the kept page serves takes the
-    /// driver's call.
+    /// What operations take one after the other if single steps cannot be read. A read that the kept page serves takes
+    /// the driver's call.
     pub fn without_subpage_reads(&self, geometry: &Geometry, records: &[Record]) -> Ns {
         let timing = Timing { subpage_reads: false, ..*self };
         let mut clock = Clock { timing, geometry, elapsed: Ns::ZERO };
@@ -43,7 +43,7 @@ impl Timing {
             match r.op {
                 Op::Read => {
                     clock.elapsed += timing.call;
-                    let Ok(()) = cache.read(&mut clock, r.peb, r.offset, r.len, r.is_of_leb());
+                    let Ok(()) = cache.read_below(&mut clock, r.peb, r.offset, r.len);
                 }
                 Op::Write => {
                     clock.elapsed += timing.write(geometry, r.offset, r.len);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the records of a stream can be of flash with pages of some size. A stream seldom says how large its pages are,
-//! but UBI writes, and copies, whole pages, and keeps the first of each erase block for headers.
+//! Whether the records of a stream can be of flash with pages of some size. A stream seldom says how large its pages
+//! are, but UBI writes, and copies, whole pages, and keeps the first of each erase block for headers.
 
 use super::{Op, Record};
 

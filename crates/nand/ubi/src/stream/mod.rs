@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded read streams of UBI: text in, records out, and their replay through a cache.
 //!
-//! A line is `op,peb,offset,len,lnum,what`: `r` a read that passed `ubi_eba_read_leb`, `R` another read of UBI's (headers,
-//! volume table, wear levelling), `w` a write, `e` an erase; `#` begins a comment. `docs/formats/ubi-streams.md` has the
-//! details. This part opens no file: it takes any `BufRead` and a name for messages.
+//! A line is `op,peb,offset,len,lnum,what`: `r` a read that passed `ubi_eba_read_leb`, `R` another read of UBI's
+//! (headers, volume table, wear levelling), `w` a write, `e` an erase; `#` begins a comment.
+//! `docs/formats/ubi-streams.md` has the details. This part opens no file: it takes any `BufRead` and a name for
+//! messages.
 
 mod error;
 mod fit;

@@ -71,7 +71,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// What a device with pages of `page_bytes` noted, as if it had been [written](crate::mtd::write_stream) and read back.
+    /// What a device with pages of `page_bytes` noted, as if it had been [written](crate::mtd::write_stream) and read
+    /// back.
     pub fn of_log(log: &[mtd::Record], page_bytes: u32) -> Stream {
         let mut stream = Stream::default();
         stream.summary.page_bytes = Some(page_bytes);
@@ -92,8 +93,8 @@ impl Stream {
 /// Reads the stream called `file` in messages. A lenient reader leaves out lines with a fault and counts them.
 ///
 /// # Errors
-/// The first fault, with its line and field; in a lenient reader only what cannot be left out: failing or damaged input,
-/// exceeded limits, a stream without any read.
+/// The first fault, with its line and field; in a lenient reader only what cannot be left out: failing or damaged
+/// input, exceeded limits, a stream without any read.
 pub fn load(
     file: &str,
     input: &mut impl BufRead,

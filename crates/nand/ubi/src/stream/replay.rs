@@ -3,8 +3,8 @@
 
 use super::{Op, Pressure, Record};
 use crate::cache::{
-    Adaptive, Arc, Clock, Counters, Direct, Future, Lru, Media, NandPage, NoData, Opt, Page, Policy, ReadCache,
-    SecondTouch, SetAssoc, TooLarge, TwoQ,
+    Adaptive, Arc, Clock, Counters, Direct, Future, Lru, Media, NandPage, NoCache, NoData, Opt, Page, PageCache,
+    Policy, ReadCache, SecondTouch, SetAssoc, TooLarge, TwoQ,
 };
 use crate::cost::{Cost, CostModel};
 use crate::variant::{Kind, Variant};
@@ -56,26 +56,41 @@ pub struct Setup<'a> {
 /// # Errors
 /// The optimum, where it splits reads, is too much to plan.
 pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
-    let (variant, lines) = (setup.variant, setup.variant.lines);
-    let costs = &setup.costs;
+    let (variant, lines, costs) = (setup.variant, setup.variant.lines, &setup.costs);
     Ok(match variant.kind {
-        Kind::None => uncached(records, setup),
-        Kind::NandPage => nand_page(records, setup),
-        Kind::OneLine | Kind::PebHash => drive(records, setup, Direct::new(lines)),
-        Kind::Lru if variant.second_touch => drive(records, setup, SecondTouch::new(Lru::new(lines), lines)),
-        Kind::Lru => drive(records, setup, Lru::new(lines)),
-        Kind::SetAssoc => drive(records, setup, SetAssoc::new(lines)),
-        Kind::Clock => drive(records, setup, Clock::new(lines)),
-        Kind::TwoQ => drive(records, setup, TwoQ::new(lines)),
-        Kind::Arc => drive(records, setup, Arc::new(lines)),
-        Kind::Learned => drive(records, setup, Adaptive::learned(lines, costs)),
-        Kind::Adaptive => drive(records, setup, Adaptive::new(lines, costs)),
+        Kind::None => {
+            let mut outcome = drive(records, setup, NoCache).0;
+            outcome.counters.no_query = records.iter().filter(|r| r.op == Op::Read).count() as u64;
+            outcome
+        }
+        Kind::NandPage => {
+            let mut outcome = drive(records, setup, NandPage::new(costs.page_bytes, NoData)).0;
+            outcome.totals.cost.cpu_ns += outcome.counters.hits * costs.cpu_core_hit_ns;
+            outcome
+        }
+        Kind::OneLine | Kind::PebHash => with(records, setup, Direct::new(lines)),
+        Kind::Lru if variant.second_touch => with(records, setup, SecondTouch::new(Lru::new(lines), lines)),
+        Kind::Lru => with(records, setup, Lru::new(lines)),
+        Kind::SetAssoc => with(records, setup, SetAssoc::new(lines)),
+        Kind::Clock => with(records, setup, Clock::new(lines)),
+        Kind::TwoQ => with(records, setup, TwoQ::new(lines)),
+        Kind::Arc => with(records, setup, Arc::new(lines)),
+        Kind::Learned => with(records, setup, Adaptive::learned(lines, costs)),
+        Kind::Adaptive => with(records, setup, Adaptive::new(lines, costs)),
         Kind::Opt => {
             // What a cache is asked for depends on no answer of it, so one without lines hears all there is to know.
-            let (_, future) = drive_and_keep(records, setup, Future::default());
-            drive(records, setup, Opt::new(lines, future)?)
+            let (_, asked) = drive(records, setup, cache(setup, Future::default()));
+            with(records, setup, Opt::new(lines, asked.into_policy())?)
         }
     })
+}
+
+fn cache<P: Policy>(setup: &Setup, policy: P) -> PageCache<P, NoData> {
+    PageCache::new(policy, NoData, setup.variant.rules, setup.costs)
+}
+
+fn with<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
+    drive(records, setup, cache(setup, policy)).0
 }
 
 /// Counts what a read costs and moves no data.
@@ -141,53 +156,10 @@ impl Media for Ledger {
     fn copy(&mut self, _line: &[u8], _from: u32, _offset: u32, _bytes: u32) {}
 }
 
-/// What never happens to a [`Ledger`].
-fn done(result: Result<(), Infallible>) {
-    match result {
-        Ok(()) => {}
-        Err(never) => match never {},
-    }
-}
-
-fn uncached(records: &[Record], setup: &Setup) -> Outcome {
-    let (mut ledger, mut other) = (Ledger::new(&setup.costs, false), Ledger::new(&setup.costs, false));
-    let mut counters = Counters::default();
-    for r in records {
-        match r.op {
-            Op::Read => {
-                counters.no_query += 1;
-                done(ledger.direct(r.peb, r.offset, r.bytes));
-            }
-            Op::Other => done(other.direct(r.peb, r.offset, r.bytes)),
-            Op::Write | Op::Erase => {}
-        }
-    }
-    outcome(counters, &ledger, &other)
-}
-
-fn nand_page(records: &[Record], setup: &Setup) -> Outcome {
-    let (mut ledger, mut other) = (Ledger::new(&setup.costs, true), Ledger::new(&setup.costs, true));
-    let mut cache = NandPage::new(setup.costs.page_bytes, NoData);
-    for r in records {
-        match r.op {
-            Op::Read => done(cache.read(&mut ledger, r.peb, r.offset, r.bytes, true)),
-            Op::Other => done(cache.read(&mut other, r.peb, r.offset, r.bytes, false)),
-            Op::Write => cache.written(r.peb, r.offset, r.bytes),
-            Op::Erase => cache.erased(r.peb),
-        }
-    }
-    ledger.totals.cost.cpu_ns += cache.counters().hits * setup.costs.cpu_core_hit_ns;
-    outcome(*cache.counters(), &ledger, &other)
-}
-
-fn drive<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
-    drive_and_keep(records, setup, policy).0
-}
-
-fn drive_and_keep<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> (Outcome, P) {
+/// Replays through any cache; what it came to, and the cache.
+fn drive<C: ReadCache>(records: &[Record], setup: &Setup, mut cache: C) -> (Outcome, C) {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));
-    let mut cache = ReadCache::new(policy, NoData, setup.variant.rules, setup.costs);
     let mut steps = setup.pressure.steps.iter().peekable();
     let mut resident_most = 0;
     let mut until_step = steps.peek().map_or(u64::MAX, |s| s.read);
@@ -200,21 +172,23 @@ fn drive_and_keep<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> (O
                     until_step = steps.peek().map_or(u64::MAX, |next| next.read - step.read);
                 }
                 until_step -= 1;
-                done(cache.read(&mut ledger, r.peb, r.offset, r.bytes));
-                resident_most = resident_most.max(cache.policy().resident());
+                let Ok(()) = cache.read(&mut ledger, r.peb, r.offset, r.bytes);
+                resident_most = resident_most.max(cache.resident());
             }
-            Op::Other => done(other.direct(r.peb, r.offset, r.bytes)),
+            Op::Other => {
+                let Ok(()) = cache.read_below(&mut other, r.peb, r.offset, r.bytes);
+            }
             Op::Write => cache.written(r.peb, r.offset, r.bytes),
             Op::Erase => cache.erased(r.peb),
         }
     }
-    let (resident, metadata_bytes) = (cache.policy().resident(), cache.policy().metadata_bytes());
-    let counters = *cache.counters();
-    let outcome = Outcome { metadata_bytes, resident, resident_most, ..outcome(counters, &ledger, &other) };
-    (outcome, cache.into_policy())
-}
-
-fn outcome(counters: Counters, ledger: &Ledger, other: &Ledger) -> Outcome {
-    let (totals, other) = (ledger.totals, other.totals);
-    Outcome { counters, totals, other, metadata_bytes: 0, resident: 0, resident_most: 0 }
+    let outcome = Outcome {
+        counters: cache.counters(),
+        totals: ledger.totals,
+        other: other.totals,
+        metadata_bytes: cache.metadata_bytes(),
+        resident: cache.resident(),
+        resident_most,
+    };
+    (outcome, cache)
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an attach makes of blocks that are not as they should be, and of images that nobody should have made.
 
-use readpath_ubi::device::{Options, PebState, Ubi, Work};
+use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, Options, PebState, Work};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::layout::Layout;
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, Why};
-use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::vtbl::{RECORD_BYTES, parse_table, table_to_bytes};
 use readpath_ubi::{NoCache, UbiError};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 16 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 40 };
 
-/// An image whose blocks are: 0 and 1 the volume table, 2 to 5 LEBs 0 to 3 of a dynamic volume of 10 LEBs with identifier
-/// 0; 6 and 7 a static one with identifier 2; the rest free.
+/// An image whose blocks are: 0 and 1 the volume table, 2 to 5 LEBs 0 to 3 of a dynamic volume of 10 LEBs with
+/// identifier 0; 6 and 7 a static one with identifier 2; the rest free.
 struct Maker {
     bytes: Vec<u8>,
     layout: Layout,
@@ -71,9 +70,9 @@ impl Maker {
         self.put_vid(to, &header);
     }
 
-    fn image(&self) -> Result<Ubi<Image<Vec<u8>>>, UbiError> {
+    fn image(&self) -> Result<Device<Image<Vec<u8>>>, UbiError> {
         let image = Image::new(self.bytes.clone(), GEOMETRY).expect("40 blocks");
-        Ubi::attach(image, NoCache, &Options { read_only: true, ..Options::default() })
+        Device::attach(image, NoCache, &Options { read_only: true, ..Options::default() })
     }
 
     fn nand(&self) -> Nand {
@@ -111,7 +110,7 @@ fn damaged_ec_headers() {
     assert_eq!(found.erase.iter().map(|w| (w.peb, w.erase_counter)).collect::<Vec<_>>(), [(20, 10), (21, 10)]);
     assert_eq!(found.empty_count, 1);
     // With the next steps of work it gets its header back, on another block.
-    let mut ubi = Ubi::attach(maker.nand(), NoCache, &Options::default()).expect("it");
+    let mut ubi = Device::attach(maker.nand(), NoCache, &Options::default()).expect("it");
     assert_eq!(ubi.peb_state(3), PebState::Scrub);
     ubi.work_all().expect("no faults");
     assert_eq!((ubi.peb_state(3), ubi.moves()), (PebState::Free, 1));
@@ -131,7 +130,7 @@ fn flips_in_headers() {
     nand.flip(25, 0, 100); // cannot be corrected
     nand.flip(26, 0, 100);
     nand.flip(26, 512, 100);
-    let ubi = Ubi::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("it");
+    let ubi = Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("it");
     let scrub: Vec<_> = ubi.found().volumes[&0].lebs.values().map(|leb| leb.scrub).collect();
     assert_eq!(scrub, [false, false, true, true]);
     let mut erase: Vec<_> = ubi.found().erase.iter().map(|w| w.peb).collect();
@@ -155,12 +154,12 @@ fn damaged_vid_headers() {
     );
     // Of a part of a device nobody can say how many are too many.
     let part = Image::new(maker.bytes.clone(), GEOMETRY).expect("40 blocks");
-    let ubi = Ubi::attach(part, NoCache, &Options::image()).expect("a part");
+    let ubi = Device::attach(part, NoCache, &Options::image()).expect("a part");
     assert_eq!(ubi.found().corrupted, [(3, 10), (4, 10)]);
     // Data that cannot be read tell that an erase was cut.
     let mut nand = maker.nand();
     nand.flip(4, 4096, 100);
-    let ubi = Ubi::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("one again");
+    let ubi = Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("one again");
     assert_eq!((ubi.found().corrupted.len(), ubi.peb_state(4)), (1, PebState::ToErase));
 }
 
@@ -265,7 +264,7 @@ fn internal_volumes_that_are_not_known() {
     assert_eq!(ubi.peb_state(30), PebState::ToErase);
     let ubi = with(compat::PRESERVE).image().expect("it is kept");
     assert_eq!((ubi.peb_state(30), &ubi.found().alien[..]), (PebState::Alien, &[30][..]));
-    let mut ubi = Ubi::attach(with(compat::READ_ONLY).nand(), NoCache, &Options::default()).expect("it");
+    let mut ubi = Device::attach(with(compat::READ_ONLY).nand(), NoCache, &Options::default()).expect("it");
     let e = ubi.unmap(0, 0).expect_err("read-only").to_string();
     assert_eq!(e, "UBI is read-only: an internal volume that is not known asks for it");
     assert_eq!(
@@ -300,10 +299,10 @@ fn copies_of_the_volume_table() {
         let ubi = maker.image().expect("one is good");
         assert_eq!((ubi.volume(0).expect("it").name(), ubi.found_table().rewrite), (expected.into(), rewrite));
         // Repaired by an attach that may write.
-        let mut ubi = Ubi::attach(maker.nand(), NoCache, &Options::default()).expect("it");
+        let mut ubi = Device::attach(maker.nand(), NoCache, &Options::default()).expect("it");
         assert_eq!(ubi.work().expect("no faults"), Work::Erased { peb: u32::from(rewrite[1]) });
         let mut nand = ubi.into_mtd();
-        let ubi = Ubi::attach(&mut nand, NoCache, &Options::default()).expect("it");
+        let ubi = Device::attach(&mut nand, NoCache, &Options::default()).expect("it");
         assert_eq!((ubi.volume(0).expect("it").name(), ubi.found_table().rewrite), (expected.into(), [false; 2]));
     }
     let mut maker = Maker::new();
@@ -359,10 +358,10 @@ fn devices_without_ubi() {
     let ubi = empty.image().expect("it may be formatted");
     assert!(ubi.found().is_empty && ubi.volumes().count() == 0);
     let mut ubi =
-        Ubi::attach(empty.nand(), NoCache, &Options { image_seq_if_empty: 4, ..Options::default() }).expect("it");
+        Device::attach(empty.nand(), NoCache, &Options { image_seq_if_empty: 4, ..Options::default() }).expect("it");
     ubi.work_all().expect("no faults");
     let mut nand = ubi.into_mtd();
-    let ubi = Ubi::attach(&mut nand, NoCache, &Options::default()).expect("formatted");
+    let ubi = Device::attach(&mut nand, NoCache, &Options::default()).expect("formatted");
     assert_eq!((ubi.found().image_seq, ubi.found().free.len(), ubi.found_table().rewrite), (4, 38, [false; 2]));
 
     let noise = Maker { bytes: vec![0x5A; GEOMETRY.bytes() as usize], layout: empty.layout };
@@ -372,7 +371,7 @@ fn devices_without_ubi() {
         nand.flip(peb, 0, 100);
         nand.flip(peb, 512, 100);
     }
-    let e = Ubi::attach(&mut nand, NoCache, &Options::default()).expect_err("not UBI").to_string();
+    let e = Device::attach(&mut nand, NoCache, &Options::default()).expect_err("not UBI").to_string();
     assert_eq!(e, "not UBI: 3 of 40 PEBs are unreadable, the others empty");
     let mut maker = Maker::new();
     for peb in 0..38 {
@@ -381,8 +380,8 @@ fn devices_without_ubi() {
     assert_eq!(maker.error(), "no PEB holds the layout volume, so there is no volume table");
 }
 
-/// A VID header that is not at the start of a sub-page, here even across the end of a page: read and written together with
-/// what is before it.
+/// A VID header that is not at the start of a sub-page, here even across the end of a page: read and written together
+/// with what is before it.
 #[test]
 fn a_vid_header_at_an_odd_place() {
     let head = ImageHead { geometry: GEOMETRY, vid_offset: Some(1988), image_seq: 9, erase_counter: 10 };
@@ -392,14 +391,14 @@ fn a_vid_header_at_an_odd_place() {
     let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 8), 3).expect("a device");
     nand.load(&bytes).expect("it fits");
     let options = Options { vid_offset: Some(1988), ..Options::default() };
-    let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &options).expect("it");
+    let mut ubi = Device::attach(Logged::new(nand), NoCache, &options).expect("it");
     let first: Vec<_> = ubi.mtd().records[..2].iter().map(|r| (r.peb, r.offset, r.len)).collect();
     assert_eq!(first, [(0, 0, 64), (0, 1536, 516)]);
     assert_eq!((ubi.layout().data_offset, ubi.layout().leb_bytes), (4096, 12_288));
     ubi.change(0, 1, &[0x3C; 2048]).expect("a LEB");
     ubi.work_all().expect("no faults");
     let nand = ubi.into_mtd().inner;
-    let mut again = Ubi::attach(nand, NoCache, &options).expect("it");
+    let mut again = Device::attach(nand, NoCache, &options).expect("it");
     let mut out = [0; 3000];
     again.read(0, 1, 0, &mut out, 0).expect("data");
     assert!(out[..2048] == [0x3C; 2048] && out[2048..] == [0xFF; 952]);
@@ -414,7 +413,7 @@ fn bad_blocks_take_from_the_reserve() {
     nand.wear_out(38);
     nand.wear_out(37);
     let options = Options { bad_pebs_per_1024: 60, ..Options::default() };
-    let mut ubi = Ubi::attach(nand, NoCache, &options).expect("it");
+    let mut ubi = Device::attach(nand, NoCache, &options).expect("it");
     // 40 * 60 / 1024 = 2.3, rounded up, less one that is bad.
     assert_eq!((ubi.bad_reserve(), ubi.available_pebs()), (2, 39 - 2 - 4 - 12));
     // Use each block: those that are worn out fail, are tortured and marked bad.
@@ -433,7 +432,7 @@ fn a_read_disturbed_block_is_moved_before_it_is_lost() {
     let mut nand = Maker::new().nand();
     nand.faults.disturb_reads = 500;
     nand.faults.most_flips = 200;
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("it");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("it");
     let mut out = [0; 64];
     for i in 0..2_000_000u32 {
         ubi.read(0, 1, i % 200 * 64, &mut out, 0).expect("a LEB");
@@ -450,7 +449,7 @@ fn wear_is_evened_out() {
     let run = |threshold| {
         let nand = Maker::new().nand();
         let options = Options { wear_threshold: threshold, ..Options::default() };
-        let mut ubi = Ubi::attach(nand, NoCache, &options).expect("it");
+        let mut ubi = Device::attach(nand, NoCache, &options).expect("it");
         for i in 0..20_000u32 {
             ubi.change(0, 9, &[i as u8; 2048]).expect("a LEB");
             ubi.work_all().expect("no faults");
@@ -468,7 +467,7 @@ fn wear_is_evened_out() {
 fn a_large_device_that_is_mostly_empty_is_cheap() {
     let geometry = Geometry { peb_bytes: 4 << 20, page_bytes: 16 << 10, subpage_bytes: 16 << 10, pebs: 1024 };
     let nand = Nand::new(geometry, Ecc::new(1024, 40), 1).expect("4 GiB");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("empty");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("empty");
     ubi.work_all().expect("no faults");
     // EC header of each block, VID header and table of two of them.
     assert_eq!(ubi.mtd().data_bytes(), (1024 + 2 * 3) * 16_384);
@@ -546,12 +545,12 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     let expected = [
         "PEB 5 offset 0: bad-ec-header (not damage): the EC header is damaged, there is no VID header: to be erased",
         "PEB 6 offset 512: bad-vid-header: the VID header is damaged, so nobody knows whose data the block holds: it is kept",
-        "PEB 2 offset 2048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, the \
-         LEB in it is lost",
-        "PEB 20 offset 7048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, the \
-         LEB in it is lost",
-        "PEB 3 offset 2048: data-without-ec-header (not damage): no EC header, but data of LEB 1 of volume 0 from here on: to \
-         be erased",
+        "PEB 2 offset 2048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, \
+         the LEB in it is lost",
+        "PEB 20 offset 7048: data-without-vid-header: no VID header, but data from here on: the block is taken as \
+         free, the LEB in it is lost",
+        "PEB 3 offset 2048: data-without-ec-header (not damage): no EC header, but data of LEB 1 of volume 0 from here \
+         on: to be erased",
         "PEB 4 offset 2048: data-without-headers (not damage): no headers that are good, but data from here on, as an \
          interrupted erase may leave: to be erased",
         "PEB 5 offset 2048: data-without-headers (not damage): no headers that are good, but data from here on, as an \
@@ -567,7 +566,7 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     let mut nand = maker.nand();
     nand.flip(20, data + 4096, 100);
     let options = Options { read_only: true, ..Options::default() };
-    let findings = Ubi::attach(nand, NoCache, &options).expect("it").findings().expect("it can be read");
+    let findings = Device::attach(nand, NoCache, &options).expect("it").findings().expect("it can be read");
     let of_data: Vec<_> = findings.iter().filter(|f| f.kind == "data-without-vid-header").collect();
     assert_eq!(of_data.iter().map(|f| f.place).collect::<Vec<_>>(), [Some((2, data))]);
 }
@@ -578,6 +577,6 @@ fn a_device_at_the_last_sequence_number_is_only_read() {
     let mut maker = Maker::new();
     maker.copy(2, 30, |h| h.sqnum = u64::MAX);
     assert_eq!(maker.image().expect("it can be read").found().max_sqnum, u64::MAX);
-    let error = Ubi::attach(maker.nand(), NoCache, &Options::default()).expect_err("refused").to_string();
+    let error = Device::attach(maker.nand(), NoCache, &Options::default()).expect_err("refused").to_string();
     assert!(error.contains("the sequence number 18446744073709551615") && error.contains("read-only"), "{error}");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! At every budget of memory the adaptive cache is beside the best that fits: no cache, or LRU with a fixed number of lines
-//! and tables for just these.
+//! At every budget of memory the adaptive cache is beside the best that fits: no cache, or LRU with a fixed number of
+//! lines and tables for just these.
 
 use readpath_ubi::cache::{Lru, Policy};
 use readpath_ubi::preset::CostPreset;
@@ -67,8 +67,8 @@ fn recorded() -> Vec<(String, u32, Vec<Record>)> {
     paths.iter().filter(|path| path.to_string_lossy().ends_with(".csv.gz")).filter_map(|path| read(path)).collect()
 }
 
-/// Streams that were made up: favourites among many pages, loops, a few pages between those that never come again, and phases of
-/// all these.
+/// Streams that were made up: favourites among many pages, loops, a few pages between those that never come again, and
+/// phases of all these.
 fn made_up() -> Vec<(String, u32, Vec<Record>)> {
     let mut state = 1u32;
     let mut next = move |n: u32| {
@@ -105,8 +105,9 @@ fn made_up() -> Vec<(String, u32, Vec<Record>)> {
     all
 }
 
-/// Runs each stream at each budget. The start is not free: what fills is an advance, hits pay for the next ones, and pages are
-/// read in parts until then. So for each page that is read and has room, `start` reads of a part are allowed beside the 2 %.
+/// Runs each stream at each budget. The start is not free: what fills is an advance, hits pay for the next ones, and
+/// pages are read in parts until then. So for each page that is read and has room, `start` reads of a part are allowed
+/// beside the 2 %.
 fn within_2_percent_of_the_best(streams: Vec<(String, u32, Vec<Record>)>, start: u64) {
     let (mut pairs, mut faults) = (0, Vec::new());
     for (name, page_bytes, records) in streams {

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use readpath_ubi::cache::{
-    Adaptive, Arc, Clock, Direct, Lines, Lru, Media, Page, Policy, ReadCache, Rules, SetAssoc, TwoQ,
+    Adaptive, Arc, Clock, Direct, Lines, Lru, Media, Page, PageCache, Policy, ReadCache, Rules, SetAssoc, TwoQ,
 };
 use readpath_ubi::cost::CostModel;
 
@@ -83,7 +83,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// Reads that differed from flash.
 fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, invalidate: bool) -> u32 {
-    let mut cache = ReadCache::new(policy, Lines::new(PAGE, lines), rules, COSTS);
+    let mut cache = PageCache::new(policy, Lines::new(PAGE, lines), rules, COSTS);
     let bytes = (0..PEBS * PEB).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut flash = Flash { bytes, bad: None, out: Vec::new(), at: 0 };
     let (mut wrong, mut reads) = (0, 0);
@@ -172,7 +172,7 @@ fn without_invalidation_wrong_reads_are_found() {
 
 #[test]
 fn a_page_that_cannot_be_filled_is_read_in_part() {
-    let mut cache = ReadCache::new(Lru::new(2), Lines::new(PAGE, 2), Rules::Patch, COSTS);
+    let mut cache = PageCache::new(Lru::new(2), Lines::new(PAGE, 2), Rules::Patch, COSTS);
     let bytes = vec![1; (PEBS * PEB) as usize];
     let mut flash = Flash { bytes, bad: Some(Page::new(0, 0)), out: vec![0; 16], at: 8 };
     for misses in 1..3 {

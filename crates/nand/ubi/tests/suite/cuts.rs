@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A short life of a device, cut at every single program and erase; and each attach after a cut, cut at every one of its own.
-//! Every step is one that happens as a whole or not at all.
+//! A short life of a device, cut at every single program and erase; and each attach after a cut, cut at every one of
+//! its own. Every step is one that happens as a whole or not at all.
 
-use readpath_ubi::device::{NewVolume, Options, Ubi};
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, OnePage, Options};
+use readpath_ubi::UbiError;
 use readpath_ubi::mtd::{Geometry, MtdError};
-use readpath_ubi::nand::{Ecc, Nand};
-use readpath_ubi::{OnePage, UbiError};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 4096, page_bytes: 512, subpage_bytes: 256, pebs: 24 };
 /// Different tears come from different seeds.
 const SEEDS: u64 = 12;
 
-type Device<'a> = Ubi<&'a mut Nand, OnePage>;
-type Step = fn(&mut Device) -> Result<(), UbiError>;
+type Flashed<'a> = Device<&'a mut Nand, OnePage>;
+type Step = fn(&mut Flashed) -> Result<(), UbiError>;
 
-fn attach(nand: &mut Nand) -> Result<Device<'_>, UbiError> {
-    Ubi::attach(nand, OnePage::new(512), &Options { image_seq_if_empty: 6, wear_threshold: 3, ..Options::default() })
+fn attach(nand: &mut Nand) -> Result<Flashed<'_>, UbiError> {
+    Device::attach(nand, OnePage::new(512), &Options { image_seq_if_empty: 6, wear_threshold: 3, ..Options::default() })
 }
 
 /// A life. Between the steps the background work is done, which may be cut as well.
@@ -35,7 +34,7 @@ const STEPS: [Step; 12] = [
 ];
 
 /// What can be seen of the volumes.
-fn look(ubi: &mut Device) -> Result<Vec<String>, UbiError> {
+fn look(ubi: &mut Flashed) -> Result<Vec<String>, UbiError> {
     let volumes: Vec<_> = ubi.volumes().map(|v| (v.id, v.name(), v.bytes(), v.record.update_marker)).collect();
     let mut seen = Vec::new();
     for (id, name, bytes, updating) in volumes {
@@ -61,8 +60,8 @@ fn is_cut(e: &UbiError) -> bool {
     matches!(e, UbiError::Mtd(MtdError::PowerOff { .. }))
 }
 
-/// A device that is formatted. As in Linux, formatting is not safe against power cuts: an EC header without a volume table
-/// anywhere has the device refused.
+/// A device that is formatted. As in Linux, formatting is not safe against power cuts: an EC header without a volume
+/// table anywhere has the device refused.
 fn formatted(seed: u64) -> Nand {
     let mut nand = Nand::new(GEOMETRY, Ecc::new(256, 8), seed).expect("a device");
     attach(&mut nand).expect("empty").work_all().expect("no faults");

@@ -2,11 +2,10 @@
 //! Attaching by a fastmap. The fastmaps are put together here, field by field (layout: Linux,
 //! drivers/mtd/ubi/ubi-media.h), because no tool writes them.
 
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options, PebState};
 use readpath_ubi::attach::{Found, Method};
-use readpath_ubi::device::{NewVolume, Options, Ubi};
 use readpath_ubi::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::mtd::{Geometry, Image, Logged};
-use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::{NoCache, UbiError};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8 << 10, page_bytes: 1024, subpage_bytes: 512, pebs: 100 };
@@ -36,7 +35,7 @@ fn put(bytes: &mut Vec<u8>, words: &[u32]) {
     words.iter().for_each(|w| bytes.extend(w.to_be_bytes()));
 }
 
-fn dump(ubi: &Ubi<Nand>) -> Vec<u8> {
+fn dump(ubi: &Device<Nand>) -> Vec<u8> {
     let mut image = Vec::new();
     ubi.mtd().write_image(&mut image).expect("memory");
     image
@@ -45,7 +44,8 @@ fn dump(ubi: &Ubi<Nand>) -> Vec<u8> {
 /// A device with two volumes, a fastmap of it, and some changes after that.
 fn written() -> Written {
     let nand = Nand::new(GEOMETRY, Ecc::new(512, 4), 1).expect("a device");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options { image_seq_if_empty: 5, ..Options::default() }).expect("empty");
+    let mut ubi =
+        Device::attach(nand, NoCache, &Options { image_seq_if_empty: 5, ..Options::default() }).expect("empty");
     ubi.create_volume(&NewVolume::dynamic("a", 20)).expect("room");
     ubi.create_volume(&NewVolume { is_static: true, ..NewVolume::dynamic("b", 5) }).expect("room");
     for lnum in [0, 1, 2, 7] {
@@ -57,7 +57,7 @@ fn written() -> Written {
     ubi.unmap(0, 2).expect("a LEB");
     let waits = dump(&ubi);
     let options = Options { read_only: true, ..Options::default() };
-    let found = Ubi::attach(Image::new(waits, GEOMETRY).expect("a dump"), NoCache, &options).expect("a dump");
+    let found = Device::attach(Image::new(waits, GEOMETRY).expect("a dump"), NoCache, &options).expect("a dump");
     let found = found.found().clone();
     let waiting = found.volumes[&0].lebs[&2].peb;
     let scrub = found.volumes[&0].lebs[&1].peb;
@@ -124,7 +124,8 @@ impl Written {
         image
     }
 
-    /// The same, and in the block that waits for its erasure the superblock of an older fastmap, which does not know LEB 0.
+    /// The same, and in the block that waits for its erasure the superblock of an older fastmap, which does not know
+    /// LEB 0.
     fn device_with_two(&self) -> Vec<u8> {
         let (mut image, mut map) = (self.device(), self.map.clone());
         map[16..20].copy_from_slice(&self.waiting.to_be_bytes());
@@ -153,9 +154,9 @@ impl Written {
         }
     }
 
-    fn attach(&self, fastmap: bool) -> Result<Ubi<Logged<Image<Vec<u8>>>>, UbiError> {
+    fn attach(&self, fastmap: bool) -> Result<Device<Logged<Image<Vec<u8>>>>, UbiError> {
         let image = Image::new(self.device(), GEOMETRY).expect("a device");
-        Ubi::attach(Logged::new(image), NoCache, &Options { read_only: true, fastmap, ..Options::default() })
+        Device::attach(Logged::new(image), NoCache, &Options { read_only: true, fastmap, ..Options::default() })
     }
 }
 
@@ -189,7 +190,7 @@ fn a_fastmap_says_what_a_scan_finds() {
     assert_eq!(free(a), free(b));
     assert!(a.free.iter().any(|&(peb, _)| peb == written.still_free));
     // Headers of the first blocks, of the fastmap's blocks and of the pools; not of the others.
-    let highest = |ubi: &Ubi<Logged<Image<Vec<u8>>>>| ubi.mtd().records.iter().filter(|r| r.peb >= 64).count();
+    let highest = |ubi: &Device<Logged<Image<Vec<u8>>>>| ubi.mtd().records.iter().filter(|r| r.peb >= 64).count();
     assert_eq!((highest(&fast), highest(&scanned)), (0, 72));
 }
 
@@ -222,7 +223,7 @@ fn a_fastmap_that_does_not_hold_together_is_not_used() {
     let mut image = good.device();
     image[good.blocks[1] as usize * GEOMETRY.peb_bytes as usize + DATA + 5000] ^= 1;
     let image = Image::new(image, GEOMETRY).expect("a device");
-    let ubi = Ubi::attach(image, NoCache, &Options { read_only: true, ..Options::default() }).expect("a scan");
+    let ubi = Device::attach(image, NoCache, &Options { read_only: true, ..Options::default() }).expect("a scan");
     assert!(ubi.found().fastmap_fault.as_ref().is_some_and(|f| f.contains("its CRC is")), "{:?}", ubi.found().method);
 }
 
@@ -231,23 +232,18 @@ fn the_first_write_ends_a_fastmap() {
     let written = written();
     let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 4), 1).expect("a device");
     nand.load(&written.device()).expect("it fits");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("good");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("good");
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }));
     ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
     // Power is lost at once: what the fastmap said would be wrong.
     let nand = ubi.into_mtd();
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("good");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("good");
     assert_eq!((ubi.found().method, &ubi.found().fastmap_fault), (Method::Scan, &None));
     let mut byte = [0];
     ubi.read(0, 1, 0, &mut byte, 0).expect("data");
     assert_eq!(byte, [0x55]);
     ubi.work_all().expect("no faults");
-    assert_eq!(
-        ubi.count(readpath_ubi::device::PebState::Used)
-            + ubi.count(readpath_ubi::device::PebState::Free)
-            + ubi.count(readpath_ubi::device::PebState::Protected),
-        100
-    );
+    assert_eq!(ubi.count(PebState::Used) + ubi.count(PebState::Free) + ubi.count(PebState::Protected), 100);
 }
 
 fn nand(image: &[u8]) -> Nand {
@@ -258,7 +254,7 @@ fn nand(image: &[u8]) -> Nand {
 
 /// Power is lost: the next attach must not believe a fastmap from before the change of LEB 1.
 fn expect_change(nand: Nand, what: &str) {
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(ubi.found().method, Method::Scan, "{what}");
     let mut byte = [0];
     ubi.read(0, 1, 0, &mut byte, 0).expect("data");
@@ -270,7 +266,8 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
     let written = written();
     let two = written.device_with_two();
     // Linux leaves two when the power goes before the old one is erased.
-    let reader = Ubi::attach(Image::new(two.clone(), GEOMETRY).expect("it"), NoCache, &Options::image()).expect("good");
+    let reader =
+        Device::attach(Image::new(two.clone(), GEOMETRY).expect("it"), NoCache, &Options::image()).expect("good");
     assert_eq!(reader.found().method, Method::Fastmap { anchor: written.blocks[0] });
     assert_eq!(reader.found().anchors, [written.waiting, written.blocks[0]]);
     // A block of the pool whose header was torn: the fastmap is not used as long as that is so.
@@ -282,7 +279,7 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
         ("torn", &torn, true),
         ("ignored", &written.device(), false),
     ] {
-        let mut ubi = Ubi::attach(nand(image), NoCache, &Options { fastmap, ..Options::default() }).expect("good");
+        let mut ubi = Device::attach(nand(image), NoCache, &Options { fastmap, ..Options::default() }).expect("good");
         ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
         // Whichever block is erased next.
         loop {
@@ -300,11 +297,11 @@ fn a_cut_while_fastmaps_end_leaves_none_that_is_older() {
     let written = written();
     let expected = mapping(written.attach(true).expect("good").found());
     let after =
-        |nand: Nand| Ubi::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("good");
+        |nand: Nand| Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("good");
     for at in 0.. {
         let mut nand = nand(&written.device_with_two());
         nand.cut_after(at);
-        let whole = Ubi::attach(&mut nand, NoCache, &Options::default()).is_ok();
+        let whole = Device::attach(&mut nand, NoCache, &Options::default()).is_ok();
         nand.power_on();
         let ubi = after(nand);
         let mut seen = mapping(ubi.found());

@@ -2,15 +2,14 @@
 //! Dumps of a real flash, and what a real kernel (Linux 6.1) read from it when it attached them.
 
 use crate::common::{SLC, device, dump, stream};
+use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, Options};
+use readpath_ubi::NoCache;
 use readpath_ubi::attach::Method;
-use readpath_ubi::device::Options;
 use readpath_ubi::guess::{Known, guess};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::layout::Layout;
-use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, Why, write_stream};
-use readpath_ubi::nand::{Ecc, Nand};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Why, write_stream};
 use readpath_ubi::vtbl::{VolumeRecord, table_to_bytes};
-use readpath_ubi::{NoCache, Ubi};
 use std::path::Path;
 
 #[test]
@@ -18,7 +17,7 @@ fn dumps_attach() {
     // Blocks with data of the volume were counted with a script of a few lines over the VID headers.
     for (name, free, erase) in [("fx.mtd.xz", 0, 485), ("fxj.mtd.xz", 0, 0), ("fxu.mtd.xz", 0, 0)] {
         let mut ubi =
-            Ubi::attach(device(name), NoCache, &Options { read_only: true, ..Options::default() }).expect(name);
+            Device::attach(device(name), NoCache, &Options { read_only: true, ..Options::default() }).expect(name);
         let found = ubi.found().clone();
         assert_eq!((found.method, found.image_seq), (Method::Scan, 99), "{name}");
         assert_eq!((found.corrupted.len(), found.bad.len()), (0, 0), "{name}");
@@ -56,7 +55,7 @@ fn reads_of_the_attach_are_those_of_the_kernel() {
         ("fxu.mtd.xz", "fx_unclean_attach.csv.gz"),
     ] {
         let mtd = Logged::new(device(dump));
-        let ubi = Ubi::attach(mtd, NoCache, &Options { read_only: true, ..Options::default() }).expect(dump);
+        let ubi = Device::attach(mtd, NoCache, &Options { read_only: true, ..Options::default() }).expect(dump);
         let mut ours = Vec::new();
         write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
         let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
@@ -77,7 +76,7 @@ fn background_work_after_the_attach_is_that_of_the_kernel() {
     ] {
         let mut nand = Nand::new(SLC, Ecc::new(512, 4), 1).expect("a device");
         nand.load(&dump(dump_name)).expect("it fits");
-        let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &Options::default()).expect(dump_name);
+        let mut ubi = Device::attach(Logged::new(nand), NoCache, &Options::default()).expect(dump_name);
         ubi.work_all().expect("no faults");
         let mut ours = Vec::new();
         write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
@@ -94,12 +93,12 @@ fn an_image_of_the_first_blocks_attaches() {
     assert_eq!(guess.geometry, Geometry { pebs: 27, ..SLC });
     assert_eq!((guess.vid_offset, guess.ambiguous), (None, false));
     let image = Image::new(bytes, guess.geometry).expect("27 blocks");
-    let ubi = Ubi::attach(image, NoCache, &Options::image()).expect("an image");
+    let ubi = Device::attach(image, NoCache, &Options::image()).expect("an image");
     assert_eq!(ubi.volume_by_name("rootfs").expect("it").mapped(), 25);
 
     // As a device of 27 blocks it does not hold a volume of 400.
     let image = Image::new(dump("fx.mtd.xz"), guess.geometry).expect("27 blocks");
-    let e = Ubi::attach(image, NoCache, &Options { partial: false, ..Options::image() }).expect_err("too small");
+    let e = Device::attach(image, NoCache, &Options { partial: false, ..Options::image() }).expect_err("too small");
     assert_eq!(e.to_string(), "PEB 0 offset 2048: volume table: record 0: 400 reserved PEBs, but only 27 good ones");
 }
 
@@ -108,14 +107,14 @@ fn wrong_sizes_are_named() {
     let bytes = dump("fx.mtd.xz");
     let geometry = Geometry { pebs: 27, subpage_bytes: 2048, ..SLC };
     let image = Image::new(bytes.clone(), geometry).expect("sizes");
-    let e = Ubi::attach(image, NoCache, &Options::image()).expect_err("no sub-pages");
+    let e = Device::attach(image, NoCache, &Options::image()).expect_err("no sub-pages");
     assert_eq!(e.to_string(), "PEB 0 offset 0: EC header: VID header offset 512 where 2048 is expected");
     let e = Image::new(bytes[..100_000].to_vec(), SLC).expect_err("cut off");
     assert!(e.to_string().starts_with("image size = 100000: a whole number of PEBs is needed"), "{e}");
 }
 
-/// Recorded attaches of 4 GiB devices whose contents are not at hand: what matters for the reads, which blocks have headers, is
-/// told by the recordings. READPATH_TRACES names the folder that has them.
+/// Recorded attaches of 4 GiB devices whose contents are not at hand: what matters for the reads, which blocks have
+/// headers, is told by the recordings. READPATH_TRACES names the folder that has them.
 #[test]
 fn attaches_of_large_devices() {
     let Ok(folder) = std::env::var("READPATH_TRACES") else {
@@ -172,7 +171,7 @@ fn attaches_of_large_devices() {
             write(peb, vid_offset, &vid.to_bytes());
         }
         assert_eq!(copy, 2, "{name}");
-        let mut ubi = Ubi::attach(Logged::new(nand), NoCache, &Options::default()).expect(name);
+        let mut ubi = Device::attach(Logged::new(nand), NoCache, &Options::default()).expect(name);
         ubi.work_all().expect("no faults");
         let mut ours = Vec::new();
         write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");

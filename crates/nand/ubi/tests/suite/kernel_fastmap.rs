@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fastmaps that Linux wrote, and what it read when it attached by them.
 //!
-//! Debian's kernels are built without fastmaps. The dumps are those of Linux 6.1.192 whose modules `ubi` and `ubifs` were built
-//! from Debian's source with CONFIG_MTD_UBI_FASTMAP, loaded with `fm_autoconvert=1`, on a simulated NAND of 16 MiB:
-//! `fm_clean` after a detach, `fm_cut` in the middle of writes that the fastmap does not know of yet.
+//! Debian's kernels are built without fastmaps. The dumps are those of Linux 6.1.192 whose modules `ubi` and `ubifs`
+//! were built from Debian's source with CONFIG_MTD_UBI_FASTMAP, loaded with `fm_autoconvert=1`, on a simulated NAND of
+//! 16 MiB: `fm_clean` after a detach, `fm_cut` in the middle of writes that the fastmap does not know of yet.
 
 use crate::common::{SLC, dump, stream};
+use readpath_nand_testkit::{Device, Ecc, Nand, Options};
+use readpath_ubi::NoCache;
 use readpath_ubi::attach::Method;
-use readpath_ubi::device::Options;
 use readpath_ubi::mtd::{Geometry, Image, Logged};
-use readpath_ubi::nand::{Ecc, Nand};
-use readpath_ubi::{NoCache, Ubi};
 
 const DEVICE: Geometry = Geometry { pebs: 128, ..SLC };
 
-type Attached = Ubi<Logged<Image<Vec<u8>>>, NoCache>;
+type Attached = Device<Logged<Image<Vec<u8>>>, NoCache>;
 
 fn attach(bytes: Vec<u8>, fastmap: bool) -> Attached {
     let mtd = Logged::new(Image::new(bytes, DEVICE).expect("a dump of 16 MiB"));
-    Ubi::attach(mtd, NoCache, &Options { read_only: true, fastmap, ..Options::default() }).expect("a device")
+    Device::attach(mtd, NoCache, &Options { read_only: true, fastmap, ..Options::default() }).expect("a device")
 }
 
 /// Erase blocks of all logical blocks.
@@ -40,7 +39,8 @@ fn reads_of_an_attach_by_fastmap_are_those_of_the_kernel() {
     }
 }
 
-/// A block that was given up after the fastmap was written is one that has been erased since: a read of it finds that out.
+/// A block that was given up after the fastmap was written is one that has been erased since: a read of it finds that
+/// out.
 #[test]
 fn what_a_fastmap_of_the_kernel_says_and_reads_correct_is_what_a_scan_finds() {
     let mut erased_since = 0;
@@ -74,7 +74,7 @@ fn what_a_fastmap_of_the_kernel_says_and_reads_correct_is_what_a_scan_finds() {
 fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_attach() {
     let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
     nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("a device");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("a device");
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }));
     let scanned = places(&attach(dump("fm_cut.mtd.xz"), false));
     let lebs = 0..ubi.volume(0).expect("a volume").record.reserved_pebs;
@@ -85,7 +85,7 @@ fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_atta
         ubi.write(0, lnum, 0, &[0x5A; 2048]).expect("room");
     }
     ubi.work_all().expect("no faults");
-    let mut again = Ubi::attach(ubi.into_mtd(), NoCache, &Options::default()).expect("a device");
+    let mut again = Device::attach(ubi.into_mtd(), NoCache, &Options::default()).expect("a device");
     assert_eq!(again.found().method, Method::Scan, "what a fastmap said is no longer true");
     for lnum in gone {
         let mut page = [0; 2048];
@@ -99,7 +99,8 @@ fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_atta
 fn moves_leave_out_what_was_erased_since() {
     let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
     nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options { wear_threshold: 1, ..Options::default() }).expect("a device");
+    let mut ubi =
+        Device::attach(nand, NoCache, &Options { wear_threshold: 1, ..Options::default() }).expect("a device");
     let mapped = ubi.volume(0).expect("a volume").mapped();
     let scanned = attach(dump("fm_cut.mtd.xz"), false).volume(0).expect("a volume").mapped();
     assert!(mapped > scanned);

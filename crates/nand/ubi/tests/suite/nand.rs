@@ -2,9 +2,10 @@
 //! The simulated NAND, the image and the guess of its sizes.
 
 use readpath_kit::Ns;
+use readpath_nand_testkit::{Ecc, Faults, MtdWrite, Nand};
 use readpath_ubi::guess::{Known, guess};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, MtdError, ReadOutcome, Why};
-use readpath_ubi::nand::{Ecc, Faults, Nand, PRESETS, preset};
+use readpath_ubi::nand::{PRESETS, preset};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8192, page_bytes: 2048, subpage_bytes: 512, pebs: 4 };

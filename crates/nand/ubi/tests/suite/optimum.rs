@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The optimum against trying everything: streams go through the cache itself, whole pages, long reads and changes of size
-//! included, and no choice of pages to keep, nor any other policy, reads fewer pages of flash.
+//! The optimum against trying everything: streams go through the cache itself, whole pages, long reads and changes of
+//! size included, and no choice of pages to keep, nor any other policy, reads fewer pages of flash.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

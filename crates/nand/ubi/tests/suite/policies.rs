@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every policy beside a naive one that keeps plain vectors, on random touches, invalidations and changes of size; and what
-//! holds for all: no line twice, no page that was invalidated, no more lines than allowed.
+//! Every policy beside a naive one that keeps plain vectors, on random touches, invalidations and changes of size; and
+//! what holds for all: no line twice, no page that was invalidated, no more lines than allowed.
 
 use crate::naive::{Did, Naive, NaiveArc, NaiveClock, NaiveDirect, NaiveSecond, NaiveTwoQ, naive_lru};
 use proptest::prelude::*;

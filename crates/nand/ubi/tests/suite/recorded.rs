@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded streams through every cache: what they count must be what independent programs counted, to the unit. Streams of
-//! a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
+//! Recorded streams through every cache: what they count must be what independent programs counted, to the unit.
+//! Streams of a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
 
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Geometry, Limits, Op, Outcome, Pressure, Record, Setup, Stream, load, run};
@@ -78,7 +78,8 @@ fn traces() -> Option<PathBuf> {
 #[test]
 fn large_streams_count_as_elsewhere() {
     let Some(folder) = traces() else { return };
-    // Name, page; one line; 61 lines by erase block; misses of LRU with 4, 16, 61 and 256 lines and with no end of them.
+    // Name, page; one line; 61 lines by erase block; misses of LRU with 4, 16, 61 and 256 lines and with no end of
+    // them.
     type Row = (&'static str, u32, (u64, u64, u64), (u64, u64, u64), [u64; 5]);
     let rows: [Row; 7] = [
         ("m1_find", 16384, (3649, 19249, 128), (7134, 15764, 128), [14632, 9230, 6063, 4715, 4263]),

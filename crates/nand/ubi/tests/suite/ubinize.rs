@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images: those that mtd-utils make, ours against theirs byte by byte, and what comes back from a device that they were
-//! flashed to.
+//! Images: those that mtd-utils make, ours against theirs byte by byte, and what comes back from a device that they
+//! were flashed to.
 
 use readpath_kit::Prng;
-use readpath_ubi::device::{NewVolume, Options, Ubi};
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, OnePage, Options};
+use readpath_ubi::NoCache;
 use readpath_ubi::guess::{Known, guess};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Why};
-use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
-use readpath_ubi::{NoCache, OnePage};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -116,7 +115,7 @@ fn images_with_both_headers_in_one_subpage_can_be_read() {
         let whole = Geometry { pebs: geometry.pebs, ..guessed.geometry };
         let device = Logged::new(Image::new(image.clone(), whole).expect("it"));
         let options = Options { vid_offset: Some(64), ..Options::image() };
-        let mut ubi = Ubi::attach(device, NoCache, &options).expect("an image");
+        let mut ubi = Device::attach(device, NoCache, &options).expect("an image");
         // As Linux does: from the beginning of the sub-page to the end of the header.
         let vid = ubi.mtd().records.iter().find(|r| r.why == Why::VidHeader).expect("a VID header");
         assert_eq!((vid.offset, vid.len), (0, 128));
@@ -131,7 +130,7 @@ fn images_with_both_headers_in_one_subpage_can_be_read() {
         let mut nand = Nand::new(geometry, Ecc::new(512, 8), 1).expect("a device");
         nand.load(&image).expect("it fits");
         let writing = Options { vid_offset: Some(64), ..Options::default() };
-        let e = Ubi::attach(nand, NoCache, &writing).expect_err("a sub-page is programmed once");
+        let e = Device::attach(nand, NoCache, &writing).expect_err("a sub-page is programmed once");
         assert!(e.to_string().ends_with("such a device can only be attached read-only"), "{e}");
     }
 }
@@ -154,13 +153,13 @@ fn flashed_images_come_back() {
 
         let mut nand = Nand::new(geometry, Ecc::new(512, 8), 1).expect("a device");
         nand.load(&image).expect("it fits");
-        let mut ubi = Ubi::attach(nand, OnePage::new(geometry.page_bytes), &Options::default()).expect("an image");
+        let mut ubi = Device::attach(nand, OnePage::new(geometry.page_bytes), &Options::default()).expect("an image");
         let free = ubi.available_pebs() + ubi.bad_reserve();
         // Everything but the reserve went to the volume that asked for it.
         assert_eq!((ubi.available_pebs(), ubi.bad_reserve()), (0, geometry.pebs * 20 / 1024 + 1));
         assert_eq!(ubi.volume(5).expect("it").record.reserved_pebs, geometry.pebs - 4 - free - 4 - 4 - 3 - 1);
         ubi.work_all().expect("no faults");
-        let check = |ubi: &mut Ubi<Nand, OnePage>| {
+        let check = |ubi: &mut Device<Nand, OnePage>| {
             for v in &volumes {
                 let mut read = vec![0; v.data.len()];
                 let usable = ubi.volume(v.id).expect("a volume").leb_bytes as usize;
@@ -186,7 +185,7 @@ fn flashed_images_come_back() {
         assert_eq!(dump.len() as u64, geometry.bytes());
         let dumped = Image::new(dump, geometry).expect("a dump");
         let options = Options { read_only: true, ..Options::default() };
-        let mut again = Ubi::attach(dumped, NoCache, &options).expect("a dump");
+        let mut again = Device::attach(dumped, NoCache, &options).expect("a dump");
         let mut page = vec![0; geometry.page_bytes as usize];
         again.read(0, 3, 0, &mut page, 0).expect("the page");
         assert!(page.iter().all(|&b| b == 0x5A));
@@ -229,7 +228,7 @@ fn a_file_system_of_mkfs_ubifs_is_what_the_volume_holds() {
         write_image(&head, &[volume], &mut ours).expect("an image");
         assert!(ours == image);
         let guessed = guess(&image, &Known::default()).expect("a guess").geometry;
-        let mut ubi = Ubi::attach(Image::new(image, guessed).expect("it"), NoCache, &Options::image()).expect("it");
+        let mut ubi = Device::attach(Image::new(image, guessed).expect("it"), NoCache, &Options::image()).expect("it");
         let mut read = vec![0; data.len()];
         for (lnum, piece) in (0..).zip(read.chunks_mut(leb_bytes as usize)) {
             ubi.read(0, lnum, 0, piece, 0).expect("data");
@@ -263,7 +262,7 @@ fn volumes_that_do_not_fit_together_are_refused() {
         assert!(out.is_empty());
     }
     let nand = Nand::new(geometry, Ecc::new(512, 8), 1).expect("a device");
-    let mut ubi = Ubi::attach(nand, NoCache, &Options::default()).expect("an empty device");
+    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("an empty device");
     for (right, change) in [
         ("58 are available", NewVolume::dynamic("large", 59)),
         ("a name of", NewVolume::dynamic("", 1)),

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the rest is
-//! told as it is, at every read anew.
+//! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the
+//! rest is told as it is, at every read anew.
 
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, OnePage, Options};
+use readpath_ubi::NoCache;
 use readpath_ubi::cache::{
-    Adaptive, Arc, Clock, Direct, Lines, Lru, Policy, ReadCache, Rules, SecondTouch, SetAssoc, TwoQ,
+    Adaptive, Arc, Clock, Direct, Lines, Lru, PageCache, Policy, ReadCache, Rules, SecondTouch, SetAssoc, TwoQ,
 };
 use readpath_ubi::cost::CostModel;
-use readpath_ubi::device::{self, NewVolume, Options, Ubi};
 use readpath_ubi::mtd::{Geometry, ReadOutcome};
-use readpath_ubi::nand::{Ecc, Nand};
-use readpath_ubi::{NoCache, OnePage};
 
 const PAGE: u32 = 512;
 const STEP: u32 = 256;
@@ -27,9 +26,9 @@ const COSTS: CostModel = CostModel {
 };
 
 /// Reads both steps of a page, of which only the first can be corrected, and then a page that is in order.
-fn read_around<C: device::ReadCache>(cache: C) {
+fn read_around<C: ReadCache>(cache: C) {
     let nand = Nand::new(GEOMETRY, Ecc::new(STEP, STRENGTH), 1).expect("a device");
-    let mut ubi = Ubi::attach(nand, cache, &Options::default()).expect("an empty device");
+    let mut ubi = Device::attach(nand, cache, &Options::default()).expect("an empty device");
     ubi.create_volume(&NewVolume::dynamic("data", 2)).expect("room");
     ubi.write(0, 0, 0, &[0x5A; 2 * PAGE as usize]).expect("two pages");
     let peb = ubi.volume(0).expect("it is there").peb(0).expect("it is mapped");
@@ -49,7 +48,7 @@ fn read_around<C: device::ReadCache>(cache: C) {
 /// The same with each way to choose which reads a cache serves.
 fn with_rules<P: Policy>(policy: impl Fn() -> P) {
     for rules in [Rules::Patch, Rules::Split] {
-        read_around(ReadCache::new(policy(), Lines::new(PAGE, LINES), rules, COSTS));
+        read_around(PageCache::new(policy(), Lines::new(PAGE, LINES), rules, COSTS));
     }
 }
 

@@ -51,8 +51,8 @@ fn reads_of_many_pages_count() {
     within_2_percent_of_lru(&(0..400).flat_map(group).collect::<Vec<_>>(), "in bulk");
 }
 
-/// What caches save of other pages is no reason to fill: pages that are never read in parts, or so long ago that they would
-/// have lost their lines.
+/// What caches save of other pages is no reason to fill: pages that are never read in parts, or so long ago that they
+/// would have lost their lines.
 #[test]
 fn reads_of_other_pages_do_not_count() {
     let never: Vec<Record> = (0..5000).flat_map(|i| [read(i % 2500, 64), read(3000 + i % 40, PAGE)]).collect();
@@ -64,8 +64,8 @@ fn reads_of_other_pages_do_not_count() {
     }
 }
 
-/// Of reads of whole pages that no line serves 2 % may be risked, as of all others, though they say that a fill would have paid:
-/// here it never does, as what follows are pages that are read once.
+/// Of reads of whole pages that no line serves 2 % may be risked, as of all others, though they say that a fill would
+/// have paid: here it never does, as what follows are pages that are read once.
 #[test]
 fn no_more_than_its_share_is_risked() {
     let cycle = |c: u32| {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks in front of the main area, as far as no mount looks at them: what lies behind the superblock, in blocks of the log
-//! and of the orphan area that are not in use, and behind the nodes of the properties tree. Unused space has to be erased.
+//! Blocks in front of the main area, as far as no mount looks at them: what lies behind the superblock, in blocks of
+//! the log and of the orphan area that are not in use, and behind the nodes of the properties tree. Unused space has to
+//! be erased.
 //!
-//! Facts: Linux `fs/ubifs/sb.c` (`ubifs_write_sb_node` pads to a unit of writing), `lpt_commit.c` (`dbg_check_ltab_lnum`) and
-//! `lpt.c` (`lpt_init_wr` unmaps blocks that the table calls empty, whatever is in them).
+//! Facts: Linux `fs/ubifs/sb.c` (`ubifs_write_sb_node` pads to a unit of writing), `lpt_commit.c`
+//! (`dbg_check_ltab_lnum`) and `lpt.c` (`lpt_init_wr` unmaps blocks that the table calls empty, whatever is in them).
 
-use super::Check;
+use super::report::Check;
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
 use crate::lebs::{Lebs, ReadKind};

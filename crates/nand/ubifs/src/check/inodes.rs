@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How inodes, entries and data fit together. Leaves come in the order of keys: an inode, its data, its entries.
 
-use super::Check;
+use super::report::Check;
 use crate::compress::{BLOCK_BYTES, Compression};
 use crate::error::DamageKind;
 use crate::files::MAX_FILE_BYTES;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Properties of blocks against what the committed index uses, and against what the blocks hold.
 //!
-//! The account of a commit knows nothing of the journal, so the index is walked as committed. Blocks are as committed, too,
-//! but for those that the journal was written to and those that garbage collection has emptied since. Facts: Linux
+//! The account of a commit knows nothing of the journal, so the index is walked as committed. Blocks are as committed,
+//! too, but for those that the journal was written to and those that garbage collection has emptied since. Facts: Linux
 //! `fs/ubifs/lprops.c` (`scan_check_cb`).
 
-use super::{Check, totals};
+use super::report::Check;
+use super::totals;
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
 use crate::journal::Log;
@@ -127,8 +128,8 @@ fn contents<L: Lebs>(
     p: &Properties,
 ) -> Result<()> {
     let whole = flash.sb.leb_bytes;
-    // A block without nodes in use may hold what an interrupted commit left: it is unmapped before it is written to. One
-    // that was emptied since the commit is not mapped, or the journal begins at its beginning.
+    // A block without nodes in use may hold what an interrupted commit left: it is unmapped before it is written to.
+    // One that was emptied since the commit is not mapped, or the journal begins at its beginning.
     if p.free + p.dirty == whole || bud == Some(0) || !flash.lebs.is_mapped(lnum) {
         return Ok(());
     }
@@ -179,8 +180,8 @@ fn heads<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master, lpt:
         let free_from = flash.sb.leb_bytes - p.free;
         if free_from != offset {
             let detail = format!(
-                "the index is to be continued at byte {offset} of LEB {lnum}, whose properties say it is free from byte \
-                 {free_from} on"
+                "the index is to be continued at byte {offset} of LEB {lnum}, whose properties say it is free from \
+                 byte {free_from} on"
             );
             check.damage(flash, DamageKind::BadMaster, totals::place(master), detail);
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sums in the master against what they add up: properties of blocks, the committed index, its inodes.
 //!
-//! Facts: Linux `fs/ubifs/lprops.c` (`dbg_check_lprops`), `tnc_commit.c` (`dbg_check_idx_size`), `debug.c` (`add_inode`).
+//! Facts: Linux `fs/ubifs/lprops.c` (`dbg_check_lprops`), `tnc_commit.c` (`dbg_check_idx_size`), `debug.c`
+//! (`add_inode`).
 
-use super::Check;
+use super::report::Check;
 use super::space::Used;
 use crate::error::DamageKind;
 use crate::flash::{Flash, NodeRef};

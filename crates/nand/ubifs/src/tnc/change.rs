@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of the index in memory: insertion with splitting, removal, and the account of what they leave unused.
 //!
-//! Every index node that changes for the first time, and every node that is no longer reached, is counted as dirt at its
-//! block; that is what reads properties. Nothing is written.
+//! Every index node that changes for the first time, and every node that is no longer reached, is counted as dirt at
+//! its block; that is what reads properties. Nothing is written.
 
 use super::{Branch, Found, MAX_LEVELS, NONE, Spot, Tnc, Znode};
 use crate::error::{DamageKind, Result};

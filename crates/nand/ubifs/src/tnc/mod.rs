@@ -237,8 +237,9 @@ impl Tnc {
         }
     }
 
-    /// The least key behind a spot at which a search takes another branch, at any level; none if there is none in memory.
-    /// All keys from that of the spot up to it are found at the spot, and the index nodes on the way are in memory.
+    /// The least key behind a spot at which a search takes another branch, at any level; none if there is none in
+    /// memory. All keys from that of the spot up to it are found at the spot, and the index nodes on the way are in
+    /// memory.
     pub fn next_bound(&self, spot: Spot) -> Option<Key> {
         let mut bound: Option<Key> = None;
         let (mut znode, mut slot) = (spot.znode, (spot.slot + 1) as usize);

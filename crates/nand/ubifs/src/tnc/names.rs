@@ -66,8 +66,8 @@ impl Tnc {
         Ok(Match::Order((*entry.name).cmp(name)))
     }
 
-    /// From any branch with the key to the one with the name (`resolve_collision`). If there is none, the spot is the one
-    /// behind which it would be.
+    /// From any branch with the key to the one with the name (`resolve_collision`). If there is none, the spot is the
+    /// one behind which it would be.
     pub fn resolve<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Found> {
         let found = |exact, spot| Ok(Found { exact, spot });
         let order = match self.compare(flash, from, name)? {

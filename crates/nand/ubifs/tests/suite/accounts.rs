@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures that are wrong under good checksums: properties of blocks, sums in the master, fields of inodes. Each is the only
-//! damage done, and the check names it; and what an interrupted commit may leave is no damage.
+//! Figures that are wrong under good checksums: properties of blocks, sums in the master, fields of inodes. Each is the
+//! only damage done, and the check names it; and what an interrupted commit may leave is no damage.
 
 use crate::common::patient::{At, LEB_BYTES, Patient, key, le32};
 use crate::common::{DUMPS, SLC, volume};

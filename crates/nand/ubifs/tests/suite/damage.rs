@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each kind of damage is done to a dump, and the check names it and its place. Checksums are made to fit unless a wrong
-//! checksum is the damage.
+//! Each kind of damage is done to a dump, and the check names it and its place. Checksums are made to fit unless a
+//! wrong checksum is the damage.
 
 use crate::common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32};
 use crate::common::{SLC, Volume, Watched, dump, volume};

@@ -4,9 +4,10 @@
 
 use crate::common::patient::{LEB_BYTES, PEB_BYTES, Patient};
 use crate::common::{DUMPS, SLC, Volume, dump, volume};
+use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
-use readpath_ubi::{NoCache, Ubi, device::Options};
+use readpath_ubi::{NoCache, Ubi};
 use readpath_ubifs::{Damage, DamageKind, LptShape, MountMode, UbiVolume, Ubifs, check, crc16, sample};
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +49,8 @@ fn a_cleared_bit_in_any_block_is_named() {
         assert_eq!([kind(1), kind(2)], [Some(DamageKind::BadMaster); 2], "{name}");
         assert!((3..sb.lpt_first()).filter_map(kind).any(|kind| kind == DamageKind::BadLog), "{name}: {named:?}");
         assert!((sb.lpt_first()..sb.orphans_first()).filter_map(kind).count() > 0, "{name}: {named:?}");
-        // All but the journal's at once: what follows the journal is seen by its replay, without which nobody knows the rest.
+        // All but the journal's at once: what follows the journal is seen by its replay, without which nobody knows the
+        // rest.
         let of_journal: Vec<u32> = fs.buds().iter().map(|bud| bud.lnum).collect();
         for &lnum in main.iter().filter(|lnum| of_journal.contains(lnum)) {
             let found = with(&|patient| patient.bytes((lnum, last, 1))[0] = 0xEF);

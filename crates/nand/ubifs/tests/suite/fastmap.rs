@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Volumes of devices that attach by a fastmap of Linux: trees and bytes are the kernel's, and so are the reads of a mount, those
-//! among them with which UBI looks whether a block still is what the fastmap says. How the dumps were made is told in
-//! `crates/nand/ubi/tests/suite/kernel_fastmap.rs`.
+//! Volumes of devices that attach by a fastmap of Linux: trees and bytes are the kernel's, and so are the reads of a
+//! mount, those among them with which UBI looks whether a block still is what the fastmap says. How the dumps were made
+//! is told in `crates/nand/ubi/tests/suite/kernel_fastmap.rs`.
 
 use crate::common::{SLC, dump, listing, manifest_of};
 use readpath_ubi::attach::Method;
-use readpath_ubi::device::Options;
+use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, Logged};
 use readpath_ubi::{NoCache, Ubi};
 use readpath_ubifs::{MountMode, UbiVolume, Ubifs};
@@ -17,7 +17,7 @@ type Volume = UbiVolume<Logged<Image<Vec<u8>>>, NoCache>;
 /// Attached; the log is empty.
 fn volume(name: &str) -> Volume {
     let mtd = Logged::new(Image::new(dump(name), Geometry { pebs: 128, ..SLC }).expect("a dump of 16 MiB"));
-    let options = Options { read_only: true, ..Options::default() };
+    let options = Options::default();
     let mut ubi = Ubi::attach(mtd, NoCache, &options).expect("a device");
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }), "{name}");
     ubi.mtd_mut().records.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files with holes, read in bulk: the same reads as with a look at every block, in a time that their sizes do not decide.
+//! Files with holes, read in bulk: the same reads as with a look at every block, in a time that their sizes do not
+//! decide.
 
 use crate::common::patient::{At, Patient, le16, le32};
 use crate::common::{SLC, Volume, volume};

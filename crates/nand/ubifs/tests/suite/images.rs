@@ -302,7 +302,8 @@ fn nearly_empty_trees_are_volumes() {
     }
 }
 
-/// As images for a factory are made: ubinize finds the size of the volume, which takes all of the device at its first attach.
+/// As images for a factory are made: ubinize finds the size of the volume, which takes all of the device at its first
+/// attach.
 #[test]
 fn a_volume_that_will_grow_is_judged_as_grown() {
     if !has_tools() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A journal put together node by node behind a dump that was unmounted: replay, and what an unclean stop makes of sizes.
+//! A journal put together node by node behind a dump that was unmounted: replay, and what an unclean stop makes of
+//! sizes.
 
 use crate::common::patient::Patient;
 use crate::common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
@@ -156,7 +157,8 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
     }
 }
 
-/// Blocks of several journal heads are read one after the other, so nodes do not come in the order in which they were written.
+/// Blocks of several journal heads are read one after the other, so nodes do not come in the order in which they were
+/// written.
 #[test]
 fn of_two_nodes_the_one_with_the_higher_number_counts() {
     let name = b"journaled_file";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an unclean stop leaves behind: files that were open without a name, which the orphan area lists and a mount removes;
-//! and in orphan area and log what is older than the newest commit, and does not count.
+//! What an unclean stop leaves behind: files that were open without a name, which the orphan area lists and a mount
+//! removes; and in orphan area and log what is older than the newest commit, and does not count.
 
 use crate::common::patient::{At, Patient, key, le32};
 use crate::common::{SLC, volume};

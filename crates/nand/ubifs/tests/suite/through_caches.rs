@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Volumes read through the caches of `readpath_ubi`: trees and bytes are the kernel's, whatever the cache, and the cache
-//! sees the very reads that a device without one makes.
+//! Volumes read through the caches of `readpath_ubi`: trees and bytes are the kernel's, whatever the cache, and the
+//! cache sees the very reads that a device without one makes.
 
 use crate::common::{DUMPS, SLC, dump, listing, manifest};
-use readpath_ubi::cache::{Adaptive, Arc, Direct, Lines, Lru, Policy, ReadCache, Rules, SecondTouch, TwoQ};
+use readpath_ubi::attach::Options;
+use readpath_ubi::cache::{Adaptive, Arc, Direct, Lines, Lru, PageCache, Policy, ReadCache, Rules, SecondTouch, TwoQ};
 use readpath_ubi::cost::CostModel;
-use readpath_ubi::device::Options;
 use readpath_ubi::mtd::Image;
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::{NoCache, Ubi};
@@ -37,14 +37,14 @@ fn plain(name: &str) -> Vec<FlashRead> {
 fn hits<P: Policy>(name: &str, policy: fn() -> P, rules: Rules) -> u64 {
     let mut hits = 0;
     for (dump, manifest_name) in DUMPS {
-        let mut fs = mounted(dump, ReadCache::new(policy(), Lines::new(SLC.page_bytes, LINES), rules, costs()));
+        let mut fs = mounted(dump, PageCache::new(policy(), Lines::new(SLC.page_bytes, LINES), rules, costs()));
         let mut wanted = manifest(manifest_name);
         wanted.sort();
         assert_eq!(listing(&mut fs), wanted, "{name}, {dump}");
         let made = fs.lebs().take();
         assert!(made == plain(dump), "{name}, {dump}: other reads than without a cache");
         let mut lebs = fs.into_lebs();
-        let counters = *lebs.inner().ubi().cache.counters();
+        let counters = lebs.inner().ubi().cache.counters();
         assert_eq!(counters.hits + counters.misses + counters.no_query, made.len() as u64, "{name}, {dump}");
         hits += counters.hits;
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages are often touched again in the order in which they were touched before: a directory is listed, then its entries
-//! are visited in the order of the list. A cursor is how far such a second pass has come. Cursors nest, as directories do.
+//! Pages are often touched again in the order in which they were touched before: a directory is listed, then its
+//! entries are visited in the order of the list. A cursor is how far such a second pass has come. Cursors nest, as
+//! directories do.
 //!
 //! A cursor is a pair of times: when the page that was touched last in the second pass had been touched in the first
-//! (`at`), and when it was touched again (`moved`). Pages whose last touch lies before `at` were passed over; those between
-//! `at` and `moved` are still to come.
+//! (`at`), and when it was touched again (`moved`). Pages whose last touch lies before `at` were passed over; those
+//! between `at` and `moved` are still to come.
 
 /// Levels that are kept.
 const MOST: usize = 64;
@@ -36,7 +37,8 @@ impl Cursors {
         self.list.push((at, now));
     }
 
-    /// Where a page stands that was last touched at `last`: a number below [`PLACES`], and how far it is from the cursor.
+    /// Where a page stands that was last touched at `last`: a number below [`PLACES`], and how far it is from the
+    /// cursor.
     pub(super) fn place(&self, last: u32, now: u32) -> (usize, u32) {
         for (i, &(at, moved)) in self.list.iter().rev().enumerate() {
             let level = i.min(LEVELS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The adaptive cache where memory is too short to learn: the least recently used page goes, and what is left is the
-//! judgement whether to fill. Its tables are as large as those of plain LRU with as many lines, to the byte, so that in no
-//! budget it has a line less.
+//! judgement whether to fill. Its tables are as large as those of plain LRU with as many lines, to the byte, so that in
+//! no budget it has a line less.
 
 use super::judge::Judge;
 use super::{Kept, NO_LINE};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The adaptive cache where there is memory to learn: the page goes that is least likely to be touched soon, unless LRU has done
-//! better lately. Pages that lost their place are remembered for a while. Whether a page is filled is judged elsewhere.
+//! The adaptive cache where there is memory to learn: the page goes that is least likely to be touched soon, unless LRU
+//! has done better lately. Pages that lost their place are remembered for a while. Whether a page is filled is judged
+//! elsewhere.
 
 use super::judge::Judge;
 use super::reuse::{self, Known, Reuse, UNWATCHED};
@@ -43,14 +44,15 @@ pub(super) struct Learning {
     now: u32,
     reuse: Reuse,
     random: u64,
-    /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All are
-    /// followed or remembered: until a page is forgotten, more others than there are lines have been touched.
+    /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All
+    /// are followed or remembered: until a page is forgotten, more others than there are lines have been touched.
     shadow: IndexLru,
     behind: i64,
 }
 
 impl Learning {
-    /// One that has learned nothing, with the pages in `kept`, the coldest first, and other lines out of `free`; `lines` in all.
+    /// One that has learned nothing, with the pages in `kept`, the coldest first, and other lines out of `free`;
+    /// `lines` in all.
     pub(super) fn new(lines: u32, page_bytes: u32, kept: &[Kept], free: impl Iterator<Item = u32>) -> Learning {
         let nodes = lines * (1 + GHOSTS);
         let known = Known { last: 0, before: 0, bytes: 0, size: 0, watch: UNWATCHED };
@@ -142,7 +144,8 @@ impl Learning {
     #[inline]
     fn compare(&mut self, missed: bool, followed: bool) {
         if missed == followed {
-            // One of the two missed. What is long past counts less and less; a lead of a few misses is all that is kept.
+            // One of the two missed. What is long past counts less and less; a lead of a few misses is all that is
+            // kept.
             let slack = i64::from(self.limit / 8 + 2) << 10;
             let step = if followed { -1 << 10 } else { 1 << 10 };
             self.behind = (self.behind + step).clamp(-slack, 2 * slack);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Learns, while the cache runs, how likely a page is to be touched again soon. Six small tables of weights are looked up by
-//! what is known of the page, and averaged; pages drawn at random are watched, and what became of them corrects the
-//! weights. The tables begin as an estimate by age alone, which puts pages in order of recency. Integers only.
+//! Learns, while the cache runs, how likely a page is to be touched again soon. Six small tables of weights are looked
+//! up by what is known of the page, and averaged; pages drawn at random are watched, and what became of them corrects
+//! the weights. The tables begin as an estimate by age alone, which puts pages in order of recency. Integers only.
 
 use super::cursors::{Cursors, PLACES};
 use crate::cache::Page;
@@ -59,8 +59,8 @@ pub(super) struct Known {
     pub(super) watch: u32,
 }
 
-/// Class of a read by its size. Index nodes of UBIFS have 28 bytes and 20 for each child, inodes 160; what is shorter is a
-/// directory entry, what is longer holds data.
+/// Class of a read by its size. Index nodes of UBIFS have 28 bytes and 20 for each child, inodes 160; what is shorter
+/// is a directory entry, what is longer holds data.
 pub(super) fn size_class(bytes: u32) -> u8 {
     match bytes {
         0..=64 => 0,
@@ -197,7 +197,8 @@ impl Reuse {
         }
     }
 
-    /// How likely `page` is to be touched again soon, in sixths of a 16384th; `current` is the page that is touched now.
+    /// How likely `page` is to be touched again soon, in sixths of a 16384th; `current` is the page that is touched
+    /// now.
     #[inline]
     pub(super) fn estimate(&self, page: Page, known: &Known, current: Page, now: u32) -> i32 {
         self.sum(&self.features(page, known, current, now))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The optimum: of all caches with so many lines and the same rules, fewest pages are read from flash. It needs to know the
-//! future, so it is a measure, not a cache to run.
+//! The optimum: of all caches with so many lines and the same rules, fewest pages are read from flash. It needs to know
+//! the future, so it is a measure, not a cache to run.
 //!
 //! What is counted is pages, whole or in part: each part of a read that no line serves is one, be it a touch, filled or
 //! bypassed, or a [`Policy::peek`]. It is not time: of two ways with as few pages either is taken, whatever fills cost.
 //!
-//! A future comes to *runs*: from a touch of a page, which may give it a line, to the next one, with the peeks between them.
-//! A run serves what lies in it for as long as the page is kept, and once it is let go nothing brings it back before the
-//! next touch. `plan.rs` chooses how far each run is followed.
+//! A future comes to *runs*: from a touch of a page, which may give it a line, to the next one, with the peeks between
+//! them. A run serves what lies in it for as long as the page is kept, and once it is let go nothing brings it back
+//! before the next touch. `plan.rs` chooses how far each run is followed.
 
 mod plan;
 
@@ -183,8 +183,8 @@ impl Policy for Opt {
         self.frames.find(page)
     }
 
-    /// Nothing: it is a limit for caches of any make, so neither tables nor what it knows are charged to it, and a budget
-    /// is all lines.
+    /// Nothing: it is a limit for caches of any make, so neither tables nor what it knows are charged to it, and a
+    /// budget is all lines.
     fn metadata_bytes(&self) -> u64 {
         0
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far each run is followed, so that most is served with the lines there are. Both ways are exact.
 //!
-//! Where each run serves just one thing, that is Belady's rule: whenever there are too many, the run that ends last is let
-//! go. With peeks it is not enough: a run may serve many of them, and what is given up with it is more than its next one.
-//! Then lines are flow from the first moment to the last (Carlisle and Lloyd's form of weighted intervals on k machines),
-//! and a run is a path beside the main one which may be left early:
+//! Where each run serves just one thing, that is Belady's rule: whenever there are too many, the run that ends last is
+//! let go. With peeks it is not enough: a run may serve many of them, and what is given up with it is more than its
+//! next one. Then lines are flow from the first moment to the last (Carlisle and Lloyd's form of weighted intervals on
+//! k machines), and a run is a path beside the main one which may be left early:
 //!
 //! ```text
 //!  main  0 ──▶ 1 ──▶ 2 ──▶ 3 ──▶ 4 ──▶ 5     touched at 1 and at 5; peeks before 3 and 4
@@ -12,8 +12,8 @@
 //!              └──── +1 ──▶p─+1─▶p─+1──┘
 //! ```
 //!
-//! The most profitable flow of as many units as there are lines is integral and found by adding the best path as often as
-//! there are lines: time is in proportion to lines and to what runs may serve. Both are bounded, see [`TooLarge`].
+//! The most profitable flow of as many units as there are lines is integral and found by adding the best path as often
+//! as there are lines: time is in proportion to lines and to what runs may serve. Both are bounded, see [`TooLarge`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,8 +36,8 @@ const MOST_STEPS: u64 = 1 << 31;
 /// An optimum that takes too long to find, or too much memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "the optimum is planned for {parts} pages of reads and {lines} lines, but pages may be {MOST_PARTS} at most, and pages \
-     times lines {MOST_STEPS}: take fewer lines, a shorter stream, or opt without +split"
+    "the optimum is planned for {parts} pages of reads and {lines} lines, but pages may be {MOST_PARTS} at most, and \
+     pages times lines {MOST_STEPS}: take fewer lines, a shorter stream, or opt without +split"
 )]
 pub struct TooLarge {
     parts: u64,

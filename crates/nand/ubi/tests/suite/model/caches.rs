@@ -2,14 +2,14 @@
 //! The caches of the program, as the model runs them; and one that does not listen.
 
 use readpath_ubi::cache::{self, Policy};
-use readpath_ubi::device::{Media, ReadCache};
+use readpath_ubi::cache::{Media, ReadCache};
 
 /// A cache that counts reads that were served without flash.
 pub trait Counted: ReadCache {
     fn hits(&self) -> u64;
 }
 
-impl<P: Policy> Counted for cache::ReadCache<P, cache::Lines> {
+impl<P: Policy> Counted for cache::PageCache<P, cache::Lines> {
     fn hits(&self) -> u64 {
         self.counters().hits
     }

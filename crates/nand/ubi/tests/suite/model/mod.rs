@@ -8,7 +8,7 @@ mod run;
 mod truth;
 
 use caches::{Counted, Deaf};
-use readpath_ubi::cache::{self, Lines, ReadCache, Rules};
+use readpath_ubi::cache::{self, Lines, PageCache, Rules};
 use run::{Episode, Stats};
 use std::env;
 
@@ -64,7 +64,7 @@ macro_rules! engine {
             use super::*;
 
             fn cache(page: u32) -> impl Counted {
-                ReadCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
+                PageCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
             }
 
             #[test]

@@ -4,10 +4,9 @@
 use super::caches::Counted;
 use super::truth::{Content, Leb, Stamps, bytes, is_remnant, small, stamp};
 use readpath_kit::Prng;
+use readpath_nand_testkit::{Device, Ecc, Faults, Nand, NewVolume, Options, PebState, Work};
 use readpath_ubi::UbiError;
-use readpath_ubi::device::{NewVolume, Options, PebState, Ubi, Work};
 use readpath_ubi::mtd::{Geometry, MtdError, ReadOutcome};
-use readpath_ubi::nand::{Ecc, Faults, Nand};
 
 /// What happened.
 #[derive(Default, Debug)]
@@ -142,7 +141,7 @@ impl Episode {
     pub fn run<C: Counted>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
         let seed = self.p.next_u64();
         let mut nand = Nand::new(self.geometry, Ecc::new(256, 8), seed).expect("a device");
-        let mut ubi = Ubi::attach(nand, cache(512), &self.options).map_err(|e| format!("format: {e}"))?;
+        let mut ubi = Device::attach(nand, cache(512), &self.options).map_err(|e| format!("format: {e}"))?;
         let (a, b) = (self.first_lebs as u32, (self.lebs.len() - self.first_lebs) as u32);
         ubi.create_volume(&NewVolume::dynamic("first", a)).map_err(|e| e.to_string())?;
         ubi.create_volume(&NewVolume::dynamic("second", b)).map_err(|e| e.to_string())?;
@@ -194,13 +193,13 @@ impl Episode {
         }
     }
 
-    fn leave<C: Counted>(&mut self, ubi: &Ubi<Nand, C>) {
+    fn leave<C: Counted>(&mut self, ubi: &Device<Nand, C>) {
         self.stats.moves += ubi.moves();
         self.stats.recoveries += ubi.recoveries();
         self.stats.hits += ubi.cache.hits();
     }
 
-    fn operation<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
+    fn operation<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let total: u64 = self.weights.iter().sum();
         let mut draw = self.p.below(total);
         let mut kind = 0;
@@ -240,7 +239,7 @@ impl Episode {
     }
 
     /// Reads some bytes, which the model knows.
-    fn read<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize) -> Done {
+    fn read<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
         let size = self.buffer.len() as u64;
         let offset = self.p.below(size) as usize;
         let longest = (size as usize - offset).min(if self.p.chance_per_mille(900) { 200 } else { 2000 });
@@ -265,7 +264,7 @@ impl Episode {
         Ok(())
     }
 
-    fn append<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize) -> Done {
+    fn append<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let room = self.buffer.len() / 512 - written;
         if room == 0 {
@@ -276,7 +275,7 @@ impl Episode {
     }
 
     /// Writes pages behind those that are there.
-    fn write<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn write<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let len = fill(&mut self.buffer, &pages);
@@ -288,7 +287,7 @@ impl Episode {
         Ok(())
     }
 
-    fn change<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn change<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let len = fill(&mut self.buffer, &pages);
         self.flight = Flight::Change(leb, pages);
@@ -301,7 +300,7 @@ impl Episode {
     }
 
     /// Makes the static volume, fills it or removes it.
-    fn third_volume<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
+    fn third_volume<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let next = match self.third {
             None => Some(None),
             Some(_) if self.p.chance_per_mille(300) => None,
@@ -325,7 +324,7 @@ impl Episode {
     }
 
     /// Power comes back: attaches, as often as it takes, and compares everything.
-    fn restart<C: Counted>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Ubi<Nand, C>, Stop> {
+    fn restart<C: Counted>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Device<Nand, C>, Stop> {
         self.stats.cuts += 1;
         loop {
             nand.power_on();
@@ -333,7 +332,7 @@ impl Episode {
                 nand.cut_after(small(&mut self.p, 12));
             }
             // A device that is borrowed is still there if the attach does not succeed.
-            match Ubi::attach(&mut nand, cache(512), &self.options) {
+            match Device::attach(&mut nand, cache(512), &self.options) {
                 Ok(ubi) => drop(ubi),
                 Err(UbiError::Mtd(MtdError::PowerOff { .. })) => {
                     self.stats.cuts_in_attach += 1;
@@ -341,7 +340,7 @@ impl Episode {
                 }
                 Err(e) => return wrong(e.to_string()),
             }
-            let mut ubi = match Ubi::attach(nand, cache(512), &self.options) {
+            let mut ubi = match Device::attach(nand, cache(512), &self.options) {
                 Ok(ubi) => ubi,
                 Err(e) => return wrong(format!("second attach: {e}")),
             };
@@ -356,7 +355,7 @@ impl Episode {
     }
 
     /// Compares all logical blocks with what they may hold, and repairs those that were being written.
-    fn compare<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
+    fn compare<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         for leb in 0..self.lebs.len() {
             let (volume, lnum) = self.place(leb);
             let found = match ubi.is_mapped(volume, lnum)? {
@@ -387,7 +386,7 @@ impl Episode {
     }
 
     /// What a logical block holds after a cut.
-    fn content<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
+    fn content<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
         let mut content = Content::new();
         let pages = self.buffer.len() / 512;
         for page in 0..pages {
@@ -443,7 +442,7 @@ impl Episode {
         Ok(())
     }
 
-    fn compare_third<C: Counted>(&mut self, ubi: &mut Ubi<Nand, C>) -> Done {
+    fn compare_third<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let found = match ubi.volume(2) {
             Err(_) => None,
             Ok(v) if v.record.update_marker => {

@@ -42,7 +42,8 @@ pub fn bytes(stamp: u64, out: &mut [u8]) {
     }
 }
 
-/// The stamp of a page that was read, if its bytes agree with it; stamps are never 0xFF…, so that an erased page is none.
+/// The stamp of a page that was read, if its bytes agree with it; stamps are never 0xFF…, so that an erased page is
+/// none.
 pub fn stamp(page: &[u8]) -> Option<u64> {
     let first = u64::from_le_bytes(page[..8].try_into().expect("8 bytes"));
     let all = (0u64..).zip(page.chunks_exact(8)).all(|(i, word)| word == (first ^ i << 48).to_le_bytes());

@@ -3,8 +3,9 @@
 
 pub mod patient;
 
+use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, ReadAt};
-use readpath_ubi::{NoCache, Ubi, device::Options};
+use readpath_ubi::{NoCache, Ubi};
 use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same at the size of the published experiment: a device of 4 GiB with pages of 16 KiB, `find` over as many entries as
-//! `/usr` of a Debian has, and `rm` of 1 GiB. Here mkfs.ubifs and ubinize make the image, not Readpath.
+//! The same at the size of the published experiment: a device of 4 GiB with pages of 16 KiB, `find` over as many
+//! entries as `/usr` of a Debian has, and `rm` of 1 GiB. Here mkfs.ubifs and ubinize make the image, not Readpath.
 
 use super::linux::{self, Guest, assert_equal, manifest};
 use super::reads::{Device, RM, Read, Work};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Against Linux itself: a guest in QEMU attaches and mounts what Readpath wrote, changes it, and dumps its NAND; Readpath
-//! reads the dumps. Trees, attributes and bytes are equal on both sides, and so is every read that the kernel made.
+//! Against Linux itself: a guest in QEMU attaches and mounts what Readpath wrote, changes it, and dumps its NAND;
+//! Readpath reads the dumps. Trees, attributes and bytes are equal on both sides, and so is every read that the kernel
+//! made.
 //!
 //! `make test-guest` runs this; it needs Debian's packages of QEMU, a kernel and mtd-utils (`setup.sh` names them).
 //! `large.rs` has what `make test-guest-large` runs.
@@ -21,8 +22,8 @@ use std::fs;
 /// A NAND of the guest.
 struct Nand {
     geometry: Geometry,
-    /// Identifier bytes from which the kernel's simulator `nandsim` derives the geometry. Empty where it cannot be that: then
-    /// it is our own module `ramnand.c`.
+    /// Identifier bytes from which the kernel's simulator `nandsim` derives the geometry. Empty where it cannot be
+    /// that: then it is our own module `ramnand.c`.
     ids: &'static str,
     /// Compressor of what the kernel writes.
     compr: &'static str,

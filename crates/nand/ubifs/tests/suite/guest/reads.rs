@@ -3,8 +3,9 @@
 
 use super::linux::lines;
 use crate::common;
+use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, Logged, ReadAt};
-use readpath_ubi::{NoCache, Ubi, device::Options};
+use readpath_ubi::{NoCache, Ubi};
 use readpath_ubifs::{Lebs, MountMode, Recorder, Session, UbiVolume, Ubifs};
 use std::path::Path;
 
@@ -112,7 +113,7 @@ impl<'a> Device<'a> {
             return;
         }
         let mtd = Logged::new(Image::new(self.image, self.geometry).expect("an image"));
-        let options = Options { read_only: true, ..Options::default() };
+        let options = Options::default();
         let ubi = Ubi::attach(mtd, NoCache, &options).expect("an image of UBI");
         let ours: Vec<[u32; 3]> = ubi.mtd().records.iter().map(|r| [r.peb, r.offset, r.len]).collect();
         let linux: Vec<[u32; 3]> = recorded(self.folder, &path, "R").iter().map(|r| [r[0], r[1], r[2]]).collect();

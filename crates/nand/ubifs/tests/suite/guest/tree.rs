@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree like the root file system of a Debian: as many entries and folders below `usr`, as deep, with names and sizes of
-//! such kinds. What the files contain means nothing; LZO makes about half of it smaller.
+//! A tree like the root file system of a Debian: as many entries and folders below `usr`, as deep, with names and sizes
+//! of such kinds. What the files contain means nothing; LZO makes about half of it smaller.
 
 use readpath_kit::Prng;
 use std::collections::BTreeSet;

@@ -2,10 +2,9 @@
 //! What Readpath writes for the guest: an image of three volumes on a device that then had a life of its own.
 
 use readpath_kit::Prng;
-use readpath_ubi::device::{Options, Ubi};
+use readpath_nand_testkit::{Device, Ecc, Nand, Options};
 use readpath_ubi::layout::Layout;
 use readpath_ubi::mtd::Geometry;
-use readpath_ubi::nand::{Ecc, Nand};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::{NoCache, UbiError};
 use sha2::{Digest, Sha256};
@@ -69,8 +68,8 @@ pub fn make_ubifs(geometry: &Geometry, layout: &Layout, lebs: u32, folder: &Path
 }
 
 /// Attaches the device after power came back.
-fn attach(nand: Nand) -> Ubi<Nand, NoCache> {
-    Ubi::attach(nand, NoCache, &Options::default()).expect("a device")
+fn attach(nand: Nand) -> Device<Nand, NoCache> {
+    Device::attach(nand, NoCache, &Options::default()).expect("a device")
 }
 
 /// The largest logical block for which mkfs.ubifs makes a file system; the kernel has larger ones.
@@ -149,7 +148,7 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
 }
 
 /// One step: something in the volume that is written often, a read of the file system, some background work.
-fn live(ubi: &mut Ubi<Nand, NoCache>, lnum: u32, prng: &mut Prng, leb_bytes: u32) -> Result<(), UbiError> {
+fn live(ubi: &mut Device<Nand, NoCache>, lnum: u32, prng: &mut Prng, leb_bytes: u32) -> Result<(), UbiError> {
     let page_bytes = ubi.layout().page_bytes;
     match prng.below(4) {
         0 => ubi.unmap(2, lnum)?,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which erase block is in what state, and which one to take next: free, used, to be scrubbed, protected, waiting for its
-//! erasure (Linux, drivers/mtd/ubi/wl.c). It does no I/O and knows no logical blocks.
+//! Which erase block is in what state, and which one to take next: free, used, to be scrubbed, protected, waiting for
+//! its erasure (Linux, drivers/mtd/ubi/wl.c). It does no I/O and knows no logical blocks.
 
-use crate::attach::Found;
+use readpath_ubi::attach::Found;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Erasures for which a block that was just taken is left where it is: whoever took it may still be filling it
 /// (`UBI_PROT_QUEUE_LEN`).
-pub const PROTECTION: usize = 10;
+const PROTECTION: usize = 10;
 
 /// State of an erase block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +117,8 @@ impl Wear {
             PebState::Used => drop(self.used.remove(&key)),
             PebState::Scrub => drop(self.scrub.remove(&key)),
             PebState::Protected => self.protected.iter_mut().for_each(|q| q.retain(|&p| p != peb)),
-            // Nearly always it is the next one; looking through the queue for each erase would be slow on large devices.
+            // Nearly always it is the next one; looking through the queue for each erase would be slow on large
+            // devices.
             PebState::ToErase if self.erase.front() == Some(&peb) => drop(self.erase.pop_front()),
             PebState::ToErase => self.erase.retain(|&p| p != peb),
             PebState::Erroneous | PebState::Corrupted | PebState::Alien | PebState::Bad => {}
@@ -172,7 +173,8 @@ impl Wear {
         self.erase.front().map(|&peb| (peb, self.pebs[peb as usize].torture))
     }
 
-    /// A block of the queue was erased and has this erase counter now. Protection of older blocks comes nearer to its end.
+    /// A block of the queue was erased and has this erase counter now. Protection of older blocks comes nearer to its
+    /// end.
     pub fn erased(&mut self, peb: u32, ec: u32) {
         self.unset(peb);
         self.pebs[peb as usize] = Peb { ec, state: PebState::Free, torture: false };

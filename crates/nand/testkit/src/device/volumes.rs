@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making, removing and updating volumes (Linux, drivers/mtd/ubi/vmt.c, vtbl.c and upd.c), and the changes of flash with
-//! which an attach ends.
+//! Making, removing and updating volumes (Linux, drivers/mtd/ubi/vmt.c, vtbl.c and upd.c), and the changes of flash
+//! with which an attach ends.
 
-use super::{ReadCache, Ubi, Volume, data_len};
-use crate::crc::crc32;
-use crate::error::UbiError;
-use crate::headers::{DYNAMIC, LAYOUT_VOLUME, STATIC, VERSION, VidHeader};
-use crate::mtd::Mtd;
-use crate::vtbl::{FLAG_AUTORESIZE, FLAG_SKIP_CRC, MAX_NAME_BYTES, VolumeRecord, table_to_bytes};
+use super::{Device, crc32, data_len};
+use crate::write::MtdWrite;
+use readpath_ubi::device::Volume;
+use readpath_ubi::headers::{DYNAMIC, LAYOUT_VOLUME, STATIC, VERSION, VidHeader};
+use readpath_ubi::vtbl::{FLAG_AUTORESIZE, FLAG_SKIP_CRC, MAX_NAME_BYTES, VolumeRecord, table_to_bytes};
+use readpath_ubi::{ReadCache, UbiError};
 
 /// A volume to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,8 +33,9 @@ impl NewVolume {
     }
 }
 
-impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Writes what the attach found missing: copies of the volume table, and the size of a volume that takes what is left.
+impl<M: MtdWrite, C: ReadCache> Device<M, C> {
+    /// Writes what the attach found missing: copies of the volume table, and the size of a volume that takes what is
+    /// left.
     pub(super) fn repair(&mut self, rewrite: [bool; 2]) -> Result<(), UbiError> {
         for (copy, _) in (0..).zip(rewrite).filter(|&(_, rewrite)| rewrite) {
             self.write_table_copy(copy)?;
@@ -44,7 +45,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if let Some(id) = grown {
             let more = self.available;
             self.available = 0;
-            let volume = self.volume_mut(id)?;
+            let volume = self.ubi.volume_mut(id)?;
             volume.record.flags &= !FLAG_AUTORESIZE;
             volume.record.reserved_pebs += more;
             if volume.record.vol_type == DYNAMIC {
@@ -59,7 +60,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     pub fn create_volume(&mut self, new: &NewVolume) -> Result<u32, UbiError> {
         self.check_writable()?;
         let refused = |what: String| Err(UbiError::Refused(format!("volume \"{}\": {what}", new.name)));
-        let slots = self.io.layout.volume_slots();
+        let slots = self.ubi.layout().volume_slots();
         let Some(id) = new.id.or_else(|| (0..slots).find(|&id| self.volume(id).is_err())) else {
             return refused(format!("all {slots} identifiers are taken"));
         };
@@ -78,33 +79,21 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let record = VolumeRecord {
             reserved_pebs: new.lebs,
             alignment: new.alignment,
-            data_pad: self.io.layout.leb_bytes % new.alignment.max(1),
+            data_pad: self.ubi.layout().leb_bytes % new.alignment.max(1),
             vol_type: if new.is_static { STATIC } else { DYNAMIC },
             update_marker: false,
             name: new.name.clone().into_bytes(),
             flags: if new.skip_crc { FLAG_SKIP_CRC } else { 0 },
         };
-        if let Err(what) = record.check(&self.io.layout, self.wear.good) {
+        if let Err(what) = record.check(self.ubi.layout(), self.wear.good) {
             return refused(what);
         }
         // Blocks of a volume that had this identifier before would be taken for blocks of this one.
         self.flush()?;
-        let leb_bytes = self.io.layout.leb_bytes - record.data_pad;
-        let used_lebs = if new.is_static { 0 } else { new.lebs };
-        let last_leb_bytes = if new.is_static { 0 } else { leb_bytes };
-        let volume = Volume {
-            id,
-            leb_bytes,
-            used_lebs,
-            last_leb_bytes,
-            corrupted: false,
-            eba: Vec::new(),
-            proven: Vec::new(),
-            record,
-        };
-        self.volumes[id as usize] = Some(volume);
+        let volume = Volume::new(id, record, self.ubi.layout());
+        self.ubi.set_volume(id, Some(volume));
         if let Err(e) = self.write_table() {
-            self.volumes[id as usize] = None;
+            self.ubi.set_volume(id, None);
             return Err(e);
         }
         self.available -= new.lebs;
@@ -115,20 +104,19 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     pub fn remove_volume(&mut self, id: u32) -> Result<(), UbiError> {
         self.check_writable()?;
         self.check_ordinary(id)?;
-        let Some(volume) = self.volumes[id as usize].take() else { return Ok(()) };
+        let Some(mut volume) = self.ubi.set_volume(id, None) else { return Ok(()) };
         if let Err(e) = self.write_table() {
-            self.volumes[id as usize] = Some(volume);
+            self.ubi.set_volume(id, Some(volume));
             return Err(e);
         }
-        for peb in volume.eba.into_iter().filter(|&peb| peb != super::UNMAPPED) {
-            self.wear.put(peb, false);
-        }
+        volume.take_pebs().into_iter().for_each(|peb| self.wear.put(peb, false));
         self.available += volume.record.reserved_pebs;
         self.fill_bad_reserve();
         Ok(())
     }
 
-    /// Replaces the contents of a volume with `data`. While that is not complete the volume is marked, and cannot be read.
+    /// Replaces the contents of a volume with `data`. While that is not complete the volume is marked, and cannot be
+    /// read.
     pub fn update_volume(&mut self, id: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_writable()?;
         self.check_ordinary(id)?;
@@ -140,15 +128,12 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             let what = format!("{} bytes in a volume of {} bytes", data.len(), leb_bytes as u64 * lebs as u64);
             return Err(UbiError::Leb { volume: id, lnum: lebs as u32, what });
         }
-        self.volume_mut(id)?.record.update_marker = true;
+        self.ubi.volume_mut(id)?.record.update_marker = true;
         self.write_table()?;
-        for peb in std::mem::take(&mut self.volume_mut(id)?.eba) {
-            if peb != super::UNMAPPED {
-                self.wear.put(peb, false);
-            }
-        }
+        let old = self.ubi.volume_mut(id)?.take_pebs();
+        old.into_iter().for_each(|peb| self.wear.put(peb, false));
         self.flush()?;
-        let page = self.io.layout.page_bytes as usize;
+        let page = self.ubi.layout().page_bytes as usize;
         for (lnum, piece) in (0..).zip(data.chunks(leb_bytes)) {
             let mut header = self.dynamic_header(id, lnum)?;
             let mut padded = piece.to_vec();
@@ -167,7 +152,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             }
             self.write_new(header, 0, &padded)?;
         }
-        let volume = self.volume_mut(id)?;
+        let volume = self.ubi.volume_mut(id)?;
         volume.record.update_marker = false;
         volume.corrupted = false;
         if is_static {
@@ -192,10 +177,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 
     fn write_table_copy(&mut self, copy: u32) -> Result<(), UbiError> {
-        let table = self.volumes.iter().map(|v| v.as_ref().map(|v| v.record.clone()));
-        let table = table.take(self.io.layout.volume_slots() as usize).collect();
-        let mut bytes = table_to_bytes(&table, &self.io.layout);
-        bytes.extend_from_slice(&self.table.padding);
+        let record = |id| self.ubi.volume(id).ok().map(|v| v.record.clone());
+        let table = (0..self.ubi.layout().volume_slots()).map(record).collect();
+        let mut bytes = table_to_bytes(&table, self.ubi.layout());
+        bytes.extend_from_slice(&self.ubi.found_table().padding);
         let mut header = self.dynamic_header(LAYOUT_VOLUME, copy)?;
         header.copy_flag = 1;
         header.data_bytes = bytes.len() as u32;

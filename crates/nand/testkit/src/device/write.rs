@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing logical blocks of dynamic volumes (Linux, drivers/mtd/ubi/eba.c and kapi.c).
 
-use super::read::check_range;
-use super::{ReadCache, Ubi};
-use crate::crc::crc32;
-use crate::error::UbiError;
-use crate::headers::{DYNAMIC, LAYOUT_VOLUME, VERSION, VidHeader, compat};
-use crate::io::{Header, RETRIES};
-use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+use super::{Device, crc32};
+use crate::write::MtdWrite;
+use readpath_ubi::headers::{DYNAMIC, HEADER_BYTES, LAYOUT_VOLUME, VERSION, VidHeader, compat};
+use readpath_ubi::io::{Header, RETRIES};
+use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
+use readpath_ubi::{ReadCache, UbiError};
 
-impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Writes whole pages of a logical block at `offset`, and maps it if it is not mapped. Pages have to be erased, and are
-    /// written front to back, as NAND demands: when a program fails, what is before `offset` and `data` are rescued to
-    /// another erase block, and nothing behind them.
+impl<M: MtdWrite, C: ReadCache> Device<M, C> {
+    /// Writes whole pages of a logical block at `offset`, and maps it if it is not mapped. Pages have to be erased, and
+    /// are written front to back, as NAND demands: when a program fails, what is before `offset` and `data` are rescued
+    /// to another erase block, and nothing behind them.
     pub fn write(&mut self, volume: u32, lnum: u32, offset: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_change(volume, lnum, offset, data.len())?;
         match self.proven_peb(volume, lnum)? {
@@ -40,7 +39,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// contents are back.
     pub fn unmap(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
         self.check_change(volume, lnum, 0, 0)?;
-        if let Some(peb) = self.map_to(volume, lnum, None) {
+        if let Some(peb) = self.ubi.remap(volume, lnum, None) {
             self.wear.put(peb, false);
         }
         Ok(())
@@ -52,8 +51,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         self.flush()
     }
 
-    /// Replaces the contents of a logical block with `data`, whole pages: after a power cut it has either the old or the
-    /// new contents.
+    /// Replaces the contents of a logical block with `data`, whole pages: after a power cut it has either the old or
+    /// the new contents.
     pub fn change(&mut self, volume: u32, lnum: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_change(volume, lnum, 0, data.len())?;
         if data.is_empty() {
@@ -75,13 +74,13 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             header.sqnum = self.next_sqnum();
             let peb = self.take_peb()?;
             let why = Why::Leb { volume, lnum, tag: 0 };
-            let written = self.io.write_vid(peb, &header).and_then(|()| match data.is_empty() {
+            let written = self.write_vid(peb, &header).and_then(|()| match data.is_empty() {
                 true => Ok(()),
                 false => self.write_data(peb, offset, data, why),
             });
             match written {
                 Ok(()) => {
-                    if let Some(old) = self.map_to(volume, lnum, Some(peb)) {
+                    if let Some(old) = self.ubi.remap(volume, lnum, Some(peb)) {
                         self.wear.put(old, false);
                     }
                     return Ok(());
@@ -100,17 +99,17 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     /// A program of a mapped block failed: moves what is before it, and what was to be written, elsewhere.
     fn recover(&mut self, peb: u32, offset: u32, data: &[u8]) -> Result<(), UbiError> {
-        let Header::Good { mut header, .. } = self.io.read_vid(peb)? else {
-            let offset = self.io.layout.vid_offset;
+        let Header::Good { mut header, .. } = self.ubi.io_mut().read_vid(peb)? else {
+            let offset = self.ubi.layout().vid_offset;
             return Err(UbiError::Peb { peb, offset, what: "VID header: needed to rescue data, but damaged".into() });
         };
         let mut buffer = std::mem::take(&mut self.buffer);
         let result = (|| {
             let all = &mut buffer[..offset as usize + data.len()];
-            let before = self.io.read_data(peb, 0, &mut all[..offset as usize], Why::Recover)?;
+            let before = self.ubi.io_mut().read_data(peb, 0, &mut all[..offset as usize], Why::Recover)?;
             if before == ReadOutcome::Uncorrectable {
                 let what = format!("{offset} bytes before a failed write cannot be read to be rescued");
-                return Err(UbiError::Peb { peb, offset: self.io.layout.data_offset, what });
+                return Err(UbiError::Peb { peb, offset: self.ubi.layout().data_offset, what });
             }
             all[offset as usize..].copy_from_slice(data);
             header.copy_flag = 1;
@@ -128,8 +127,18 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     /// Writes to the data area and tells the cache.
     pub(super) fn write_data(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
-        self.cache.written(peb, self.io.layout.data_offset + offset, data.len() as u32);
-        self.io.write_data(peb, offset, data, why)
+        let offset = self.ubi.layout().data_offset + offset;
+        self.ubi.cache.written(peb, offset, data.len() as u32);
+        self.ubi.mtd_mut().write(peb, offset, data, why)
+    }
+
+    /// Writes a VID header, in whole sub-pages.
+    pub(super) fn write_vid(&mut self, peb: u32, header: &VidHeader) -> Result<(), MtdError> {
+        let layout = self.ubi.layout();
+        let start = layout.vid_read_offset();
+        let mut bytes = vec![0; layout.vid_write_bytes() as usize];
+        bytes[(layout.vid_offset - start) as usize..][..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.ubi.mtd_mut().write(peb, start, &bytes, Why::VidHeader)
     }
 
     pub(super) fn dynamic_header(&self, volume: u32, lnum: u32) -> Result<VidHeader, UbiError> {
@@ -148,7 +157,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     fn check_change(&self, volume: u32, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
         self.check_writable()?;
         let vol = self.volume(volume)?;
-        check_range(vol, lnum, offset, len)?;
+        vol.check_range(lnum, offset, len)?;
         let wrong = |what: String| Err(UbiError::Leb { volume, lnum, what });
         if volume == LAYOUT_VOLUME {
             return wrong("the volume table is changed only together with volumes".into());
@@ -159,7 +168,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if vol.record.update_marker {
             return wrong("an update of the volume was interrupted: it has to be updated as a whole".into());
         }
-        let page = self.io.layout.page_bytes as usize;
+        let page = self.ubi.layout().page_bytes as usize;
         if !(offset as usize).is_multiple_of(page) || !len.is_multiple_of(page) {
             return wrong(format!("{len} bytes at {offset} are not whole pages of {page} bytes"));
         }

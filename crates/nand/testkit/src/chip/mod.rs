@@ -12,11 +12,14 @@
 //!   [`Nand::power_on`]. What the cut left behind reads the same every time; bits that change their mind from read to
 //!   read are not modelled.
 
-use super::Preset;
-use super::store::Store;
-use crate::mtd::{Geometry, GeometryError, Mtd, MtdError, ReadAt, ReadOutcome, Why};
+mod store;
+
+use crate::write::MtdWrite;
 use readpath_kit::Prng;
+use readpath_ubi::mtd::{Geometry, GeometryError, Mtd, MtdError, ReadAt, ReadOutcome, Why};
+use readpath_ubi::nand::Preset;
 use std::io::{self, Write};
+use store::Store;
 
 /// Pages of the largest device that is simulated; each takes four bytes.
 const MOST_PAGES: u64 = 1 << 28;
@@ -48,8 +51,8 @@ pub struct Faults {
     pub erase_fails_ppm: u32,
     /// Reads after which a bit of some step of the first page flips, of a million.
     pub flips_ppm: u32,
-    /// Reads of a block, since it was erased, after each of which a bit of some programmed page of the block flips; 0 for
-    /// no read disturb.
+    /// Reads of a block, since it was erased, after each of which a bit of some programmed page of the block flips; 0
+    /// for no read disturb.
     pub disturb_reads: u32,
     /// Chance and disturb add no flips to a step that has so many. At the strength of the code, no data are ever lost.
     pub most_flips: u8,
@@ -236,6 +239,17 @@ impl Nand {
         Ok(())
     }
 
+    /// Checks that a write is inside of a block and made of whole sub-pages.
+    fn check_write(&self, peb: u32, offset: u32, len: usize) -> Result<(), MtdError> {
+        self.geometry.check_range(peb, offset, len)?;
+        let unit = self.geometry.subpage_bytes as usize;
+        if (offset as usize).is_multiple_of(unit) && len.is_multiple_of(unit) && len > 0 {
+            return Ok(());
+        }
+        let reason = "a write is made of whole sub-pages";
+        Err(MtdError::Invalid { peb, offset, len: len as u32, reason })
+    }
+
     /// What an interrupted or failed program leaves of sub-pages of a page.
     fn tear_program(&mut self, index: u32, column: u32, data: &[u8]) {
         let steps = |at: u32| at / self.ecc.step_bytes;
@@ -351,8 +365,14 @@ impl Mtd for Nand {
         Ok(outcome)
     }
 
+    fn is_bad(&mut self, peb: u32) -> bool {
+        self.blocks.get(peb as usize).is_some_and(|b| b.bad)
+    }
+}
+
+impl MtdWrite for Nand {
     fn write(&mut self, peb: u32, offset: u32, data: &[u8], _why: Why) -> Result<(), MtdError> {
-        self.geometry.check_write(peb, offset, data.len())?;
+        self.check_write(peb, offset, data.len())?;
         self.check_good(peb, offset, data.len() as u32)?;
         let page_bytes = self.geometry.page_bytes;
         let (mut index, mut column, mut rest) = (self.page(peb, offset), offset % page_bytes, data);
@@ -395,10 +415,6 @@ impl Mtd for Nand {
         let pages = self.geometry.pages_per_peb();
         (peb * pages..(peb + 1) * pages).for_each(|index| self.store.erase(index));
         Ok(())
-    }
-
-    fn is_bad(&mut self, peb: u32) -> bool {
-        self.blocks.get(peb as usize).is_some_and(|b| b.bad)
     }
 
     fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {

@@ -3,12 +3,12 @@
 //! `wear_leveling_worker`, and eba.c: `ubi_eba_copy_leb`).
 
 use super::erase::Work;
-use super::{ReadCache, Ubi, data_len};
-use crate::crc::crc32;
-use crate::error::UbiError;
-use crate::headers::{STATIC, VidHeader};
-use crate::io::Header;
-use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+use super::{Device, crc32, data_len};
+use crate::write::MtdWrite;
+use readpath_ubi::headers::{STATIC, VidHeader};
+use readpath_ubi::io::Header;
+use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
+use readpath_ubi::{ReadCache, UbiError};
 
 /// How a copy ended, if not well.
 enum NotCopied {
@@ -32,7 +32,7 @@ impl<E: Into<UbiError>> From<E> for NotCopied {
     }
 }
 
-impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+impl<M: MtdWrite, C: ReadCache> Device<M, C> {
     /// Does a move that is due.
     pub(super) fn move_one(&mut self) -> Result<Work, UbiError> {
         let Some((from, to)) = self.wear.next_move(self.options.wear_threshold) else { return Ok(Work::Idle) };
@@ -68,7 +68,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 
     fn copy(&mut self, from: u32, to: u32, buffer: &mut [u8]) -> Result<(), NotCopied> {
-        let mut header = match self.io.read_vid(from)? {
+        let mut header = match self.ubi.io_mut().read_vid(from)? {
             Header::Good { header, .. } => header,
             _ if self.was_erased(from)? => return Err(NotCopied::Erased),
             // Taken, but nothing has been written yet.
@@ -79,14 +79,14 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         if self.volume(volume).ok().and_then(|v| v.peb(lnum)) != Some(from) {
             return Err(NotCopied::Stale);
         }
-        let page_bytes = self.io.layout.page_bytes;
+        let page_bytes = self.ubi.layout().page_bytes;
         let read_bytes = if header.vol_type == STATIC {
             header.data_bytes.next_multiple_of(page_bytes)
         } else {
-            self.io.layout.leb_bytes - header.data_pad
+            self.ubi.layout().leb_bytes - header.data_pad
         };
         let data = &mut buffer[..read_bytes as usize];
-        if self.io.read_data(from, 0, data, Why::Move)? == ReadOutcome::Uncorrectable {
+        if self.ubi.io_mut().read_data(from, 0, data, Why::Move)? == ReadOutcome::Uncorrectable {
             return Err(NotCopied::Source);
         }
         let write_bytes = if header.vol_type == STATIC { read_bytes } else { data_len(data, page_bytes) };
@@ -96,15 +96,15 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             header.data_crc = crc32(&data[..header.data_bytes as usize]);
         }
         header.sqnum = self.next_sqnum();
-        self.io.write_vid(to, &header)?;
-        match self.io.read_vid(to)? {
+        self.write_vid(to, &header)?;
+        match self.ubi.io_mut().read_vid(to)? {
             Header::Good { flips: false, .. } => {}
             _ => return Err(NotCopied::Target),
         }
         if write_bytes > 0 {
             self.write_data(to, 0, &data[..write_bytes as usize], Why::Move)?;
         }
-        self.map_to(volume, lnum, Some(to));
+        self.ubi.remap(volume, lnum, Some(to));
         Ok(())
     }
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Background work, one step at a time: erasing blocks that are not needed any more, testing suspicious ones, marking bad
-//! ones, and moving logical blocks (Linux, drivers/mtd/ubi/wl.c: `erase_worker`, `do_sync_erase`; io.c: `torture_peb`).
+//! Background work, one step at a time: erasing blocks that are not needed any more, testing suspicious ones, marking
+//! bad ones, and moving logical blocks (Linux, drivers/mtd/ubi/wl.c: `erase_worker`, `do_sync_erase`; io.c:
+//! `torture_peb`).
 
-use super::{ReadCache, Ubi};
-use crate::error::UbiError;
-use crate::headers::{EcHeader, MAX_ERASE_COUNTER, VERSION};
-use crate::io::RETRIES;
-use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
+use super::Device;
+use crate::write::MtdWrite;
+use readpath_ubi::headers::{EcHeader, HEADER_BYTES, MAX_ERASE_COUNTER, VERSION};
+use readpath_ubi::io::RETRIES;
+use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
+use readpath_ubi::{ReadCache, UbiError};
 
 /// What a step of background work did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +39,7 @@ pub enum Work {
     },
 }
 
-impl<M: Mtd, C: ReadCache> Ubi<M, C> {
+impl<M: MtdWrite, C: ReadCache> Device<M, C> {
     /// Does one step of background work. Erasures come first, in the order in which blocks were given up; then moves
     /// because of flips; then moves that even out wear.
     pub fn work(&mut self) -> Result<Work, UbiError> {
@@ -95,10 +97,10 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 
     /// Erases the superblocks of all fastmaps before anything else changes: from here on they would tell a later attach
-    /// what is no longer true. The oldest goes first, so that a cut in between leaves none that is older than the newest
-    /// (Linux, `ubi_wl_init`, erases those that it does not use in the same way).
+    /// what is no longer true. The oldest goes first, so that a cut in between leaves none that is older than the
+    /// newest (Linux, `ubi_wl_init`, erases those that it does not use in the same way).
     pub(super) fn end_fastmaps(&mut self) -> Result<(), UbiError> {
-        for peb in self.found.anchors.clone() {
+        for peb in self.ubi.found().anchors.clone() {
             self.wear.erase_next(peb);
             self.erase_one()?;
         }
@@ -120,19 +122,21 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let header = EcHeader {
             version: VERSION,
             erase_counter: ec.into(),
-            vid_offset: self.io.layout.vid_offset,
-            data_offset: self.io.layout.data_offset,
+            vid_offset: self.ubi.layout().vid_offset,
+            data_offset: self.ubi.layout().data_offset,
             image_seq: self.image_seq,
         };
-        self.io.write_ec(peb, &header)?;
+        let (subpage, mut bytes) = (self.ubi.layout().subpage_bytes as usize, header.to_bytes().to_vec());
+        bytes.resize(HEADER_BYTES.next_multiple_of(subpage), 0);
+        self.ubi.mtd_mut().write(peb, 0, &bytes, Why::EcHeader)?;
         Ok(ec)
     }
 
     pub(super) fn erase_with_retries(&mut self, peb: u32) -> Result<(), MtdError> {
-        self.cache.erased(peb);
+        self.ubi.cache.erased(peb);
         let mut tries = 0;
         loop {
-            match self.io.mtd.erase(peb, Why::Erase) {
+            match self.ubi.mtd_mut().erase(peb, Why::Erase) {
                 Err(MtdError::EraseFailed { .. }) if tries < RETRIES => tries += 1,
                 done => return done,
             }
@@ -143,9 +147,9 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     /// the block.
     fn torture(&mut self, peb: u32) -> Result<u32, UbiError> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.resize(self.io.layout.peb_bytes as usize, 0);
+        buffer.resize(self.ubi.layout().peb_bytes as usize, 0);
         let result = self.torture_with(peb, &mut buffer);
-        buffer.truncate(self.io.layout.leb_bytes as usize);
+        buffer.truncate(self.ubi.layout().leb_bytes as usize);
         self.buffer = buffer;
         result
     }
@@ -157,9 +161,9 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             for expected in [0xFF, pattern] {
                 if expected == pattern {
                     buffer.fill(pattern);
-                    self.io.mtd.write(peb, 0, buffer, Why::Erase)?;
+                    self.ubi.mtd_mut().write(peb, 0, buffer, Why::Erase)?;
                 }
-                let outcome = self.io.read(peb, 0, buffer, Why::Erase)?;
+                let outcome = self.ubi.io_mut().read(peb, 0, buffer, Why::Erase)?;
                 if outcome >= ReadOutcome::BitFlips || buffer.iter().any(|&b| b != expected) {
                     return Err(MtdError::EraseFailed { peb }.into());
                 }
@@ -175,7 +179,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             self.read_only = Some(what.clone());
             return Err(UbiError::ReadOnly(what));
         }
-        self.io.mtd.mark_bad(peb)?;
+        self.ubi.mtd_mut().mark_bad(peb)?;
         self.wear.bad(peb);
         if self.bad_reserve > 0 {
             self.bad_reserve -= 1;
@@ -188,8 +192,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 
     /// Fills the reserve for bad blocks from what no volume has, as far as there is something.
     pub(super) fn fill_bad_reserve(&mut self) {
-        let bad = self.io.pebs() - self.wear.good;
-        let level = self.options.bad_peb_limit(self.io.pebs()).saturating_sub(bad);
+        let bad = self.pebs() - self.wear.good;
+        let level = self.options.bad_peb_limit(self.pebs()).saturating_sub(bad);
         let more = level.saturating_sub(self.bad_reserve).min(self.available);
         self.bad_reserve += more;
         self.available -= more;

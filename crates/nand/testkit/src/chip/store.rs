@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contents of a simulated NAND: bytes, which sub-pages are programmed, and flips, for pages that have any of these. Pages
-//! are numbered through the device. It knows no faults and no blocks.
+//! Contents of a simulated NAND: bytes, which sub-pages are programmed, and flips, for pages that have any of these.
+//! Pages are numbered through the device. It knows no faults and no blocks.
 
-use crate::mtd::Geometry;
+use readpath_ubi::mtd::Geometry;
 
 /// A page without a frame: erased, without flips.
 const NONE: u32 = u32::MAX;

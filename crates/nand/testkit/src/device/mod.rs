@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A UBI device that is written as Linux writes it: a [`Ubi`] that reads, and beside it the states of all erase blocks.
+//! It keeps no thread and no clock: background work waits until the caller does it step by step with [`Device::work`].
+
+mod erase;
+mod moves;
+mod volumes;
+mod wear;
+mod write;
+
+use crate::write::MtdWrite;
+use readpath_ubi::attach;
+use readpath_ubi::headers::LAYOUT_VOLUME;
+use readpath_ubi::io::Header;
+use readpath_ubi::layout::Layout;
+use readpath_ubi::mtd::ReadOutcome;
+use readpath_ubi::{NoCache, ReadCache, Ubi, UbiError};
+use std::ops::{Deref, DerefMut};
+
+pub use erase::Work;
+pub use volumes::NewVolume;
+pub use wear::PebState;
+use wear::Wear;
+
+/// How to attach a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Never write: what should be repaired stays as it is.
+    pub read_only: bool,
+    /// As in [`attach::Options`]; only with `read_only`.
+    pub partial: bool,
+    /// Where the VID header is, if not at UBI's default.
+    pub vid_offset: Option<u32>,
+    /// Use a fastmap if there is one.
+    pub fastmap: bool,
+    /// Image sequence number of an empty device, which is formatted unless `read_only`.
+    pub image_seq_if_empty: u32,
+    /// Difference of erase counters from which contents are moved to even out wear (`UBI_WL_THRESHOLD`).
+    pub wear_threshold: u32,
+    /// Blocks of 1024 that may go bad: so many are held in reserve (`max_beb_per1024`).
+    pub bad_pebs_per_1024: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            read_only: false,
+            partial: false,
+            vid_offset: None,
+            fastmap: true,
+            image_seq_if_empty: 0,
+            wear_threshold: 4096,
+            bad_pebs_per_1024: 20,
+        }
+    }
+}
+
+impl Options {
+    /// For looking into an image.
+    pub fn image() -> Self {
+        Options { read_only: true, partial: true, ..Options::default() }
+    }
+
+    fn bad_peb_limit(&self, pebs: u32) -> u32 {
+        (u64::from(pebs) * u64::from(self.bad_pebs_per_1024)).div_ceil(1024) as u32
+    }
+}
+
+/// A UBI device on `M`, whose reads of logical blocks pass `C`. What is only read is read of the [`Ubi`] within.
+#[derive(Debug)]
+pub struct Device<M, C = NoCache> {
+    ubi: Ubi<M, C>,
+    options: Options,
+    wear: Wear,
+    image_seq: u32,
+    /// Highest sequence number so far.
+    sqnum: u64,
+    /// Why nothing may be written.
+    read_only: Option<String>,
+    /// Erase blocks that no volume has and that are not held in reserve.
+    available: u32,
+    /// Erase blocks that are held in reserve for others that go bad.
+    bad_reserve: u32,
+    moves: u64,
+    recoveries: u64,
+    /// Room for a logical block.
+    buffer: Vec<u8>,
+}
+
+impl<M, C> Deref for Device<M, C> {
+    type Target = Ubi<M, C>;
+
+    fn deref(&self) -> &Ubi<M, C> {
+        &self.ubi
+    }
+}
+
+impl<M, C> DerefMut for Device<M, C> {
+    fn deref_mut(&mut self) -> &mut Ubi<M, C> {
+        &mut self.ubi
+    }
+}
+
+/// Erase blocks that are needed beside the volumes: one for moves, one for atomic changes (`WL_RESERVED_PEBS`,
+/// `EBA_RESERVED_PEBS`), and the layout volume.
+const OVERHEAD_PEBS: u32 = 1 + 1 + 2;
+
+/// No device has written so many headers.
+const LAST_SQNUM: u64 = 1 << 63;
+
+impl<M: MtdWrite, C: ReadCache> Device<M, C> {
+    /// Attaches `mtd`. Unless read-only, a device without contents is formatted, a fastmap is made invalid, damaged
+    /// copies of the volume table are written again, and a volume that asks for it grows. What is to be erased is left
+    /// to [`Device::work`].
+    pub fn attach(mtd: M, cache: C, options: &Options) -> Result<Self, UbiError> {
+        let layout = Layout::new(mtd.geometry(), options.vid_offset)?;
+        if options.partial && !options.read_only {
+            return Err(UbiError::Refused("an image of a part of a device can only be attached read-only".into()));
+        }
+        if layout.headers_share_subpage() && !options.read_only {
+            let offset = layout.vid_offset;
+            return Err(UbiError::Refused(format!(
+                "the VID header, at {offset}, is in the sub-page of the EC header, which would have to be programmed \
+                 twice: such a device can only be attached read-only"
+            )));
+        }
+        let &Options { partial, vid_offset, fastmap, .. } = options;
+        let ubi = Ubi::attach(mtd, cache, &attach::Options { partial, vid_offset, fastmap })?;
+        let found = ubi.found();
+        if found.max_sqnum >= LAST_SQNUM && !options.read_only {
+            // No device lives to write so many: after the last one, old blocks would pass for new.
+            return Err(UbiError::Refused(format!(
+                "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached read-only",
+                found.max_sqnum
+            )));
+        }
+        let wear = Wear::new(ubi.mtd().geometry().pebs, found);
+        let reserved: u64 = ubi.volumes().map(|v| u64::from(v.record.reserved_pebs)).sum();
+        let needed = reserved + u64::from(OVERHEAD_PEBS);
+        let usable = wear.good - found.corrupted.len() as u32 - found.alien.len() as u32;
+        if needed > u64::from(usable) && !options.read_only {
+            return Err(UbiError::Refused(format!("{needed} PEBs are needed, but only {usable} can be used")));
+        }
+        let read_only = match (options.read_only, found.read_only) {
+            (true, _) => Some("it was attached so".into()),
+            (false, true) => Some("an internal volume that is not known asks for it".into()),
+            (false, false) => None,
+        };
+        let image_seq = if found.is_empty { options.image_seq_if_empty } else { found.image_seq };
+        let rewrite = ubi.found_table().rewrite;
+        let mut device = Device {
+            options: *options,
+            wear,
+            image_seq,
+            sqnum: found.max_sqnum,
+            read_only,
+            available: u64::from(usable).saturating_sub(needed) as u32,
+            bad_reserve: 0,
+            moves: 0,
+            recoveries: 0,
+            buffer: vec![0; if options.read_only { 0 } else { layout.leb_bytes as usize }],
+            ubi,
+        };
+        device.fill_bad_reserve();
+        if device.read_only.is_none() {
+            device.end_fastmaps()?;
+            device.repair(rewrite)?;
+        }
+        Ok(device)
+    }
+
+    /// As [`Ubi::read`]; a block with flips is to be moved.
+    pub fn read(
+        &mut self,
+        volume: u32,
+        lnum: u32,
+        offset: u32,
+        out: &mut [u8],
+        tag: u16,
+    ) -> Result<ReadOutcome, UbiError> {
+        self.proven_peb(volume, lnum)?;
+        let outcome = self.ubi.read(volume, lnum, offset, out, tag)?;
+        // Data of a static volume that only their checksum vouches for are in such a block, too.
+        if outcome == ReadOutcome::BitFlips
+            && let Some(peb) = self.ubi.volume(volume)?.peb(lnum)
+        {
+            self.wear.scrub(peb);
+        }
+        Ok(outcome)
+    }
+
+    /// As [`Ubi::proven_peb`]; a block that turns out to hold nothing is to be erased, and one that holds something
+    /// else ends all writing.
+    fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
+        let told = self.ubi.volume(volume)?.peb(lnum);
+        let proven = self.ubi.proven_peb(volume, lnum);
+        match (&proven, told) {
+            (Ok(None), Some(peb)) => {
+                let worn = !matches!(self.ubi.io_mut().read_vid(peb), Ok(Header::Empty { flips: false }));
+                self.wear.put(peb, worn);
+            }
+            (Err(e @ UbiError::Peb { .. }), _) => {
+                self.read_only.get_or_insert_with(|| e.to_string());
+            }
+            _ => {}
+        }
+        proven
+    }
+
+    /// An erase block that is in use turned out to hold nothing: whether that was a fastmap's mistake, which is mended.
+    fn was_erased(&mut self, peb: u32) -> Result<bool, UbiError> {
+        let layout = self.ubi.volume(LAYOUT_VOLUME).into_iter();
+        let told = self.ubi.volumes().chain(layout).find_map(|v| {
+            let (lnum, _) = v.pebs().find(|&(_, p)| p == peb)?;
+            Some((v.id, lnum))
+        });
+        let Some((volume, lnum)) = told else { return Ok(false) };
+        Ok(self.proven_peb(volume, lnum)?.is_none())
+    }
+
+    fn check_writable(&self) -> Result<(), UbiError> {
+        match &self.read_only {
+            Some(why) => Err(UbiError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn next_sqnum(&mut self) -> u64 {
+        self.sqnum += 1;
+        self.sqnum
+    }
+
+    fn pebs(&self) -> u32 {
+        self.ubi.mtd().geometry().pebs
+    }
+
+    /// Ends the use of the device, without any last words to it.
+    pub fn into_mtd(self) -> M {
+        self.ubi.into_mtd()
+    }
+
+    /// State of an erase block.
+    pub fn peb_state(&self, peb: u32) -> PebState {
+        self.wear.state(peb)
+    }
+
+    /// Erase blocks in a state.
+    pub fn count(&self, state: PebState) -> u32 {
+        self.wear.count(state)
+    }
+
+    /// Erase counter of a block.
+    pub fn erase_counter(&self, peb: u32) -> u32 {
+        self.wear.ec(peb)
+    }
+
+    /// Least and highest erase counter of good blocks.
+    pub fn erase_counters(&self) -> (u32, u32) {
+        self.wear.ec_range()
+    }
+
+    /// Erase blocks that new volumes may have.
+    pub fn available_pebs(&self) -> u32 {
+        self.available
+    }
+
+    /// Erase blocks that are held in reserve for others that go bad.
+    pub fn bad_reserve(&self) -> u32 {
+        self.bad_reserve
+    }
+
+    /// Logical blocks that were moved since the attach.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Logical blocks that were rescued after a failed write since the attach.
+    pub fn recoveries(&self) -> u64 {
+        self.recoveries
+    }
+}
+
+/// The checksum of headers and data.
+fn crc32(bytes: &[u8]) -> u32 {
+    !crc32fast::hash(bytes)
+}
+
+/// Bytes of data without the pages of 0xFF at their end, whole pages.
+fn data_len(data: &[u8], page_bytes: u32) -> u32 {
+    let used = data.iter().rposition(|&b| b != 0xFF).map_or(0, |last| last + 1);
+    (used as u32).next_multiple_of(page_bytes)
+}

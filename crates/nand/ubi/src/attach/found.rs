@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an attach finds. Knows nothing of how it is found.
+
+use crate::error::UbiError;
+use crate::vtbl::Table;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The block of flash that holds a logical block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundLeb {
+    /// Erase block.
+    pub peb: u32,
+    /// Its erase counter; the mean of all where it is not known.
+    pub erase_counter: u32,
+    /// Sequence number.
+    pub sqnum: u64,
+    /// Whether it is a copy whose data have a checksum.
+    pub copy: bool,
+    /// Whether flips or a damaged header ask for a move.
+    pub scrub: bool,
+}
+
+/// The blocks of a volume that were found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundVolume {
+    /// 1 for dynamic volumes, 2 for static ones.
+    pub vol_type: u8,
+    /// Logical blocks with data of a static volume.
+    pub used_lebs: u32,
+    /// Bytes at the end of a logical block that are not used.
+    pub data_pad: u32,
+    /// What to do with it if it is not known.
+    pub compat: u8,
+    /// By logical block.
+    pub lebs: BTreeMap<u32, FoundLeb>,
+    /// Bytes of data of the logical block with the highest number.
+    pub last_data_bytes: u32,
+}
+
+impl FoundVolume {
+    /// The highest logical block, 0 if there is none.
+    pub(crate) fn highest_lnum(&self) -> u32 {
+        self.lebs.keys().next_back().copied().unwrap_or(0)
+    }
+}
+
+/// A block that is to be erased.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToErase {
+    /// Erase block.
+    pub peb: u32,
+    /// Its erase counter; the mean of all where it is not known.
+    pub erase_counter: u32,
+}
+
+/// What a scan saw in an erase block that is not as UBI leaves it when nobody disturbs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Erase block.
+    pub peb: u32,
+    /// What it is.
+    pub kind: NoteKind,
+}
+
+/// Kinds of [`Note`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoteKind {
+    /// The EC header is damaged, the VID header is good.
+    BadEc {
+        /// Volume in the VID header.
+        volume: u32,
+        /// Logical block in it.
+        lnum: u32,
+    },
+    /// The EC header is damaged, there is no VID header.
+    BadEcOnly,
+    /// Both headers are damaged.
+    BadHeaders,
+    /// The VID header is damaged, the data area is empty or cannot be read.
+    BadVidOnly,
+    /// The VID header is damaged, and there are data.
+    BadVid,
+    /// A logical block that is also elsewhere, in a newer version.
+    Older {
+        /// Volume.
+        volume: u32,
+        /// Logical block.
+        lnum: u32,
+        /// Erase block of the newer version.
+        newer: u32,
+    },
+    /// A newer version of a logical block, but its data were not written completely.
+    Unfinished {
+        /// Volume.
+        volume: u32,
+        /// Logical block.
+        lnum: u32,
+        /// Erase block of the older version, which is used.
+        good: u32,
+    },
+}
+
+/// How the blocks were found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Headers of every block.
+    Scan,
+    /// A fastmap whose superblock is in this block.
+    Fastmap {
+        /// Erase block of the superblock.
+        anchor: u32,
+    },
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// How.
+    pub method: Method,
+    /// Why the fastmap that is there was not used.
+    pub fastmap_fault: Option<String>,
+    /// Volumes by identifier, the layout volume among them.
+    pub volumes: BTreeMap<u32, FoundVolume>,
+    /// Erased blocks with a good EC header: block and erase counter.
+    pub free: Vec<(u32, u32)>,
+    /// Blocks to erase, in order.
+    pub erase: VecDeque<ToErase>,
+    /// Blocks that look damaged but may hold data of somebody: kept.
+    pub corrupted: Vec<(u32, u32)>,
+    /// Blocks of internal volumes that are not known but have to be preserved.
+    pub alien: Vec<u32>,
+    /// Blocks of the fastmap that was used.
+    pub fastmap: Vec<(u32, u32)>,
+    /// Blocks with the superblock of a fastmap, used or not, the oldest first.
+    pub anchors: Vec<u32>,
+    /// What a scan noticed, at most two for each block.
+    pub notes: Vec<Note>,
+    /// Blocks that are marked bad.
+    pub bad: Vec<u32>,
+    /// Blocks without any contents.
+    pub empty_count: u32,
+    /// Blocks whose two headers could not be read.
+    pub maybe_bad_count: u32,
+    /// Whether the device holds no UBI yet.
+    pub is_empty: bool,
+    /// Whether an internal volume asks for read-only use.
+    pub read_only: bool,
+    /// Number of the image; 0 if no block says.
+    pub image_seq: u32,
+    /// Highest sequence number.
+    pub max_sqnum: u64,
+    /// Least, mean and highest erase counter of those that are known.
+    pub min_ec: u32,
+    /// Mean erase counter.
+    pub mean_ec: u32,
+    /// Highest erase counter.
+    pub max_ec: u32,
+}
+
+impl Found {
+    pub(super) fn new() -> Self {
+        Found {
+            method: Method::Scan,
+            fastmap_fault: None,
+            volumes: BTreeMap::new(),
+            free: Vec::new(),
+            erase: VecDeque::new(),
+            corrupted: Vec::new(),
+            alien: Vec::new(),
+            fastmap: Vec::new(),
+            anchors: Vec::new(),
+            notes: Vec::new(),
+            bad: Vec::new(),
+            empty_count: 0,
+            maybe_bad_count: 0,
+            is_empty: false,
+            read_only: false,
+            image_seq: 0,
+            max_sqnum: 0,
+            min_ec: 0,
+            mean_ec: 0,
+            max_ec: 0,
+        }
+    }
+
+    /// How many of a device's `pebs` erase blocks are in which state.
+    pub fn counts(&self, pebs: u32) -> PebCounts {
+        let mut counts = PebCounts::default();
+        // Each block counts once, even where damage has it named twice.
+        let mut seen = vec![false; pebs as usize];
+        let mut count = |peb: u32, n: &mut u32| *n += u32::from(!std::mem::replace(&mut seen[peb as usize], true));
+        self.alien.iter().for_each(|&peb| count(peb, &mut counts.kept));
+        self.fastmap.iter().for_each(|&(peb, _)| count(peb, &mut counts.to_erase));
+        self.corrupted.iter().for_each(|&(peb, _)| count(peb, &mut counts.kept));
+        for leb in self.volumes.values().flat_map(|v| v.lebs.values()) {
+            count(leb.peb, if leb.scrub { &mut counts.to_scrub } else { &mut counts.used });
+        }
+        self.free.iter().for_each(|&(peb, _)| count(peb, &mut counts.free));
+        self.erase.iter().for_each(|work| count(work.peb, &mut counts.to_erase));
+        counts.bad = pebs - counts.used - counts.to_scrub - counts.free - counts.to_erase - counts.kept;
+        counts
+    }
+}
+
+/// Erase blocks by what is to become of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PebCounts {
+    /// They hold logical blocks.
+    pub used: u32,
+    /// They hold logical blocks that should be moved because of bit flips or a damaged header.
+    pub to_scrub: u32,
+    /// Erased, with an EC header.
+    pub free: u32,
+    /// To be erased.
+    pub to_erase: u32,
+    /// Damaged, or of an internal volume that is to be preserved.
+    pub kept: u32,
+    /// Marked bad.
+    pub bad: u32,
+}
+
+/// The volume table, and which copy has to be written again (0 or 1; both on an empty device).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundTable {
+    /// The records.
+    pub table: Table,
+    /// Copies that are missing, damaged or older.
+    pub rewrite: [bool; 2],
+    /// What is wrong with those that are damaged.
+    pub damaged: [Option<String>; 2],
+    /// Bytes behind the records, to the end of the page: 0xFF from ubinize, zeros from Linux. UBI compares them, too.
+    pub padding: Vec<u8>,
+}
+
+/// An error at a place of a block.
+pub(super) fn at(peb: u32, offset: u32, what: String) -> UbiError {
+    UbiError::Peb { peb, offset, what }
+}
