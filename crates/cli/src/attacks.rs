@@ -3,8 +3,9 @@
 //! attacks there are is known elsewhere.
 
 use crate::args::Common;
+use crate::failure::Interrupted;
 use crate::live::Live;
-use crate::{Interrupted, output, runs, usage};
+use crate::{output, runs, usage};
 use anyhow::Result;
 use readpath_config::Experiment;
 use readpath_lab::attack::{AttackError, RUNS, add_rows};

@@ -4,10 +4,10 @@
 
 use crate::args::{ReplayMode, TraceHow};
 use crate::inputs::{self, is_stdin};
-use crate::{memory, trace, usage};
+use crate::units::time;
+use crate::{memory, traces, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
-use readpath_kit::Ns;
 use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_results::Input;
@@ -48,20 +48,6 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
     })
 }
 
-/// A span of time such as `10ms`.
-pub fn time(text: &str) -> Result<Ns, String> {
-    let wrong = || format!("{text:?} is not a time such as 10ms; units are ns, us, ms and s");
-    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-    let unit = match &text[at..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(wrong()),
-    };
-    text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Ns).ok_or_else(wrong)
-}
-
 /// A trace in memory and what there is to know of it.
 struct Read {
     trace: Arc<Loaded>,
@@ -72,10 +58,10 @@ struct Read {
 /// Reads a trace for a device.
 fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
     let name = inputs::name(path);
-    let (reader, file) = trace::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;
+    let (reader, file) = traces::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
-    trace::check_stop(shared)?;
+    traces::check_stop(shared)?;
     let loaded = loaded.map_err(|e| {
         let hint = if e.reason == Reason::Beyond {
             " (--device; --fold to fold them, --lenient to leave them out)"
@@ -90,8 +76,8 @@ fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Re
     let mut notes: Vec<String> = loaded.prepared.warnings().into_iter().map(|w| format!("{name}: {w}")).collect();
     // What makes it another trace comes first.
     notes.sort_by_key(|n| !n.contains("FOLDED"));
-    notes.extend(trace::notes(&name, &replay.into_inner()));
-    let input = trace::input(file, &name, shared)?;
+    notes.extend(traces::notes(&name, &replay.into_inner()));
+    let input = traces::input(file, &name, shared)?;
     Ok(Read { trace: Arc::new(loaded), notes, input })
 }
 
@@ -134,7 +120,7 @@ pub fn cases(
     blocks: u32,
     shared: &Shared,
 ) -> Result<Vec<ReplayCase>> {
-    let (prepare, options, mode) = (prepare(how, blocks)?, trace::options(&how.input)?, mode(how)?);
+    let (prepare, options, mode) = (prepare(how, blocks)?, traces::options(&how.input)?, mode(how)?);
     let before = how.precondition.iter().map(|p| load(p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {

@@ -3,25 +3,22 @@
 //! them run and shows the differences. What they mean is worked out elsewhere.
 
 use crate::args::{Compare, Fill};
-use crate::files::read_text;
+use crate::failure::classify;
+use crate::inputs::{self, read_text};
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::replay::preset;
-use crate::simulate::{self, classify};
+use crate::presets::{overrides, preset};
 use crate::variants::Typed;
-use crate::{cases, inputs, runs, usage};
-use anyhow::{Context, Result, anyhow};
-use readpath_config::Override;
+use crate::{cases, runs, typed, usage};
+use anyhow::{Result, anyhow};
 use readpath_config::experiment::{Experiment, Layout, Variant};
 use readpath_lab::beforehand;
 use readpath_lab::compare::{CompareError, CompareTexts, Seeds, Trial, document, run_plans, run_replays};
 use readpath_lab::experiment::{Plan, expected_ios, plan};
 use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant};
 use readpath_report::{TableSpec, comparison};
-use readpath_results::Document;
 use readpath_run::LUN;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Seeds, where nobody says how many.
@@ -94,9 +91,15 @@ pub fn main(args: &Compare) -> Result<()> {
     if let Some(folder) = made.folder {
         folder.write(&doc)?;
     }
-    let text = if args.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
+    let text = output::text(&doc, args.basics.json, args.basics.out.as_deref(), |out| {
+        let mut spec = METRICS.iter().fold(TableSpec::new(), |spec, (metric, label)| spec.column(*metric, *label));
+        if let Some(width) = output::terminal_width() {
+            spec = spec.width(width);
+        }
+        Ok(writeln!(out, "{}", comparison::table(&doc, &spec))?)
+    })?;
     output::emit(&text, None)?;
-    simulate::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
+    runs::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
 }
 
 fn kind(args: &Compare) -> Result<Kind> {
@@ -108,14 +111,14 @@ fn kind(args: &Compare) -> Result<Kind> {
         () if args.fio || extension == "fio" => Kind::Job,
         () if builtin => Kind::Experiment(readpath_config::experiment::load(&name, &read_text).map_err(usage)?.into()),
         () if extension == "toml" => {
-            let text = read_text(&args.workload).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
+            let text = inputs::text(&args.workload)?;
             Kind::Experiment(readpath_config::experiment::parse(&text, &name).map_err(usage)?.into())
         }
         () => Kind::Trace,
     })
 }
 
-fn typed(args: &Compare) -> Typed<'_> {
+fn choices(args: &Compare) -> Typed<'_> {
     Typed { named: &args.variant, varied: &args.vary, policy: &args.policy, map_cache: &args.map_cache, hpb: &args.hpb }
 }
 
@@ -148,18 +151,17 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     }
     let experiment = match experiment {
         Some(experiment) => of_file(args, experiment)?,
-        None => simulate::of_job(
+        None => typed::of_job(
             &args.workload,
             args.device.as_deref().unwrap_or(DEVICE),
             args.preload.unwrap_or(Fill::Sequential),
-            typed(args).variants()?,
+            choices(args).variants()?,
         ),
     };
     let seeds = seeds(args, experiment.seed, SEEDS)?;
     let variants: Vec<String> = experiment.variants.iter().map(|v| v.name.clone()).collect();
     let base = base(args, &variants)?;
-    let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
-    let set = set.map_err(usage)?;
+    let set = overrides(&args.basics.set)?;
     let mut planned: Vec<(Arc<Experiment>, Plan)> = Vec::new();
     for seed in seeds.all() {
         let mut experiment = experiment.clone();
@@ -199,8 +201,8 @@ fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
             return Err(usage(anyhow!("{option} is not for experiments: '{name}' says in its file what it runs on")));
         }
     }
-    if !typed(args).is_empty() {
-        experiment.variants = typed(args).variants()?;
+    if !choices(args).is_empty() {
+        experiment.variants = choices(args).variants()?;
         // What has been published belongs to the variants of the file.
         experiment.published.clear();
     }
@@ -229,7 +231,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     };
     let seeds = seeds(args, 1, if drawn.is_some() { SEEDS } else { 1 })?;
     let device = args.device.as_deref().unwrap_or(DEVICE);
-    let variants = replay_variants(&typed(args).variants()?, device, &args.basics.set)?;
+    let variants = replay_variants(&choices(args).variants()?, device, &args.basics.set)?;
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let base = base(args, &names)?;
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
@@ -284,20 +286,4 @@ fn mark(error: CompareError) -> anyhow::Error {
         CompareError::Run(error) => classify(error),
         CompareError::Results(error) => error.into(),
     }
-}
-
-fn table(args: &Compare, doc: &Document) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    writeln!(out, "{}\n", doc.title)?;
-    let mut spec = METRICS.iter().fold(TableSpec::new(), |spec, (metric, label)| spec.column(*metric, *label));
-    if let Some(width) = output::terminal_width() {
-        spec = spec.width(width);
-    }
-    writeln!(out, "{}", comparison::table(doc, &spec))?;
-    for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
-    }
-    let folder: Option<&Path> = args.basics.out.as_deref();
-    output::print_end(doc, folder, &mut out)?;
-    Ok(out)
 }

@@ -2,10 +2,11 @@
 //! `readpath device`: what presets there are, what they say, and whether a file is one.
 
 use crate::args::DeviceCommand;
-use crate::files::read_text;
-use crate::{output, usage};
-use anyhow::{Context, Result, anyhow};
-use readpath_config::{DevicePreset, Override};
+use crate::failure::describe;
+use crate::inputs::{self, read_text};
+use crate::{presets, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::DevicePreset;
 use readpath_device::ANCHORS;
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,10 +31,7 @@ fn list() -> Result<()> {
 }
 
 fn show(name: &str, set: &[String]) -> Result<()> {
-    let overrides: Vec<Override> =
-        set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<_, _>>().map_err(usage)?;
-    let preset =
-        readpath_config::device::load(name, &read_text).and_then(|p| p.with_overrides(&overrides)).map_err(usage)?;
+    let preset = presets::preset(name, set)?;
     let mut out = io::stdout().lock();
     write!(out, "{}", preset.echo().to_toml())?;
     for line in facts(&preset)? {
@@ -123,7 +121,7 @@ fn check(files: &[std::path::PathBuf]) -> Result<()> {
         match check_one(file) {
             Ok(name) => writeln!(io::stdout(), "{}: {name} is a device", file.display())?,
             Err(e) => {
-                writeln!(io::stderr(), "readpath: {}", output::describe(&e)).ok();
+                writeln!(io::stderr(), "readpath: {}", describe(&e)).ok();
                 wrong += 1;
             }
         }
@@ -139,6 +137,5 @@ fn check_one(file: &Path) -> Result<String> {
     if !file.exists() && file.extension().is_none() {
         return Ok(readpath_config::device::load(&name, &read_text)?.name);
     }
-    let text = read_text(file).with_context(|| format!("{name}: cannot read"))?;
-    Ok(readpath_config::device::parse(&text, &name)?.name)
+    Ok(readpath_config::device::parse(&inputs::text(file)?, &name)?.name)
 }

@@ -2,10 +2,9 @@
 //! Files of `--events` and `--pressure`: what happens in the middle of a run, and when the memory for HPB has which limit. Each
 //! line has a time in milliseconds from the start of the run, a comma, and what belongs to that time; `#` begins a comment.
 
-use crate::cases::time;
-use crate::files::read_text;
-use crate::usage;
-use anyhow::{Context, Result, anyhow};
+use crate::units::time;
+use crate::{inputs, usage};
+use anyhow::{Result, anyhow};
 use readpath_config::{Event, EventKind, MOST_EVENTS, size};
 use readpath_kit::Ns;
 use std::path::Path;
@@ -39,8 +38,7 @@ pub fn check_pressure<'a>(
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T> {
     let name = path.display();
-    let text = read_text(path).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
-    parse(&text).map_err(|e| usage(anyhow!("{name}: {e}")))
+    parse(&inputs::text(path)?).map_err(|e| usage(anyhow!("{name}: {e}")))
 }
 
 fn limits(text: &str) -> Result<Vec<(Ns, u64)>, String> {

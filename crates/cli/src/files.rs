@@ -1,38 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files: read with a bound on their size, written whole or not at all.
+//! Files that are written: whole or not at all.
 
 use crate::inputs::is_stdin;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// No configuration or job file is larger; what is must be something else.
-const LONGEST: u64 = 16 << 20;
-/// Nor is a result document.
-const LONGEST_DOCUMENT: u64 = 1 << 30;
-
-/// Reads a text file.
-pub fn read_text(path: &Path) -> io::Result<String> {
-    read_up_to(path, LONGEST)
-}
-
-/// Reads a result document.
-pub fn read_document(path: &Path) -> io::Result<String> {
-    read_up_to(path, LONGEST_DOCUMENT)
-}
-
-fn read_up_to(path: &Path, most: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("is larger than {most} bytes, so it cannot be meant")));
-    }
-    String::from_utf8(bytes)
-        .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))
-}
 
 /// Writes a file under a temporary name in the same folder and renames it, so that nobody sees half of it.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
@@ -78,7 +53,8 @@ impl Drop for NewFolder {
 }
 
 /// A file that is being written; it takes its name when it is whole, and vanishes if that never comes. What is no file, such
-/// as a device or a pipe, is written as it comes.
+/// as a device or a pipe, is written as it comes. (The crate `tempfile` would spare ten lines, and put the random name of the
+/// part into every message.)
 pub struct PartFile {
     /// The open file.
     pub file: File,

@@ -3,9 +3,10 @@
 //! fits are made.
 
 use crate::args::Fit as FitArgs;
-use crate::files::{read_text, write_whole};
+use crate::files::write_whole;
+use crate::inputs::{self, read_text};
 use crate::{output, usage};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::experiment::Shared;
 use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
@@ -54,8 +55,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
 
 fn measurements(path: &Path, preset: &DevicePreset) -> Result<Vec<Measurement>> {
     let name = path.to_string_lossy();
-    let text = read_text(path).with_context(|| format!("{name}: cannot read")).map_err(usage)?;
-    let rows = parse(&text, &name).map_err(usage)?;
+    let rows = parse(&inputs::text(path)?, &name).map_err(usage)?;
     check(&rows, preset, &name).map_err(usage)?;
     Ok(rows)
 }

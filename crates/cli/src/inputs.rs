@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What traces are read from: a file, a pipe or standard input. It is read once and digested on the way, and nobody who
-//! wants to stop has to wait for bytes that do not come.
+//! Where everything that is read is opened: a file, a pipe or standard input, in one way and with the same errors. Nobody
+//! who wants to stop has to wait for bytes that do not come. Traces and streams are digested on the way; what is a text has a
+//! bound on its size.
 
 use crate::usage;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use readpath_results::{Input, InputDigest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -18,6 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long bytes are waited for before somebody who wants to stop is looked for: a signal may come just before.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// No configuration or job file is larger; what is must be something else.
+const LONGEST: u64 = 16 << 20;
+/// Nor is a result document.
+const LONGEST_DOCUMENT: u64 = 1 << 30;
 
 /// Whether this means standard input.
 pub fn is_stdin(path: &Path) -> bool {
@@ -37,66 +42,53 @@ pub fn only_one_stdin<'a>(inputs: impl IntoIterator<Item = &'a (impl AsRef<Path>
     }
 }
 
-struct Reading {
+/// Reads a text: a job, a device, an experiment.
+pub fn text(path: &Path) -> Result<String> {
+    text_up_to(path, LONGEST).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
+}
+
+/// The same for those who say themselves what could not be read.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    text_up_to(path, LONGEST)
+}
+
+/// Reads a result document.
+pub fn document(path: &Path) -> Result<String> {
+    text_up_to(path, LONGEST_DOCUMENT).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
+}
+
+fn text_up_to(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    Opened::open(path, Arc::default())?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("is larger than {most} bytes, so it cannot be meant")));
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))
+}
+
+/// A file, a pipe or standard input.
+struct Opened {
     file: File,
-    digest: InputDigest,
     /// Bytes may have to be waited for.
     waits: bool,
+    is_folder: bool,
     stop: Arc<AtomicBool>,
 }
 
-/// An input that is read by somebody who may not care for all of it.
-#[derive(Clone)]
-pub struct Source(Arc<Mutex<Reading>>);
-
-impl Source {
-    /// Opens the input, which is to be `what`; reading it fails soon after `stop` is set.
-    pub fn open(path: &Path, what: &str, stop: Arc<AtomicBool>) -> Result<Self> {
-        let name = name(path);
-        let unreadable = |e: io::Error| usage(anyhow!("{name}: cannot be read: {e}"));
+impl Opened {
+    /// Opens it; reading fails soon after `stop` is set.
+    fn open(path: &Path, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let file = if is_stdin(path) {
-            io::stdin().as_fd().try_clone_to_owned().map(File::from)
+            File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
             // A pipe that nobody writes to yet would be waited for here.
-            OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+            OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?
         };
-        let file = file.map_err(unreadable)?;
-        let kind = file.metadata().map_err(unreadable)?.file_type();
-        if kind.is_dir() {
-            return Err(usage(anyhow!("{name}: is a folder, not {what}")));
-        }
-        let reading = Reading { file, digest: InputDigest::default(), waits: !kind.is_file(), stop };
-        Ok(Source(Arc::new(Mutex::new(reading))))
+        let kind = file.metadata()?.file_type();
+        Ok(Opened { file, waits: !kind.is_file() && !kind.is_dir(), is_folder: kind.is_dir(), stop })
     }
 
-    /// Reads what is left; the input, called `name`, by size and digest.
-    pub fn input(mut self, name: &str) -> io::Result<Input> {
-        io::copy(&mut self, &mut io::sink())?;
-        let digest = self.0.lock().unwrap_or_else(PoisonError::into_inner).digest.clone();
-        Ok(digest.input(name))
-    }
-}
-
-impl Read for Source {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let reading = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if reading.waits {
-                reading.wait()?;
-            }
-            match reading.file.read(into) {
-                Err(e) if reading.waits && e.kind() == ErrorKind::WouldBlock => {}
-                Err(e) => return Err(e),
-                Ok(n) => {
-                    reading.digest.update(&into[..n]);
-                    return Ok(n);
-                }
-            }
-        }
-    }
-}
-
-impl Reading {
     fn wait(&self) -> io::Result<()> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -108,5 +100,51 @@ impl Reading {
                 Err(e) => return Err(e.into()),
             }
         }
+    }
+}
+
+impl Read for Opened {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.waits {
+                self.wait()?;
+            }
+            match self.file.read(into) {
+                Err(e) if self.waits && e.kind() == ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// An input that is digested while it is read by somebody who may not care for all of it.
+#[derive(Clone)]
+pub struct Source(Arc<Mutex<(Opened, InputDigest)>>);
+
+impl Source {
+    /// Opens the input, which is to be `what`; reading it fails soon after `stop` is set.
+    pub fn open(path: &Path, what: &str, stop: Arc<AtomicBool>) -> Result<Self> {
+        let name = name(path);
+        let opened = Opened::open(path, stop).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
+        if opened.is_folder {
+            return Err(usage(anyhow!("{name}: is a folder, not {what}")));
+        }
+        Ok(Source(Arc::new(Mutex::new((opened, InputDigest::default())))))
+    }
+
+    /// Reads what is left; the input, called `name`, by size and digest.
+    pub fn input(mut self, name: &str) -> io::Result<Input> {
+        io::copy(&mut self, &mut io::sink())?;
+        let digest = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
+        Ok(digest.input(name))
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (opened, digest) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = opened.read(into)?;
+        digest.update(&into[..n]);
+        Ok(n)
     }
 }

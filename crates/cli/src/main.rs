@@ -10,6 +10,8 @@ mod cases;
 mod compare;
 mod device;
 mod events;
+mod experiment;
+mod failure;
 mod files;
 mod fit;
 mod inputs;
@@ -18,58 +20,34 @@ mod memory;
 mod output;
 mod policies;
 mod power;
+mod presets;
 mod replay;
+mod report;
+mod reproduce;
 mod runs;
 mod simulate;
 mod stats;
+mod stop;
 mod trace;
+mod traces;
+mod typed;
 mod ubi;
+mod units;
 mod variants;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
+use failure::usage;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// A mistake of the user, as opposed to a failure of the run.
-#[derive(Debug)]
-pub struct Usage(pub anyhow::Error);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&output::describe(&self.0))
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// Exit status of a program that Ctrl-C ended.
-pub const INTERRUPTED: u8 = 130;
-
-/// The user asked to stop.
-#[derive(Debug)]
-pub struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("interrupted; nothing was written")
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// Marks an error as the user's.
-pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
-    anyhow::Error::new(Usage(error.into()))
-}
 
 fn main() -> ExitCode {
     // Elsewhere --output is the file that is printed to.
     let command = Cli::command().mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")));
     let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| e.exit());
     let result = match cli.command {
-        Command::Reproduce(args) => simulate::reproduce(&args),
-        Command::Run(args) => simulate::run_file(&args),
+        Command::Reproduce(args) => reproduce::main(&args),
+        Command::Run(args) => simulate::run(&args),
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
@@ -79,20 +57,16 @@ fn main() -> ExitCode {
         Command::Device(command) => device::main(&command),
         Command::Ubi(command) => ubi::main(&command),
         Command::Stats(args) => stats::main(&args),
-        Command::Report(args) => simulate::report(&args),
+        Command::Report(args) => report::main(&args),
         Command::Bench(args) => bench::main(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Nobody may be listening; that is no reason to panic.
-            writeln!(io::stderr(), "readpath: {}", output::describe(&error)).ok();
-            ExitCode::from(match () {
-                () if error.is::<Usage>() => 2,
-                () if error.is::<Interrupted>() => INTERRUPTED,
-                () => 1,
-            })
+            writeln!(io::stderr(), "readpath: {}", failure::describe(&error)).ok();
+            ExitCode::from(failure::status(&error))
         }
     }
 }

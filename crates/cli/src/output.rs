@@ -108,8 +108,33 @@ pub fn print_columns(doc: &Document, columns: &[(&str, &str)], width: Option<u16
     Ok(())
 }
 
+/// What is printed of a document that is written to `folder`, if it is: JSON, or its title, what `tables` prints, and the notes.
+pub fn text(
+    doc: &Document,
+    json: bool,
+    folder: Option<&Path>,
+    tables: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+) -> Result<Vec<u8>> {
+    if json {
+        return Ok(doc.to_json_pretty()?.into_bytes());
+    }
+    let mut out = Vec::new();
+    writeln!(out, "{}\n", doc.title)?;
+    tables(&mut out)?;
+    for note in &doc.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    print_end(doc, folder, &mut out)?;
+    Ok(out)
+}
+
+/// The same with one table of these columns.
+pub fn table(doc: &Document, json: bool, folder: Option<&Path>, columns: &[(&str, &str)]) -> Result<Vec<u8>> {
+    text(doc, json, folder, |out| print_columns(doc, columns, terminal_width(), out))
+}
+
 /// Prints what stands below a table: what the simulation cost, and where the files are.
-pub fn print_end(doc: &Document, folder: Option<&Path>, out: &mut impl Write) -> Result<()> {
+fn print_end(doc: &Document, folder: Option<&Path>, out: &mut impl Write) -> Result<()> {
     let (seconds, mib) = (doc.process.cpu_seconds, doc.process.peak_rss_bytes as f64 / f64::from(1 << 20));
     writeln!(out, "{} requests simulated in {seconds:.1} s of CPU time, {mib:.0} MiB at most", doc.simulated_ios)?;
     if let Some(folder) = folder {
@@ -171,20 +196,6 @@ impl Folder {
     }
 }
 
-/// An error with its causes, each of which is told once: some repeat what caused them.
-pub fn describe(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string).filter(|c| !c.is_empty()) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 /// Standard output, for much text. Its errors say that they are of it; what is not written before an error is known needs
 /// a `flush`.
 pub fn stdout() -> BufWriter<Named<StdoutLock<'static>>> {
@@ -209,11 +220,6 @@ impl<W: Write> Write for Named<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush().map_err(Self::name)
     }
-}
-
-/// Whether an error only says that nobody reads our output any more.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|e| e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }
 
 /// Progress on standard error, if that is a terminal; ends when dropped.

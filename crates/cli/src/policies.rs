@@ -3,14 +3,13 @@
 //! became of it. What is compared, and with what, is known elsewhere.
 
 use crate::args::{Common, Reproduce, TraceHow, TraceInput};
-use crate::files::read_text;
+use crate::failure::classify;
+use crate::inputs::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::replay::preset;
-use crate::simulate::classify;
+use crate::presets::{overrides, preset};
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
-use readpath_config::Override;
 use readpath_config::experiment::Layout;
 use readpath_lab::beforehand;
 use readpath_lab::experiment::{self, ExperimentError, Shared};
@@ -18,7 +17,6 @@ use readpath_lab::policies::{BUILTIN, Contender, Launched, add_launches, applica
 use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_results::Document;
 use readpath_run::LUN;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What it is called.
@@ -133,18 +131,7 @@ impl Prepared {
         doc.process = output::process();
         doc.validate()?;
         files.write(&doc)?;
-        let text = if common.basics.json {
-            doc.to_json_pretty()?.into_bytes()
-        } else {
-            let mut out = Vec::new();
-            writeln!(out, "{}\n", doc.title)?;
-            output::print_columns(&doc, &COLUMNS, output::terminal_width(), &mut out)?;
-            for note in &doc.notes {
-                writeln!(out, "Note: {note}")?;
-            }
-            output::print_end(&doc, Some(folder), &mut out)?;
-            out
-        };
+        let text = output::table(&doc, common.basics.json, Some(folder), &COLUMNS)?;
         output::emit(&text, None)?;
         live.finish()?;
         Ok(doc)
@@ -154,8 +141,7 @@ impl Prepared {
 /// The launches of applications with every policy.
 fn launched(common: &Common) -> Result<Launched> {
     let experiment = readpath_config::experiment::load(LAUNCHES, &read_text).map_err(usage)?;
-    let set = common.basics.set.iter().map(|s| Override::from_argument(s, "--set"));
-    let set = set.collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    let set = overrides(&common.basics.set)?;
     let mut launched = Launched::new(&experiment, &set, &read_text).map_err(classify)?;
     launched.plans.iter_mut().for_each(|plan| plan.setup.encoded = common.wire);
     Ok(launched)

@@ -4,21 +4,19 @@
 
 use crate::args::{Loses, Power};
 use crate::events::time_without_power;
-use crate::files::read_text;
+use crate::failure::classify;
+use crate::inputs::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::simulate::{self, classify};
-use crate::{memory, runs, usage};
+use crate::presets::overrides;
+use crate::{memory, runs, typed, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
-use readpath_config::Override;
 use readpath_kit::Ns;
 use readpath_lab::beforehand;
 use readpath_lab::experiment::{ExperimentError, Plan, expected_ios, plan};
 use readpath_lab::power_cuts::{self, PowerCuts, PowerError, PowerRun, PowerTexts, document};
-use readpath_results::Document;
 use readpath_stack::Tags;
-use std::io::Write;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 12] = [
@@ -51,11 +49,10 @@ pub fn main(args: &Power) -> Result<()> {
         seed: args.target.seed,
     };
     let target = &args.target;
-    let mut experiment =
-        simulate::of_job(&args.job, &target.device, target.precondition, simulate::variants(&target.host)?);
+    let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, typed::variants(&target.host)?);
     experiment.seed = target.seed;
-    let set = args.basics.set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
-    let mut plans = plan(&experiment, &set.map_err(usage)?, &read_text).map_err(classify)?;
+    let set = overrides(&args.basics.set)?;
+    let mut plans = plan(&experiment, &set, &read_text).map_err(classify)?;
     plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(usage)?;
     beforehand::plans(&plans).map_err(classify)?;
     check_memory(&plans, args.basics.threads)?;
@@ -78,8 +75,7 @@ pub fn main(args: &Power) -> Result<()> {
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
-    let text = if args.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
-    output::emit(&text, None)?;
+    output::emit(&output::table(&doc, args.basics.json, args.basics.out.as_deref(), &COLUMNS)?, None)?;
     match runs.iter().map(|run| run.wrong).sum::<u64>() {
         0 => Ok(()),
         wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
@@ -120,15 +116,4 @@ fn mark(plan: &Plan, error: PowerError) -> anyhow::Error {
         }
         error => usage(error),
     }
-}
-
-fn table(args: &Power, doc: &Document) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    writeln!(out, "{}\n", doc.title)?;
-    output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
-    for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
-    }
-    output::print_end(doc, args.basics.out.as_deref(), &mut out)?;
-    Ok(out)
 }

@@ -3,22 +3,21 @@
 
 use crate::args::{Hpb, Preload, Replay};
 use crate::events::{check_pressure, read_events, read_limits};
-use crate::files::read_text;
+use crate::failure::classify;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::simulate::{classify, complete};
+use crate::presets::preset;
+use crate::runs::{self, complete};
 use crate::variants::Typed;
-use crate::{cases, inputs, runs, usage};
+use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
-use readpath_config::{DevicePreset, Override, keeps_memory, size};
+use readpath_config::{DevicePreset, keeps_memory, size};
 use readpath_lab::beforehand;
 use readpath_lab::experiment::ExperimentError;
 use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
-use readpath_results::Document;
 use readpath_run::{ExecuteError, LUN};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 17] = [
@@ -98,8 +97,7 @@ pub fn main(args: &Replay) -> Result<()> {
     // What took long is shown also if it cannot be written.
     let written = folder.map_or(Ok(()), |folder| folder.write(&doc));
     let shown = args.common.basics.out.as_deref().filter(|_| written.is_ok());
-    let text = if common.basics.json { doc.to_json_pretty()?.into_bytes() } else { table(shown, &doc)? };
-    output::emit(&text, None)?;
+    output::emit(&output::table(&doc, common.basics.json, shown, &COLUMNS)?, None)?;
     written?;
     live.finish()?;
     complete(missing.into_iter(), runs.len() + failures.len())
@@ -118,17 +116,6 @@ fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
         ExecuteError::Event(_) => with("--events", &args.events),
         _ => None,
     }
-}
-
-fn table(folder: Option<&Path>, doc: &Document) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    writeln!(out, "{}\n", doc.title)?;
-    output::print_columns(doc, &COLUMNS, output::terminal_width(), &mut out)?;
-    for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
-    }
-    output::print_end(doc, folder, &mut out)?;
-    Ok(out)
 }
 
 fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
@@ -156,13 +143,6 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     }
     check_pressure(&events, list.iter().map(|v| (&*v.name, keeps_memory(v.host.hpb))))?;
     Ok(list)
-}
-
-/// The device of that name, with what `--set` says.
-pub fn preset(device: &str, set: &[String]) -> Result<DevicePreset> {
-    let set = set.iter().map(|s| Override::from_argument(s, "--set")).collect::<Result<Vec<_>, _>>();
-    let preset = readpath_config::device::load(device, &read_text).map_err(usage)?;
-    preset.with_overrides(&set.map_err(usage)?).map_err(usage)
 }
 
 fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {

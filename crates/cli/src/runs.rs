@@ -3,10 +3,10 @@
 //! Knows nothing of what a run is.
 
 use crate::args::Common;
+use crate::failure::classify;
 use crate::files::PartFile;
 use crate::live::Live;
-use crate::simulate::{classify, stop_on_signal};
-use crate::{output, usage};
+use crate::{output, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_lab::experiment::{ExperimentError, Shared};
 use readpath_run::Tap;
@@ -44,9 +44,7 @@ pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
 /// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.
 pub fn stoppable(live: &Live) -> Result<Arc<Shared>> {
     let shared = live.shared();
-    if !live.stops(&shared)? {
-        stop_on_signal(&shared)?;
-    }
+    stop::in_order(shared.stop.clone())?;
     Ok(Arc::new(shared))
 }
 
@@ -86,4 +84,14 @@ pub fn recorded<T>(
     part.finish()?;
     writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
     Ok(output)
+}
+
+/// Fails if something is missing of any of `runs` runs. What there is of it has been shown and written by then.
+pub fn complete(mut missing: impl Iterator<Item = String>, runs: usize) -> Result<()> {
+    let Some(first) = missing.next() else { return Ok(()) };
+    let more = match missing.count() {
+        0 => String::new(),
+        n => format!("; and so in {n} more of {runs} runs (see the notes of the results)"),
+    };
+    Err(anyhow!("results are incomplete: {first}{more}"))
 }

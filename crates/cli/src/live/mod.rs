@@ -5,20 +5,18 @@
 mod mount;
 mod report;
 mod server;
-mod signals;
 pub mod socket;
 
 pub use report::{HOST, SCHEMA};
 
 use crate::args::LiveOptions;
-use crate::usage;
+use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use mount::Mounted;
 use readpath_lab::experiment::Shared;
 use readpath_run::live::{Board, Post};
 use readpath_sysfs::Tree;
 use server::Server;
-use signals::Signals;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -28,7 +26,6 @@ pub struct Live(Option<Shows>);
 
 struct Shows {
     board: Arc<Board>,
-    signals: Arc<Signals>,
     // Both vanish when they are dropped.
     mounted: Option<Mounted>,
     server: Option<Server>,
@@ -46,28 +43,22 @@ impl Live {
         }
         let board = Arc::new(Board::new(runs));
         let tree = Arc::new(Tree::new(board.clone()));
-        let signals = Signals::catch()?;
+        // What is made now has to go away again.
+        stop::catch()?;
         let server = match &options.stats {
-            Some(path) => Some(Server::start(path.as_deref(), tree.clone(), &signals)?),
+            Some(path) => Some(Server::start(path.as_deref(), tree.clone())?),
             None => None,
         };
         let mounted = match &options.sysfs {
-            Some(folder) => Some(Mounted::new(folder, tree, &signals)?),
+            Some(folder) => Some(Mounted::new(folder, tree)?),
             None => None,
         };
-        Ok(Live(Some(Shows { board, signals, mounted, server, hold: options.hold })))
+        Ok(Live(Some(Shows { board, mounted, server, hold: options.hold })))
     }
 
     /// What runs are told: the board, if somebody looks at it.
     pub fn shared(&self) -> Shared {
         Shared { board: self.0.as_ref().map(|shows| shows.board.clone()), ..Shared::default() }
-    }
-
-    /// Lets Ctrl-C and a request to terminate stop runs in order. Returns false if that has to be done elsewhere.
-    pub fn stops(&self, shared: &Shared) -> Result<bool> {
-        let Some(shows) = &self.0 else { return Ok(false) };
-        shows.signals.stop(shared.stop.clone())?;
-        Ok(true)
     }
 
     /// What somebody changed while the runs went on, for those who read their results: these depend on when.
@@ -85,7 +76,7 @@ impl Live {
             let folder = shows.mounted.as_ref().map(|m| m.folder().display().to_string());
             let places: Vec<String> = socket.into_iter().chain(folder).collect();
             writeln!(io::stderr(), "Holding {} until Ctrl-C", places.join(" and ")).ok();
-            shows.signals.wait();
+            stop::wait();
         }
         Ok(())
     }

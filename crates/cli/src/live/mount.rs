@@ -2,8 +2,7 @@
 //! The tree as a mounted folder (FUSE): every request of the kernel becomes a question to the tree. It behaves as sysfs does:
 //! files have 4096 bytes until they are read, nothing can be made or removed, a write is one value.
 
-use super::signals::Signals;
-use crate::usage;
+use crate::{stop, usage};
 use anyhow::{Context, Result, anyhow};
 use fuser::{
     AccessFlags, BackgroundSession, BsdFileFlags, Config, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
@@ -41,7 +40,7 @@ pub struct Mounted {
 
 impl Mounted {
     /// Mounts the tree at an empty folder.
-    pub fn new(folder: &Path, tree: Arc<Tree>, signals: &Signals) -> Result<Self> {
+    pub fn new(folder: &Path, tree: Arc<Tree>) -> Result<Self> {
         let folder = check(folder)?;
         let device = "/dev/fuse";
         if let Err(e) = File::options().read(true).write(true).open(device) {
@@ -79,7 +78,7 @@ impl Mounted {
         let session =
             Session::new(files, &folder, &config).and_then(Session::spawn).with_context(needs).map_err(usage)?;
         let mine = folder.clone();
-        signals.at_once(move || detach(&mine));
+        stop::clean_up(move || detach(&mine))?;
         Ok(Mounted { folder, session: Some(session) })
     }
 

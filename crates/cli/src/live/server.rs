@@ -2,9 +2,8 @@
 //! The socket: whoever connects gets one line of JSON with everything as it is now, and nothing is read from them.
 
 use super::report::report;
-use super::signals::Signals;
 use super::socket::{self, Found};
-use crate::usage;
+use crate::{stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_sysfs::Tree;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -30,14 +29,14 @@ pub struct Server {
 
 impl Server {
     /// Serves a socket at `path`, or at one of this process's own.
-    pub fn start(path: Option<&Path>, tree: Arc<Tree>, signals: &Signals) -> Result<Self> {
+    pub fn start(path: Option<&Path>, tree: Arc<Tree>) -> Result<Self> {
         let path = match path {
             Some(path) => path.to_owned(),
             None => socket::of_this_process()?,
         };
         let listener = listen(&path)?;
         let mine = path.clone();
-        signals.at_once(move || _ = fs::remove_file(&mine));
+        stop::clean_up(move || _ = fs::remove_file(&mine))?;
         let (stop, stopped) = UnixStream::pair()?;
         let thread =
             std::thread::Builder::new().name("stats".into()).spawn(move || serve(&listener, &stopped, &tree))?;

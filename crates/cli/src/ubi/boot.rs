@@ -2,7 +2,7 @@
 //! What a boot reads of a volume, as far as that can be said without booting it: the files that a list names, or else
 //! those in which a Debian keeps what it starts and how.
 
-use crate::files::read_text;
+use crate::inputs::read_text;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_results::Input;

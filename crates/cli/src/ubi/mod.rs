@@ -10,7 +10,6 @@ mod open;
 mod own;
 mod replay;
 mod reproduce;
-pub mod stop;
 mod stream;
 mod streams;
 mod work;
@@ -20,8 +19,8 @@ pub use replay::caches;
 pub use reproduce::{EXPERIMENT, Prepared, prepare, reproduce};
 
 use crate::args::UbiCommand;
+use crate::stop::{self, Written};
 use anyhow::Result;
-use stop::Written;
 
 /// `readpath ubi`.
 pub fn main(command: &UbiCommand) -> Result<()> {

@@ -183,7 +183,7 @@ impl Tree {
 
 /// Says where the options are that messages about images name.
 fn with_hint(error: anyhow::Error) -> anyhow::Error {
-    let text = crate::output::describe(&error);
+    let text = crate::failure::describe(&error);
     if !["--volume", "--peb-size", "--page-size", "--subpage-size"].iter().any(|option| text.contains(option)) {
         return error;
     }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi replay`: recorded read streams through the caches that were asked for.
 
-use super::stop::hold;
 use super::streams;
 use crate::args::UbiReplay;
 use crate::cases::names;
-use crate::files::read_text;
+use crate::inputs;
 use crate::output::{self, Folder};
-use crate::simulate::complete;
+use crate::runs::complete;
+use crate::stop::hold;
 use crate::usage;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, CacheTexts, Error, document};
-use readpath_results::Document;
 use readpath_ubi::stream::{Pressure, parse_pressure};
 use readpath_ubi::variant::{Kind, Variant};
 use serde_json::json;
-use std::io::Write;
 
 /// Caches that are compared unless others are named.
 const DEFAULT: [&str; 6] = ["none", "nand-page", "one-line", "peb-hash", "lru", "opt"];
@@ -56,8 +54,7 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         None => Pressure::default(),
         Some(path) => {
             let name = path.display().to_string();
-            let text = read_text(path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?;
-            parse_pressure(&name, &text).map_err(usage)?
+            parse_pressure(&name, &inputs::text(path)?).map_err(usage)?
         }
     };
     let names = names(&args.files)?;
@@ -117,25 +114,10 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         folder.write(&doc)?;
         held.done();
     }
-    let text = if args.json { doc.to_json_pretty()?.into_bytes() } else { table(args, &doc)? };
-    output::emit(&text, None)?;
-    complete(left_out.into_iter(), of)
-}
-
-fn table(args: &UbiReplay, doc: &Document) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    writeln!(out, "{}\n", doc.title)?;
     let only_other = doc.rows.chunk_by(|a, b| a.case == b.case).any(|rows| rows.iter().all(|r| r.metric != "seconds"));
-    let mut columns = COLUMNS.to_vec();
-    if only_other {
-        columns.extend(OTHER_COLUMNS);
-    }
-    output::print_columns(doc, &columns, output::terminal_width(), &mut out)?;
-    for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
-    }
-    output::print_end(doc, args.out.as_deref(), &mut out)?;
-    Ok(out)
+    let columns = if only_other { [&COLUMNS[..], &OTHER_COLUMNS].concat() } else { COLUMNS.to_vec() };
+    output::emit(&output::table(&doc, args.json, args.out.as_deref(), &columns)?, None)?;
+    complete(left_out.into_iter(), of)
 }
 
 /// Each cache with each number of lines, in the order in which they were named.

@@ -4,11 +4,11 @@
 
 use super::boot::BootList;
 use super::own;
-use super::stop::{self, Written};
 use super::streams::{Input, load};
 use crate::args::{OwnImages, Reproduce};
 use crate::cases::names;
 use crate::output::{self, Folder};
+use crate::stop::{self, Written};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
@@ -108,27 +108,20 @@ impl Prepared {
         let held = stop::hold();
         folder()?.write(&doc)?;
         held.done();
-        if json {
-            output::emit(doc.to_json_pretty()?.as_bytes(), None)?;
-            return Ok(doc);
-        }
-        let mut text = Vec::new();
-        writeln!(text, "{}\n", doc.title)?;
         let part = |rows: Range<usize>| {
             let mut part = Document::new(EXPERIMENT, &doc.title);
             part.rows = doc.rows[rows].to_vec();
             part
         };
-        output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), &mut text)?;
-        if caches < sizes {
-            writeln!(text, "The same streams through other caches:\n")?;
-            output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), &mut text)?;
-            writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
-        }
-        for note in &doc.notes {
-            writeln!(text, "Note: {note}")?;
-        }
-        output::print_end(&doc, Some(out), &mut text)?;
+        let mut text = output::text(&doc, json, Some(out), |text| {
+            output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), text)?;
+            if caches < sizes {
+                writeln!(text, "The same streams through other caches:\n")?;
+                output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), text)?;
+                writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
+            }
+            Ok(())
+        })?;
         for (given, option, what) in [
             (with_traces, "--traces DIR", "recorded streams of attach, boot, find and rm"),
             (
@@ -138,7 +131,7 @@ impl Prepared {
              boot-like reading, rm",
             ),
         ] {
-            if !given {
+            if !given && !json {
                 writeln!(
                     text,
                     "Left out: {what}. 'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches."

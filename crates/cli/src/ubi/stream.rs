@@ -3,12 +3,13 @@
 
 use super::boot::lines;
 use super::open::{volume, wrong};
-use super::stop::hold;
 use super::work::{Reads, Work, reads};
 use crate::args::{UbiStream, UbiWork};
-use crate::files::{check_not_input, check_writable, is_special, is_standard_output, read_text, write_whole};
+use crate::files::{check_not_input, check_writable, is_special, is_standard_output, write_whole};
+use crate::inputs;
+use crate::stop::hold;
 use crate::usage;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use readpath_ubi::mtd::write_stream;
 use readpath_ubifs::{MountMode, ReadKind};
 use std::io::{self, Write};
@@ -26,10 +27,7 @@ pub fn main(args: &UbiStream) -> Result<()> {
     check_writable(&args.out)?;
     drop(held);
     let list = match args.work {
-        UbiWork::Read => {
-            let name = args.path.display();
-            lines(&read_text(&args.path).with_context(|| format!("{name}: cannot be read")).map_err(usage)?)
-        }
+        UbiWork::Read => lines(&inputs::text(&args.path)?),
         UbiWork::Mount if path != b"/" => {
             return Err(usage(anyhow!("{}: a mount reads nothing below /, which is its path", args.path.display())));
         }

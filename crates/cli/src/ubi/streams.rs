@@ -2,10 +2,9 @@
 //! Read streams and cost presets from files, for all commands that replay.
 
 use crate::args::StreamInput;
-use crate::files::read_text;
 use crate::inputs::{self, Source};
 use crate::usage;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use readpath_config::size;
 use readpath_lab::ubi::CacheCase;
 use readpath_ubi::preset::{BUILTIN, CostPreset};
@@ -119,8 +118,7 @@ fn cost(name: &str) -> Result<CostPreset> {
         let own = "a file of your own is given as a path that ends in .toml";
         return Err(usage(anyhow!("--cost: there is no preset '{name}' (built in: {}; {own})", names.join(", "))));
     }
-    let text = read_text(Path::new(name)).with_context(|| format!("{name}: cannot be read")).map_err(usage)?;
-    CostPreset::parse(&text, name).map_err(usage)
+    CostPreset::parse(&inputs::text(Path::new(name))?, name).map_err(usage)
 }
 
 /// Reads the stream at `path`, called `name` in tables.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath report`: the page of a result document.
+
+use crate::args::Report;
+use crate::files::{check_not_input, write_whole};
+use crate::{inputs, usage};
+use anyhow::{Context, Result};
+use readpath_report::html;
+use readpath_results::Document;
+use std::io::{self, Write};
+
+/// `readpath report`.
+pub fn main(args: &Report) -> Result<()> {
+    let name = args.result.display();
+    check_not_input(&args.html, &args.result)?;
+    let text = inputs::document(&args.result)?;
+    let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
+    write_whole(&args.html, html::page(&doc)?.as_bytes())?;
+    Ok(writeln!(io::stdout(), "{}", args.html.display())?)
+}

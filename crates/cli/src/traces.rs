@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block traces as they are read, for their description, conversion and replay: opened as the options say, and what was odd
+//! about them noted.
+
+use crate::args::TraceInput;
+use crate::failure::Interrupted;
+use crate::inputs::{self, Source};
+use crate::usage;
+use anyhow::{Result, anyhow};
+use readpath_lab::experiment::Shared;
+use readpath_results::Input;
+use readpath_workload::trace::{Columns, Devices, Format, NO_DEVICE, Options, Place, Reader, Reason, Request};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// What the options say of reading.
+pub fn options(input: &TraceInput) -> Result<Options> {
+    let format = match input.format.as_deref() {
+        None => None,
+        Some(name) => Some(Format::from_name(name).ok_or_else(|| {
+            let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
+            usage(anyhow!("--format: {name:?} is no format; there are {}", names.join(", ")))
+        })?),
+    };
+    let columns = input.columns.as_deref().map(Columns::parse).transpose();
+    let columns = columns.map_err(|e| usage(anyhow!("--{e}")))?;
+    if format == Some(Format::Csv) && columns.is_none() {
+        return Err(usage(anyhow!("--format csv needs --columns, unless the table is our own, which needs neither")));
+    }
+    let devices = match &input.trace_device {
+        Some(name) => Devices::Named(name.clone()),
+        None if input.merge_devices => Devices::Merge,
+        None => Devices::Single,
+    };
+    Ok(Options { format, columns, lenient: input.lenient, devices, ..Options::default() })
+}
+
+/// Opens a trace; what it is read from comes with its reader. Both stop when `shared` says so.
+pub fn open(path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
+    let source = Source::open(path, "a trace", shared.stop.clone())?;
+    let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), options);
+    check_stop(shared)?;
+    let mut reader = reader.map_err(usage)?;
+    reader.stop_when(shared.stop.clone());
+    Ok((reader, source))
+}
+
+/// An error if somebody wants it to end: then other errors may be but a consequence.
+pub fn check_stop(shared: &Shared) -> Result<()> {
+    if shared.stop.load(Ordering::Relaxed) { Err(anyhow::Error::new(Interrupted)) } else { Ok(()) }
+}
+
+/// The input called `name` for a document, read to its end.
+pub fn input(source: Source, name: &str, shared: &Shared) -> Result<Input> {
+    let input = source.input(name);
+    check_stop(shared)?;
+    input.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))
+}
+
+/// What there is to know of a trace that has been read to its end. The first says what it is.
+pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
+    let s = reader.summary();
+    let mut list = vec![format!(
+        "{name}: format {}, {}, {} requests over {}",
+        reader.format().name(),
+        reader.compression().name(),
+        s.requests,
+        s.span
+    )];
+    let mut note = |n: u64, text: String| {
+        if n > 0 {
+            list.push(format!("{name}: {n} {text}"));
+        }
+    };
+    for (reason, count, place, example) in s.skips.iter() {
+        let place = match place {
+            Place::File => String::new(),
+            Place::Line(n) => format!("line {n}: "),
+            Place::Byte(n) => format!("byte {n}: "),
+        };
+        let what = if reason == Reason::Order { "rows were MOVED in time" } else { "rows were SKIPPED" };
+        note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
+    }
+    let larger = match s.needed_bytes {
+        NO_DEVICE => "on no device".to_owned(),
+        bytes => format!("on one of at least {bytes} bytes"),
+    };
+    note(s.beyond, format!("requests that do not lie on the device would {larger}"));
+    note(s.other_device, "requests to other devices were left out".into());
+    if let Some(other) = reader.format().other_layer() {
+        let name = other.name();
+        note(s.other_layer, format!("requests of the other layer were left out (--format {name} takes those instead)"));
+    }
+    note(s.lost_events, "events were lost when the trace was recorded".into());
+    note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
+    note(s.unmatched_completions, "completions have no request in the trace".into());
+    if s.unterminated {
+        list.push(format!(
+            "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or missing"
+        ));
+    }
+    list
+}
+
+/// The next requests, unless somebody wants it to end.
+pub fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
+    let filled = reader.fill(batch);
+    check_stop(shared)?;
+    filled.map_err(usage)
+}
