@@ -11,5 +11,5 @@ mod number;
 mod tree;
 
 pub use errno::Errno;
-pub use number::parse_uint;
-pub use tree::{Entry, Kind, ROOT, Tree};
+
+pub use tree::{Entry, Kind, Tree};

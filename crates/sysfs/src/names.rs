@@ -5,17 +5,17 @@
 use readpath_proto::query::{attribute, descriptor, flag};
 
 /// A field of a descriptor.
-pub struct Field(pub &'static str, pub u8, pub u8);
+pub(crate) struct Field(pub &'static str, pub u8, pub u8);
 
 /// A folder with the fields of one descriptor of the device.
-pub struct Group {
+pub(crate) struct Group {
     pub name: &'static str,
     pub idn: u8,
     pub fields: &'static [Field],
 }
 
 /// Descriptors of the device. That of power is made by a loop in the kernel, and by [`power_levels`] here.
-pub const DESCRIPTORS: [Group; 4] = [
+pub(crate) const DESCRIPTORS: [Group; 4] = [
     Group { name: "device_descriptor", idn: descriptor::DEVICE, fields: DEVICE },
     Group { name: "interconnect_descriptor", idn: descriptor::INTERCONNECT, fields: INTERCONNECT },
     Group { name: "geometry_descriptor", idn: descriptor::GEOMETRY, fields: GEOMETRY },
@@ -104,7 +104,7 @@ const HEALTH: &[Field] =
     &[Field("eol_info", 0x02, 1), Field("life_time_estimation_a", 0x03, 1), Field("life_time_estimation_b", 0x04, 1)];
 
 /// The unit descriptor. The spelling of `resourse` is the kernel's.
-pub const UNIT: &[Field] = &[
+pub(crate) const UNIT: &[Field] = &[
     Field("lu_enable", 0x03, 1),
     Field("boot_lun_id", 0x04, 1),
     Field("lun_write_protect", 0x05, 1),
@@ -126,17 +126,18 @@ pub const UNIT: &[Field] = &[
 ];
 
 /// Fields of `power_descriptor`: 16 levels of each supply, two bytes each.
-pub fn power_levels() -> impl Iterator<Item = (String, u8)> {
+pub(crate) fn power_levels() -> impl Iterator<Item = (String, u8)> {
     [("vcc", 0x02), ("vccq", 0x22), ("vccq2", 0x42)].into_iter().flat_map(|(supply, first)| {
         (0..16).map(move |level| (format!("active_icc_levels_{supply}{level}"), first + 2 * level))
     })
 }
 
 /// Files of `string_descriptors`, in the order of [`readpath_run::live::View::strings`].
-pub const STRINGS: [&str; 5] = ["manufacturer_name", "product_name", "oem_id", "serial_number", "product_revision"];
+pub(crate) const STRINGS: [&str; 5] =
+    ["manufacturer_name", "product_name", "oem_id", "serial_number", "product_revision"];
 
 /// Files of `flags`.
-pub const FLAGS: [(&str, u8); 12] = [
+pub(crate) const FLAGS: [(&str, u8); 12] = [
     ("device_init", flag::DEVICE_INIT),
     ("permanent_wpe", flag::PERMANENT_WP_EN),
     ("power_on_wpe", flag::POWER_ON_WP_EN),
@@ -152,7 +153,7 @@ pub const FLAGS: [(&str, u8); 12] = [
 ];
 
 /// Files of `attributes`.
-pub const ATTRIBUTES: [(&str, u8); 21] = [
+pub(crate) const ATTRIBUTES: [(&str, u8); 21] = [
     ("boot_lun_enabled", attribute::BOOT_LUN_EN),
     ("max_data_size_hpb_single_cmd", attribute::MAX_HPB_SINGLE_CMD),
     ("current_power_mode", attribute::CURRENT_POWER_MODE),
@@ -177,5 +178,5 @@ pub const ATTRIBUTES: [(&str, u8); 21] = [
 ];
 
 /// Files of `hpb_stats`, in the order of [`readpath_host::HpbCounters::by_name`].
-pub const STATS: [&str; 7] =
+pub(crate) const STATS: [&str; 7] =
     ["hit_cnt", "miss_cnt", "rcmd_noti_cnt", "rcmd_active_cnt", "rcmd_inactive_cnt", "map_req_cnt", "umap_req_cnt"];

@@ -8,7 +8,7 @@ use crate::Errno;
 ///
 /// # Errors
 /// [`Errno::Einval`] for anything else, [`Errno::Erange`] for a number above 32 bits.
-pub fn parse_uint(written: &[u8]) -> Result<u32, Errno> {
+pub(crate) fn parse_uint(written: &[u8]) -> Result<u32, Errno> {
     let text = written.split(|&b| b == 0).next().unwrap_or_default();
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let text = text.strip_prefix(b"+").unwrap_or(text);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Number of the folder that all others are in, as FUSE wants it.
-pub const ROOT: u64 = 1;
+pub(crate) const ROOT: u64 = 1;
 
 /// Default of Linux's module parameter `ufshpb_host_map_kbytes`.
 const HOST_MAP_KBYTES: u32 = 2048;

@@ -26,7 +26,7 @@ struct Bin {
 /// of the draws are accepted without computing that ratio. Rejection-inversion (Hörmann and Derflinger 1996) gives the
 /// same distribution with a logarithm and an exponential per draw.
 #[derive(Clone, Debug)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     theta: f64,
     bins: Arc<[Bin]>,
 }
@@ -113,7 +113,7 @@ fn alias(bins: &mut [Bin], mass: &[f64]) {
 /// Ranks `0..n` of which the first share `h` takes the share `1 - h` of the draws, self-similar at every scale: the form
 /// of fio's `pareto:h` (fio HOWTO, `random_distribution`).
 #[derive(Clone, Copy, Debug)]
-pub struct Pareto {
+pub(crate) struct Pareto {
     n: u32,
     power: f64,
 }
@@ -145,7 +145,7 @@ pub struct Zone {
 
 /// Positions `0..n` in zones that lie one after another, each even within itself (fio's `zoned:`).
 #[derive(Clone, Debug)]
-pub struct Zoned {
+pub(crate) struct Zoned {
     table: Arc<ZoneTable>,
 }
 

@@ -2,6 +2,8 @@
 //! The names of fio's options and what becomes of each here (fio HOWTO, "Job Parameters" and "I/O engine"). Knows no
 //! values but those that switch an option off.
 
+use strsim::levenshtein;
+
 /// What becomes of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
@@ -337,22 +339,7 @@ pub(super) fn nearest(key: &str) -> Option<&'static str> {
     }
     let names = ALIASES.iter().map(|a| a.0).chain(USED.iter().copied()).chain(IGNORED.iter().copied());
     let names = names.chain(NOT_BUILT.iter().map(|n| n.0));
-    names.map(|name| (distance(key, name), name)).filter(|d| d.0 <= 2 && d.0 < key.len()).min().map(|d| d.1)
-}
-
-/// Insertions, deletions and replacements that make `b` of `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    names.map(|name| (levenshtein(key, name), name)).filter(|d| d.0 <= 2 && d.0 < key.len()).min().map(|d| d.1)
 }
 
 #[cfg(test)]
@@ -372,7 +359,6 @@ mod tests {
 
     #[test]
     fn nearest_name() {
-        assert_eq!(distance("iodeth", "iodepth"), 1);
         assert_eq!(nearest("iodpeth"), Some("iodepth"));
         assert_eq!(nearest("rwmixraed"), Some("rwmixread"));
         assert_eq!(nearest("colour"), None);

@@ -272,28 +272,14 @@ impl Settings {
                 self.offset_increment = Some(Set { value, at: at(), key });
             }
             "filename" => {
-                if text.contains(':') {
-                    return Err(
-                        "several files per job (a list with colons) are not built; write one job per file".into()
-                    );
-                }
-                if text.len() > MAX_PATH {
-                    return Err(format!("the name is longer than {MAX_PATH} bytes"));
-                }
+                let several = "several files per job (a list with colons) are not built; write one job per file";
+                let value = path(text, several)?;
                 if text.contains('$') {
                     return Err("variables in file names are not expanded here".into());
                 }
-                self.filename = Some(Set { value: text.clone(), at: at(), key });
+                self.filename = Some(Set { value, at: at(), key });
             }
-            "directory" => {
-                if text.contains(':') {
-                    return Err("several directories are not built; give one".into());
-                }
-                if text.len() > MAX_PATH {
-                    return Err(format!("the name is longer than {MAX_PATH} bytes"));
-                }
-                self.directory = Some(text.clone());
-            }
+            "directory" => self.directory = Some(path(text, "several directories are not built; give one")?),
             "name" if text.len() > MAX_NAME => return Err(format!("the name is longer than {MAX_NAME} bytes")),
             "name" => self.name = Some(text.clone()),
             "description" => self.description = Some(text.clone()),
@@ -312,19 +298,8 @@ impl Settings {
                 let value = count(0, u64::MAX)?;
                 self.number_ios = (value > 0).then(|| Set { value, at: at(), key });
             }
-            "rwmixread" | "rwmixwrite" => {
-                let percent = count(0, 100)? as u8;
-                let write = usize::from(key == "rwmixwrite");
-                self.mix_set[write] = Some(percent);
-                if let [Some(r), Some(w)] = self.mix_set
-                    && r + w != 100
-                {
-                    notes.add("mix", &at(), || {
-                        format!("rwmixread {r} and rwmixwrite {w} do not sum to 100; the later one counts, as in fio")
-                    });
-                }
-                self.mix_read = if write == 1 { 100 - percent } else { percent };
-            }
+            "rwmixread" => self.mix(false, count(0, 100)? as u8, &at(), notes),
+            "rwmixwrite" => self.mix(true, count(0, 100)? as u8, &at(), notes),
             "percentage_random" => {
                 value::per_kind(text, &mut self.random_percent, |t| value::count(t, 0, 100).map(|p| p as u8))?;
             }
@@ -357,5 +332,27 @@ impl Settings {
             _ => unreachable!("option {key} is listed as used"),
         }
         Ok(())
+    }
+
+    /// Sets the share of writes, or of reads.
+    fn mix(&mut self, write: bool, percent: u8, at: &At, notes: &mut Notes) {
+        self.mix_set[usize::from(write)] = Some(percent);
+        if let [Some(r), Some(w)] = self.mix_set
+            && r + w != 100
+        {
+            notes.add("mix", at, || {
+                format!("rwmixread {r} and rwmixwrite {w} do not sum to 100; the later one counts, as in fio")
+            });
+        }
+        self.mix_read = if write { 100 - percent } else { percent };
+    }
+}
+
+/// The name of a file or directory, which has to be one.
+fn path(text: &Arc<str>, several: &str) -> Result<Arc<str>, String> {
+    match () {
+        () if text.contains(':') => Err(several.to_owned()),
+        () if text.len() > MAX_PATH => Err(format!("the name is longer than {MAX_PATH} bytes")),
+        () => Ok(text.clone()),
     }
 }

@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::sync::Arc;
 
 /// Formats that [`sample`] can make.
-pub const FORMATS: [Format; 7] = [
+const FORMATS: [Format; 7] = [
     Format::Mobile,
     Format::MsrCambridge,
     Format::Blkparse,
@@ -17,7 +17,7 @@ pub const FORMATS: [Format; 7] = [
     Format::Blktrace,
 ];
 
-/// About `bytes` bytes of a trace, the same every time; empty for other formats than [`FORMATS`].
+/// About `bytes` bytes of a trace, the same every time; empty for formats without one.
 pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
     let mut p = Prng::stream(1, "trace bench", 0);
     let mut out = Vec::with_capacity(bytes + 512);

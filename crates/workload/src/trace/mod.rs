@@ -37,7 +37,6 @@ pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
 pub use input::{Compression, decompress};
 pub use messages::Summary;
-pub use number::TimeUnit;
 pub use reader::Reader;
 pub use replay::{Fit, Loaded, NO_DEVICE, Prepare, Replay, Speed, TimedIo, Within};
 pub use write::{CsvWriter, FioWriter};

@@ -5,7 +5,7 @@ use super::error::{Reason, RowError};
 
 /// The unit of a time in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TimeUnit {
+pub(crate) enum TimeUnit {
     /// Seconds (`s`).
     #[default]
     Seconds,

@@ -4,7 +4,7 @@
 
 pub(super) mod blkparse;
 pub(super) mod blktrace;
-pub mod columns;
+pub(super) mod columns;
 pub(super) mod csv;
 pub(super) mod fio;
 pub(super) mod ftrace;
