@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of `readpath reproduce verification` that no experiment file can describe: what a dishonest host gains. Which
-//! attacks there are is known elsewhere.
+//! The part of `readpath reproduce verification` that no experiment file can describe: what a dishonest host gains.
+//! Which attacks there are is known elsewhere.
 
 use crate::args::Common;
 use crate::failure::Interrupted;
@@ -29,8 +29,8 @@ const COLUMNS: [(&str, &str); 9] = [
     ("hpb_zero", "zero"),
 ];
 
-/// Attacks on a device with the times of the one in `runs`, if `experiment` is the one that they belong to and all of it was
-/// asked for.
+/// Attacks on a device with the times of the one in `runs`, if `experiment` is the one that they belong to and all of
+/// it was asked for.
 pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> Result<Option<Document>> {
     let chosen = common.case.is_some() || common.variant.is_some() || common.trace_io.is_some();
     let Some(first) = runs.first().filter(|_| experiment.name == NAME && !chosen) else { return Ok(None) };

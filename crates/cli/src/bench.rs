@@ -6,7 +6,8 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::bench::{
-    BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, STARTS, STEADY, images, lookups, parse, run, start, steady,
+    BENCHES, BenchCase, FLAT, IMAGES, ImageCase, LOOKUPS, LookupCase, PARSES, ParseCase, STARTS, STEADY, StartCase,
+    SteadyCase, images, lookups, parse, run, start, steady,
 };
 use readpath_results::{Document, Origin};
 use std::io::{self, Write};
@@ -44,123 +45,137 @@ pub fn main(args: &Bench) -> Result<()> {
     if args.flat {
         return flat(args);
     }
-    let (ios, repeat) = (args.ios.unwrap_or(4_000_000), args.repeat.unwrap_or(5));
-    let mut doc = Document::new("bench", "Simulated requests per second of CPU time, one core");
-    let mut out = io::stdout().lock();
-    let is_wanted = |name: &str| args.filter.as_ref().is_none_or(|f| name.contains(f));
-    let wanted: Vec<_> = BENCHES.iter().filter(|b| is_wanted(b.name)).collect();
-    let starts: Vec<_> = STARTS.iter().filter(|s| is_wanted(s.name)).collect();
-    if !names().into_iter().any(is_wanted) {
+    if !names().into_iter().any(|name| is_wanted(args, name)) {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(usage(anyhow!("no bench has '{filter}' in its name; there are: {}", names().join(", "))));
     }
-    for bench in wanted {
-        let mut best: Option<(f64, u64)> = None;
-        for _ in 0..repeat {
-            let (ios, seconds) = run(bench, ios, thread_cpu_seconds)?;
-            doc.simulated_ios += ios;
-            if best.is_none_or(|(s, n)| seconds / (ios as f64) < s / n as f64) {
-                best = Some((seconds, ios));
-            }
-        }
-        let Some((seconds, ios)) = best else { continue };
-        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
-        doc.row(bench.name, "", "simulated_ios_per_cpu_second", "1/s", rate, Origin::Measured)?;
-        doc.row(bench.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
-        if !args.json {
-            writeln!(out, "{:<16} {:>7.2} M/s {:>7.1} ns   {}", bench.name, rate / 1e6, ns, bench.what)?;
-        }
-    }
-    for case in STEADY.iter().filter(|s| is_wanted(s.bench.name)) {
-        let name = case.bench.name;
-        let result = steady(case, ios, repeat, thread_cpu_seconds)?;
-        let o = result.ok_or_else(|| anyhow!("{name}: write amplification did not become steady"))?;
-        doc.simulated_ios += o.simulated_ios;
-        let (rate, ns) = (o.ios as f64 / o.seconds, o.seconds * 1e9 / o.ios as f64);
-        doc.row(name, "", "simulated_ios_per_cpu_second", "1/s", rate, Origin::Measured)?;
-        doc.row(name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
-        doc.row(name, "", "data_write_amplification", "", o.write_amplification, Origin::Predicted)?;
-        doc.row(name, "", "passes_before", "", o.passes_before, Origin::Predicted)?;
-        if !args.json {
-            writeln!(
-                out,
-                "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {:.2}, steady after {} passes)",
-                rate / 1e6,
-                case.bench.what,
-                o.write_amplification,
-                o.passes_before
-            )?;
-        }
-    }
-    for case in PARSES.iter().filter(|p| is_wanted(p.name)) {
-        let bytes = ios.saturating_mul(ROW_BYTES).min(MOST_TRACE_BYTES) as usize;
-        let mut best: Option<(u64, u64, f64)> = None;
-        for _ in 0..repeat {
-            let measured = parse(case, bytes, thread_cpu_seconds)?;
-            if best.is_none_or(|(.., seconds)| measured.2 < seconds) {
-                best = Some(measured);
-            }
-        }
-        let Some((bytes, requests, seconds)) = best else { continue };
-        let (rate, ns) = (bytes as f64 / seconds / 1e6, seconds * 1e9 / requests as f64);
-        doc.row(case.name, "", "parsed_per_cpu_second", "MB/s", rate, Origin::Measured)?;
-        doc.row(case.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
-        if !args.json {
-            writeln!(out, "{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what)?;
-        }
-    }
-    for case in LOOKUPS.iter().filter(|l| is_wanted(l.name)) {
-        let mut best: Option<(u64, u64, f64)> = None;
-        for _ in 0..repeat {
-            let measured = lookups(case, ios, thread_cpu_seconds);
-            if best.is_none_or(|(.., seconds)| measured.2 < seconds) {
-                best = Some(measured);
-            }
-        }
-        let Some((reads, hits, seconds)) = best else { continue };
-        let (rate, ns) = (reads as f64 / seconds, seconds * 1e9 / reads as f64);
-        let hit_ratio = 100.0 * hits as f64 / reads as f64;
-        doc.row(case.name, "", "lookups_per_cpu_second", "1/s", rate, Origin::Measured)?;
-        doc.row(case.name, "", "cpu_time_per_io", "ns", ns, Origin::Measured)?;
-        doc.row(case.name, "", "hit_ratio", "%", hit_ratio, Origin::Predicted)?;
-        if !args.json {
-            let (m, what) = (rate / 1e6, case.what);
-            writeln!(out, "{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({hit_ratio:.1} % hits)", case.name)?;
-        }
-    }
-    for case in IMAGES.iter().filter(|i| is_wanted(i.name)) {
-        let (found, seconds) = images(case, repeat, thread_cpu_seconds);
-        let ns = seconds * 1e9 / found as f64;
-        doc.row(case.name, "", "cpu_time", "s", seconds, Origin::Measured)?;
-        doc.row(case.name, "", "cpu_time_per_item", "ns", ns, Origin::Measured)?;
-        if !args.json {
-            writeln!(out, "{:<16} {seconds:>7.3} s  {ns:>6.0} ns   {}", case.name, case.what)?;
-        }
-    }
-    for case in starts {
-        let mut best: Option<(f64, f64)> = None;
-        for _ in 0..repeat {
-            let (seconds, bytes) = start(case, thread_cpu_seconds)?;
-            if best.is_none_or(|(s, _)| seconds < s) {
-                best = Some((seconds, bytes));
-            }
-        }
-        let Some((seconds, bytes)) = best else { continue };
-        doc.row(case.name, "", "start_cpu_time", "s", seconds, Origin::Measured)?;
-        doc.row(case.name, "", "process_bytes_per_block", "bytes", bytes, Origin::Measured)?;
-        if !args.json {
-            writeln!(
-                out,
-                "{:<16} {seconds:>7.3} s  {bytes:>6.2} B   {} (CPU time, bytes per 4 KiB)",
-                case.name, case.what
-            )?;
-        }
-    }
-    doc.process = output::process();
+    let mut bench = Measuring {
+        ios: args.ios.unwrap_or(4_000_000),
+        repeat: args.repeat.unwrap_or(5),
+        prints: !args.json,
+        doc: Document::new("bench", "Simulated requests per second of CPU time, one core"),
+    };
+    BENCHES.iter().filter(|b| is_wanted(args, b.name)).try_for_each(|case| bench.run(case))?;
+    STEADY.iter().filter(|s| is_wanted(args, s.bench.name)).try_for_each(|case| bench.steady(case))?;
+    PARSES.iter().filter(|p| is_wanted(args, p.name)).try_for_each(|case| bench.parse(case))?;
+    LOOKUPS.iter().filter(|l| is_wanted(args, l.name)).try_for_each(|case| bench.lookups(case))?;
+    IMAGES.iter().filter(|i| is_wanted(args, i.name)).try_for_each(|case| bench.images(case))?;
+    STARTS.iter().filter(|s| is_wanted(args, s.name)).try_for_each(|case| bench.start(case))?;
+    bench.doc.process = output::process();
     if args.json {
-        out.write_all(doc.to_json_pretty()?.as_bytes())?;
+        io::stdout().lock().write_all(bench.doc.to_json_pretty()?.as_bytes())?;
     }
     Ok(())
+}
+
+fn is_wanted(args: &Bench, name: &str) -> bool {
+    args.filter.as_ref().is_none_or(|f| name.contains(f))
+}
+
+/// The best of some repetitions: that with the least cost.
+fn best<T>(repeat: u32, mut once: impl FnMut() -> Result<T>, cost: impl Fn(&T) -> f64) -> Result<T> {
+    let mut best = once()?;
+    for _ in 1..repeat {
+        let next = once()?;
+        if cost(&next) < cost(&best) {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
+/// Benches in progress.
+struct Measuring {
+    ios: u64,
+    repeat: u32,
+    /// Each as it ends, for people.
+    prints: bool,
+    doc: Document,
+}
+
+impl Measuring {
+    fn row(&mut self, case: &str, metric: &str, unit: &str, value: f64) -> Result<()> {
+        Ok(self.doc.row(case, "", metric, unit, value, Origin::Measured).map(drop)?)
+    }
+
+    fn print(&self, line: std::fmt::Arguments) -> Result<()> {
+        if self.prints {
+            writeln!(io::stdout(), "{line}")?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, case: &BenchCase) -> Result<()> {
+        let mut made = 0;
+        let once = || {
+            let result = run(case, self.ios, thread_cpu_seconds)?;
+            made += result.0;
+            Ok(result)
+        };
+        let (ios, seconds) = best(self.repeat, once, |&(ios, seconds)| seconds / ios as f64)?;
+        self.doc.simulated_ios += made;
+        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
+        self.row(case.name, "simulated_ios_per_cpu_second", "1/s", rate)?;
+        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
+        self.print(format_args!("{:<16} {:>7.2} M/s {ns:>7.1} ns   {}", case.name, rate / 1e6, case.what))
+    }
+
+    fn steady(&mut self, case: &SteadyCase) -> Result<()> {
+        let name = case.bench.name;
+        let result = steady(case, self.ios, self.repeat, thread_cpu_seconds)?;
+        let o = result.ok_or_else(|| anyhow!("{name}: write amplification did not become steady"))?;
+        self.doc.simulated_ios += o.simulated_ios;
+        let (rate, ns) = (o.ios as f64 / o.seconds, o.seconds * 1e9 / o.ios as f64);
+        self.row(name, "simulated_ios_per_cpu_second", "1/s", rate)?;
+        self.row(name, "cpu_time_per_io", "ns", ns)?;
+        self.doc.row(name, "", "data_write_amplification", "", o.write_amplification, Origin::Predicted)?;
+        self.doc.row(name, "", "passes_before", "", o.passes_before, Origin::Predicted)?;
+        self.print(format_args!(
+            "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {:.2}, steady after {} passes)",
+            rate / 1e6,
+            case.bench.what,
+            o.write_amplification,
+            o.passes_before
+        ))
+    }
+
+    fn parse(&mut self, case: &ParseCase) -> Result<()> {
+        let bytes = self.ios.saturating_mul(ROW_BYTES).min(MOST_TRACE_BYTES) as usize;
+        let once = || Ok(parse(case, bytes, thread_cpu_seconds)?);
+        let (bytes, requests, seconds) = best(self.repeat, once, |&(.., seconds)| seconds)?;
+        let (rate, ns) = (bytes as f64 / seconds / 1e6, seconds * 1e9 / requests as f64);
+        self.row(case.name, "parsed_per_cpu_second", "MB/s", rate)?;
+        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
+        self.print(format_args!("{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what))
+    }
+
+    fn lookups(&mut self, case: &LookupCase) -> Result<()> {
+        let once = || Ok(lookups(case, self.ios, thread_cpu_seconds));
+        let (reads, hits, seconds) = best(self.repeat, once, |&(.., seconds)| seconds)?;
+        let (rate, ns) = (reads as f64 / seconds, seconds * 1e9 / reads as f64);
+        let hit_ratio = 100.0 * hits as f64 / reads as f64;
+        self.row(case.name, "lookups_per_cpu_second", "1/s", rate)?;
+        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
+        self.doc.row(case.name, "", "hit_ratio", "%", hit_ratio, Origin::Predicted)?;
+        let (m, what) = (rate / 1e6, case.what);
+        self.print(format_args!("{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({hit_ratio:.1} % hits)", case.name))
+    }
+
+    fn images(&mut self, case: &ImageCase) -> Result<()> {
+        let (found, seconds) = images(case, self.repeat, thread_cpu_seconds);
+        let ns = seconds * 1e9 / found as f64;
+        self.row(case.name, "cpu_time", "s", seconds)?;
+        self.row(case.name, "cpu_time_per_item", "ns", ns)?;
+        self.print(format_args!("{:<16} {seconds:>7.3} s  {ns:>6.0} ns   {}", case.name, case.what))
+    }
+
+    fn start(&mut self, case: &StartCase) -> Result<()> {
+        let (name, what) = (case.name, case.what);
+        let (seconds, bytes) = best(self.repeat, || Ok(start(case, thread_cpu_seconds)?), |&(seconds, _)| seconds)?;
+        self.row(name, "start_cpu_time", "s", seconds)?;
+        self.row(name, "process_bytes_per_block", "bytes", bytes)?;
+        self.print(format_args!("{name:<16} {seconds:>7.3} s  {bytes:>6.2} B   {what} (CPU time, bytes per 4 KiB)"))
+    }
 }
 
 /// `readpath bench --flat`: runs of different lengths take turns, so that a busy machine troubles all of them alike.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block traces from files to cases of a replay: read, fitted to a device, loaded, with everything noted that makes them
-//! differ from what was recorded. Knows nothing of variants.
+//! Block traces from files to cases of a replay: read, fitted to a device, loaded, with everything noted that makes
+//! them differ from what was recorded. Knows nothing of variants.
 
 use crate::args::{ReplayMode, TraceHow};
 use crate::inputs::{self, is_stdin};
@@ -81,8 +81,8 @@ fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Re
     Ok(Read { trace: Arc::new(loaded), notes, input })
 }
 
-/// Whether so many bytes more can be had without this or another program being ended for it. Half of what is left stays:
-/// the runs want some, and others go on taking it meanwhile.
+/// Whether so many bytes more can be had without this or another program being ended for it. Half of what is left
+/// stays: the runs want some, and others go on taking it meanwhile.
 fn may_take(bytes: u64) -> Result<(), String> {
     match memory::available() {
         Some(left) if bytes > left / 2 => Err(format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath compare`: finds out what kind of workload it was given, makes variants and seeds of what was typed, has all of
-//! them run and shows the differences. What they mean is worked out elsewhere.
+//! `readpath compare`: finds out what kind of workload it was given, makes variants and seeds of what was typed, has
+//! all of them run and shows the differences. What they mean is worked out elsewhere.
 
 use crate::args::{Compare, Fill};
 use crate::failure::classify;
@@ -206,7 +206,8 @@ fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
         // What has been published belongs to the variants of the file.
         experiment.published.clear();
     }
-    // Runs are reduced to their figures one by one, where a claim speaks of two. The differences are what is shown here.
+    // Runs are reduced to their figures one by one, where a claim speaks of two. The differences are what is shown
+    // here.
     experiment.claims.clear();
     Ok(experiment)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of `--events` and `--pressure`: what happens in the middle of a run, and when the memory for HPB has which limit. Each
-//! line has a time in milliseconds from the start of the run, a comma, and what belongs to that time; `#` begins a comment.
+//! Files of `--events` and `--pressure`: what happens in the middle of a run, and when the memory for HPB has which
+//! limit. Each line has a time in milliseconds from the start of the run, a comma, and what belongs to that time; `#`
+//! begins a comment.
 
 use crate::units::time;
 use crate::{inputs, usage};

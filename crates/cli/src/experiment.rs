@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an experiment to its document: planned, run, shown and written. Every command whose workload is an experiment's goes
-//! through here; what made the experiment, a file or options, it does not know.
+//! From an experiment to its document: planned, run, shown and written. Every command whose workload is an experiment's
+//! goes through here; what made the experiment, a file or options, it does not know.
 
 use crate::args::Common;
 use crate::failure::classify;

@@ -52,9 +52,9 @@ impl Drop for NewFolder {
     }
 }
 
-/// A file that is being written; it takes its name when it is whole, and vanishes if that never comes. What is no file, such
-/// as a device or a pipe, is written as it comes. (The crate `tempfile` would spare ten lines, and put the random name of the
-/// part into every message.)
+/// A file that is being written; it takes its name when it is whole, and vanishes if that never comes. What is no file,
+/// such as a device or a pipe, is written as it comes. (The crate `tempfile` would spare ten lines, and put the random
+/// name of the part into every message.)
 pub struct PartFile {
     /// The open file.
     pub file: File,
@@ -64,8 +64,8 @@ pub struct PartFile {
 }
 
 impl PartFile {
-    /// Begins to write the file at `path`, or that to which a link there leads. A path that cannot be written is the user's
-    /// mistake.
+    /// Begins to write the file at `path`, or that to which a link there leads. A path that cannot be written is the
+    /// user's mistake.
     pub fn create(path: &Path) -> Result<Self> {
         let wrong = |what: String| usage(anyhow!("{}: {what}", path.display()));
         let cannot = |e: io::Error| wrong(format!("cannot be written: {e}"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where everything that is read is opened: a file, a pipe or standard input, in one way and with the same errors. Nobody
-//! who wants to stop has to wait for bytes that do not come. Traces and streams are digested on the way; what is a text has a
-//! bound on its size.
+//! Where everything that is read is opened: a file, a pipe or standard input, in one way and with the same errors.
+//! Nobody who wants to stop has to wait for bytes that do not come. Traces and streams are digested on the way; what is
+//! a text has a bound on its size.
 
 use crate::usage;
 use anyhow::{Context, Result, anyhow};

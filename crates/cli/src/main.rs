@@ -43,7 +43,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Elsewhere --output is the file that is printed to.
-    let command = Cli::command().mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")));
+    let command = Cli::command()
+        .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
+        .mut_subcommand("bench", |c| c.after_help(bench::list()));
     let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| e.exit());
     let result = match cli.command {
         Command::Reproduce(args) => reproduce::main(&args),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that this process can still have: what the machine has free, and what control groups leave of it. A system that
-//! promises more than there is ends programs that take the promise for memory.
+//! Memory that this process can still have: what the machine has free, and what control groups leave of it. A system
+//! that promises more than there is ends programs that take the promise for memory.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

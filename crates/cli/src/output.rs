@@ -108,7 +108,8 @@ pub fn print_columns(doc: &Document, columns: &[(&str, &str)], width: Option<u16
     Ok(())
 }
 
-/// What is printed of a document that is written to `folder`, if it is: JSON, or its title, what `tables` prints, and the notes.
+/// What is printed of a document that is written to `folder`, if it is: JSON, or its title, what `tables` prints, and
+/// the notes.
 pub fn text(
     doc: &Document,
     json: bool,
@@ -161,8 +162,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if need be, and sees to it that both files can be written. Whoever simulates for an hour wants to
-    /// know that before.
+    /// Makes the folder if need be, and sees to it that both files can be written. Whoever simulates for an hour wants
+    /// to know that before.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = NewFolder::create(folder)?;
         let (json, page) = (folder.join("result.json"), folder.join("report.html"));
@@ -196,8 +197,8 @@ impl Folder {
     }
 }
 
-/// Standard output, for much text. Its errors say that they are of it; what is not written before an error is known needs
-/// a `flush`.
+/// Standard output, for much text. Its errors say that they are of it; what is not written before an error is known
+/// needs a `flush`.
 pub fn stdout() -> BufWriter<Named<StdoutLock<'static>>> {
     BufWriter::with_capacity(1 << 16, Named(io::stdout().lock()))
 }

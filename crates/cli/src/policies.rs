@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce policies`: finds the traces, has every policy run on them with every size of memory and shows what
-//! became of it. What is compared, and with what, is known elsewhere.
+//! `readpath reproduce policies`: finds the traces, has every policy run on them with every size of memory and shows
+//! what became of it. What is compared, and with what, is known elsewhere.
 
 use crate::args::{Common, Reproduce, TraceHow, TraceInput};
 use crate::failure::classify;

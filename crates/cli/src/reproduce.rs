@@ -83,8 +83,8 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
-/// What `policies` and `ubi` run, with all traces read: those of the folders `mobile` and `block`, and `ubi`, as far as there
-/// are such.
+/// What `policies` and `ubi` run, with all traces read: those of the folders `mobile` and `block`, and `ubi`, as far as
+/// there are such.
 fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepared, ubi::Prepared)> {
     const UBI: &str = ubi::EXPERIMENT;
     let has = |name: &str| dir.is_some_and(|dir| dir.join(name).is_dir());

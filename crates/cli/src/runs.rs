@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs as the user sees them: chosen by name, side by side with progress, or one of them recorded; and stopped by Ctrl-C.
-//! Knows nothing of what a run is.
+//! Runs as the user sees them: chosen by name, side by side with progress, or one of them recorded; and stopped by
+//! Ctrl-C. Knows nothing of what a run is.
 
 use crate::args::Common;
 use crate::failure::classify;

@@ -127,8 +127,8 @@ fn harmless(text: &str) -> String {
     out
 }
 
-/// The same of a document that stays one: JSON has to escape only some of what controls a terminal, and nothing of that stands
-/// outside of its strings.
+/// The same of a document that stays one: JSON has to escape only some of what controls a terminal, and nothing of that
+/// stands outside of its strings.
 fn harmless_json(answer: &Value) -> String {
     let mut out = String::new();
     for c in answer.to_string().chars() {

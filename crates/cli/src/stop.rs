@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C, a request to terminate and a terminal that goes away: the one place that hears of them. Runs end in order at the
-//! first signal, and a second one ends the program; what is not made of runs ends at once. Files are named while the end is
-//! held off, so none is left in part, and what must not outlive the program is cleaned up.
+//! Ctrl-C, a request to terminate and a terminal that goes away: the one place that hears of them. Runs end in order at
+//! the first signal, and a second one ends the program; what is not made of runs ends at once. Files are named while
+//! the end is held off, so none is left in part, and what must not outlive the program is cleaned up.
 
 use crate::failure::{INTERRUPTED, Interrupted};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

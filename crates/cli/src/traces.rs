@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block traces as they are read, for their description, conversion and replay: opened as the options say, and what was odd
-//! about them noted.
+//! Block traces as they are read, for their description, conversion and replay: opened as the options say, and what was
+//! odd about them noted.
 
 use crate::args::TraceInput;
 use crate::failure::Interrupted;

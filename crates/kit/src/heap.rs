@@ -44,8 +44,8 @@ impl DeadlineHeap {
     /// Adds a deadline for `slot`.
     ///
     /// # Panics
-    /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would silently
-    /// reorder the run. Whoever takes times or counts from a user bounds them first.
+    /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would
+    /// silently reorder the run. Whoever takes times or counts from a user bounds them first.
     #[inline(always)]
     pub fn push(&mut self, at: Ns, slot: u32) {
         assert!(at <= Self::LATEST, "virtual time exceeds 52 days");

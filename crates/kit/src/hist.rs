@@ -62,8 +62,8 @@ impl Histogram {
         }
     }
 
-    /// Counts a value beyond the buckets so far. All of them take 58 KiB, those of latencies up to 250 us 12 KiB: thousands of
-    /// histograms need not have more than they use.
+    /// Counts a value beyond the buckets so far. All of them take 58 KiB, those of latencies up to 250 us 12 KiB:
+    /// thousands of histograms need not have more than they use.
     #[cold]
     fn record_above(&mut self, value: u64) {
         let bucket = bucket_of(value);

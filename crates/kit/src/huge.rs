@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Large flat tables on transparent huge pages, and prefetch. A random look-up in a map of 128 MiB takes 233 ns on 4 KiB
-//! pages, 136 ns on huge pages and 22 ns when it is also prefetched; no crate offers both without a file mapping.
+//! Large flat tables on transparent huge pages, and prefetch. A random look-up in a map of 128 MiB takes 233 ns on 4
+//! KiB pages, 136 ns on huge pages and 22 ns when it is also prefetched; no crate offers both without a file mapping.
 
 /// Types for which all-zero bytes are a valid value and which need no destructor.
 pub trait Zeroed: Copy + Default {}

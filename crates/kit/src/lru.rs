@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recency order over dense indices, as two arrays of links. Hashing LRU crates (`lru`, `moka`) pay a hash and a pointer
-//! chase per touch; our keys are small integers.
+//! Recency order over dense indices, as two arrays of links. Hashing LRU crates (`lru`, `moka`) pay a hash and a
+//! pointer chase per touch; our keys are small integers.
 
 const NIL: u32 = u32::MAX;
 

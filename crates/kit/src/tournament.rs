@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The earliest of the deadlines of many servers, each of which has one or none: a tournament in single 64-bit words. A
-//! heap branches on every comparison, and a processor guesses half of them wrong; here a change takes one minimum for each
-//! round, and as many rounds whatever comes out. While only one server has a deadline, no round is played.
+//! heap branches on every comparison, and a processor guesses half of them wrong; here a change takes one minimum for
+//! each round, and as many rounds whatever comes out. While only one server has a deadline, no round is played.
 
 use crate::{DeadlineHeap, Ns};
 
@@ -19,11 +19,12 @@ const NODES: usize = 1 << 14;
 pub struct Tournament {
     /// The earliest deadline, or `NONE`.
     first: u64,
-    /// The only server with a deadline, which the rounds do not know of; `NOBODY` if there is none or they know them all.
+    /// The only server with a deadline, which the rounds do not know of; `NOBODY` if there is none or they know them
+    /// all.
     alone: u32,
     places: u32,
-    /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that no index needs a
-    /// look at a length.
+    /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that no index
+    /// needs a look at a length.
     rounds: Box<[u64; NODES]>,
 }
 

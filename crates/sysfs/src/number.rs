@@ -3,8 +3,8 @@
 
 use crate::Errno;
 
-/// The number in what was written: decimal, octal behind `0`, hexadecimal behind `0x`, perhaps with a `+` before it, and one
-/// newline after it. What follows a NUL does not count.
+/// The number in what was written: decimal, octal behind `0`, hexadecimal behind `0x`, perhaps with a `+` before it,
+/// and one newline after it. What follows a NUL does not count.
 ///
 /// # Errors
 /// [`Errno::Einval`] for anything else, [`Errno::Erange`] for a number above 32 bits.

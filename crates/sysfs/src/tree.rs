@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes: folders, links and files, numbered as they appear. A host appears when it has found its device, and stays.
+//! The nodes: folders, links and files, numbered as they appear. A host appears when it has found its device, and
+//! stays.
 
 use crate::Errno;
 use crate::names::{ATTRIBUTES, DESCRIPTORS, FLAGS, STATS, STRINGS, UNIT, power_levels};
@@ -198,8 +199,8 @@ impl Tree {
         })
     }
 
-    /// Whether a file may be opened, to be written if `write`. Even the superuser may not write what has no way of being
-    /// written (Linux `kernfs_fop_open`).
+    /// Whether a file may be opened, to be written if `write`. Even the superuser may not write what has no way of
+    /// being written (Linux `kernfs_fop_open`).
     ///
     /// # Errors
     /// EACCES, or EISDIR for a folder.
@@ -214,7 +215,8 @@ impl Tree {
     /// What is in a file, its newline included.
     ///
     /// # Errors
-    /// ENODEV for HPB of a unit that has none, EINVAL where the device refuses the query or its descriptor is too short.
+    /// ENODEV for HPB of a unit that has none, EINVAL where the device refuses the query or its descriptor is too
+    /// short.
     pub fn read(&self, file: u64) -> Result<String, Errno> {
         let what = self.with(file, |_, node| Ok(node.what.clone()))?;
         let text = match what {
@@ -231,9 +233,10 @@ impl Tree {
     /// Writes to a file: the value as a whole. Returns when the run has taken it, between two of its requests.
     ///
     /// # Errors
-    /// As Linux's `_store` functions, in their order: ENODEV without HPB or when the run is over, EOPNOTSUPP for all but
-    /// `requeue_timeout_ms` outside host control mode, EINVAL for what is no number or out of range. EACCES for files that
-    /// cannot be written.
+    /// As Linux's `_store` functions, in their order: ENODEV without HPB or when the run is over, EOPNOTSUPP for all
+    /// but
+    /// `requeue_timeout_ms` outside host control mode, EINVAL for what is no number or out of range. EACCES for files
+    /// that cannot be written.
     pub fn write(&self, file: u64, written: &[u8]) -> Result<(), Errno> {
         match self.with(file, |_, node| Ok(node.what.clone()))? {
             What::OfRun { run, shown: Shown::Param { unit, param } } => {

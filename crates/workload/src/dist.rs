@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Skewed choices among `0..n`: Zipf, Pareto and zoned. Tables are built once; a draw allocates nothing and costs one or
-//! two random words. Transcendental functions come from `libm` only, so the same seed gives the same bits on every
+//! Skewed choices among `0..n`: Zipf, Pareto and zoned. Tables are built once; a draw allocates nothing and costs one
+//! or two random words. Transcendental functions come from `libm` only, so the same seed gives the same bits on every
 //! machine. This module knows nothing of blocks, files or requests.
 
 use std::sync::Arc;
@@ -22,9 +22,9 @@ struct Bin {
 /// Ranks `0..n`, rank k with a probability proportional to `1 / (k + 1)^theta`.
 ///
 /// The ranks are cut into bins of about 1/32 of their first rank. A bin is drawn from an alias table by the mass of its
-/// envelope, a rank evenly within it, and the rank is accepted with the ratio of its weight to the envelope's; about 97 %
-/// of the draws are accepted without computing that ratio. Rejection-inversion (Hörmann and Derflinger 1996) gives the
-/// same distribution with a logarithm and an exponential per draw.
+/// envelope, a rank evenly within it, and the rank is accepted with the ratio of its weight to the envelope's; about 97
+/// % of the draws are accepted without computing that ratio. Rejection-inversion (Hörmann and Derflinger 1996) gives
+/// the same distribution with a logarithm and an exponential per draw.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     theta: f64,
@@ -110,8 +110,8 @@ fn alias(bins: &mut [Bin], mass: &[f64]) {
     }
 }
 
-/// Ranks `0..n` of which the first share `h` takes the share `1 - h` of the draws, self-similar at every scale: the form
-/// of fio's `pareto:h` (fio HOWTO, `random_distribution`).
+/// Ranks `0..n` of which the first share `h` takes the share `1 - h` of the draws, self-similar at every scale: the
+/// form of fio's `pareto:h` (fio HOWTO, `random_distribution`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pareto {
     n: u32,

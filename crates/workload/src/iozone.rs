@@ -2,9 +2,9 @@
 //! iozone command lines in throughput mode, as published with benchmark results, made into workloads. This module knows
 //! the meaning of the arguments, not of the reported numbers.
 //!
-//! Facts from the public iozone documentation and source (3.4xx): every thread works on a file of its own; a random test
-//! visits each record once, in a shuffled order that is made from a fixed seed, so all threads and both the read and the
-//! write test use the same order. Versions before that drew records with replacement, also from a fixed seed.
+//! Facts from the public iozone documentation and source (3.4xx): every thread works on a file of its own; a random
+//! test visits each record once, in a shuffled order that is made from a fixed seed, so all threads and both the read
+//! and the write test use the same order. Versions before that drew records with replacement, also from a fixed seed.
 
 use readpath_kit::{BLOCK_BYTES, Ns};
 

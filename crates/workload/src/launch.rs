@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Apps of a telephone that are started one after another, cycle after cycle. It says what a launch reads, and how long it
-//! computes in between; it knows nothing of devices.
+//! Apps of a telephone that are started one after another, cycle after cycle. It says what a launch reads, and how long
+//! it computes in between; it knows nothing of devices.
 //!
-//! What is public of such launches made the shape: most requests are of 4 KiB and one at a time (Zhou et al., IISWC 2015;
-//! Kim, Lee and Won on Android), a fifth of the data takes four fifths of the accesses (Lim and Bahn, IEEE Access 2021), each
-//! launch of an app reads nearly what the one before read, files lie in many fragments (Ji et al., HotStorage 2016; Hahn
-//! et al., ATC 2017), and small synchronous writes come in between.
+//! What is public of such launches made the shape: most requests are of 4 KiB and one at a time (Zhou et al., IISWC
+//! 2015; Kim, Lee and Won on Android), a fifth of the data takes four fifths of the accesses (Lim and Bahn, IEEE Access
+//! 2021), each launch of an app reads nearly what the one before read, files lie in many fragments (Ji et al.,
+//! HotStorage 2016; Hahn et al., ATC 2017), and small synchronous writes come in between.
 
 use readpath_kit::{Ns, Prng};
 

@@ -50,8 +50,8 @@ pub enum Offsets {
     Sequential,
     /// Any place, with replacement (fio `norandommap`).
     Uniform,
-    /// Each place once per pass, every pass in a new order (fio's random map). Kinds with the same shortest length share
-    /// the passes, as reads and writes do in fio.
+    /// Each place once per pass, every pass in a new order (fio's random map). Kinds with the same shortest length
+    /// share the passes, as reads and writes do in fio.
     Once,
     /// Ranks by Zipf's law with this exponent (above 0, at most 10), scattered over the file.
     Zipf(f64),

@@ -300,8 +300,8 @@ impl Stream {
         (self.limit != u64::MAX).then_some(self.limit)
     }
 
-    /// Writes the next requests to the front of `out` and returns how many. 0 = ended (or `out` is empty); a stream that
-    /// has ended stays so. The requests do not depend on how they are cut into batches.
+    /// Writes the next requests to the front of `out` and returns how many. 0 = ended (or `out` is empty); a stream
+    /// that has ended stays so. The requests do not depend on how they are cut into batches.
     pub fn fill(&mut self, out: &mut [Io]) -> usize {
         if let Some((kind, length)) = self.plain {
             return self.fill_plain(out, kind, length);

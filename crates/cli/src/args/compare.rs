@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of `compare`, as data.
 
-use super::{Basics, Fill, Hpb, TraceHow};
+use super::common::{Basics, Fill, Hpb};
+use super::trace::TraceHow;
 use clap::Args;
 use std::path::PathBuf;
 

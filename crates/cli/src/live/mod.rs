@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others see of runs in progress: a socket for `readpath stats`, and a file tree as Linux has it in sysfs. Both show
-//! the same [`Tree`], which reads what each run leaves at its post; no run waits for them.
+//! What others see of runs in progress: a socket for `readpath stats`, and a file tree as Linux has it in sysfs. Both
+//! show the same [`Tree`], which reads what each run leaves at its post; no run waits for them.
 
 mod mount;
 mod report;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree as a mounted folder (FUSE): every request of the kernel becomes a question to the tree. It behaves as sysfs does:
-//! files have 4096 bytes until they are read, nothing can be made or removed, a write is one value.
+//! The tree as a mounted folder (FUSE): every request of the kernel becomes a question to the tree. It behaves as sysfs
+//! does: files have 4096 bytes until they are read, nothing can be made or removed, a write is one value.
 
 use crate::{stop, usage};
 use anyhow::{Context, Result, anyhow};
@@ -168,8 +168,8 @@ struct Files {
     group: u32,
     since: SystemTime,
     opened: AtomicU64,
-    /// What each open file said when it was read from its beginning: whoever reads on gets the rest of that, as in sysfs,
-    /// though the number has changed meanwhile.
+    /// What each open file said when it was read from its beginning: whoever reads on gets the rest of that, as in
+    /// sysfs, though the number has changed meanwhile.
     texts: Mutex<HashMap<u64, String>>,
 }
 

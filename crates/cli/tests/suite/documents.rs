@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Random reads and then writes over eight map pages on a device that keeps two of them, with four HPB regions active at
-/// most: map misses, recommendations, map loads, evictions, programs.
+/// Random reads and then writes over eight map pages on a device that keeps two of them, with four HPB regions active
+/// at most: map misses, recommendations, map loads, evictions, programs.
 const READS_THEN_WRITES: &str = r#"schema = "readpath-experiment/1"
 name = "reads_then_writes"
 title = "Random reads, then random writes"
@@ -77,8 +77,8 @@ order = "recency"
 set = { "map_cache.size_kib" = 32, "hpb.refresh_after_reads" = 2 }
 "#;
 
-/// The host decides what it holds: of eight regions four may be active, some are read more than others and all are written
-/// now and then. Once with timers that run 20 times as fast as Linux's, once exactly as Linux does.
+/// The host decides what it holds: of eight regions four may be active, some are read more than others and all are
+/// written now and then. Once with timers that run 20 times as fast as Linux's, once exactly as Linux does.
 const HOST_CONTROL: &str = r#"schema = "readpath-experiment/1"
 name = "host_control"
 title = "Host control mode"

@@ -31,7 +31,8 @@ fn memory_is_limited_and_the_limit_changes() {
     assert_eq!((value(&calm, "lru", "hit_cnt"), value(&calm, "lru", "shrink_cnt")), (80.0, 0.0));
     let pressed = document(&room, &["--policy", "lru,lfu", "--host-memory", "2M", "--pressure", "pressure.csv"]);
     for policy in ["lru", "lfu"] {
-        // 300 KiB less the tables are 6 maps; 10 areas were read again before, 30 after the first round and before the end.
+        // 300 KiB less the tables are 6 maps; 10 areas were read again before, 30 after the first round and before the
+        // end.
         let (hits, shrunk) = (value(&pressed, policy, "hit_cnt"), value(&pressed, policy, "shrink_cnt"));
         assert!((30.0..=36.0).contains(&shrunk), "{policy}: {shrunk} maps dropped");
         assert!((10.0..=30.0).contains(&hits), "{policy}: {hits} hits");

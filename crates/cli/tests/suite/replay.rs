@@ -6,8 +6,8 @@ use crate::common::Room;
 use serde_json::Value;
 
 const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
-/// A read of one block of the preset `ufs21-64g` at queue depth 1, as `device show` tells: with its map page in SRAM, and
-/// without.
+/// A read of one block of the preset `ufs21-64g` at queue depth 1, as `device show` tells: with its map page in SRAM,
+/// and without.
 const HIT_US: f64 = 100.5;
 const MISS_US: f64 = 195.5;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--sysfs`: the files of runs in progress as the kernel shows them, through a real mount. Where FUSE cannot be used, the
-//! tests that mount say so and do nothing.
+//! `--sysfs`: the files of runs in progress as the kernel shows them, through a real mount. Where FUSE cannot be used,
+//! the tests that mount say so and do nothing.
 
 use crate::common::running::{LONG_JOB, Running};
 use crate::common::{EXPERIMENT, Room, text};

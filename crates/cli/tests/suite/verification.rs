@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce verification`: what is whole withstands every attack, what is not does not, and the table says it.
+//! `readpath reproduce verification`: what is whole withstands every attack, what is not does not, and the table says
+//! it.
 
 use crate::common::Room;
 use readpath_results::Document;

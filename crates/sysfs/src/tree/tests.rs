@@ -280,7 +280,8 @@ fn counters_are_live() {
         let requests = || -> u64 {
             read(tree, "readpath/host0/requests").expect("requests").trim_end().parse().expect("a number")
         };
-        // Bounded by requests, not by time: a run whose counters stay where they are fails the test instead of holding it.
+        // Bounded by requests, not by time: a run whose counters stay where they are fails the test instead of holding
+        // it.
         while count("hit_cnt") <= first {
             assert!(requests() < 4_000_000, "millions of requests and no read with an entry");
             std::thread::yield_now();

@@ -299,9 +299,9 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
     Ok((files, of_job))
 }
 
-/// The logical unit that a name below `/dev/` means: the SCSI disks of a host are called `sda`, `sdb`, … in the order of
-/// their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes from; but
-/// two disks cannot both be it.
+/// The logical unit that a name below `/dev/` means: the SCSI disks of a host are called `sda`, `sdb`, … in the order
+/// of their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes
+/// from; but two disks cannot both be it.
 fn unit_of(name: &str, other: Option<&File>, unit_blocks: &[u32]) -> Result<u8, String> {
     let disks = || (0u8..).zip('a'..='z').zip(unit_blocks).map(|((lun, letter), _)| (lun, format!("/dev/sd{letter}")));
     if unit_blocks.len() == 1 {

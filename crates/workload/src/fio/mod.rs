@@ -41,8 +41,8 @@ impl fmt::Display for JobError {
 /// What a job file does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context<'a> {
-    /// Blocks of 4 KiB on each logical unit, at least one. Of several, `/dev/sda` means all of the first, `/dev/sdb` of the
-    /// second, and so on; where there is one, every name that begins with `/dev/` means all of it.
+    /// Blocks of 4 KiB on each logical unit, at least one. Of several, `/dev/sda` means all of the first, `/dev/sdb` of
+    /// the second, and so on; where there is one, every name that begins with `/dev/` means all of it.
     pub unit_blocks: &'a [u32],
     /// Seed of jobs without `randseed`.
     pub seed: u64,

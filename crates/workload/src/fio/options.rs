@@ -87,7 +87,8 @@ pub(super) const USED: &[&str] = &[
     "verify",
 ];
 
-/// Options of how fio itself works, checks, logs or prints; and of engines that only change how requests are handed over.
+/// Options of how fio itself works, checks, logs or prints; and of engines that only change how requests are handed
+/// over.
 const IGNORED: &[&str] = &[
     "allow_file_create",
     "allow_mounted_write",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of fio options: numbers with size suffixes, percentages, times, lists per kind (fio HOWTO, "Parameter types").
-//! Knows no option's name. Every function answers with a message that says what would be right.
+//! Values of fio options: numbers with size suffixes, percentages, times, lists per kind (fio HOWTO, "Parameter
+//! types"). Knows no option's name. Every function answers with a message that says what would be right.
 
 use readpath_kit::{BLOCK_BYTES, Ns};
 

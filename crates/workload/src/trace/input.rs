@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of a trace: decompression recognised by its first bytes, a bounded buffer, lines cut out of it without copying.
-//! Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
+//! Bytes of a trace: decompression recognised by its first bytes, a bounded buffer, lines cut out of it without
+//! copying. Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
 
-/// Most bytes of a line, and of blank lines in a row, that are passed over: behind more of them there is no other line of
-/// text.
+/// Most bytes of a line, and of blank lines in a row, that are passed over: behind more of them there is no other line
+/// of text.
 pub(super) const MOST_PASSED: usize = 16 << 20;
 
 /// Why no more bytes come.
@@ -270,8 +270,8 @@ impl Input {
         }
     }
 
-    /// Passes blank lines, of which a few bytes of compressed content can hold thousands of millions; how many. Nothing if
-    /// they do not end within [`MOST_PASSED`].
+    /// Passes blank lines, of which a few bytes of compressed content can hold thousands of millions; how many. Nothing
+    /// if they do not end within [`MOST_PASSED`].
     #[cold]
     pub(super) fn pass_blank(&mut self) -> Option<u64> {
         let (from, mut lines) = (self.offset, 0);

@@ -21,8 +21,8 @@ const MAX_WINDOW: usize = 1 << 24;
 /// Bounds of the longest line.
 const LINE_BYTES: std::ops::RangeInclusive<usize> = 64..=MOST_PASSED;
 
-/// Reads one trace. Yields [`Request`]s in order of time, the first at time 0; requests at the same time in the order of
-/// the trace. After an error it yields nothing more.
+/// Reads one trace. Yields [`Request`]s in order of time, the first at time 0; requests at the same time in the order
+/// of the trace. After an error it yields nothing more.
 ///
 /// ```
 /// use readpath_workload::trace::{Options, Reader};
@@ -146,8 +146,8 @@ impl Reader {
     /// The next requests; how many. Fewer than `out` has room for only at the end.
     ///
     /// # Errors
-    /// The first fault, with its place, and then nothing more, not even what was read before it; in a lenient reader only what cannot be skipped: failing input, exceeded limits,
-    /// a trace without any request.
+    /// The first fault, with its place, and then nothing more, not even what was read before it; in a lenient reader
+    /// only what cannot be skipped: failing input, exceeded limits, a trace without any request.
     pub fn fill(&mut self, out: &mut [Request]) -> Result<usize, TraceError> {
         let mut n = 0;
         while n < out.len() && !self.failed {
@@ -268,8 +268,8 @@ impl Reader {
         result
     }
 
-    /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was recorded.
-    /// One that is cut within its last field cannot be told from a whole one.
+    /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was
+    /// recorded. One that is cut within its last field cannot be told from a whole one.
     #[cold]
     fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
         let Some((separator, Some(expected))) = self.separators else { return Ok(false) };
@@ -496,8 +496,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds to the error of the first request beyond the device which device all of them lie on, for which all have to be
-    /// read.
+    /// Adds to the error of the first request beyond the device which device all of them lie on, for which all have to
+    /// be read.
     #[cold]
     fn advise(&mut self, mut error: TraceError) -> TraceError {
         self.lenient = true;

@@ -62,8 +62,8 @@ impl<W: Write> Out<W> {
     }
 }
 
-/// Writes the table `time_ns,op,offset_bytes,size_bytes,process,latency_ns`, which the reader recognises. Operations are
-/// R, W, D and F; `WF` is a write with force unit access, `FW` one with a flush before it.
+/// Writes the table `time_ns,op,offset_bytes,size_bytes,process,latency_ns`, which the reader recognises. Operations
+/// are R, W, D and F; `WF` is a write with force unit access, `FW` one with a flush before it.
 pub struct CsvWriter<W: Write> {
     out: Out<W>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces of every format, cut off at every byte of their last two rows: what is read is an error, or is noted to have no
-//! end, or is whole. What stands above the cut row is never different.
+//! Traces of every format, cut off at every byte of their last two rows: what is read is an error, or is noted to have
+//! no end, or is whole. What stands above the cut row is never different.
 
 use crate::trace_common::{read_with, request};
 use readpath_workload::trace::{Columns, Format, Options, Reason, Request};

@@ -39,8 +39,8 @@ pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     (matches!(action.len(), 1 | 2) && action.iter().all(u8::is_ascii_alphabetic)).then_some(action)
 }
 
-/// Where another row begins in what follows an action: the end of the line, and maybe more, is missing. What a process is
-/// called would hide it otherwise.
+/// Where another row begins in what follows an action: the end of the line, and maybe more, is missing. What a process
+/// is called would hide it otherwise.
 #[inline]
 fn next_row(rest: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b',', rest)

@@ -30,7 +30,8 @@ enum At {
 /// | key | unit or form after the colon | must be there |
 /// |---|---|---|
 /// | `time` | `s`, `ms`, `us`, `100ns`, `ns` | yes |
-/// | `op` | the words for read, write, trim and flush with slashes (`0/1`); without, letters and words such as R, WS, Write | yes |
+/// | `op` | the words for read, write, trim and flush with slashes (`0/1`); without, letters and words such as R, WS,
+/// Write | yes |
 /// | `offset` | `bytes`, `sectors` (512 bytes), `kib`, `blocks` (4 KiB) | yes |
 /// | `size` | the same | yes |
 /// | `latency` | as `time` | no |

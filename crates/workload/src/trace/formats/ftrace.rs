@@ -124,8 +124,8 @@ fn ufs_event(rest: &[u8]) -> Option<Event> {
     }
 }
 
-/// A row of the UFS driver: `send_req: DEVICE: tag: 3, DB: 0x8, size: 4096, IS: 0, LBA: 77, opcode: 0x28 (READ_10), ...`.
-/// Requests without a recorded address (Linux writes 0 bytes or 2^64-1) cannot be replayed.
+/// A row of the UFS driver: `send_req: DEVICE: tag: 3, DB: 0x8, size: 4096, IS: 0, LBA: 77, opcode: 0x28 (READ_10),
+/// ...`. Requests without a recorded address (Linux writes 0 bytes or 2^64-1) cannot be replayed.
 #[inline]
 pub(in super::super) fn ufs(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let p = match parts(row) {

@@ -85,8 +85,8 @@ pub struct Depth {
     pub busy: Ns,
     /// From the first request to the last completion.
     pub span: Ns,
-    /// How many requests found how many in progress, themselves included: 1, 2, 3 to 4, 5 to 8, and so on; the last class
-    /// is everything above 1024.
+    /// How many requests found how many in progress, themselves included: 1, 2, 3 to 4, 5 to 8, and so on; the last
+    /// class is everything above 1024.
     pub found: [u64; 12],
 }
 

@@ -68,8 +68,8 @@ pub struct Info {
     pub span: Ns,
     /// Writes with a flush before them.
     pub preflushes: u64,
-    /// Reads and writes by where in a block of 4 KiB they begin: at sector 0, 1, ... 7. If most begin at one that is not
-    /// 0, the trace was recorded behind a partition that is not aligned, and a shift puts it right.
+    /// Reads and writes by where in a block of 4 KiB they begin: at sector 0, 1, ... 7. If most begin at one that is
+    /// not 0, the trace was recorded behind a partition that is not aligned, and a shift puts it right.
     pub phases: [u64; 8],
     /// Blocks touched.
     pub footprint: Footprint,

@@ -14,8 +14,8 @@ pub struct Reuse {
     pub accesses: u64,
     /// Different pages.
     pub pages: u64,
-    /// Entry `k`: accesses that would hit a least-recently-used cache of `2^k` pages; up to the first size from which on
-    /// only first accesses miss.
+    /// Entry `k`: accesses that would hit a least-recently-used cache of `2^k` pages; up to the first size from which
+    /// on only first accesses miss.
     pub hits: Vec<u64>,
 }
 

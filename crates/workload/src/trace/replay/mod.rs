@@ -69,8 +69,8 @@ impl Within {
 /// Stands for the bytes of a device that is larger than any: blocks of 4 KiB have numbers of 32 bits.
 pub const NO_DEVICE: u64 = u64::MAX;
 
-/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes. Of a trace
-/// that ends before its time nobody knows the rest.
+/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes. Of a
+/// trace that ends before its time nobody knows the rest.
 pub(super) fn advice(requests: u64, needed: u64, all_were_read: bool) -> String {
     let others = match requests {
         ..=1 => String::new(),
@@ -404,8 +404,8 @@ impl Loaded {
         Loaded::load_if(replay, max_ios, |_| Ok(()))
     }
 
-    /// The same, asking `may_take` before some more bytes are taken, 256 MiB at a time at most. An allocation that succeeds
-    /// says little: memory may be missing only when it is written to.
+    /// The same, asking `may_take` before some more bytes are taken, 256 MiB at a time at most. An allocation that
+    /// succeeds says little: memory may be missing only when it is written to.
     ///
     /// # Errors
     /// The same, and what `may_take` says.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options that several commands share.
+
+use super::live::LiveOptions;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Options of every command that simulates.
+#[derive(Args, Debug)]
+pub struct Basics {
+    /// Print the result document as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Folder for result.json and report.html
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a key of the device file for this run; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
+}
+
+/// The same, and options of commands that can show single runs.
+#[derive(Args, Debug)]
+pub struct Common {
+    #[command(flatten)]
+    pub basics: Basics,
+    /// Record the stages and UPIUs of every request of one run (choose it with --case and --variant) to FILE, for
+    /// Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub trace_io: Option<PathBuf>,
+    /// Record at most N requests
+    #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
+    pub trace_io_limit: u64,
+    /// Encode every request and reply as a UPIU and parse it again: slower, same results
+    #[arg(long)]
+    pub wire: bool,
+    /// Run only this case
+    #[arg(long, value_name = "NAME")]
+    pub case: Option<String>,
+    /// Run only this variant
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    #[command(flatten)]
+    pub live: LiveOptions,
+}
+
+/// Whether the host uses HPB.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hpb {
+    /// Never
+    Off,
+    /// Device control mode: the device recommends what to load
+    Dcm,
+    /// Host control mode: the host counts reads and decides
+    Hcm,
+    /// off and dcm
+    Both,
+    /// off, dcm and hcm
+    All,
+    /// The prototype of 2017: the host loads the groups that responses call changed
+    PrototypeHost,
+    /// The prototype of 2017: responses also carry changed entries
+    PrototypeDevice,
+    /// prototype-host and prototype-device
+    Prototype,
+}
+
+/// State of the device before the first request.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// The files of the workload, written in ascending order
+    Sequential,
+    /// The files of the workload, written in random order
+    Random,
+    /// Nothing is written before the run
+    None,
+}
+
+/// Hosts with HPB, and without.
+#[derive(Args, Debug)]
+pub struct HpbHost {
+    /// Whether and how the host uses HPB [default: both, or what --policy needs]
+    #[arg(long, value_enum)]
+    pub hpb: Option<Hpb>,
+    /// Host memory policies, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware,
+    /// dirty-refresh
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub policy: Vec<String>,
+    /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
+    #[arg(long, value_name = "BYTES")]
+    pub host_memory: Option<String>,
+}
+
+/// What a workload of the user's runs on.
+#[derive(Args, Debug)]
+pub struct Target {
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    #[command(flatten)]
+    pub host: HpbHost,
+    /// How the device is filled before the run
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub precondition: Fill,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands that run a workload on a modelled device.
+
+use super::common::{Basics, Common, Target};
+use super::image::OwnImages;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `reproduce`.
+#[derive(Args, Debug)]
+pub struct Reproduce {
+    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, policies, ubi, or all
+    pub name: String,
+    /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;
+    /// ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnImages,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Debug)]
+pub struct RunFile {
+    /// The experiment file (TOML)
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `iozone`.
+#[derive(Args, Debug)]
+pub struct Iozone {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub common: Common,
+    /// The iozone command line after `--`, for example: -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 64m
+    #[arg(last = true, required = true, value_name = "IOZONE ARGUMENTS")]
+    pub args: Vec<String>,
+}
+
+/// How `fio` prints.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FioFormat {
+    /// Tables
+    Normal,
+    /// fio's own JSON, for its plotting tools; needs one --hpb mode (such as off or dcm) or one policy
+    Json,
+    /// json with latency bins
+    #[value(name = "json+")]
+    JsonPlus,
+}
+
+/// Arguments of `fio`.
+#[derive(Args, Debug)]
+pub struct Fio {
+    /// The job file
+    pub job: PathBuf,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub common: Common,
+    /// Events during the run, one a line: time in ms, a comma, then suspend, resume, hardware-reset, power-cycle[,TIME
+    /// without power] or pressure,BYTES
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "normal")]
+    pub output_format: FioFormat,
+    /// Print to FILE instead of the terminal
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What loses power.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loses {
+    /// Host and device: the host probes the device again
+    Everything,
+    /// The device only: the host keeps its HPB entries until the device resets them
+    Device,
+}
+
+/// Arguments of `power`.
+#[derive(Args, Debug)]
+pub struct Power {
+    /// The job file; without runtime, rates or think time, because the number of requests has to be known
+    pub job: PathBuf,
+    /// Number of power cuts, at random moments
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub cuts: u32,
+    /// What loses power
+    #[arg(long, value_enum, default_value = "everything")]
+    pub loses: Loses,
+    /// Time without power
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub off: String,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub basics: Basics,
+}

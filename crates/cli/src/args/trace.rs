@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block traces: how they are read, replayed, described and converted.
+
+use super::common::{Common, HpbHost};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// How block traces are read.
+#[derive(Args, Debug)]
+pub struct TraceInput {
+    /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3,
+    /// ftrace-ufs, ftrace-block, csv
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+    /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
+    #[arg(long, value_name = "DESCRIPTION")]
+    pub columns: Option<String>,
+    /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
+    #[arg(long)]
+    pub lenient: bool,
+    /// Take only requests to this device of the trace
+    #[arg(long, value_name = "NAME", conflicts_with = "merge_devices")]
+    pub trace_device: Option<String>,
+    /// Take requests to all devices as requests to one
+    #[arg(long)]
+    pub merge_devices: bool,
+}
+
+/// When a replay submits requests.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplayMode {
+    /// At their recorded times, at any queue depth
+    Timed,
+    /// In order, at a fixed queue depth
+    Closed,
+}
+
+/// Physical order of the blocks that a trace reads before it writes them.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preload {
+    /// As if written in ascending order
+    Sequential,
+    /// As if written in random order
+    Random,
+}
+
+/// How block traces are read and replayed.
+#[derive(Args, Debug)]
+pub struct TraceHow {
+    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// When requests are submitted [default: timed]
+    #[arg(long, value_enum)]
+    pub mode: Option<ReplayMode>,
+    /// Queue depth with --mode closed [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub iodepth: Option<u32>,
+    /// Replay at X times the recorded speed, such as 2 or 0.5
+    #[arg(long, value_name = "X")]
+    pub speed: Option<String>,
+    /// Shorten longer pauses between requests to TIME, such as 10ms, before --speed applies
+    #[arg(long, value_name = "TIME")]
+    pub max_idle: Option<String>,
+    /// Fold addresses beyond the device onto it; the results then say that the trace was changed
+    #[arg(long)]
+    pub fold: bool,
+    /// Add N sectors of 512 bytes to every address, for traces of a partition that is not aligned
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub shift_sectors: u8,
+}
+
+impl TraceHow {
+    /// An option that was given, if any was.
+    pub fn given(&self) -> Option<&'static str> {
+        let input = &self.input;
+        let options = [
+            (!self.precondition.is_empty(), "--precondition"),
+            (input.format.is_some(), "--format"),
+            (input.columns.is_some(), "--columns"),
+            (input.lenient, "--lenient"),
+            (input.trace_device.is_some(), "--trace-device"),
+            (input.merge_devices, "--merge-devices"),
+            (self.mode.is_some(), "--mode"),
+            (self.iodepth.is_some(), "--iodepth"),
+            (self.speed.is_some(), "--speed"),
+            (self.max_idle.is_some(), "--max-idle"),
+            (self.fold, "--fold"),
+            (self.shift_sectors > 0, "--shift-sectors"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
+/// Arguments of `replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// The traces, each on a fresh device; one may be - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub how: TraceHow,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    #[command(flatten)]
+    pub host: HpbHost,
+    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    pub map_cache: Vec<String>,
+    /// Limit of host memory for HPB maps: bytes, or with K, M or G [default: what the device allows]
+    #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
+    pub host_map: Option<String>,
+    /// Change --host-memory during the trace: a file of lines TIME_MS,SIZE; not with linux-dcm and linux-hcm
+    #[arg(long, value_name = "FILE", requires = "host_memory")]
+    pub pressure: Option<PathBuf>,
+    /// Events during the trace, one a line: time in ms, a comma, then suspend, resume, hardware-reset,
+    /// power-cycle[,TIME without power] or pressure,BYTES
+    #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
+    pub events: Option<PathBuf>,
+    /// Physical order of blocks that are read before they are written
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub preload: Preload,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Formats that traces are written in.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceFormat {
+    /// A table that keeps everything
+    Csv,
+    /// fio's I/O log, version 3
+    Fio,
+}
+
+/// Commands about block traces.
+#[derive(Subcommand, Debug)]
+pub enum TraceCommand {
+    /// Describe a trace: sizes, footprint, order, reuse, load over time
+    Info {
+        /// The trace; - for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        input: TraceInput,
+        /// Print a result document instead of tables
+        #[arg(long)]
+        json: bool,
+        /// Folder for result.json and report.html
+        #[arg(long, visible_alias = "output", value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// The trace; - for standard input
+        #[arg(value_name = "IN")]
+        from: PathBuf,
+        /// The file to write
+        #[arg(value_name = "OUT")]
+        into: PathBuf,
+        /// Format to write
+        #[arg(long, value_enum)]
+        to: TraceFormat,
+        /// File or device name in the fio log
+        #[arg(long, value_name = "NAME", default_value = "device")]
+        target: String,
+        #[command(flatten)]
+        input: TraceInput,
+    },
+}
