@@ -13,10 +13,4 @@ pub struct TagRef {
 impl TagRef {
     /// Nobody's.
     pub const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
-
-    /// The place of its tag in a table of all tags.
-    #[inline(always)]
-    pub fn index(self) -> usize {
-        usize::from(self.tag)
-    }
 }

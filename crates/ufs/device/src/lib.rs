@@ -14,15 +14,16 @@
 mod back;
 mod config;
 mod device;
+mod front;
 mod ftl;
 mod host_map;
 mod hpb;
 mod ids;
-mod request;
 
 pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
-pub use device::{Delays, UfsDevice};
+pub use device::UfsDevice;
+pub use front::Delays;
 pub use ftl::{
     ANCHORS, FaultConfig, FtlConfig, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear,
     Without, WriteBoosterConfig,

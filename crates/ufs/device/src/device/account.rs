@@ -81,7 +81,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Whether no request with `tag` is under way, for whoever speaks to the device beside a driver.
     pub fn is_tag_free(&self, tag: u8) -> bool {
-        self.slots.get(usize::from(tag)).is_some_and(|slot| !slot.active)
+        self.front.is_free(tag)
     }
 
     /// Operations in progress, for tests that nothing is left behind.
@@ -133,8 +133,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         seed: u64,
         place: impl FnMut(u32, Ppn),
     ) -> Result<(), NoSpace> {
-        let bases = &self.bases;
-        let ranges = ranges.into_iter().map(|(lun, first, blocks)| (bases[usize::from(lun)] + first, blocks));
+        let front = &self.front;
+        let ranges = ranges.into_iter().map(|(lun, first, blocks)| (front.base(lun) + first, blocks));
         self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
     }
 }

@@ -11,7 +11,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The HPB READ `tag` is here: its entries are checked before anything else happens to it.
     #[inline(never)]
     pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let entries = if slot.listed { u64::from(slot.blocks.max(1)) } else { 1 };
         let span = Ns(self.back.cpu.engine.config().check.0 * entries);
         self.occupy_engine(now, span, Checked::Read, tag);
@@ -32,20 +32,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if P::ACTIVE {
             self.back.probe.stage(StageOf::Request(tag), Resource::Engine, start, end);
         }
-        self.back.cpu.engine.will_be_done(end, what, self.tag_ref(tag));
+        self.back.cpu.engine.will_be_done(end, what, self.front.tag_ref(tag));
         self.find_rare();
     }
 
     /// The engine is done with the first of its line.
     pub(crate) fn engine_done(&mut self, now: Ns) {
         let Some((what, tag)) = self.back.cpu.engine.take() else { return };
-        if !self.is_alive(tag) {
+        if !self.front.is_alive(tag) {
             return;
         }
         match what {
             // Whatever changed meanwhile: what the entries are worth is decided now.
             Checked::Read => {
-                self.slots[tag.index()].checked = true;
+                self.front.slot_mut(tag.tag).checked = true;
                 self.read(now, tag.tag);
             }
             Checked::HandOut => self.hand_out(now, tag.tag),

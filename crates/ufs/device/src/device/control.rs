@@ -2,21 +2,19 @@
 //! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
 //! supported is answered as SPC and SBC demand.
 
-use super::query::QueryState;
 use super::read::OPS_PER_REQUEST;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::Work;
 use crate::back::{Job, Op};
-use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
+use crate::front::Kind;
 use crate::ftl::Paid;
 use crate::ids::TagRef;
-use crate::request::Kind;
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
-use readpath_proto::scsi::{self, BlockLimits, Identity, ModeParameters, Provisioning};
+use readpath_proto::scsi::{self, BlockLimits, ModeParameters, Provisioning};
 use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
 
 use std::ops::Range;
@@ -25,73 +23,15 @@ use std::ops::Range;
 const HPB_ENTRIES: u8 = 1;
 const PROVISIONING: Provisioning = Provisioning { unmap: true, reads_zero: true, thin: true };
 
-/// State of the SCSI target and the query manager.
-pub(crate) struct Target {
-    /// Units that have to report UNIT ATTENTION after a reset, one bit each.
-    attention: u8,
-    pub(crate) query: QueryState,
-    active: bool,
-    /// Somebody has to see reads before the firmware does.
-    checks_first: bool,
-    /// Units whose reads nothing has to be looked at before, one bit each: follows from the three above.
-    direct: u8,
-    identity: Identity,
-}
-
 /// Whether a command that is not understood has an operation code that is: then it was some field.
 fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
     is_named_opcode(code) && (hpb || code < opcode::HPB_READ)
 }
 
-impl Target {
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let checks_first = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
-        Target {
-            attention: 0,
-            query: QueryState::new(),
-            active: true,
-            checks_first,
-            direct: if checks_first { 0 } else { u8::MAX },
-            identity: Identity::new("READPATH", &config.product_name, "0001"),
-        }
-    }
-
-    /// Whether media commands of `lun` need no look at this state.
-    #[inline]
-    pub(crate) fn is_ready(&self, lun: u8) -> bool {
-        self.active && self.attention >> lun & 1 == 0
-    }
-
-    /// Whether a read of `lun`, which exists, begins as soon as it arrives.
-    #[inline(always)]
-    pub(crate) fn is_direct(&self, lun: u8) -> bool {
-        u32::from(self.direct) >> (lun & 31) & 1 == 1
-    }
-
-    pub(crate) fn attention_after_reset(&mut self) {
-        self.set(self.active, u8::MAX);
-    }
-
-    pub(crate) fn attention(&mut self, lun: u8) {
-        if lun < 8 {
-            self.set(self.active, self.attention | 1 << lun);
-        }
-    }
-
-    fn set(&mut self, active: bool, attention: u8) {
-        (self.active, self.attention) = (active, attention);
-        self.direct = if active && !self.checks_first { !attention } else { 0 };
-    }
-
-    pub(crate) fn event_alert(&self) -> bool {
-        self.query.event_alert()
-    }
-}
-
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The firmware carries out a request that needs no media.
     pub(crate) fn control(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let lun = slot.lun;
         match slot.body {
             // A read or write that this unit cannot take now, or at all.
@@ -100,7 +40,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.command(now, tag, lun, cdb);
             }
             RequestBody::NopOut => {
-                self.slots[usize::from(tag)].outcome = Some(ReplyBody::NopIn);
+                self.front.slot_mut(tag).outcome = Some(ReplyBody::NopIn);
                 self.send_reply(now, tag);
             }
             RequestBody::Query(request) => self.query(now, tag, &request),
@@ -110,13 +50,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn command(&mut self, now: Ns, tag: u8, lun: u8, cdb: Cdb) {
-        let general = usize::from(lun) < self.bases.len();
+        let general = usize::from(lun) < self.front.units();
         let well_known = matches!(lun, scsi::WLUN_REPORT_LUNS | scsi::WLUN_BOOT | scsi::WLUN_RPMB | scsi::WLUN_DEVICE);
         // INQUIRY, REPORT LUNS and REQUEST SENSE are answered in every state (SPC-4 §5.5, §6).
         match cdb {
             Cdb::Inquiry { vpd, alloc } => return self.inquiry(now, tag, lun, vpd, u32::from(alloc)),
             Cdb::ReportLuns { alloc, .. } => {
-                let luns: Vec<u8> = (0..self.bases.len() as u8).collect();
+                let luns: Vec<u8> = (0..self.front.units() as u8).collect();
                 return self.answer(now, tag, alloc, |out| scsi::report_luns(&luns, out));
             }
             Cdb::RequestSense { alloc } => {
@@ -126,21 +66,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ if !general && !well_known => return self.check(now, tag, Sense::LUN_NOT_SUPPORTED),
             _ => {}
         }
-        if general && self.target.attention >> lun & 1 == 1 {
-            self.target.set(self.target.active, self.target.attention & !(1 << lun));
+        if general && self.front.target_mut().take_attention(lun) {
             return self.check(now, tag, Sense::RESET_OCCURRED);
         }
         match cdb {
             Cdb::StartStopUnit { control, .. } if lun == scsi::WLUN_DEVICE => {
-                self.target.set(control >> 4 <= 1, self.target.attention);
+                self.front.target_mut().set_active(control >> 4 <= 1);
                 return self.send_reply(now, tag);
             }
-            _ if !self.target.active => return self.check(now, tag, Sense::NOT_READY),
+            _ if !self.front.target().is_active() => return self.check(now, tag, Sense::NOT_READY),
             Cdb::TestUnitReady => return self.send_reply(now, tag),
             _ if !general => return self.check(now, tag, Sense::INVALID_OPCODE),
             _ => {}
         }
-        let blocks = u64::from(self.config.lus[usize::from(lun)].blocks);
+        let blocks = u64::from(self.front.blocks(lun));
         let hpb = self.hpb.standard(lun).is_some();
         match cdb {
             // A read or write that arrived while a unit attention was pending, which a command before it has taken.
@@ -193,7 +132,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Returns bytes, cut to the allocation length and EDTL, with the residual.
     fn answer(&mut self, now: Ns, tag: u8, alloc: u32, fill: impl FnOnce(&mut Vec<u8>)) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.data_in.clear();
         fill(&mut slot.data_in);
         slot.data_in.truncate(alloc as usize);
@@ -201,7 +140,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     pub(crate) fn send_data(&mut self, now: Ns, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         let (have, expected) = (slot.data_in.len() as u32, slot.expected_bytes);
         let residual = match have.cmp(&expected) {
             std::cmp::Ordering::Less => Residual::Under(expected - have),
@@ -211,20 +150,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.data_in.truncate(expected as usize);
         let moved = slot.data_in.len();
         slot.outcome = Some(ReplyBody::Response(Response { status: Status::Good, residual, ..Response::GOOD }));
-        self.link_up(now, tag, self.config.link.bytes(moved));
+        self.link_up(now, tag, self.front.link().bytes(moved));
         self.send_reply(now, tag);
     }
 
     fn inquiry(&mut self, now: Ns, tag: u8, lun: u8, vpd: Option<u8>, alloc: u32) {
         let peripheral = match lun {
-            _ if usize::from(lun) < self.bases.len() => scsi::PERIPHERAL_DISK,
+            _ if usize::from(lun) < self.front.units() => scsi::PERIPHERAL_DISK,
             scsi::WLUN_REPORT_LUNS | scsi::WLUN_BOOT | scsi::WLUN_RPMB | scsi::WLUN_DEVICE => {
                 scsi::PERIPHERAL_WELL_KNOWN
             }
             _ => scsi::PERIPHERAL_NONE,
         };
         let disk = peripheral == scsi::PERIPHERAL_DISK;
-        let identity = self.target.identity;
+        let identity = self.front.target().identity();
         match vpd {
             None => self.answer(now, tag, alloc, |out| scsi::inquiry(peripheral, &identity, out)),
             Some(0x00) => {
@@ -270,10 +209,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if alloc == 0 {
             return self.answer(now, tag, 0, |_| {});
         }
-        let base = self.bases[usize::from(lun)];
+        let base = self.front.base(lun);
         let first = self.ftl.page_of(base + blocks.start);
         let pages = self.ftl.page_of(base + blocks.end - 1) - first + 1;
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.lpn = base + blocks.start;
         slot.blocks = pages;
         slot.issued = 0;
@@ -299,7 +238,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         while let Some(tag) = self.hpb.next_reader() {
-            if self.is_alive(tag) {
+            if self.front.is_alive(tag) {
                 self.hpb.read_buffers().take_or_wait(tag);
                 self.issue_map_loads(now, tag.tag);
             }
@@ -308,14 +247,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     pub(crate) fn issue_map_loads(&mut self, now: Ns, tag: u8) {
         loop {
-            let slot = &mut self.slots[usize::from(tag)];
+            let slot = self.front.slot_mut(tag);
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 break;
             }
             if !self.back.dies.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
-                    self.starved.push_back(TagRef { tag, life: slot.life });
+                    self.front.starve(self.front.tag_ref(tag));
                 }
                 return;
             }
@@ -331,19 +270,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 _ => slot.left -= 1,
             }
         }
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         if slot.left == 0 {
             let entries = self.entries_wanted(tag);
             let firmware = self.back.cpu.timing();
             let each = firmware.make_entry + self.back.cpu.engine.config().make_on_firmware();
             let cost = Ns(firmware.control.0 + each.0 * entries as u64);
-            self.back.work(now, cost, Work::HandOut(self.tag_ref(tag)));
+            self.back.work(now, cost, Work::HandOut(self.front.tag_ref(tag)));
         }
     }
 
     /// Entries that the HPB READ BUFFER `tag` is answered with.
     pub(crate) fn entries_wanted(&self, tag: u8) -> usize {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
             unreachable!("only HPB READ BUFFER loads map pages so")
         };
@@ -355,10 +294,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// the host is about to hold need not be held twice.
     pub(crate) fn buffer_map_loaded(&mut self, now: Ns, id: OpId) {
         let op = self.back.end(id);
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             return;
         }
-        let slot = &mut self.slots[op.tag.index()];
+        let slot = self.front.slot_mut(op.tag.tag);
         slot.in_flight -= 1;
         slot.left -= 1;
         self.issue_map_loads(now, op.tag.tag);
@@ -370,7 +309,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.hand_out_group(now, tag);
         }
         let generation = self.hpb.next_generation(|next| self.ftl.reserve_generation(next));
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
         // All of their map pages have been read into its buffer.

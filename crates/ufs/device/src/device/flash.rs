@@ -3,17 +3,17 @@
 
 use crate::back::{Job, MediaMode, Probe};
 use crate::device::UfsDevice;
-use crate::request::Kind;
+use crate::front::Kind;
 use readpath_flash::{DieSched, Done};
 use readpath_kit::Ns;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     pub(crate) fn feed_starved(&mut self, now: Ns) {
-        while !self.starved.is_empty() && self.back.dies.ops().has_room() {
-            let Some(tag) = self.starved.pop_front() else { return };
-            if self.is_alive(tag) {
-                match self.slots[tag.index()].kind {
+        while self.front.has_starved() && self.back.dies.ops().has_room() {
+            let Some(tag) = self.front.next_starved() else { return };
+            if self.front.is_alive(tag) {
+                match self.front.slot(tag.tag).kind {
                     Kind::Other => self.issue_map_loads(now, tag.tag),
                     _ => self.issue_reads(now, tag.tag, Ns::ZERO),
                 }
@@ -24,14 +24,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn flash_done(&mut self, now: Ns, done: Done) {
         if P::ACTIVE {
-            let is_alive = self.is_alive(self.back.dies.ops().get(done.op).tag);
+            let is_alive = self.front.is_alive(self.back.dies.ops().get(done.op).tag);
             self.back.probe_flash(done, is_alive);
         }
         match self.back.dies.ops().get(done.op).job {
             Job::HostRead => self.read_done(now, done),
             job => self.other_done(now, done, job),
         }
-        if !self.starved.is_empty() {
+        if self.front.has_starved() {
             self.feed_starved(now);
         }
     }

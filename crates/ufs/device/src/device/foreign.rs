@@ -17,7 +17,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The `entry` that came with the HPB READ `tag` for `block` is not good.
     #[inline(never)]
     pub(crate) fn bad_entry(&mut self, now: Ns, tag: u8, block: u32, entry: HpbEntry, verdict: Verdict) {
-        let lun = self.slots[usize::from(tag)].lun;
+        let lun = self.front.slot(tag).lun;
         if self.back.cpu.engine.config().check > Ns::ZERO
             && self.hpb.standard(lun).is_some_and(|unit| unit.was_checked_twice(block, verdict))
         {

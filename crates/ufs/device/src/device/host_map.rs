@@ -35,7 +35,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(Next::Ready(ask)) => self.answer_comes(now, ask),
             Some(Next::Answered(ask)) => self.answered(now, ask),
             None => {
-                let busy = self.slots.iter().any(|slot| slot.active);
+                let busy = self.front.is_busy();
                 self.ftl.background_due(now, busy, &mut self.back);
                 self.settle(now);
             }
@@ -45,12 +45,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn request_comes(&mut self, now: Ns, coming: Coming) {
         let Coming { tag, span, .. } = coming;
-        let start = now.max(self.link_down_free);
-        self.link_down_free = start + span;
+        let start = self.front.down_from(now);
+        let end = start + span;
+        self.front.set_down_free(end);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkDown, start, self.link_down_free);
+            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkDown, start, end);
         }
-        self.will_arrive(self.link_down_free, tag);
+        self.will_arrive(end, tag);
     }
 
     /// The entries of a read, whose map page is held on the host, are fetched.
@@ -110,16 +111,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
         let bytes = self.host_map.page_bytes();
         self.back.stats.host_map_bytes_written += bytes;
-        let span = host.request + self.config.link.bytes(bytes as usize);
+        let span = host.request + self.front.link().bytes(bytes as usize);
         self.map_up(now, span)
     }
 
     /// Reserves the link to the host for the map.
     fn map_up(&mut self, now: Ns, span: Ns) -> Ns {
-        let start = now.max(self.link_up_free);
-        self.link_up_free = start + span;
         self.back.stats.host_map_link_up_ns += span.0;
-        self.link_up_free
+        self.front.reserve_up(now, span).1
     }
 
     /// Asks what may be asked now.
@@ -141,7 +140,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A fetch goes up the link; returns when it is there. `None` if there is nothing to fetch any more.
     fn send_fetch(&mut self, now: Ns, id: OpId, host: &HostMap) -> Option<Ns> {
         let op = *self.back.dies.ops().get(id);
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             self.back.dies.ops_mut().free(id);
             return None;
         }
@@ -177,9 +176,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Ask::Write => (0, None),
         };
-        let span = host.response + self.config.link.bytes(bytes as usize);
-        let start = now.max(self.link_down_free);
-        self.link_down_free = start + span;
+        let span = host.response + self.front.link().bytes(bytes as usize);
+        let start = self.front.down_from(now);
+        self.front.set_down_free(start + span);
         self.back.stats.host_map_bytes_read += u64::from(bytes);
         self.back.stats.host_map_link_down_ns += span.0;
         if let Some(of) = of
@@ -187,7 +186,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         {
             self.back.probe.stage(of, Resource::LinkDown, start, start + span);
         }
-        self.host_map.answer_at(self.link_down_free, ask);
+        self.host_map.answer_at(start + span, ask);
     }
 
     /// An answer is in the device.
@@ -197,7 +196,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.fetched(now, id);
         }
         self.send_waiting(now);
-        if !self.starved.is_empty() {
+        if self.front.has_starved() {
             self.feed_starved(now);
         }
     }
@@ -205,7 +204,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Lines with the entries of an operation are in the device.
     fn fetched(&mut self, now: Ns, id: OpId) {
         let op = *self.back.dies.ops().get(id);
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             return self.back.dies.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
@@ -228,7 +227,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.back.stats.host_map_hits += u64::from(op.count);
         self.back.dies.ops_mut().free(id);
-        self.slots[op.tag.index()].in_flight -= u32::from(op.count);
+        self.front.slot_mut(op.tag.tag).in_flight -= u32::from(op.count);
         self.translate_copied(now, &op, held, cost);
     }
 
@@ -270,7 +269,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             extra = Ns::ZERO;
             lpn += n;
         }
-        let slot = &self.slots[op.tag.index()];
+        let slot = self.front.slot(op.tag.tag);
         if slot.issued < slot.blocks {
             self.issue_reads(now, op.tag.tag, Ns::ZERO);
         }

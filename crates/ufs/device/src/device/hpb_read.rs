@@ -5,8 +5,8 @@
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
+use crate::front::Kind;
 use crate::hpb::MOST_ENTRIES;
-use crate::request::Kind;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, HpbEntry, RequestBody, Sense};
@@ -25,7 +25,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     pub(crate) fn keep_listed(&mut self, tag: u8, entries: &[u8]) {
         let takes = self.hpb.v2().is_some_and(|v2| v2.entries_in_ehs);
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         if takes && entries.len() == slot.blocks as usize * HpbEntry::BYTES {
             slot.data_out.clear();
             slot.data_out.extend_from_slice(entries);
@@ -36,7 +36,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An HPB READ with a READ ID has arrived: its entries, should they be here.
     #[cold]
     pub(crate) fn find_pre_request(&mut self, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
         if self.hpb.take_pre_request(lun, id, lba, blocks, &mut slot.data_out) {
             slot.listed = true;
@@ -47,7 +47,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The time that checking the entries of the HPB READ `tag` takes: what is calibrated for the first, and as much as making
     /// it took for each other.
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
         let each = self.back.cpu.timing().make_entry + self.back.cpu.engine.config().check_on_firmware();
         Ns(self.hpb_read_extra.0 + each.0 * more)
@@ -56,7 +56,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two operations of
     /// the same command blocks may have moved, so everything is checked each time.
     pub(crate) fn by_entries(&mut self, now: Ns, tag: u8, index: u32) -> Hint {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let left = slot.blocks - index;
         let Some(unit) = self.hpb.standard(slot.lun).filter(|_| slot.kind == Kind::HpbRead) else {
             return Hint::Translate(left);
@@ -70,7 +70,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let mut bad = 0;
         while bad < left {
-            let slot = &self.slots[usize::from(tag)];
+            let slot = self.front.slot(tag);
             let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
             let entry = HpbEntry(entries[(index + bad) as usize]);
             let was_counted = index + bad < slot.counted;
@@ -87,7 +87,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             }
         }
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.counted = slot.counted.max(index + bad);
         Hint::Translate(bad)
     }
@@ -95,7 +95,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it finds
     /// them; the firmware answers later.
     pub(crate) fn pre_request(&mut self, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body
         else {
             return;
@@ -107,7 +107,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.hpb.store_pre_request(slot.lun, read_id, lba, list);
         self.back.stats.pre_requests += 1;
         // It may have been used and dropped by the time it is answered.
-        self.slots[usize::from(tag)].listed = true;
+        self.front.slot_mut(tag).listed = true;
     }
 
     /// The answer to HPB WRITE BUFFER 02h.
@@ -121,7 +121,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn pre_request_fault(&self, tag: u8) -> Option<Sense> {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body
         else {
             return Some(Sense::INVALID_FIELD);
@@ -133,7 +133,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.hpb.v2().is_none() || read_id == 0 || !whole || slot.data_out.len() < bytes {
             return Some(Sense::INVALID_FIELD);
         }
-        let unit_blocks = self.config.lus[usize::from(slot.lun)].blocks;
+        let unit_blocks = self.front.blocks(slot.lun);
         (u64::from(lba) + entries as u64 > u64::from(unit_blocks)).then_some(Sense::LBA_OUT_OF_RANGE)
     }
 }

@@ -19,56 +19,33 @@ pub(crate) use read::{OPS_PER_REQUEST, Run, residual};
 
 use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
-use crate::device::control::Target;
+use crate::front::{Delays, Front, Kind};
 use crate::ftl::Ftl;
 use crate::host_map::{Coming, HostMemory, MapMemory};
 use crate::hpb::{EntryConfig, Hpb};
 use crate::ids::TagRef;
-use crate::request::{Kind, Slot, Slots, TAGS};
 use readpath_flash::DieSched;
-use readpath_kit::{FrontQueue, Ns};
+use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use readpath_proto::upiu::ehs_bytes;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Constant delays between the host's software and the link: they hold nobody else up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Delays {
-    /// From the host's submission to the link.
-    pub to_link: Ns,
-    /// From the link to the host's completion (interrupt, wake-up).
-    pub from_link: Ns,
-}
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: Arc<DeviceConfig>,
-    delays: Delays,
-    pub(crate) back: Back<S, M, P>,
-    pub(crate) arrivals: FrontQueue<(Ns, TagRef)>,
-    pub(crate) replies: FrontQueue<(Ns, TagRef)>,
-    pub(crate) link_down_free: Ns,
-    pub(crate) link_up_free: Ns,
-    pub(crate) slots: Slots,
-    pub(crate) bases: Vec<u32>,
+    pub(crate) front: Front,
     pub(crate) ftl: Ftl,
+    pub(crate) hpb: Hpb,
+    pub(crate) host_map: HostMemory,
+    pub(crate) back: Back<S, M, P>,
+    /// When something happens next that seldom does: idle time, what host memory is waited for, the engine's work.
+    rare: Ns,
     /// What a look at a page in the map cache takes: time of DRAM, if it is there.
     pub(crate) map_access: Ns,
-    pub(crate) host_map: HostMemory,
-    /// Requests that go on when enough operations are free again.
-    pub(crate) starved: VecDeque<TagRef>,
-    /// The earliest of that, of what host memory is waited for and of what the engine has done.
-    pub(crate) rare: Ns,
     /// What an HPB READ costs the firmware core more than a READ.
     pub(crate) hpb_read_extra: Ns,
-    pub(crate) hpb: Hpb,
-    pub(crate) target: Target,
-    reply: Reply,
-    /// `reply` says GOOD and nothing else.
-    reply_is_plain: bool,
     /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
-    pub(crate) reports_at_end: bool,
+    reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
 }
@@ -77,38 +54,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A device fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
     pub fn new(config: &DeviceConfig, delays: Delays, probe: P) -> Result<Self, ConfigError> {
         config.check()?;
-        let mut bases = Vec::with_capacity(config.lus.len());
-        let mut next = 0;
-        for lu in &config.lus {
-            bases.push(next);
-            next += lu.blocks;
-        }
-        let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         let config = Arc::new(config.clone());
+        let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
+        let front = Front::new(&config, delays);
         Ok(UfsDevice {
-            delays,
-            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(&config), probe),
-            arrivals: FrontQueue::with_capacity(TAGS),
-            replies: FrontQueue::with_capacity(TAGS),
-            link_down_free: Ns::ZERO,
-            link_up_free: Ns::ZERO,
-            slots: Box::new(std::array::from_fn(|_| Slot::new())),
             ftl: Ftl::new(config.clone()),
+            hpb: Hpb::new(&config, front.bases().collect()),
+            host_map: HostMemory::new(&config, M::ACTIVE),
+            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(&config), probe),
+            front,
+            rare: Ns::NEVER,
             map_access: match config.map_memory {
                 Some(MapMemory::Dram { access }) => access,
                 _ => Ns::ZERO,
             },
-            host_map: HostMemory::new(&config, M::ACTIVE),
-            starved: VecDeque::new(),
-            rare: Ns::NEVER,
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
-            hpb: Hpb::new(&config, &bases),
-            target: Target::new(&config),
-            reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
-            reply_is_plain: true,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.write_booster.is_some(),
-            bases,
             config,
         })
     }
@@ -121,15 +83,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
         let tag = request.tag;
-        let Some(slot) = self.slots.get_mut(usize::from(tag)).filter(|s| !s.active) else {
+        if !self.front.is_free(tag) {
             debug_assert!(false, "tag {tag} is in use or out of range");
             return;
-        };
+        }
         if P::ACTIVE {
             self.back.probe.request(now, request, data_out);
         }
+        let link = *self.front.link();
+        let mut span = link.request;
+        let slot = self.front.slot_mut(tag);
         slot.begin(request.lun);
-        let mut span = self.config.link.request;
         let mut fast = |kind, lba, blocks, flags, expected_bytes| {
             slot.kind = kind;
             slot.lba = lba;
@@ -149,13 +113,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.entry = *entry;
                 slot.read_id = *read_id;
                 if !data_out.is_empty() {
-                    span += self.config.link.bytes(ehs_bytes(data_out.len()));
+                    span += link.bytes(ehs_bytes(data_out.len()));
                     self.keep_listed(tag, data_out);
                 }
             }
             RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } }) => {
                 fast(Kind::Write, *lba, *blocks, *flags, *expected_bytes);
-                span += Ns(self.config.link.block.0 * u64::from(*blocks));
+                span += Ns(link.block.0 * u64::from(*blocks));
             }
             body => {
                 slot.kind = Kind::Other;
@@ -165,7 +129,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.data_out.clear();
                 slot.data_out.extend_from_slice(data_out);
                 if let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { .. }, .. }) = body {
-                    span += self.config.link.bytes(data_out.len());
+                    span += link.bytes(data_out.len());
                 }
             }
         }
@@ -178,16 +142,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// the line of those that will arrive.
     #[inline(always)]
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
-        let start = (now + self.delays.to_link).max(self.link_down_free);
+        let start = self.front.down_from(self.front.at_link(now));
         let at = start + span;
         self.back.cpu.command_at(at);
-        let alone = self.replies.is_empty() && at < self.next_event();
+        let alone = self.front.next_reply() == Ns::NEVER && at < self.back.next_event();
         if !alone && self.reports_at_end {
-            let tag = self.tag_ref(tag);
-            self.announce(Coming { at: now + self.delays.to_link, tag, span });
+            let tag = self.front.tag_ref(tag);
+            self.announce(Coming { at: self.front.at_link(now), tag, span });
             return None;
         }
-        self.link_down_free = at;
+        self.front.set_down_free(at);
         if P::ACTIVE {
             self.back.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }
@@ -195,36 +159,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Nothing can come between: later requests arrive later.
             return Some(at);
         }
-        self.will_arrive(at, self.tag_ref(tag));
+        self.will_arrive(at, self.front.tag_ref(tag));
         None
     }
 
     /// When something happens next: internally, or a reply reaches the host.
     #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
-        let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0);
-        reply.min(self.next_event())
-    }
-
-    #[inline(always)]
-    fn next_event(&self) -> Ns {
-        self.back.next_event()
+        self.front.next_reply().min(self.back.next_event())
     }
 
     /// A command will arrive, after those that are on their way.
     #[inline(always)]
     pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
-        self.arrivals.push_back((at, tag));
+        self.front.will_arrive(at, tag);
         self.back.cpu.wake_at(at);
     }
 
-    #[inline]
-    fn next_arrival(&self) -> Ns {
-        self.arrivals.front().map_or(Ns::NEVER, |a| a.0)
-    }
-
     pub(crate) fn find_soon(&mut self) {
-        let others = self.next_arrival().min(self.rare);
+        let others = self.front.next_arrival().min(self.rare);
         self.back.cpu.find_soon(others);
     }
 
@@ -233,7 +186,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         loop {
-            let reply = self.replies.front().map_or(Ns::NEVER, |r| r.0).min(limit);
+            let reply = self.front.next_reply().min(limit);
             // An event at the time of a reply is handled first, as `advance` would.
             if !self.step(reply) {
                 return reply;
@@ -274,10 +227,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let work = self.back.cpu.take().expect("just seen");
             self.find_soon();
             self.firmware_done(at, work);
-        } else if self.next_arrival() == at && self.back.cpu.engine.next() != at {
-            let (_, tag) = self.arrivals.pop_front().expect("just seen");
+        } else if self.front.next_arrival() == at && self.back.cpu.engine.next() != at {
+            let tag = self.front.take_arrival().expect("just seen");
             self.find_soon();
-            if self.is_alive(tag) {
+            if self.front.is_alive(tag) {
                 self.arrive(at, tag.tag);
             }
         } else {
@@ -297,51 +250,38 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     #[must_use]
     pub fn take_reply(&mut self, now: Ns) -> bool {
-        loop {
-            let Some(&(at, tag)) = self.replies.front() else { return false };
-            if at > now {
-                return false;
-            }
-            self.replies.pop_front();
-            if !self.is_alive(tag) {
-                continue;
-            }
-            let tag = tag.tag;
-            let event_alert = self.target.event_alert();
-            let slot = &mut self.slots[usize::from(tag)];
-            slot.active = false;
-            self.reply.lun = slot.lun;
-            self.reply.tag = tag;
-            // Most replies are the same; rewriting only what differs is what makes them cheap.
-            let plain = slot.outcome.is_none() && self.hpb.has_nothing_to_tell() && !event_alert;
-            if !plain || !self.reply_is_plain {
-                self.reply.body = self.special_reply(now, tag, event_alert);
-                self.reply_is_plain = plain;
-            }
-            if P::ACTIVE {
-                self.back.probe.reply(at, &self.reply, &self.slots[usize::from(tag)].data_in);
-            }
-            return true;
+        let Some((at, tag)) = self.front.take_reply(now) else { return false };
+        let event_alert = self.front.target().query.event_alert();
+        // Most replies are the same; rewriting only what differs is what makes them cheap.
+        let plain = self.front.slot(tag).outcome.is_none() && self.hpb.has_nothing_to_tell() && !event_alert;
+        let was_plain = self.front.end(tag, plain);
+        if !plain || !was_plain {
+            let body = self.special_reply(now, tag, event_alert);
+            self.front.set_reply(body);
         }
+        if P::ACTIVE {
+            self.back.probe.reply(at, self.front.reply(), &self.front.slot(tag).data_in);
+        }
+        true
     }
 
     /// The reply that was taken last.
     #[inline]
     pub fn reply(&self) -> &Reply {
-        &self.reply
+        self.front.reply()
     }
 
     /// [`UfsDevice::take_reply`] and a copy of the reply.
     #[must_use]
     pub fn poll_reply(&mut self, now: Ns) -> Option<Reply> {
-        self.take_reply(now).then_some(self.reply)
+        self.take_reply(now).then(|| *self.front.reply())
     }
 
     /// The reply of `tag`, with what it has to tell.
     #[inline(never)]
     fn special_reply(&mut self, now: Ns, tag: u8, event_alert: bool) -> ReplyBody {
         self.end_read_buffer(now, tag);
-        let outcome = self.slots[usize::from(tag)].outcome.take();
+        let outcome = self.front.slot_mut(tag).outcome.take();
         let mut body = outcome.unwrap_or(ReplyBody::Response(Response::GOOD));
         if let ReplyBody::Response(response) = &mut body {
             response.event_alert = event_alert;
@@ -359,56 +299,43 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Data-in of the last command with `tag` that returned bytes other than blocks.
     pub fn data_in(&self, tag: u8) -> &[u8] {
-        &self.slots[usize::from(tag)].data_in
+        &self.front.slot(tag).data_in
     }
 
     /// Brings near what a read of `block` will touch if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
-        self.ftl.prefetch(self.bases[usize::from(lun)] + block);
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_alive(&self, tag: TagRef) -> bool {
-        let slot = &self.slots[tag.index() % TAGS];
-        slot.active && slot.life == tag.life
-    }
-
-    /// The present use of `tag`.
-    #[inline(always)]
-    pub(crate) fn tag_ref(&self, tag: u8) -> TagRef {
-        TagRef { tag, life: self.slots[usize::from(tag)].life }
+        self.ftl.prefetch(self.front.base(lun) + block);
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.
     #[inline(always)]
     pub(crate) fn link_up(&mut self, at: Ns, tag: u8, span: Ns) -> Ns {
-        let start = at.max(self.link_up_free);
-        self.link_up_free = start + span;
+        let (start, end) = self.front.reserve_up(at, span);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, self.link_up_free);
+            self.back.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, end);
         }
-        self.link_up_free
+        end
     }
 
     /// The reply of `tag` is ready for the link at `at`.
     #[inline(always)]
     pub(crate) fn send_reply(&mut self, at: Ns, tag: u8) {
-        let end = self.link_up(at, tag, self.config.link.response);
-        self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
+        let end = self.link_up(at, tag, self.front.link().response);
+        self.front.will_reply(end, tag);
     }
 
     /// Ends a command with CHECK CONDITION.
     pub(crate) fn check(&mut self, at: Ns, tag: u8, sense: Sense) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.outcome = Some(ReplyBody::Response(Response::check(sense, slot.expected_bytes)));
         slot.data_in.clear();
         self.send_reply(at, tag);
     }
 
     pub(crate) fn arrive(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
-        let ready = usize::from(slot.lun) < self.bases.len() && self.target.is_ready(slot.lun);
+        let slot = self.front.slot(tag);
+        let ready = usize::from(slot.lun) < self.front.units() && self.front.target().is_ready(slot.lun);
         match slot.kind {
             Kind::Read | Kind::HpbRead if ready => self.read(now, tag),
             Kind::Write if ready => self.write(now, tag),
@@ -417,14 +344,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn arrive_control(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let has_hpb = self.hpb.standard(slot.lun).is_some();
-        if slot.kind == Kind::Other && has_hpb && self.target.is_ready(slot.lun) {
+        if slot.kind == Kind::Other && has_hpb && self.front.target().is_ready(slot.lun) {
             self.pre_request(tag);
-        } else if self.has_groups(slot.lun) && self.target.is_ready(slot.lun) && self.hinted_read(now, tag) {
+        } else if self.has_groups(slot.lun) && self.front.target().is_ready(slot.lun) && self.hinted_read(now, tag) {
             return;
         }
-        self.back.work(now, self.back.cpu.timing().control, Work::Control(self.tag_ref(tag)));
+        self.back.work(now, self.back.cpu.timing().control, Work::Control(self.front.tag_ref(tag)));
     }
 
     fn firmware_done(&mut self, now: Ns, work: Work) {
@@ -432,11 +359,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::Flash(id) => self.back.dies.start(now, id),
             Work::AskHost(id) => self.ask_host(now, id),
             Work::WriteHost => self.write_host(now),
-            Work::Served { tag, count } if self.is_alive(tag) => self.blocks_ready(now, tag.tag, count),
-            Work::Accept(tag) if self.is_alive(tag) => self.accept(now, tag),
-            Work::HandOut(tag) if self.is_alive(tag) => self.entries_found(now, tag.tag),
-            Work::Trimmed(tag) if self.is_alive(tag) => self.send_reply(now, tag.tag),
-            Work::Control(tag) if self.is_alive(tag) => self.control(now, tag.tag),
+            Work::Served { tag, count } if self.front.is_alive(tag) => self.blocks_ready(now, tag.tag, count),
+            Work::Accept(tag) if self.front.is_alive(tag) => self.accept(now, tag),
+            Work::HandOut(tag) if self.front.is_alive(tag) => self.entries_found(now, tag.tag),
+            Work::Trimmed(tag) if self.front.is_alive(tag) => self.send_reply(now, tag.tag),
+            Work::Control(tag) if self.front.is_alive(tag) => self.control(now, tag.tag),
             _ => {}
         }
     }
@@ -444,8 +371,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Blocks of a read are ready for the link at `at`, and with the last of them the reply.
     #[inline(always)]
     pub(crate) fn blocks_ready(&mut self, at: Ns, tag: u8, count: u16) {
-        self.link_up(at, tag, Ns(self.config.link.block.0 * u64::from(count)));
-        let slot = &mut self.slots[usize::from(tag)];
+        self.link_up(at, tag, Ns(self.front.link().block.0 * u64::from(count)));
+        let slot = self.front.slot_mut(tag);
         slot.left -= u32::from(count);
         if slot.left == 0 {
             self.send_reply(at, tag);

@@ -20,8 +20,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn recover(&mut self, now: Ns) -> Recovery {
         let recovery = self.ftl.recover(now, &mut self.back);
         let ready = recovery.ready_at;
-        self.link_down_free = ready;
-        self.link_up_free = ready;
+        self.front.set_busy_until(ready);
         self.hpb.recover(self.ftl.generations_durable());
         self.pump(ready);
         recovery

@@ -5,6 +5,7 @@
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
+use crate::front::attribute_access;
 use crate::ftl::BoosterFlags;
 use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
@@ -20,58 +21,9 @@ use readpath_proto::{booster, hpb};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// Flags and attributes that a host can change.
-pub(crate) struct QueryState {
-    flags: u32,
-    /// Values of attributes with IDN below 20h.
-    attributes: [u32; 0x20],
-}
-
-impl QueryState {
-    pub(crate) fn new() -> Self {
-        let mut attributes = [0; 0x20];
-        attributes[usize::from(attribute::CURRENT_POWER_MODE)] = 0x11;
-        attributes[usize::from(attribute::MAX_DATA_IN_SIZE)] = 8;
-        attributes[usize::from(attribute::MAX_DATA_OUT_SIZE)] = 8;
-        attributes[usize::from(attribute::MAX_NUM_OF_RTT)] = 2;
-        QueryState { flags: 0, attributes }
-    }
-
-    /// Whether a flag is set.
-    #[inline]
-    pub(crate) fn is_set(&self, idn: u8) -> bool {
-        self.flags >> idn & 1 == 1
-    }
-
-    /// Bit 0 of the device information in responses.
-    pub(crate) fn event_alert(&self) -> bool {
-        let control = self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)];
-        let status = self.attributes[usize::from(attribute::EXCEPTION_EVENT_STATUS)];
-        control & status != 0
-    }
-}
-
-/// What a host may do with an attribute.
-fn attribute_access(idn: u8) -> Option<(bool, bool)> {
-    let (read, write) = match idn {
-        attribute::BOOT_LUN_EN
-        | attribute::ACTIVE_ICC_LEVEL
-        | attribute::OUT_OF_ORDER_DATA_EN
-        | attribute::MAX_DATA_IN_SIZE
-        | attribute::MAX_DATA_OUT_SIZE
-        | attribute::REF_CLK_FREQ
-        | attribute::CONFIG_DESCR_LOCK
-        | attribute::MAX_NUM_OF_RTT
-        | attribute::EXCEPTION_EVENT_CONTROL => (true, true),
-        attribute::SECONDS_PASSED => (false, true),
-        _ => (true, false),
-    };
-    attribute::bytes(idn).map(|_| (read, write))
-}
-
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn query(&mut self, now: Ns, tag: u8, request: &QueryRequest) {
-        let mut data = std::mem::take(&mut self.slots[usize::from(tag)].data_in);
+        let mut data = std::mem::take(&mut self.front.slot_mut(tag).data_in);
         data.clear();
         let answer = self.query_result(request, &mut data);
         let (code, value) = match answer {
@@ -88,7 +40,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             length,
             value,
         };
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.data_in = data;
         slot.outcome = Some(ReplyBody::Query(response));
         self.send_reply(now, tag);
@@ -103,7 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The host has changed one of WriteBooster's flags.
     fn booster_flags_changed(&mut self, now: Ns) {
-        let is_set = |idn| self.target.query.is_set(idn);
+        let is_set = |idn| self.front.target().query.is_set(idn);
         self.ftl.set_booster_flags(BoosterFlags {
             on: is_set(flag::WB_EN),
             flush: is_set(flag::WB_FLUSH_EN),
@@ -127,7 +79,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if bits < 32 && q.value >> bits != 0 {
                     return Err(result::INVALID_VALUE);
                 }
-                self.target.query.attributes[usize::from(q.idn)] = q.value;
+                self.front.target_mut().query.set_attribute(q.idn, q.value);
                 Ok(q.value)
             }
             opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
@@ -169,7 +121,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                         Some(groups) => Ok(groups.group_entries()),
                         None => Err(result::INVALID_IDN),
                     },
-                    idn => Ok(self.target.query.attributes[usize::from(idn)]),
+                    idn => Ok(self.front.target().query.attribute(idn)),
                 }
             }
             opcode::READ_FLAG => {
@@ -177,7 +129,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if q.idn == flag::HPB_EN {
                     return Ok(u32::from(self.hpb.is_enabled()));
                 }
-                Ok(self.target.query.flags >> q.idn & 1)
+                Ok(u32::from(self.front.target().query.is_set(q.idn)))
             }
             _ => Err(result::INVALID_OPCODE),
         }
@@ -222,7 +174,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 op,
             ) => {
                 let bit = 1 << q.idn;
-                let flags = &mut self.target.query.flags;
+                let flags = self.front.target_mut().query.flags_mut();
                 match op {
                     opcode::SET_FLAG => *flags |= bit,
                     opcode::CLEAR_FLAG => *flags &= !bit,

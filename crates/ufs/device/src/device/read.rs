@@ -7,10 +7,10 @@ use crate::back::Work;
 use crate::back::{Job, NO_OP, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
+use crate::front::{Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
 use crate::ids::TagRef;
-use crate::request::{Kind, Slot};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Residual, Response, Sense};
@@ -67,15 +67,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn submit_read(&mut self, now: Ns, lun: u8, tag: u8, block: u32, blocks: u32, entry: Option<HpbEntry>) {
         let lba = u64::from(block);
         let expected_bytes = blocks.wrapping_mul(BLOCK_BYTES);
-        let is_plain = self.slots.get(usize::from(tag)).is_some_and(|s| !s.active)
-            && usize::from(lun) < self.bases.len()
+        let is_plain = self.front.is_free(tag)
+            && usize::from(lun) < self.front.units()
             && (entry.is_none() || self.hpb.standard(lun).is_some());
         if P::ACTIVE || !is_plain {
             // As a word: bytes would cross memory, which every read would pay for.
             let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
             return self.submit_as_command(now, lun, tag, block, blocks, word);
         }
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.begin(lun);
         slot.kind = if entry.is_some() { Kind::HpbRead } else { Kind::Read };
         slot.lba = lba;
@@ -85,8 +85,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if let Some(entry) = entry {
             slot.entry = entry;
         }
-        if let Some(at) = self.link_down(now, tag, self.config.link.request) {
-            if self.target.is_direct(lun) {
+        if let Some(at) = self.link_down(now, tag, self.front.link().request) {
+            if self.front.target().is_direct(lun) {
                 self.read_command(at, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
             } else {
                 self.arrive(at, tag);
@@ -108,7 +108,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
-        let Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.slots[usize::from(tag)];
+        let &Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.front.slot(tag);
         let entry = (kind == Kind::HpbRead).then_some(entry);
         if entry.is_some() && (read_id != 0 || self.back.cpu.engine.checks()) && !self.prepare_hpb_read(now, tag) {
             return;
@@ -120,7 +120,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// the command has to wait for that.
     #[cold]
     fn prepare_hpb_read(&mut self, now: Ns, tag: u8) -> bool {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         if slot.checked {
             return true;
         }
@@ -136,13 +136,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     fn read_command(&mut self, now: Ns, tag: u8, command: ReadCommand) {
         let ReadCommand { lun, lba, blocks, expected_bytes, entry } = command;
-        let lun = usize::from(lun);
-        let slot = &mut self.slots[usize::from(tag)];
-        if lba.saturating_add(u64::from(blocks)) > u64::from(self.config.lus[lun].blocks) {
+        let Some(lpn) = self.front.lpn_of(lun, lba, blocks) else {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
-        }
+        };
         let block = lba as u32;
-        slot.lpn = self.bases[lun] + block;
+        let slot = self.front.slot_mut(tag);
+        slot.lpn = lpn;
         slot.issued = 0;
         slot.left = blocks;
         slot.in_flight = 0;
@@ -150,11 +149,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.outcome = Some(ReplyBody::Response(Response { residual: residual(slot), ..Response::GOOD }));
         }
         if blocks == 0 {
-            let (tag, cost) = (self.tag_ref(tag), self.back.cpu.timing().control);
+            let (tag, cost) = (self.front.tag_ref(tag), self.back.cpu.timing().control);
             return self.back.work(now, cost, Work::Served { tag, count: 0 });
         }
         let life = slot.life;
-        let lpn = slot.lpn;
         // No closure: the compiler would make it a function of its own, with all its arguments on the stack.
         let hinted = match entry {
             Some(entry) => self.judge(now, tag, lun, block, entry),
@@ -171,7 +169,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             && self.back.dies.ops().has_room()
         {
             // What `issue_reads` comes to.
-            self.slots[usize::from(tag)].issued = 1;
+            self.front.slot_mut(tag).issued = 1;
             self.back.stats.hpb_hits += 1;
             let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
             return self.begin_flash_read(now, run, ppn, self.hpb_read_extra);
@@ -182,15 +180,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// [`UfsDevice::issue_reads`] for an HPB READ, whose entry for the first block is good or not.
     #[inline(never)]
     fn issue_hpb_reads(&mut self, now: Ns, tag: u8, is_good: bool) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         slot.hinted = is_good || slot.listed;
         slot.counted = 1;
         self.issue_reads(now, tag, self.time_to_check(tag));
     }
 
     #[inline(always)]
-    fn judge(&mut self, now: Ns, tag: u8, lun: usize, block: u32, entry: HpbEntry) -> Option<Ppn> {
-        let unit = self.hpb.standard(lun as u8)?;
+    fn judge(&mut self, now: Ns, tag: u8, lun: u8, block: u32, entry: HpbEntry) -> Option<Ppn> {
+        let unit = self.hpb.standard(lun)?;
         self.back.stats.hpb_reads += 1;
         match self.hpb.judge(unit, block, entry) {
             Verdict::Good(ppn) => return Some(ppn),
@@ -201,7 +199,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     #[inline(always)]
-    fn note_read(&mut self, now: Ns, lun: usize, block: u32, blocks: u32, good: bool) {
+    fn note_read(&mut self, now: Ns, lun: u8, block: u32, blocks: u32, good: bool) {
         self.note_block(now, lun, block, good);
         if blocks > 1 {
             self.note_end(now, lun, block, block + (blocks - 1), good);
@@ -210,31 +208,31 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The host has no entry for a read unless it holds every sub-region that it touches.
     #[inline(never)]
-    fn note_end(&mut self, now: Ns, lun: usize, first: u32, last: u32, good: bool) {
-        if self.hpb.standard(lun as u8).is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
+    fn note_end(&mut self, now: Ns, lun: u8, first: u32, last: u32, good: bool) {
+        if self.hpb.standard(lun).is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
             self.note_block(now, lun, last, good);
         }
     }
 
     #[inline(always)]
-    fn note_block(&mut self, now: Ns, lun: usize, block: u32, good: bool) {
+    fn note_block(&mut self, now: Ns, lun: u8, block: u32, good: bool) {
         // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its reads.
-        let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.bases[lun] + block);
-        self.hpb.note_read(now, lun as u8, block, is_served);
+        let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.front.base(lun) + block);
+        self.hpb.note_read(now, lun, block, is_served);
     }
 
     /// Begins work for as much of the request as its limit allows.
     /// The firmware spends `extra` on top of the first operation.
     pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, mut extra: Ns) {
         loop {
-            let slot = &self.slots[usize::from(tag)];
+            let slot = self.front.slot(tag);
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 return;
             }
             if !self.back.dies.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
-                    self.starved.push_back(TagRef { tag, life: slot.life });
+                    self.front.starve(TagRef { tag, life: slot.life });
                 }
                 return;
             }
@@ -243,7 +241,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let count =
                 if slot.hinted { self.issue_hinted(now, left, extra) } else { self.issue_run(now, left, extra) };
             extra = Ns::ZERO;
-            self.slots[usize::from(tag)].issued += count;
+            self.front.slot_mut(tag).issued += count;
         }
     }
 
@@ -255,14 +253,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Hint::At(ppn, run) => {
                 let n = run.min(self.config.geometry.slices_to_page_end(ppn));
                 self.back.stats.hpb_hits += u64::from(n);
-                if self.slots[usize::from(tag)].blocks > 1 {
+                if self.front.slot(tag).blocks > 1 {
                     self.back.stats.hpb_long_hits += u64::from(n);
                 }
                 self.begin_flash_read(now, left.at_most(n), ppn, extra);
                 n
             }
             Hint::Translate(n) => {
-                let slot = &mut self.slots[usize::from(tag)];
+                let slot = self.front.slot_mut(tag);
                 slot.hinted = slot.listed;
                 self.issue_run(now, left.at_most(n), extra)
             }
@@ -296,7 +294,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 // The entry, if one came, has been checked in vain.
                 self.back.cpu.occupy(now, extra);
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
-                let most = most.blocks.min(OPS_PER_REQUEST - self.slots[tag.index()].in_flight);
+                let most = most.blocks.min(OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight);
                 // Buffered blocks further on are found when the run is translated.
                 let id = self.back.dies.ops_mut().take(Op {
                     tag,
@@ -305,7 +303,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     lpn,
                     ..Op::new(Job::HostRead, Ppn(0))
                 });
-                self.slots[tag.index()].in_flight += most;
+                self.front.slot_mut(tag.tag).in_flight += most;
                 if state == FrameState::Absent && self.host_map.touch(page) {
                     self.fetch_from_host(now, id);
                 } else {
@@ -362,15 +360,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
     pub(crate) fn translate_all(&mut self, now: Ns, op: &Op, paid: Paid) {
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             return;
         }
-        self.slots[op.tag.index()].in_flight -= u32::from(op.count);
+        self.front.slot_mut(op.tag.tag).in_flight -= u32::from(op.count);
         let mut left = Run::of(op);
         while left.blocks > 0 {
             left = left.behind(self.translate_run(now, left, paid, Ns::ZERO));
         }
-        let slot = &self.slots[op.tag.index()];
+        let slot = self.front.slot(op.tag.tag);
         if slot.issued < slot.blocks {
             self.issue_reads(now, op.tag.tag, Ns::ZERO);
         }
@@ -409,7 +407,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Run { tag, index, lpn, blocks } = run;
         let mut op = Op { tag, count: blocks as u16, index, lpn, ..Op::new(Job::HostRead, ppn) };
         let id = self.back.dies.ops_mut().take(op);
-        self.slots[tag.index()].in_flight += 1;
+        self.front.slot_mut(tag.tag).in_flight += 1;
         self.back.stats.data_reads += 1;
         if self.looks_at_superblocks {
             op.slc = self.look_at_superblock(now, ppn);
@@ -430,7 +428,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn read_done(&mut self, now: Ns, done: Done) {
         let op = self.back.end(done.op);
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             return;
         }
         if M::ACTIVE {
@@ -438,7 +436,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.back.emit(MediaOp::ReadFlash { tag: op.tag.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
             }
         }
-        let slot = &mut self.slots[op.tag.index()];
+        let slot = self.front.slot_mut(op.tag.tag);
         slot.in_flight -= 1;
         if slot.issued < slot.blocks {
             self.issue_reads(now, op.tag.tag, Ns::ZERO);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
 
-use super::control::Target;
 use crate::back::Job;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
-use crate::request::TAGS;
+use crate::front::TAGS;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
@@ -16,49 +15,32 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self, now: Ns) {
         self.ftl.drop_requests(now, &mut self.back);
-        self.arrivals.clear();
+        self.front.reset(&self.config);
         self.host_map.hardware_reset();
-        self.find_rare();
-        self.replies.clear();
-        for slot in self.slots.iter_mut() {
-            slot.active = false;
-            slot.life = slot.life.wrapping_add(1);
-        }
         self.hpb.hardware_reset();
-        self.target = Target::new(&self.config);
-        self.target.attention_after_reset();
+        self.find_rare();
     }
 
     /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
     pub(crate) fn lose_sram(&mut self) {
-        self.arrivals.clear();
-        self.replies.clear();
-        for slot in self.slots.iter_mut() {
-            slot.active = false;
-            slot.life = slot.life.wrapping_add(1);
-        }
         // Nobody will know any more whose they were.
-        self.back.stats.hpb_forged +=
-            self.back.dies.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count() as u64;
+        let ops = self.back.dies.ops().in_progress();
+        self.back.stats.hpb_forged += ops.filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.back.lose_power();
+        self.front.lose_power(&self.config);
         self.host_map.lose_power(&self.config);
-        self.find_rare();
-        self.starved.clear();
         self.hpb.lose_power();
-        self.link_down_free = Ns::ZERO;
-        self.link_up_free = Ns::ZERO;
-        self.target = Target::new(&self.config);
-        self.target.attention_after_reset();
+        self.find_rare();
     }
 
     /// Carries out a task management function; the tags it drops get no reply.
     pub(crate) fn manage(&mut self, now: Ns, tag: u8, lun: u8, task: TaskRequest) {
-        let service_response = if usize::from(lun) >= self.bases.len() && lun & 0x80 == 0 {
+        let service_response = if usize::from(lun) >= self.front.units() && lun & 0x80 == 0 {
             0x09
         } else {
             let mut present = false;
             for other in 0..TAGS {
-                let slot = &self.slots[other];
+                let slot = self.front.slot(other as u8);
                 let meant = slot.active
                     && other != usize::from(tag)
                     && slot.lun == task.lun
@@ -75,7 +57,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             match task.function {
                 0x01 | 0x02 | 0x04 => 0x00,
                 0x08 => {
-                    self.target.attention(task.lun);
+                    self.front.target_mut().attention(task.lun);
                     0x00
                 }
                 0x80 | 0x81 => {
@@ -88,14 +70,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 _ => 0x04,
             }
         };
-        self.slots[usize::from(tag)].outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
+        self.front.slot_mut(tag).outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
         self.send_reply(now, tag);
     }
 
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
-        slot.active = false;
-        slot.life = slot.life.wrapping_add(1);
+        self.front.drop_request(tag);
         self.ftl.drop_request(now, tag, &mut self.back);
         self.hpb.read_buffers().leave(tag);
         self.end_read_buffer(now, tag);

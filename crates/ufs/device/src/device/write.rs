@@ -3,6 +3,7 @@
 
 use crate::back::{MediaMode, Probe, Work};
 use crate::device::UfsDevice;
+use crate::front::Slot;
 use crate::ftl::{Effect, Incoming};
 use crate::ids::TagRef;
 use readpath_flash::DieSched;
@@ -12,23 +13,20 @@ use readpath_proto::typed::{FLAG_FUA, Sense};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn write(&mut self, now: Ns, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
-        let (lba, blocks, flags) = (slot.lba, slot.blocks, slot.flags);
-        let lun = usize::from(slot.lun);
-        if lba.saturating_add(u64::from(blocks)) > u64::from(self.config.lus[lun].blocks) {
+        let &Slot { lun, lba, blocks, flags, .. } = self.front.slot(tag);
+        let Some(lpn) = self.front.lpn_of(lun, lba, blocks) else {
             return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
-        }
-        slot.lpn = self.bases[lun] + lba as u32;
-        slot.left = blocks;
-        slot.fua = flags & FLAG_FUA != 0;
-        self.ftl.prefetch(slot.lpn);
+        };
+        let slot = self.front.slot_mut(tag);
+        (slot.lpn, slot.left, slot.fua) = (lpn, blocks, flags & FLAG_FUA != 0);
+        self.ftl.prefetch(lpn);
         let cost = self.back.cpu.timing().write_command;
-        self.back.work(now, cost, Work::Accept(self.tag_ref(tag)));
+        self.back.work(now, cost, Work::Accept(self.front.tag_ref(tag)));
     }
 
     /// The firmware takes the data of a write into the buffer, or lets it wait its turn.
     pub(crate) fn accept(&mut self, now: Ns, tag: TagRef) {
-        let slot = &self.slots[tag.index()];
+        let slot = self.front.slot(tag.tag);
         if slot.blocks == 0 {
             return self.send_reply(now, tag.tag);
         }
@@ -67,10 +65,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// One thing that a command waits for is in flash.
     fn part_in_flash(&mut self, now: Ns, tag: TagRef) {
-        if !self.is_alive(tag) {
+        if !self.front.is_alive(tag) {
             return;
         }
-        let slot = &mut self.slots[tag.index()];
+        let slot = self.front.slot_mut(tag.tag);
         slot.left -= 1;
         if slot.left == 0 {
             self.send_reply(now, tag.tag);
@@ -79,7 +77,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[cold]
     fn refuse(&mut self, now: Ns, tag: TagRef) {
-        if self.is_alive(tag) {
+        if self.front.is_alive(tag) {
             self.back.stats.no_space += 1;
             self.check(now, tag.tag, Sense::NO_SPACE);
         }
@@ -90,8 +88,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.ftl.flush();
             self.send_reply(now, tag);
         } else {
-            let parts = self.ftl.sync(self.tag_ref(tag));
-            self.slots[usize::from(tag)].left = parts;
+            let parts = self.ftl.sync(self.front.tag_ref(tag));
+            self.front.slot_mut(tag).left = parts;
             if parts == 0 {
                 return self.send_reply(now, tag);
             }
@@ -101,13 +99,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// UNMAP. Nothing is trimmed unless all of its ranges are within the unit's `blocks`.
     pub(crate) fn unmap(&mut self, now: Ns, tag: u8, blocks: u64) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let beyond = |(lba, n): (u64, u32)| lba.saturating_add(u64::from(n)) > blocks;
         match scsi::parse_unmap(&slot.data_out).map(|mut ranges| ranges.any(beyond)) {
             Err(_) => self.check(now, tag, scsi::UnmapError::SENSE),
             Ok(true) => self.check(now, tag, Sense::LBA_OUT_OF_RANGE),
             Ok(false) => {
-                let base = self.bases[usize::from(slot.lun)];
+                let base = self.front.base(slot.lun);
                 let ranges = scsi::parse_unmap(&slot.data_out).into_iter().flatten();
                 let ranges = ranges.map(|(lba, blocks)| (base + lba as u32, blocks));
                 let tag = TagRef { tag, life: slot.life };

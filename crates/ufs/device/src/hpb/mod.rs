@@ -70,7 +70,7 @@ pub struct Hpb {
 
 impl Hpb {
     /// Nothing has been handed out.
-    pub fn new(config: &DeviceConfig, bases: &[u32]) -> Self {
+    pub fn new(config: &DeviceConfig, bases: Vec<u32>) -> Self {
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(bases[lun], lu, hpb))
@@ -92,7 +92,7 @@ impl Hpb {
                 _ => recommendations,
             },
             side,
-            bases: bases.to_vec(),
+            bases,
             codec: if v2.is_some() { codec.with_runs() } else { codec },
             key: config.entry_key,
             v2,

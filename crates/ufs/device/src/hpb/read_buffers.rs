@@ -3,8 +3,8 @@
 //! the time when the first page is asked for until the reply has left. There are few, so commands may have to wait. It
 //! knows tags, not what is in a buffer.
 
+use crate::front::TAGS;
 use crate::ids::TagRef;
-use crate::request::TAGS;
 use std::collections::VecDeque;
 
 /// See the module.

@@ -5,7 +5,8 @@
 use crate::back::Job;
 use crate::back::NoMedia;
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
-use crate::device::{Delays, UfsDevice};
+use crate::device::UfsDevice;
+use crate::front::Delays;
 use crate::ftl::Layout;
 use crate::ftl::config::FtlConfig;
 use readpath_flash::{Geometry, Lean, SuspendTiming};

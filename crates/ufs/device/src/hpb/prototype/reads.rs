@@ -12,10 +12,10 @@ use crate::back::{Job, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
 use crate::device::{OPS_PER_REQUEST, Run, residual};
+use crate::front::Kind;
 use crate::ftl::{Mapping, Paid};
 use crate::hpb::{Verdict, Verification};
 use crate::ids::TagRef;
-use crate::request::Kind;
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_of};
@@ -42,26 +42,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// READ (16) with a hint arrives at a unit that is ready; false if it is something else, or the unit has no groups.
     pub(crate) fn hinted_read(&mut self, now: Ns, tag: u8) -> bool {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot_mut(tag);
         let RequestBody::Command(Command { cdb: Cdb::HintedRead { lba, blocks, hint, flags }, .. }) = slot.body else {
             return false;
         };
         let Some(groups) = self.hpb.prototype_mut().filter(|groups| groups.has(slot.lun)) else { return false };
         groups.hint_came(hint);
-        let lun = usize::from(slot.lun);
+        let lun = slot.lun;
         // From here on it is a READ that may know where its blocks are.
         (slot.kind, slot.lba, slot.blocks, slot.flags) = (Kind::Read, u64::from(lba), blocks, flags);
-        let beyond = u64::from(lba) + u64::from(blocks) > u64::from(self.config.lus[lun].blocks);
-        if beyond || blocks == 0 {
+        let lpn = self.front.lpn_of(lun, u64::from(lba), blocks);
+        let Some(lpn) = lpn.filter(|_| blocks > 0) else {
             self.read(now, tag);
             return true;
-        }
+        };
         self.back.stats.hpb_reads += 1;
-        match self.judge_hint(lun as u8, lba..lba + blocks, hint) {
+        match self.judge_hint(lun, lba..lba + blocks, hint) {
             Verdict::Good(_) if self.back.dies.ops().has_room() => {
                 let hand_outs = self.hand_outs();
-                let slot = &mut self.slots[usize::from(tag)];
-                slot.lpn = self.bases[lun] + lba;
+                let slot = self.front.slot_mut(tag);
+                slot.lpn = lpn;
                 (slot.issued, slot.left, slot.in_flight, slot.hinted) = (0, blocks, 0, false);
                 if u64::from(slot.expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
                     let residual = residual(slot);
@@ -109,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// of its own, so it counts as one.
     fn read_as_hinted(&mut self, now: Ns, tag: u8) {
         loop {
-            let slot = &self.slots[usize::from(tag)];
+            let slot = self.front.slot(tag);
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
             let count = (slot.blocks - index).min(self.config.geometry.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
@@ -124,7 +124,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Op { tag: TagRef { tag, life }, count: count as u16, index, lpn, ..Op::new(Job::HintedRead, ppn) };
             op.frame = foreign;
             let id = self.back.dies.ops_mut().take(op);
-            let slot = &mut self.slots[usize::from(tag)];
+            let slot = self.front.slot_mut(tag);
             slot.in_flight += count;
             slot.issued += count;
             self.back.stats.data_reads += 1;
@@ -139,11 +139,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A page that a hint named is here.
     pub(crate) fn hinted_read_done(&mut self, now: Ns, done: Done) {
         let op = self.back.end(done.op);
-        if !self.is_alive(op.tag) {
+        if !self.front.is_alive(op.tag) {
             return;
         }
         let count = u32::from(op.count);
-        self.slots[op.tag.index()].in_flight -= count;
+        self.front.slot_mut(op.tag.tag).in_flight -= count;
         let foreign = op.frame.count_ones();
         if !self.believes_all() && foreign > 0 {
             self.back.stats.hpb_foreign += u64::from(foreign);
@@ -153,7 +153,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.emit(MediaOp::ReadFlash { tag: op.tag.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
         }
         self.back.stats.hpb_hits += u64::from(count);
-        let slot = &self.slots[op.tag.index()];
+        let slot = self.front.slot(op.tag.tag);
         if slot.blocks > 1 {
             self.back.stats.hpb_long_hits += u64::from(count);
         }
@@ -164,7 +164,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed since, that
     /// its address is.
     fn go_on_with_hint(&mut self, now: Ns, tag: u8) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         if slot.issued == slot.blocks {
             return;
         }
@@ -175,9 +175,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if hint.entry != GroupEntry::ZERO && (is_good || self.believes_all()) {
             self.read_as_hinted(now, tag);
         } else {
-            self.slots[usize::from(tag)].entry = HpbEntry::ZERO;
+            self.front.slot_mut(tag).entry = HpbEntry::ZERO;
         }
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         if slot.in_flight == 0 || slot.entry == HpbEntry::ZERO {
             self.issue_reads(now, tag, Ns::ZERO);
         }
@@ -185,7 +185,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the read.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
-        self.slots[op.tag.index()].entry = HpbEntry::ZERO;
+        self.front.slot_mut(op.tag.tag).entry = HpbEntry::ZERO;
         let mut left = Run::of(op);
         while left.blocks > 0 {
             left = left.behind(self.issue_run(now, left, Ns::ZERO));
@@ -204,19 +204,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any more.
     pub(crate) fn hand_out_group(&mut self, now: Ns, tag: u8) {
-        let slot = &mut self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
             unreachable!("only HPB READ BUFFER hands out")
         };
         let (lun, group) = (slot.lun, group_of(at));
+        let expected_bytes = slot.expected_bytes;
         let groups = self.hpb.prototype_mut().expect("a device of the prototype");
         let blocks = groups.blocks_of(lun, group).expect("checked on arrival");
         let bytes = blocks.len() * GroupEntry::BYTES;
-        if alloc as usize >= bytes && slot.expected_bytes as usize >= bytes {
+        if alloc as usize >= bytes && expected_bytes as usize >= bytes {
             groups.handed_out(lun, group);
         }
-        let base = self.bases[usize::from(lun)];
+        let base = self.front.base(lun);
         let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
+        let slot = self.front.slot_mut(tag);
         slot.data_in.clear();
         for block in blocks.take(whole_entries) {
             // All of its map pages have been read into its buffer.
@@ -229,7 +231,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// What the response to `tag` tells of groups: that one it was about is dirty, and an entry that has changed.
     pub(crate) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
-        let slot = &self.slots[usize::from(tag)];
+        let slot = self.front.slot(tag);
         let lun = slot.lun;
         let Some(groups) = self.hpb.prototype_mut().filter(|g| response.status == Status::Good && g.has(lun)) else {
             return;
@@ -252,7 +254,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if pair.is_some() {
             self.back.stats.entries_piggybacked += 1;
             // Known only when the response has left, so who comes behind it waits, not the response.
-            self.link_up(now, tag, self.config.link.bytes(readpath_proto::groups::PAIR_BYTES));
+            self.link_up(now, tag, self.front.link().bytes(readpath_proto::groups::PAIR_BYTES));
         }
     }
 }

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The device's front: commands by task tag from arrival to reply, the link in both directions, the SCSI target and the
+//! query manager's state. It knows neither the map, nor flash, nor HPB, nor what a command makes of them.
+
+mod query_state;
+mod slot;
+mod target;
+
+pub use query_state::attribute_access;
+pub use slot::{Kind, Slot, TAGS};
+
+use crate::config::{DeviceConfig, LinkTiming};
+use crate::ids::TagRef;
+use readpath_kit::{FrontQueue, Ns};
+use readpath_proto::typed::{Reply, ReplyBody, Response};
+use slot::Slots;
+use std::collections::VecDeque;
+use target::Target;
+
+/// Constant delays between the host's software and the link: they hold nobody else up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delays {
+    /// From the host's submission to the link.
+    pub to_link: Ns,
+    /// From the link to the host's completion (interrupt, wake-up).
+    pub from_link: Ns,
+}
+
+/// A logical unit: its first logical page, and its blocks.
+#[derive(Clone, Copy)]
+struct Unit {
+    base: u32,
+    blocks: u32,
+}
+
+/// See the module.
+pub struct Front {
+    slots: Slots,
+    units: Vec<Unit>,
+    link: LinkTiming,
+    delays: Delays,
+    down_free: Ns,
+    up_free: Ns,
+    /// Commands on the link, and replies on their way to the host's software.
+    arrivals: FrontQueue<(Ns, TagRef)>,
+    replies: FrontQueue<(Ns, TagRef)>,
+    /// Requests that go on when enough operations are free again.
+    starved: VecDeque<TagRef>,
+    target: Target,
+    reply: Reply,
+    /// `reply` says GOOD and nothing else.
+    reply_is_plain: bool,
+}
+
+impl Front {
+    /// No command has come.
+    pub fn new(config: &DeviceConfig, delays: Delays) -> Self {
+        let mut base = 0;
+        let units = config.lus.iter().map(|lu| {
+            let unit = Unit { base, blocks: lu.blocks };
+            base += lu.blocks;
+            unit
+        });
+        Front {
+            slots: Box::new(std::array::from_fn(|_| Slot::new())),
+            units: units.collect(),
+            link: config.link,
+            delays,
+            down_free: Ns::ZERO,
+            up_free: Ns::ZERO,
+            arrivals: FrontQueue::with_capacity(TAGS),
+            replies: FrontQueue::with_capacity(TAGS),
+            starved: VecDeque::new(),
+            target: Target::new(config),
+            reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
+            reply_is_plain: true,
+        }
+    }
+
+    /// The slot of a tag.
+    #[inline(always)]
+    pub fn slot(&self, tag: u8) -> &Slot {
+        &self.slots[usize::from(tag)]
+    }
+
+    /// The slot of a tag, to change.
+    #[inline(always)]
+    pub fn slot_mut(&mut self, tag: u8) -> &mut Slot {
+        &mut self.slots[usize::from(tag)]
+    }
+
+    /// Whether a host may use a tag now: it exists, and no command is under way with it.
+    #[inline(always)]
+    pub fn is_free(&self, tag: u8) -> bool {
+        self.slots.get(usize::from(tag)).is_some_and(|slot| !slot.active)
+    }
+
+    /// The present use of `tag`.
+    #[inline(always)]
+    pub fn tag_ref(&self, tag: u8) -> TagRef {
+        TagRef { tag, life: self.slot(tag).life }
+    }
+
+    /// Whether the command is still under way.
+    #[inline(always)]
+    pub fn is_alive(&self, tag: TagRef) -> bool {
+        let slot = &self.slots[usize::from(tag.tag) % TAGS];
+        slot.active && slot.life == tag.life
+    }
+
+    /// Whether any command is under way.
+    pub fn is_busy(&self) -> bool {
+        self.slots.iter().any(|slot| slot.active)
+    }
+
+    /// Logical units.
+    #[inline(always)]
+    pub fn units(&self) -> usize {
+        self.units.len()
+    }
+
+    /// The first logical page of a unit.
+    #[inline(always)]
+    pub fn base(&self, lun: u8) -> u32 {
+        self.units[usize::from(lun)].base
+    }
+
+    /// The first logical page of each unit.
+    pub fn bases(&self) -> impl Iterator<Item = u32> {
+        self.units.iter().map(|unit| unit.base)
+    }
+
+    /// Blocks of a unit.
+    #[inline(always)]
+    pub fn blocks(&self, lun: u8) -> u32 {
+        self.units[usize::from(lun)].blocks
+    }
+
+    /// The first logical page of blocks of a unit that exists; `None` if they go beyond its end.
+    #[inline(always)]
+    pub fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<u32> {
+        let unit = self.units[usize::from(lun)];
+        (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks)).then(|| unit.base + lba as u32)
+    }
+
+    /// Times of the link.
+    #[inline(always)]
+    pub fn link(&self) -> &LinkTiming {
+        &self.link
+    }
+
+    /// When what is sent at `now` comes to the link.
+    #[inline(always)]
+    pub fn at_link(&self, now: Ns) -> Ns {
+        now + self.delays.to_link
+    }
+
+    /// When the link to the device is free for what comes to it at `at`.
+    #[inline(always)]
+    pub fn down_from(&self, at: Ns) -> Ns {
+        at.max(self.down_free)
+    }
+
+    /// The link to the device is busy until `end`.
+    #[inline(always)]
+    pub fn set_down_free(&mut self, end: Ns) {
+        self.down_free = end;
+    }
+
+    /// Reserves the link to the host from `at` on for `span`; returns from when to when.
+    #[inline(always)]
+    pub fn reserve_up(&mut self, at: Ns, span: Ns) -> (Ns, Ns) {
+        let start = at.max(self.up_free);
+        self.up_free = start + span;
+        (start, self.up_free)
+    }
+
+    /// A command will arrive, after those that are on their way.
+    #[inline(always)]
+    pub fn will_arrive(&mut self, at: Ns, tag: TagRef) {
+        self.arrivals.push_back((at, tag));
+    }
+
+    /// When the next command arrives.
+    #[inline]
+    pub fn next_arrival(&self) -> Ns {
+        self.arrivals.front().map_or(Ns::NEVER, |arrival| arrival.0)
+    }
+
+    /// Takes the command that arrives next.
+    pub fn take_arrival(&mut self) -> Option<TagRef> {
+        self.arrivals.pop_front().map(|(_, tag)| tag)
+    }
+
+    /// The reply of `tag` leaves the link at `end`.
+    #[inline(always)]
+    pub fn will_reply(&mut self, end: Ns, tag: u8) {
+        self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
+    }
+
+    /// When the next reply reaches the host.
+    #[inline(always)]
+    pub fn next_reply(&self) -> Ns {
+        self.replies.front().map_or(Ns::NEVER, |reply| reply.0)
+    }
+
+    /// Takes the next reply that has reached the host by `now`, of a command that was not dropped: when it did, and its tag.
+    #[inline(always)]
+    pub fn take_reply(&mut self, now: Ns) -> Option<(Ns, u8)> {
+        loop {
+            let &(at, tag) = self.replies.front()?;
+            if at > now {
+                return None;
+            }
+            self.replies.pop_front();
+            if self.is_alive(tag) {
+                return Some((at, tag.tag));
+            }
+        }
+    }
+
+    /// The command of `tag` has ended; its reply is the one that [`Front::reply`] is from now on. True if that says GOOD and
+    /// nothing else, as `is_plain` says of this one.
+    #[inline(always)]
+    pub fn end(&mut self, tag: u8, is_plain: bool) -> bool {
+        let slot = &mut self.slots[usize::from(tag)];
+        slot.active = false;
+        (self.reply.lun, self.reply.tag) = (slot.lun, tag);
+        std::mem::replace(&mut self.reply_is_plain, is_plain)
+    }
+
+    /// Sets what the reply says.
+    pub fn set_reply(&mut self, body: ReplyBody) {
+        self.reply.body = body;
+    }
+
+    /// The reply that was taken last.
+    #[inline(always)]
+    pub fn reply(&self) -> &Reply {
+        &self.reply
+    }
+
+    /// A request waits until enough operations are free.
+    pub fn starve(&mut self, tag: TagRef) {
+        self.starved.push_back(tag);
+    }
+
+    /// Whether one waits.
+    #[inline(always)]
+    pub fn has_starved(&self) -> bool {
+        !self.starved.is_empty()
+    }
+
+    /// Takes the first that waits.
+    pub fn next_starved(&mut self) -> Option<TagRef> {
+        self.starved.pop_front()
+    }
+
+    /// The SCSI target.
+    #[inline(always)]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The SCSI target, to change.
+    pub fn target_mut(&mut self) -> &mut Target {
+        &mut self.target
+    }
+
+    /// A command is dropped: it gets no reply.
+    pub fn drop_request(&mut self, tag: u8) {
+        let slot = self.slot_mut(tag);
+        slot.active = false;
+        slot.life = slot.life.wrapping_add(1);
+    }
+
+    /// Every command is dropped, and those on their way do not arrive.
+    pub fn reset(&mut self, config: &DeviceConfig) {
+        self.arrivals.clear();
+        self.replies.clear();
+        (0..TAGS as u8).for_each(|tag| self.drop_request(tag));
+        self.target = Target::new(config);
+        self.target.attention_after_reset();
+    }
+
+    /// The power is gone.
+    pub fn lose_power(&mut self, config: &DeviceConfig) {
+        self.reset(config);
+        self.starved.clear();
+        (self.down_free, self.up_free) = (Ns::ZERO, Ns::ZERO);
+    }
+
+    /// Nothing comes over the link before `ready`.
+    pub fn set_busy_until(&mut self, ready: Ns) {
+        (self.down_free, self.up_free) = (ready, ready);
+    }
+}

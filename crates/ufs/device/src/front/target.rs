@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! State of the SCSI target and of the query manager: which units take commands, and what a host has set. It knows no
+//! command.
+
+use super::query_state::QueryState;
+use crate::config::DeviceConfig;
+use readpath_proto::scsi::Identity;
+
+/// See the module.
+pub struct Target {
+    /// Units that have to report UNIT ATTENTION after a reset, one bit each.
+    attention: u8,
+    active: bool,
+    /// Somebody has to see reads before the firmware does.
+    checks_first: bool,
+    /// Units whose reads nothing has to be looked at before, one bit each: follows from the three above.
+    direct: u8,
+    identity: Identity,
+    /// What a host has set by queries.
+    pub query: QueryState,
+}
+
+impl Target {
+    /// A target that is active, as after power-on.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let checks_first = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
+        Target {
+            attention: 0,
+            active: true,
+            checks_first,
+            direct: if checks_first { 0 } else { u8::MAX },
+            identity: Identity::new("READPATH", &config.product_name, "0001"),
+            query: QueryState::new(),
+        }
+    }
+
+    /// Whether media commands of `lun` need no look at this state.
+    #[inline]
+    pub fn is_ready(&self, lun: u8) -> bool {
+        self.active && self.attention >> lun & 1 == 0
+    }
+
+    /// Whether a read of `lun`, which exists, begins as soon as it arrives.
+    #[inline(always)]
+    pub fn is_direct(&self, lun: u8) -> bool {
+        u32::from(self.direct) >> (lun & 31) & 1 == 1
+    }
+
+    /// Whether commands are taken, other than to be started.
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// Starts or stops the device.
+    pub fn set_active(&mut self, active: bool) {
+        self.set(active, self.attention);
+    }
+
+    /// What it says of itself.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Every unit reports UNIT ATTENTION.
+    pub fn attention_after_reset(&mut self) {
+        self.set(self.active, u8::MAX);
+    }
+
+    /// A unit reports UNIT ATTENTION.
+    pub fn attention(&mut self, lun: u8) {
+        if lun < 8 {
+            self.set(self.active, self.attention | 1 << lun);
+        }
+    }
+
+    /// Takes the UNIT ATTENTION of a unit, if there is one.
+    pub fn take_attention(&mut self, lun: u8) -> bool {
+        let is_pending = self.attention >> lun & 1 == 1;
+        if is_pending {
+            self.set(self.active, self.attention & !(1 << lun));
+        }
+        is_pending
+    }
+
+    fn set(&mut self, active: bool, attention: u8) {
+        (self.active, self.attention) = (active, attention);
+        self.direct = if active && !self.checks_first { !attention } else { 0 };
+    }
+}
