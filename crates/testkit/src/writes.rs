@@ -90,7 +90,7 @@ pub fn write(config: &DeviceConfig, layout: Layout, offsets: Offsets, parts: u32
         runner.phase(&mut stack, &mut phase, &mut ()).expect("the run ends well");
         wear.push(stack.device.wear());
     }
-    stack.device.audit().expect("the counts are right");
+    stack.device.check_consistency().expect("the counts are right");
     let end = stack.device.stats();
     Written {
         all: end.since(&begin),

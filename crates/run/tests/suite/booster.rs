@@ -105,7 +105,7 @@ impl Desk {
             one(&mut self.stack, &mut self.now, BlockOp::Read, block, 64.min(blocks - block));
         }
         assert_eq!(self.stack.payload.wrong, 0, "{:?}", self.stack.payload.first_wrong);
-        self.stack.device.audit().unwrap();
+        self.stack.device.check_consistency().unwrap();
     }
 }
 

@@ -20,7 +20,7 @@ fn a_block_in_the_buffer_outlives_the_span_of_numbers() {
     // Nothing but the span asks for them.
     assert!(stack.device.stats().checkpoints > checkpoints, "{:?}", stack.device.stats());
     one(&mut stack, &mut now, BlockOp::Flush, 0, 0);
-    stack.device.audit().expect("all counts are right");
+    stack.device.check_consistency().expect("all counts are right");
     stack.power_cycle(now, now + Ns(1));
     now = stack.start(now + Ns(1)).expect("host and device find each other");
     for block in [patient, busy] {

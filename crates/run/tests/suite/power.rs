@@ -178,7 +178,7 @@ fn read_all<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns) -> u64 {
 }
 
 fn check<S: DieSched>(stack: &mut Powered<S>, now: &mut Ns, what: &str) {
-    if let Err(e) = stack.device.audit() {
+    if let Err(e) = stack.device.check_consistency() {
         panic!("{what}: {e}");
     }
     let wrong = read_all(stack, now);
@@ -205,7 +205,7 @@ fn cut_everywhere(config: &DeviceConfig, stop_at_first: bool) -> (u32, u32) {
             return (bad, event);
         }
         cycle(&mut stack, &mut now, event % 3, &format!("event {event}"));
-        bad += u32::from(read_all(&mut stack, &mut now) > 0 || stack.device.audit().is_err());
+        bad += u32::from(read_all(&mut stack, &mut now) > 0 || stack.device.check_consistency().is_err());
         if bad > 0 && stop_at_first {
             return (bad, event);
         }
@@ -263,7 +263,7 @@ fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) -> 
             }
         }
         let what = format!("seed {seed}, cut {cut}");
-        if let Err(e) = stack.device.audit() {
+        if let Err(e) = stack.device.check_consistency() {
             panic!("{what}, before: {e}");
         }
         let again = rng.below(3) as u32;
@@ -342,7 +342,7 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
             assert_bounded(&config, &recovery, on, &what);
             now = on;
         }
-        if let Err(e) = stack.device.audit() {
+        if let Err(e) = stack.device.check_consistency() {
             panic!("{what}: {e}");
         }
     }

@@ -105,7 +105,7 @@ fn the_journal_goes_on_under_trims() {
             // Each part takes a unit, or a quarter of one.
             let units = s.journal_writes as u32 * map_page_bytes / 16384;
             assert!(units > 4 * config.geometry.units_per_superblock(), "{units} units of journal: {s:?}");
-            stack.device.audit().expect("all counts are right");
+            stack.device.check_consistency().expect("all counts are right");
             read_all(&mut stack, &mut now);
         }
     }
@@ -128,7 +128,7 @@ fn cuts_among_trims() {
             let recovery = stack.power_cycle(now, on);
             assert_bounded(&config, &recovery, on, &format!("seed {seed}, cut {cut}"));
             now = stack.start(recovery.ready_at).expect("the host finds the device again");
-            stack.device.audit().unwrap_or_else(|e| panic!("seed {seed}, cut {cut}: {e}"));
+            stack.device.check_consistency().unwrap_or_else(|e| panic!("seed {seed}, cut {cut}: {e}"));
             read_all(&mut stack, &mut now);
         }
     }
@@ -148,7 +148,7 @@ fn trims_of_a_full_device_are_bounded() {
         let recovery = stack.power_cycle(now, on);
         assert_bounded(&config, &recovery, on, &format!("after {events} events"));
         now = stack.start(recovery.ready_at).expect("the host finds the device again");
-        stack.device.audit().unwrap_or_else(|e| panic!("after {events} events: {e}"));
+        stack.device.check_consistency().unwrap_or_else(|e| panic!("after {events} events: {e}"));
         read_all(&mut stack, &mut now);
     }
 }

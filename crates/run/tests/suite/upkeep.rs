@@ -26,7 +26,7 @@ fn check(stack: &mut Kept, now: &mut Ns) {
         one(stack, now, BlockOp::Read, block, 64);
     }
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
-    stack.device.audit().unwrap();
+    stack.device.check_consistency().unwrap();
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
         Err(RunError::Io { key: 7, asc: 0x27, ascq: 7, .. }) => {}
         other => panic!("it refuses a write, and does not stand still: {other:?}"),
     }
-    stack.device.audit().expect("the counts are right");
+    stack.device.check_consistency().expect("the counts are right");
     let bad = stack.device.stats().bad_blocks;
     let lost = bad * u64::from(config.geometry.slices_per_superblock() / dies);
     let left = (config.spare_slices() as f64 - lost as f64) / f64::from(blocks) * 100.0;

@@ -14,3 +14,6 @@ impl TagRef {
     /// Nobody's.
     pub const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
 }
+
+/// Number of a record of the journal, counted from 1 on.
+pub type Mark = u64;

@@ -135,7 +135,7 @@ fn wear_out(collect_idle_below: u32) {
     }
     assert_eq!((ended, stack.host.is_idle(), stack.device.ops_in_use()), (20_000, true, 0));
     assert!(refused > 1_000 && refused == stack.device.stats().no_space, "{refused}");
-    stack.device.audit().expect("what is left is in order");
+    stack.device.check_consistency().expect("what is left is in order");
     let s = stack.device.stats();
     assert!(s.bad_blocks > 20 && s.retired_superblocks > 3, "{s:?}");
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);

@@ -67,7 +67,7 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             let on = now + Ns::from_ms(1);
             stack.device_power_cycle(now, on);
             now = on;
-            if let Err(e) = stack.device.audit() {
+            if let Err(e) = stack.device.check_consistency() {
                 panic!("after a power cut: {e}");
             }
             met.cuts += 1;
@@ -138,7 +138,7 @@ fn finish<S: DieSched>(o: &Options, stack: &mut Tried<S>, flights: &mut InFlight
     assert_eq!(stats.no_space, 0);
     assert_eq!(stack.device.ops_in_use(), 0, "no operation is left behind");
     assert!(stack.host.is_idle(), "no tag is left behind");
-    if let Err(e) = stack.device.audit() {
+    if let Err(e) = stack.device.check_consistency() {
         panic!("{e}");
     }
     // Everything has been flushed, so a block that did not read as unmapped lies in exactly one valid slice.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What flash translation may do with the core and the array, and see of them.
 
-use super::Back;
 use super::cpu::{Cpu, Work};
-use super::media::{MediaMode, MediaOp};
+use super::media::MediaOp;
 use super::ops::{Op, OpPool};
-use super::probe::Probe;
 use super::stats::DeviceStats;
-use readpath_flash::{DieSched, OpId, Ppn};
+use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 /// See the module.
@@ -38,70 +36,4 @@ pub trait Hardware {
     fn program_fails(&mut self) -> bool;
     /// Whether an erase that has ended failed.
     fn erase_fails(&mut self) -> bool;
-}
-
-impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
-    #[inline]
-    fn begin(&mut self, now: Ns, op: Op) {
-        Back::begin(self, now, op);
-    }
-
-    #[inline]
-    fn end(&mut self, id: OpId) -> Op {
-        Back::end(self, id)
-    }
-
-    #[inline]
-    fn ops(&self) -> &OpPool {
-        self.dies.ops()
-    }
-
-    #[inline]
-    fn ops_mut(&mut self) -> &mut OpPool {
-        self.dies.ops_mut()
-    }
-
-    #[inline]
-    fn work(&mut self, now: Ns, cost: Ns, work: Work) {
-        Back::work(self, now, cost, work);
-    }
-
-    #[inline]
-    fn cpu(&self) -> &Cpu {
-        &self.cpu
-    }
-
-    fn set_busy_until(&mut self, ready: Ns) {
-        self.cpu.set_busy_until(ready);
-    }
-
-    #[inline]
-    fn emit(&mut self, op: MediaOp) {
-        Back::emit(self, op);
-    }
-
-    #[inline]
-    fn stats(&mut self) -> &mut DeviceStats {
-        &mut self.stats
-    }
-
-    #[inline]
-    fn writes(&self) -> u32 {
-        self.dies.writes()
-    }
-
-    #[inline]
-    fn die_of(&self, ppn: Ppn) -> u32 {
-        self.dies.die_of(ppn)
-    }
-
-    #[inline]
-    fn program_fails(&mut self) -> bool {
-        self.dies.program_fails()
-    }
-
-    #[inline]
-    fn erase_fails(&mut self) -> bool {
-        self.dies.erase_fails()
-    }
 }

@@ -17,11 +17,11 @@ pub use dies::{Dies, stage_of};
 pub use engine::{Checked, Engine};
 pub use hardware::Hardware;
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
-pub use ops::{Job, NO_OP, Op};
+pub use ops::{Job, NO_OP, Op, OpPool};
 pub use probe::{Probe, Resource, StageOf};
 pub use stats::DeviceStats;
 
-use readpath_flash::{DieSched, Done, OpId};
+use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -132,5 +132,71 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     pub fn lose_power(&mut self) {
         self.cpu.lose_power();
         self.dies.lose_power();
+    }
+}
+
+impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
+    #[inline]
+    fn begin(&mut self, now: Ns, op: Op) {
+        Back::begin(self, now, op);
+    }
+
+    #[inline]
+    fn end(&mut self, id: OpId) -> Op {
+        Back::end(self, id)
+    }
+
+    #[inline]
+    fn ops(&self) -> &OpPool {
+        self.dies.ops()
+    }
+
+    #[inline]
+    fn ops_mut(&mut self) -> &mut OpPool {
+        self.dies.ops_mut()
+    }
+
+    #[inline]
+    fn work(&mut self, now: Ns, cost: Ns, work: Work) {
+        Back::work(self, now, cost, work);
+    }
+
+    #[inline]
+    fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
+    fn set_busy_until(&mut self, ready: Ns) {
+        self.cpu.set_busy_until(ready);
+    }
+
+    #[inline]
+    fn emit(&mut self, op: MediaOp) {
+        Back::emit(self, op);
+    }
+
+    #[inline]
+    fn stats(&mut self) -> &mut DeviceStats {
+        &mut self.stats
+    }
+
+    #[inline]
+    fn writes(&self) -> u32 {
+        self.dies.writes()
+    }
+
+    #[inline]
+    fn die_of(&self, ppn: Ppn) -> u32 {
+        self.dies.die_of(ppn)
+    }
+
+    #[inline]
+    fn program_fails(&mut self) -> bool {
+        self.dies.program_fails()
+    }
+
+    #[inline]
+    fn erase_fails(&mut self) -> bool {
+        self.dies.erase_fails()
     }
 }

@@ -2,7 +2,7 @@
 //! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
 //! supported is answered as SPC and SBC demand.
 
-use super::read::OPS_PER_REQUEST;
+use super::run::OPS_PER_REQUEST;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::Work;

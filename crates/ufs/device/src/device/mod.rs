@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device as a whole: who waits for what, and what follows when something is done. The ways of reads, writes and
-//! everything else are in the modules beside this one.
+//! The device as a whole: its parts, time, and what follows for one of them from what happened in another. The ways of
+//! reads, writes and everything else through the parts are in the modules beside this one, which hold no state.
 
-mod account;
-mod check;
+mod bad_entries;
 mod control;
+mod entry_engine;
 mod flash;
-mod foreign;
+mod getters;
 mod host_map;
 mod hpb_read;
 mod power;
 mod query;
 mod read;
 mod reset;
+mod run;
 mod write;
 
-pub(crate) use read::{OPS_PER_REQUEST, Run, residual};
+pub(crate) use run::{OPS_PER_REQUEST, Run, residual};
 
 use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
@@ -31,6 +32,16 @@ use readpath_proto::upiu::ehs_bytes;
 use std::sync::Arc;
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
+///
+/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map` and `front` know nothing of each other but that the ones
+/// before may be used by those behind them, which hand them over; none reaches up. What flash translation has to tell
+/// waits in its line of effects, and is told ([`UfsDevice::settle`]) after every call of it, before anything else begins.
+///
+/// *Order.* Whoever drives the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
+/// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false, and only
+/// then submits what follows from the replies. Inside, what happens at the same time is taken in the order flash
+/// (as its scheduler reports it), firmware core, the engine that checks HPB entries, commands that arrive, answers of
+/// host memory and requests between them, idle time; and each of these in the order in which it was begun.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: Arc<DeviceConfig>,
     pub(crate) front: Front,

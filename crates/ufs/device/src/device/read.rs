@@ -2,6 +2,7 @@
 //! The way of a read: entry or map cache or map page, then the data page, then the link.
 
 use super::hpb_read::Hint;
+use super::run::{OPS_PER_REQUEST, Run, residual};
 use crate::back::Probe;
 use crate::back::Work;
 use crate::back::{Job, NO_OP, Op};
@@ -13,10 +14,7 @@ use crate::hpb::Verdict;
 use crate::ids::TagRef;
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Residual, Response, Sense};
-
-/// Operations that one request may have in progress; the rest of a long read follows as they end.
-pub(crate) const OPS_PER_REQUEST: u32 = 16;
+use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Response, Sense};
 
 /// A READ or, if it has an entry, an HPB READ.
 #[derive(Clone, Copy)]
@@ -26,38 +24,6 @@ struct ReadCommand {
     blocks: u32,
     expected_bytes: u32,
     entry: Option<HpbEntry>,
-}
-
-/// Blocks of a read, one behind the other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    /// The read.
-    pub tag: TagRef,
-    /// The first within the read.
-    pub index: u32,
-    /// Its logical page.
-    pub lpn: u32,
-    /// How many.
-    pub blocks: u32,
-}
-
-impl Run {
-    /// The blocks that an operation is for.
-    pub fn of(op: &Op) -> Run {
-        Run { tag: op.tag, index: op.index, lpn: op.lpn, blocks: u32::from(op.count) }
-    }
-
-    /// All but the first `done`.
-    #[inline(always)]
-    pub fn behind(self, done: u32) -> Run {
-        Run { index: self.index + done, lpn: self.lpn + done, blocks: self.blocks - done, ..self }
-    }
-
-    /// No more than the first `most`.
-    #[inline(always)]
-    pub fn at_most(self, most: u32) -> Run {
-        Run { blocks: self.blocks.min(most), ..self }
-    }
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -472,16 +438,5 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn served_from_sram(&mut self, now: Ns, run: Run, extra: Ns) {
         let cost = self.back.cpu.timing().buffer_read + extra;
         self.back.work(now, cost, Work::Served { tag: run.tag, count: run.blocks as u16 });
-    }
-}
-
-/// What the host expects against what a read has for it (JESD220 §10.7.2).
-#[cold]
-pub(crate) fn residual(slot: &Slot) -> Residual {
-    let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;
-    match slot.expected_bytes.checked_sub(have) {
-        Some(0) => Residual::None,
-        Some(more) => Residual::Under(more),
-        None => Residual::Over(have - slot.expected_bytes),
     }
 }

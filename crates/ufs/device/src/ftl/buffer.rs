@@ -2,9 +2,8 @@
 //! The write buffer: blocks that were accepted and are not in flash yet. It knows slots, their order and who waits for
 //! them, and for each what flash holds of the same block meanwhile; not where they will go.
 
-use super::journal::Mark;
 use super::map::Entry;
-use crate::ids::TagRef;
+use crate::ids::{Mark, TagRef};
 use std::collections::VecDeque;
 
 /// Ends a chain of slots.

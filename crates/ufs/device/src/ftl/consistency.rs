@@ -23,7 +23,7 @@ impl Ftl {
             }
         }
         self.each_change(|change| {
-            let written_at = self.meta.written_at(self.map.page_of(change.lpn));
+            let written_at = self.meta.peek_unpaid_written_at(self.map.page_of(change.lpn));
             if let Mapping::Flash(ppn) = change.persisted.mapping()
                 && self.superblocks.is_counted(ppn, written_at)
             {
@@ -47,7 +47,7 @@ impl Ftl {
                 _ => {}
             }
         }
-        self.superblocks.audit(self.erasing)?;
+        self.superblocks.check_consistency(self.erasing)?;
         let (retired, bad) = self.superblocks.given_up();
         let counted = (stats.retired_superblocks, stats.bad_blocks);
         if (u64::from(retired), u64::from(bad)) != counted {

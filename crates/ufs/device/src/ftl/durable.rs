@@ -2,9 +2,9 @@
 //! What flash holds beside data: the newest checkpoint, and what was programmed since, in order. This is all that is left
 //! after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
 
-use super::journal::Mark;
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
+use crate::ids::Mark;
 use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.
@@ -65,7 +65,7 @@ pub enum Held {
         written_at: u32,
         /// The newest sequence number when it was put together.
         sequence: u32,
-        /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
+        /// How many of [`Durable::peek_unpaid_refs`], after those of the map pages before it, belong to it.
         refs: u32,
     },
     /// Records of the journal.
@@ -147,7 +147,7 @@ pub struct Durable {
     pub log: Vec<Logged>,
     /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
     /// carries its own; here they lie in one row because a list for each would be allocated for each.
-    pub refs: Vec<(u32, bool)>,
+    refs: Vec<(u32, bool)>,
     /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or not.
     pub changed: Vec<(u32, Entry)>,
     /// A checkpoint that is being written.
@@ -182,6 +182,23 @@ impl Durable {
     /// Nothing but a checkpoint.
     pub fn new(checkpoint: Checkpoint) -> Self {
         Durable { checkpoint, log: Vec::new(), refs: Vec::new(), changed: Vec::new(), pending: None }
+    }
+
+    /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
+    #[inline]
+    pub fn note_ref(&mut self, superblock: u32, gains: bool) {
+        self.refs.push((superblock, gains));
+    }
+
+    /// How many were noted since the checkpoint.
+    pub fn refs(&self) -> usize {
+        self.refs.len()
+    }
+
+    /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096 entries
+    /// fill a map page, so there is no room for it where it belongs.
+    pub fn peek_unpaid_refs(&self) -> &[(u32, bool)] {
+        &self.refs
     }
 
     /// Sequence numbers now count from `base` on.

@@ -3,9 +3,7 @@
 //! what records mean.
 
 use super::durable::Record;
-
-/// Number of a record, counted from 1 on.
-pub type Mark = u64;
+use crate::ids::Mark;
 
 /// See the module.
 #[derive(Default)]

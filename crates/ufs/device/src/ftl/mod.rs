@@ -57,13 +57,13 @@ pub use waiting::{Effect, Incoming};
 
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
-use crate::ids::TagRef;
+use crate::ids::{Mark, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use changes::Changes;
 use collect::Collector;
 use durable::{Checkpoint, Durable, Record};
-use journal::{Journal, Mark};
+use journal::Journal;
 use map::PageMap;
 use map_cache::MapCache;
 use meta::{Checkpoints, Meta, Numbers};

@@ -15,7 +15,7 @@ impl Ftl {
     /// The power goes away at `now`: every program in progress is torn, every erase in progress leaves its blocks undefined,
     /// and SRAM is lost.
     pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.stalls.set(now, None, &mut hw.stats());
+        self.stalls.set(now, None, hw.stats());
         self.tear_programs(hw);
         self.recall_changes();
         self.forget_changes();

@@ -74,14 +74,14 @@ impl Ftl {
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
         self.waiting_writes.retain(|write| write.tag.tag != tag);
         if self.waiting_writes.is_empty() {
-            self.stalls.set(now, None, &mut hw.stats());
+            self.stalls.set(now, None, hw.stats());
         }
         self.waiting_trims.retain(|unmap| unmap.tag.tag != tag);
     }
 
     /// All commands are dropped. What the write buffer holds stays.
     pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.stalls.set(now, None, &mut hw.stats());
+        self.stalls.set(now, None, hw.stats());
         self.waiting_writes.clear();
         self.waiting_trims.clear();
         self.journal_waiters.clear();

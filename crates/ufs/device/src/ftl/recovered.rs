@@ -3,9 +3,9 @@
 //! It knows nothing of time or of what reading costs.
 
 use super::durable::{Checkpoint, Record};
-use super::journal::Mark;
-use super::map::{Entry, Mapping, PageMap};
+use super::map::{Entry, PageMap};
 use super::superblock::{State, Stream, Superblock};
+use crate::ids::Mark;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Blocks that were trimmed together, however many.
@@ -147,7 +147,7 @@ impl Recovered {
     fn trim(&mut self, map: &PageMap, first: u32, end: u32) -> bool {
         let mut changes = false;
         for lpn in first..end {
-            if map.get(lpn) != Mapping::Unmapped && !self.newest.contains_key(&lpn) {
+            if map.peek_unpaid_is_mapped(lpn) && !self.newest.contains_key(&lpn) {
                 self.newest.insert(lpn, (0, Entry::UNMAPPED));
                 changes = true;
             }

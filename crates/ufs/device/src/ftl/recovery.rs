@@ -60,8 +60,7 @@ impl Ftl {
         let mut readers = Readers::new(&self.config, now);
         readers.find_checkpoint(&recovery);
         let mut opened_since = 0;
-        let refs = std::mem::take(&mut self.durable.refs);
-        let mut refs_left = refs.as_slice();
+        let mut refs_left = self.durable.peek_unpaid_refs();
         for (i, logged) in log.iter().enumerate() {
             let (first, whole) = match logged {
                 Logged::Data { first } => {
@@ -102,7 +101,6 @@ impl Ftl {
         readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
         recovery.end_reads += ends;
         self.durable.log = log;
-        self.durable.refs = refs;
         found.settle(&checkpoint, &self.map);
         let end = readers.end();
         recovery.ready_at = end;

@@ -2,13 +2,13 @@
 //! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices are
 //! written next. It knows nothing of time, of logical pages, or of why something is written.
 
-mod audit;
 mod choice;
+mod consistency;
 
 use choice::WearBand;
 pub use choice::{VictimPolicy, Wear};
 
-use super::journal::Mark;
+use crate::ids::Mark;
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::Divisor;

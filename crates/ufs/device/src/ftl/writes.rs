@@ -16,7 +16,7 @@ impl Ftl {
         if self.buffer_is_lent {
             let waits = !self.waiting_writes.is_empty();
             self.waits_for = waits.then_some(Stall::MapChanges);
-            return self.stalls.set(now, waits.then_some(self.waits_for), &mut hw.stats());
+            return self.stalls.set(now, waits.then_some(self.waits_for), hw.stats());
         }
         let mut stall = None;
         while let Some(write) = self.waiting_writes.pop_front() {
@@ -33,7 +33,7 @@ impl Ftl {
         }
         let waits = !self.waiting_writes.is_empty();
         self.waits_for = stall;
-        self.stalls.set(now, waits.then_some(stall), &mut hw.stats());
+        self.stalls.set(now, waits.then_some(stall), hw.stats());
     }
 
     /// Fills buffer slots with a write; returns what is left of it when the buffer is full before all of it is in.
@@ -129,7 +129,7 @@ impl Ftl {
             return;
         }
         let mut waiters: Vec<TagRef> = self.waiting_writes.drain(..).map(|write| write.tag).collect();
-        self.stalls.set(now, None, &mut hw.stats());
+        self.stalls.set(now, None, hw.stats());
         waiters.extend(self.buffer.take_waiters());
         waiters.sort_unstable();
         waiters.dedup();

@@ -10,7 +10,7 @@
 //!
 //! A host that makes up an entry of the first two kinds is believed once in 2^32 tries.
 
-use crate::hpb::{EntryConfig, Protection};
+use super::entry_config::{EntryConfig, Protection};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use readpath_flash::Ppn;

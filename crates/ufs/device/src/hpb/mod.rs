@@ -390,22 +390,23 @@ impl Hpb {
         if matches!(self.side, Side::Standard(_)) { self.table_bytes() } else { 0 }
     }
 
-    /// SRAM of the modelled device, by table: what it is and its bytes. A read buffer takes `read_buffer` bytes; `commands`
-    /// may be under way at once.
-    pub fn sram(&self, read_buffers: u64, commands: u32) -> (Vec<(&'static str, u64)>, Vec<(&'static str, u64)>) {
+    /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers take
+    /// `read_buffers` bytes.
+    pub fn sram(&self, read_buffers: u64) -> [(&'static str, u64); 3] {
         // The prototype recommends nothing.
         let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };
-        let first =
-            vec![("HPB tables", self.table_bytes()), ("recommendations", line), ("HPB read buffers", read_buffers)];
+        [("HPB tables", self.table_bytes()), ("recommendations", line), ("HPB read buffers", read_buffers)]
+    }
+
+    /// The same for entries of commands, of which so many may be under way at once.
+    pub fn sram_of_entries(&self, commands: u32) -> Vec<(&'static str, u64)> {
+        let Some(v2) = self.v2 else { return Vec::new() };
         let kept = Hpb2Config::PRE_REQUEST_BYTES;
-        let entries = self.v2.map_or_else(Vec::new, |v2| {
-            vec![
-                ("HPB pre-requests", u64::from(v2.pre_requests) * kept),
-                // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
-                ("entries of HPB READs", u64::from(commands) * kept),
-            ]
-        });
-        (first, entries)
+        vec![
+            ("HPB pre-requests", u64::from(v2.pre_requests) * kept),
+            // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
+            ("entries of HPB READs", u64::from(commands) * kept),
+        ]
     }
 
     /// The next command that waits for a read buffer, if one is free.

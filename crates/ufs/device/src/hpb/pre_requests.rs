@@ -2,7 +2,7 @@
 //! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that comes or they
 //! are displaced. Nobody here looks into an entry.
 
-use crate::hpb::MOST_ENTRIES;
+use super::v2_config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;
 
 /// See the module.

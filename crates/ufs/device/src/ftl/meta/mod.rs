@@ -7,9 +7,9 @@ mod write_back;
 
 use super::changes::Taken;
 use super::durable::Record;
-use super::journal::Mark;
 use super::spare::Spares;
 use crate::config::DeviceConfig;
+use crate::ids::Mark;
 use readpath_kit::BLOCK_BYTES;
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ pub struct Meta {
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, u32)>,
-    /// When each map page in flash was put together: the first words of the page itself.
+    /// When each map page in flash was put together.
     written_at: Vec<u32>,
 }
 
@@ -108,8 +108,9 @@ impl Meta {
         self.pinned.push_back((age, sb));
     }
 
-    /// When a map page in flash was put together.
-    pub(crate) fn written_at(&self, page: u32) -> u32 {
+    /// When a map page in flash was put together: kept across a power cut, and known at no cost. It would stand in the
+    /// page itself, whose entries leave no room for it.
+    pub(crate) fn peek_unpaid_written_at(&self, page: u32) -> u32 {
         self.written_at[page as usize]
     }
 

@@ -245,8 +245,9 @@ impl Ftl {
     /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
     /// that changed.
     fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> u32 {
-        let before = std::mem::replace(&mut self.meta.written_at[page as usize], put_together);
-        let refs_before = self.durable.refs.len();
+        let before = self.meta.peek_unpaid_written_at(page);
+        self.meta.set_written_at(page, put_together);
+        let refs_before = self.durable.refs();
         let mut left = taken;
         loop {
             let settled = self.changes.next_merged(&mut left);
@@ -268,7 +269,7 @@ impl Ftl {
         }
         self.changes.written(page);
         self.meta.pages_under_way -= 1;
-        (self.durable.refs.len() - refs_before) as u32
+        (self.durable.refs() - refs_before) as u32
     }
 
     /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
@@ -278,7 +279,7 @@ impl Ftl {
         if let Mapping::Flash(ppn) = change.persisted.mapping() {
             let sb = self.superblocks.of(ppn);
             if self.superblocks.get(sb).opened_at <= before {
-                self.durable.refs.push((sb, false));
+                self.durable.note_ref(sb, false);
             }
             self.superblocks.drop_written_ref(ppn, before);
             self.discard_if_empty(sb);
@@ -286,7 +287,7 @@ impl Ftl {
         if let Mapping::Flash(ppn) = merged.mapping() {
             let sb = self.superblocks.of(ppn);
             if self.superblocks.get(sb).opened_at <= put_together {
-                self.durable.refs.push((sb, true));
+                self.durable.note_ref(sb, true);
             }
         }
         let entry = self.flash_entry(change.lpn);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
 
-use super::read::OPS_PER_REQUEST;
+use super::run::OPS_PER_REQUEST;
 use crate::back::DeviceStats;
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -51,11 +51,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         tables.extend(self.host_map.sram(self.config.map_pages(), OPS_PER_REQUEST));
         tables.extend(self.ftl.sram());
         let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
-        let (hpb, entries) = self.hpb.sram(read_buffers * self.config.read_buffer_bytes(), self.config.queue_depth);
-        tables.extend(hpb);
+        tables.extend(self.hpb.sram(read_buffers * self.config.read_buffer_bytes()));
         // A block for each command. Longer reads are not held back while their data waits for the link.
         tables.push(("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)));
-        tables.extend(entries);
+        tables.extend(self.hpb.sram_of_entries(self.config.queue_depth));
         tables
     }
 
@@ -95,7 +94,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     ///
     /// # Errors
     /// What does not agree.
-    pub fn audit(&self) -> Result<(), String> {
+    pub fn check_consistency(&self) -> Result<(), String> {
         self.ftl.check_consistency(&self.back.stats)
     }
 

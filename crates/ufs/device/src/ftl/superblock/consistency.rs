@@ -10,7 +10,7 @@ impl Superblocks {
     ///
     /// # Errors
     /// What does not agree.
-    pub(crate) fn audit(&self, erasing: Option<u32>) -> Result<(), String> {
+    pub(crate) fn check_consistency(&self, erasing: Option<u32>) -> Result<(), String> {
         let in_state = |wanted: fn(State) -> bool| -> Vec<u32> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()
         };

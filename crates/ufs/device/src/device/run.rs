@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the ways of a read have in common: a run of its blocks, and what the host expects of it.
+
+use crate::back::Op;
+use crate::front::Slot;
+use crate::ids::TagRef;
+use readpath_kit::BLOCK_BYTES;
+use readpath_proto::typed::Residual;
+
+/// Operations that one request may have in progress; the rest of a long read follows as they end.
+pub(crate) const OPS_PER_REQUEST: u32 = 16;
+
+/// Blocks of a read, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The read.
+    pub tag: TagRef,
+    /// The first within the read.
+    pub index: u32,
+    /// Its logical page.
+    pub lpn: u32,
+    /// How many.
+    pub blocks: u32,
+}
+
+impl Run {
+    /// The blocks that an operation is for.
+    pub fn of(op: &Op) -> Run {
+        Run { tag: op.tag, index: op.index, lpn: op.lpn, blocks: u32::from(op.count) }
+    }
+
+    /// All but the first `done`.
+    #[inline(always)]
+    pub fn behind(self, done: u32) -> Run {
+        Run { index: self.index + done, lpn: self.lpn + done, blocks: self.blocks - done, ..self }
+    }
+
+    /// No more than the first `most`.
+    #[inline(always)]
+    pub fn at_most(self, most: u32) -> Run {
+        Run { blocks: self.blocks.min(most), ..self }
+    }
+}
+
+/// What the host expects against what a read has for it (JESD220 §10.7.2).
+#[cold]
+pub(crate) fn residual(slot: &Slot) -> Residual {
+    let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;
+    match slot.expected_bytes.checked_sub(have) {
+        Some(0) => Residual::None,
+        Some(more) => Residual::Under(more),
+        None => Residual::Over(have - slot.expected_bytes),
+    }
+}
