@@ -33,8 +33,8 @@ fn notifications() {
         ]),
         Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("active item, region pinned: ignored", Hcm,
             Any, &[
-            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3,
-            1)]),
+            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1),
+            Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]),
             Activate(2, 0), Hit(64, 1), Sent(&[]),
         ]) },
         row("inactive item: ignored", Hcm, Any, &[
@@ -51,31 +51,31 @@ fn notifications() {
             Suspend, Activate(0, 0), Activate(0, 1), Activate(1, 0), Inactivate(0), Resume, Sent(&[Load(1, 0)]),
         ]),
         row("queued twice, done once; Linux counts both", Dcm, Linux, &[
-            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1,
-            0)]),
+            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume,
+            Sent(&[Load(1, 0)]),
             Counter("rcmd_active_cnt", 3), Counter("rcmd_inactive_cnt", 2),
         ]),
         row("queued twice, done and counted once", Dcm, Own, &[
-            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume, Sent(&[Load(1,
-            0)]),
+            Hold(0, 0), Suspend, Activate(1, 0), Activate(1, 0), Inactivate(0), Inactivate(0), Resume,
+            Sent(&[Load(1, 0)]),
             Counter("rcmd_active_cnt", 2), Counter("rcmd_inactive_cnt", 1),
         ]),
         row("what does not exist is refused: Linux would write where it must not", Both, Any, &[
             OutOfRange, Counter("rcmd_noti_cnt", 0), Sent(&[]),
         ]),
-        row("an operation that nobody knows is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt",
-            1), Hit(0, 1)]),
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE },
-            ..row("device lost everything: all but pinned dropped", Dcm, Any, &[
-            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3,
-            1)]),
+        row("an operation that nobody knows is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt", 1),
+            Hit(0, 1)]),
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row(
+            "device lost everything: all but pinned dropped", Dcm, Any, &[
+            Loaded(2, 0), Loaded(2, 1), Loaded(3, 0), Loaded(3, 1),
+            Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]),
             Hold(0, 0), Hold(1, 0), Lost, Counter("rcmd_inactive_cnt", 2), Miss(0, 1), Miss(32, 1), Hit(64, 1),
             Sent(&[]),
             Region(0, R::Inactive), Region(2, R::Pinned),
         ]) },
         row("device lost everything: on Linux one sub-region of each region is loaded again", Hcm, Linux, &[
-            Hold(0, 0), Hold(0, 1), Lost, Hit(0, 1), Hit(16, 1), Wait(200), Sent(&[Load(0, 0)]), Loaded(0, 0), Hit(16,
-            1),
+            Hold(0, 0), Hold(0, 1), Lost, Hit(0, 1), Hit(16, 1), Wait(200), Sent(&[Load(0, 0)]), Loaded(0, 0),
+            Hit(16, 1),
             Wait(200), Sent(&[]),
         ]),
         row("device lost everything: every sub-region is loaded again when touched", Hcm, Own, &[
@@ -86,13 +86,13 @@ fn notifications() {
         ]),
         row("device lost everything: what is not held is not marked", Hcm, Any, &[Lost, Reads(0, 1), Wait(200),
             Sent(&[])]),
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE },
-            ..row("device lost everything: Linux keeps pinned entries", Hcm, Linux, &[
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row(
+            "device lost everything: Linux keeps pinned entries", Hcm, Linux, &[
             Loaded(2, 0), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]), Lost, Reads(64, 7), Wait(200),
             Sent(&[]),
         ]) },
-        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: pinned ones too",
-            Hcm, Own, &[
+        Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row("device lost everything: pinned ones too", Hcm,
+            Own, &[
             Loaded(2, 0), Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]), Lost, Reads(64, 1), Wait(200),
             Sent(&[Load(2, 0)]),
         ]) },
@@ -108,8 +108,8 @@ fn the_worker() {
             Region(0, R::Active), Region(1, R::Inactive),
         ]),
         row("loads in the order in which they were queued", Dcm, Any, &[
-            Suspend, Activate(1, 1), Activate(0, 0), Activate(1, 0), Resume, Sent(&[Load(1, 1), Load(0, 0), Load(1,
-            0)]),
+            Suspend, Activate(1, 1), Activate(0, 0), Activate(1, 0), Resume,
+            Sent(&[Load(1, 1), Load(0, 0), Load(1, 0)]),
         ]),
         row("loads at the same time: as many as there are tags", Dcm, Any, &[
             Tags(2), Suspend, Activate(0, 0), Activate(0, 1), Activate(1, 0), Resume, Sent(&[Load(0, 0), Load(0, 1)]),
@@ -131,8 +131,8 @@ fn the_worker() {
         ]),
         row("no tag for a load on Linux: five attempts, 3 ms apart, then something has to start the worker", Dcm,
             Linux, &[
-            Hold(0, 0), Tags(0), Activate(0, 0), Sub(0, 0, S::Issued), Wait(11), Tags(0), Wait(1), Sub(0, 0,
-            S::Invalid),
+            Hold(0, 0), Tags(0), Activate(0, 0), Sub(0, 0, S::Issued), Wait(11), Tags(0), Wait(1),
+            Sub(0, 0, S::Invalid),
             Timer(false), Tags(5), Wait(1000), Sent(&[]), Activate(0, 1), Sent(&[Load(0, 0), Load(0, 1)]),
         ]),
         row("no tag for a load on Linux: a tag at the fifth attempt", Both, Linux, &[
@@ -147,8 +147,8 @@ fn the_worker() {
             Sent(&[]),
         ]),
         row("no tag for a load: with the next reply", Both, Own, &[
-            Queue(0, 0), Suspend, Tags(0), Resume, Sent(&[]), Region(0, R::Inactive), Tags(1), Reply, Sent(&[Load(0,
-            0)]),
+            Queue(0, 0), Suspend, Tags(0), Resume, Sent(&[]), Region(0, R::Inactive), Tags(1), Reply,
+            Sent(&[Load(0, 0)]),
         ]),
         row("no tag for a drop: one attempt on Linux", Hcm, Linux, &[
             Hold(0, 0), Write(3, 1), Tags(0), Wait(1200), Sent(&[]), Region(0, R::Active), Tags(9), Reply, Sent(&[]),
@@ -196,8 +196,8 @@ fn victims() {
             Hold(0, 0), Hold(1, 0), Reads(0, 50), Activate(2, 0), Region(0, R::Inactive), Region(1, R::Active),
         ]),
         row("not one with a load under way", Dcm, Any, &[
-            Hold(0, 0), Hold(1, 0), Activate(0, 0), Hold(1, 1), Activate(2, 0), Region(0, R::Active), Region(1,
-            R::Inactive),
+            Hold(0, 0), Hold(1, 0), Activate(0, 0), Hold(1, 1), Activate(2, 0), Region(0, R::Active),
+            Region(1, R::Inactive),
         ]),
         row("none without a load under way: the item is kept", Dcm, Any, &[
             Activate(0, 0), Activate(1, 0), Sent(&[Load(0, 0), Load(1, 0)]), Activate(2, 0), Sent(&[]), Loaded(0, 0),
@@ -214,16 +214,16 @@ fn victims() {
         ]) },
         row("who goes has at most eviction_thld_exit reads", Hcm, Any, &[
             Hold(0, 0), Hold(1, 0), Reads(0, 11), Reads(32, 10), Wait(200), Loaded(0, 0), Loaded(1, 0),
-            Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[Drop(1), Load(2, 0)]), Region(0,
-            R::Active),
+            Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[Drop(1), Load(2, 0)]),
+            Region(0, R::Active),
         ]),
         row("who goes: none, and the item is kept", Hcm, Any, &[
             Hold(0, 0), Hold(1, 0), Reads(0, 11), Reads(32, 11), Wait(200), Loaded(0, 0), Loaded(1, 0),
             Sent(&[Load(0, 0), Load(1, 0)]), Reads(64, 14), Wait(200), Sent(&[]), Write(0, 1), Wait(200),
             Sent(&[Drop(0), Load(2, 0)]),
         ]),
-        Row { unit: Unit { max_active: 2, pinned: 2..4, ..WIDE },
-            ..row("all that may be active is pinned: no victim, no end", Both, Any, &[
+        Row { unit: Unit { max_active: 2, pinned: 2..4, ..WIDE }, ..row(
+            "all that may be active is pinned: no victim, no end", Both, Any, &[
             Queue(0, 0), Suspend, Resume, Region(0, R::Inactive), Reads(0, 300), Wait(1000), Region(0, R::Inactive),
         ]) },
     ]);

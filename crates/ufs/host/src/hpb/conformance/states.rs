@@ -59,11 +59,11 @@ fn units() {
             Reset, Restored, Timer(false), Reads(0, 8), Wait(10_000), Sent(&[]), Suspend, Resume, Sent(&[Load(0, 0)]),
             Timer(true),
         ]),
-        row("RESET: timers go on", Hcm, Own, &[Reset, Restored, Timer(true), Reads(0, 8), Wait(200), Sent(&[Load(0,
-            0)])]),
+        row("RESET: timers go on", Hcm, Own, &[Reset, Restored, Timer(true), Reads(0, 8), Wait(200),
+            Sent(&[Load(0, 0)])]),
         row("RESET: what the host wanted is wanted still", Hcm, Own, &[
-            Reads(0, 8), Reads(16, 7), Reset, Restored, Wait(200), Sent(&[]), Reads(0, 1), Wait(200), Sent(&[Load(0,
-            0)]),
+            Reads(0, 8), Reads(16, 7), Reset, Restored, Wait(200), Sent(&[]), Reads(0, 1), Wait(200),
+            Sent(&[Load(0, 0)]),
         ]),
         row("a reset in SUSPEND leaves SUSPEND", Both, Any, &[
             Hold(0, 0), Suspend, Reset, Lu(L::Suspend), Restored, Lu(L::Suspend), Resume, Hit(0, 1),
@@ -90,8 +90,8 @@ fn regions() {
             Sent(&[Load(2, 0), Load(2, 1), Load(3, 0), Load(3, 1)]),
         ]) },
         Row { unit: Unit { pinned: 2..3, ..PINNED }, ..row("one pinned region: Linux does not start", Dcm, Linux, &[
-            Lu(L::Init), Present, Sent(&[]), Reply, Sent(&[]), Activate(0, 0), Sent(&[Load(2, 0), Load(2, 1), Load(0,
-            0)]),
+            Lu(L::Init), Present, Sent(&[]), Reply, Sent(&[]), Activate(0, 0),
+            Sent(&[Load(2, 0), Load(2, 1), Load(0, 0)]),
         ]) },
         Row { unit: Unit { pinned: 2..3, ..PINNED }, ..row("one pinned region", Both, Own, &[
             Lu(L::Init), Present, Reply, Loaded(2, 0), Loaded(2, 1), Hit(64, 1), Hit(80, 1),
@@ -132,8 +132,8 @@ fn regions() {
             Queue(0, 0), Suspend, Resume, Failed(0, 0), Miss(0, 1), Failed(0, 0), Failed(0, 0), Failed(0, 0),
             Sub(0, 0, S::Invalid), Sent(&[Load(0, 0); 4]), Reply, Sent(&[]),
         ]),
-        row("a recommendation of VALID stops its use", Dcm, Any, &[Hold(0, 0), Suspend, Activate(0, 0), Sub(0, 0,
-            S::Invalid)]),
+        row("a recommendation of VALID stops its use", Dcm, Any, &[Hold(0, 0), Suspend, Activate(0, 0),
+            Sub(0, 0, S::Invalid)]),
         row("inactivation stops its use", Dcm, Any, &[Hold(0, 0), Suspend, Inactivate(0), Sub(0, 0, S::Invalid)]),
         row("inactivation: dropped without a command", Dcm, Any, &[
             Hold(0, 0), Inactivate(0), Sent(&[]), Region(0, R::Inactive), Sub(0, 0, S::Unused), Maps(0),

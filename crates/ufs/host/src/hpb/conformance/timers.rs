@@ -16,11 +16,11 @@ const fn row(what: &'static str, hosts: Hosts, steps: &'static [Step]) -> Row {
 #[rustfmt::skip] // A table: a row each.
 fn activation() {
     play(&[
-        row("nothing is active at the start, and nothing is said", Any, &[Wait(5000), Sent(&[]), Region(0,
-            R::Inactive)]),
+        row("nothing is active at the start, and nothing is said", Any, &[Wait(5000), Sent(&[]),
+            Region(0, R::Inactive)]),
         row("activation_thld reads", Any, &[
-            Reads(0, 7), Wait(200), Sent(&[]), Reads(1, 1), Counter("rcmd_active_cnt", 1), Wait(200), Sent(&[Load(0,
-            0)]),
+            Reads(0, 7), Wait(200), Sent(&[]), Reads(1, 1), Counter("rcmd_active_cnt", 1), Wait(200),
+            Sent(&[Load(0, 0)]),
         ]),
         row("reads of both sub-regions do not add up", Any, &[Reads(0, 7), Reads(16, 7), ReadsOf(0, 14), Wait(200),
             Sent(&[])]),
@@ -84,8 +84,8 @@ fn ageing() {
             Sent(&[Drop(0)]),
         ]),
         row("a read begins anew, and so do the expiries", Any, &[
-            Store(HpbParam::ReadTimeoutExpiries, 2), Hold(0, 0), Wait(2000), Reads(0, 1), Wait(2000), Region(0,
-            R::Active),
+            Store(HpbParam::ReadTimeoutExpiries, 2), Hold(0, 0), Wait(2000), Reads(0, 1), Wait(2000),
+            Region(0, R::Active),
             Wait(600), Sent(&[Drop(0)]),
         ]),
         row("a write does not begin anew", Any, &[
@@ -99,8 +99,8 @@ fn ageing() {
             Sent(&[Drop(0)]),
         ]),
         row("timeout_polling_interval_ms, from the next look on", Any, &[
-            Store(HpbParam::TimeoutPollingIntervalMs, 10), Reads(0, 8), Wait(199), Sent(&[]), Wait(1), Sent(&[Load(0,
-            0)]),
+            Store(HpbParam::TimeoutPollingIntervalMs, 10), Reads(0, 8), Wait(199), Sent(&[]), Wait(1),
+            Sent(&[Load(0, 0)]),
             Reads(16, 8), Wait(10), Sent(&[Load(0, 1)]),
         ]),
         row("those found later are dropped first", Any, &[
