@@ -75,6 +75,11 @@ pub struct Driver {
 impl Driver {
     /// A driver that has not looked for a device yet.
     pub fn new(config: HostConfig) -> Self {
+        let mut config = config;
+        if let Some(hpb) = &mut config.hpb {
+            // Linux has neither.
+            hpb.strict_linux &= hpb.policy.is_none() && hpb.prototype.is_none();
+        }
         let slots = config.slots.clamp(2, MAX_SLOTS as u8);
         let if_hpb = |of: fn(&HpbOptions) -> bool| config.hpb.as_ref().is_some_and(of);
         let watches = if_hpb(|hpb| hpb.policy.is_some() || hpb.prototype.is_some());
@@ -320,7 +325,9 @@ impl Driver {
         self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
     }
 
-    /// The controller and the device are being reset: commands in flight are sent again, map loads are forgotten.
+    /// The controller and the device are being reset. Commands in flight are begun anew, and map loads are forgotten. On
+    /// Linux they end with OCS_INVALID_COMMAND_STATUS, for which the SCSI mid-layer sends each again as it was: a load too,
+    /// and an HPB READ with its old entry if there is no other (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
     pub fn reset(&mut self, now: Ns) {
         self.out.clear();
         if self.probe.is_some() {
@@ -328,14 +335,20 @@ impl Driver {
             return self.start(now);
         }
         self.each_unit(UnitHpb::reset);
-        let mut again = Vec::new();
+        let (mut again, is_strict) = (Vec::new(), self.is_strict());
         for tag in (0..MAX_SLOTS as u8).map(Tag) {
-            let state = self.tags[tag];
-            if state.used == Use::Block {
-                again.push((state.part(), state.join));
-            }
-            if matches!(state.used, Use::Block | Use::Map | Use::Unmap | Use::PreRequest) {
-                self.tags.release(tag);
+            let state = &mut self.tags[tag];
+            match state.used {
+                Use::Block | Use::Map | Use::Unmap if is_strict => {
+                    (state.listed, state.read_id) = (false, 0);
+                    self.out.push_back(tag);
+                }
+                Use::Block => {
+                    again.push((state.part(), state.join));
+                    self.tags.release(tag);
+                }
+                Use::Map | Use::Unmap | Use::PreRequest => self.tags.release(tag),
+                Use::Free | Use::Probe | Use::Booster => {}
             }
         }
         self.long_reads.iter_mut().for_each(|long| long.clear());

@@ -276,8 +276,9 @@ impl HpbLu {
         }
     }
 
-    /// The controller begins a reset. Loads in flight will never be answered. PRESENT becomes RESET, and what waits to
-    /// be loaded or dropped is forgotten; maps are kept (Linux `ufshpb_toggle_state`).
+    /// The controller begins a reset. PRESENT becomes RESET, and what waits to be loaded or dropped is forgotten; maps
+    /// are kept (Linux `ufshpb_toggle_state`). Loads in flight will never be answered, but on Linux, which sends them
+    /// again: there nothing changes for them.
     pub(crate) fn reset(&mut self) {
         let present = self.state == LuState::Present;
         if present {
@@ -289,14 +290,11 @@ impl HpbLu {
         if self.is_managed() {
             return self.managed_reset();
         }
+        if self.options.strict_linux {
+            return;
+        }
         for srgn in self.all_sub_regions() {
-            if self.sub_regions[srgn] != SubRegionState::Issued {
-                continue;
-            }
-            if self.options.strict_linux {
-                // Linux gets its request back with an error, which it does not look at.
-                self.loaded(srgn.name(&self.geometry), None);
-            } else {
+            if self.sub_regions[srgn] == SubRegionState::Issued {
                 self.sub_regions[srgn] = SubRegionState::Invalid;
                 self.load_later(srgn);
             }

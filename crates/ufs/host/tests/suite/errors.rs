@@ -3,7 +3,7 @@
 //! host has one. Each row is a device answer and what follows on either host.
 
 use crate::common::{Device, Host, cdb};
-use readpath_host::{BlockOp, HpbOptions};
+use readpath_host::{BlockOp, HpbOptions, SubRegionState};
 use readpath_proto::desc::UnitDescriptor;
 use readpath_proto::typed::{Cdb, HpbNotification, ReplyBody, Request, Response, Sense, Status, SubRegion};
 
@@ -157,6 +157,44 @@ fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
             false => assert!(matches!(again, Cdb::Read { lba: 5, .. })),
         }
         assert_eq!(host.driver.counters(0).expect("HPB").miss_cnt, 2, "the read before the load, and this one");
+    }
+}
+
+/// A reset of the controller with a read, a write and a load in flight. Linux gets all three back and sends them again: the
+/// read as the HPB READ that it was, and the load, whose sub-region waits for it.
+#[test]
+fn a_reset_sends_what_is_in_flight_again() {
+    for strict in [true, false] {
+        let mut host = host(strict);
+        let first = host.submit(0, BlockOp::Read, 5);
+        let write = host.submit(0, BlockOp::Write, 5);
+        let other = host.submit(0, BlockOp::Read, 64);
+        let n = HpbNotification { operation: 1, active_count: 1, ..Default::default() };
+        let n = HpbNotification { active: [SubRegion { region: 0, index: 1 }, SubRegion::default()], ..n };
+        host.good(&other, Some(n));
+        let load = host.sent().expect("a load");
+        assert!(host.done().is_some());
+        host.driver.reset(host.now);
+        let sent: Vec<Request> = std::iter::from_fn(|| host.sent()).collect();
+        let of_load = |r: &Request| matches!(cdb(r), Cdb::HpbReadBuffer { .. });
+        let state = host.driver.hpb(0).expect("HPB").sub_region_state(SubRegion { region: 0, index: 1 });
+        if strict {
+            assert_eq!([first, write, load].map(|r| sent.contains(&r)), [true; 3], "as they were: {sent:?}");
+            assert_eq!((sent.len(), state), (3, SubRegionState::Issued));
+            host.reply(&load, ReplyBody::Response(Response::GOOD), &[9; 512]);
+            let read = host.submit(0, BlockOp::Read, 65);
+            assert!(matches!(cdb(&read), Cdb::HpbRead { entry, .. } if entry.0 == [9; 8]));
+        } else {
+            assert!(matches!(
+                sent[..].iter().map(cdb).collect::<Vec<_>>()[..],
+                [Cdb::Read { lba: 5, .. }, Cdb::Write { lba: 5, .. }]
+            ));
+            assert_eq!((sent.iter().any(of_load), state), (false, SubRegionState::Invalid));
+        }
+        for request in sent.iter().filter(|r| !of_load(r)) {
+            host.good(request, None);
+            assert!(host.done().is_some_and(|d| d.error.is_none()));
+        }
     }
 }
 

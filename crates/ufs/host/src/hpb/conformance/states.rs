@@ -48,9 +48,9 @@ fn units() {
         ]),
         row("RESET: Linux forgets writes", Both, Linux, &[Hold(0, 0), Reset, Write(3, 1), Restored, Hit(3, 1)]),
         row("RESET: writes are noted", Both, Own, &[Hold(0, 0), Reset, Write(3, 1), Restored, Miss(3, 1)]),
-        row("RESET: on Linux a load under way counts as done", Both, Linux, &[
+        row("RESET: a load under way is sent again by Linux, and counts until then", Both, Linux, &[
             Hold(0, 0), Queue(0, 1), Queue(0, 0), Suspend, Resume, Sent(&[Load(0, 1), Load(0, 0)]), Reset, Restored,
-            Sub(0, 0, S::Valid), Sub(0, 1, S::Valid), Hit(0, 1),
+            Sub(0, 0, S::Issued), Sub(0, 1, S::Issued), Miss(0, 1), Loaded(0, 0), Sub(0, 0, S::Valid), Hit(0, 1),
         ]),
         row("RESET: a load under way is lost", Both, Own, &[
             Queue(0, 1), Suspend, Resume, Sent(&[Load(0, 1)]), Reset, Restored, Sub(0, 1, S::Invalid), Miss(16, 1),
