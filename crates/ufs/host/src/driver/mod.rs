@@ -279,6 +279,8 @@ impl Driver {
                 self.ask_booster(self.booster_step + 1);
                 return false;
             }
+            // Linux sends its own commands again as well, while the device is busy (`scsi_decide_disposition`).
+            Use::Map | Use::Unmap if self.is_strict() && Failure::of(&reply.body).busy => self.out.push_back(tag),
             Use::Map => {
                 self.tags.release(tag);
                 let unit = self.units[usize::from(lun)].as_mut();

@@ -232,6 +232,33 @@ fn a_load_that_is_refused_is_a_load_on_linux() {
     }
 }
 
+/// Loads and drops are sent again on Linux while the device is busy, which are no errors; this host counts a load as failed.
+#[test]
+fn a_busy_device_is_asked_again_for_a_load() {
+    for strict in [true, false] {
+        let mut host = Host::probe(&mut Device::new(), HpbOptions { strict_linux: strict, ..HpbOptions::default() });
+        let read = host.submit(0, BlockOp::Read, 0);
+        host.good(&read, Some(HpbNotification { operation: 1, active_count: 1, ..Default::default() }));
+        let load = host.sent().expect("a load");
+        let mut tries = 0;
+        for status in [Status::Busy, Status::TaskSetFull].into_iter().cycle().take(100) {
+            host.status(&load, status);
+            let Some(again) = host.sent() else { break };
+            assert_eq!(cdb(&again), cdb(&load));
+            tries += 1;
+        }
+        assert_eq!(tries, if strict { 100 } else { 3 });
+        if strict {
+            host.reply(&load, ReplyBody::Response(Response::GOOD), &[9; 512]);
+        }
+        let read = host.submit(0, BlockOp::Read, 5);
+        let entry = if let Cdb::HpbRead { entry, .. } = cdb(&read) { Some(entry.0) } else { None };
+        assert_eq!(entry, strict.then_some([9; 8]));
+        let c = host.driver.counters(0).expect("HPB");
+        assert_eq!((c.map_req_cnt, c.map_error_cnt), if strict { (1, 0) } else { (4, 4) });
+    }
+}
+
 /// A notification is for the unit that it names, whichever unit's response brings it (Linux `ufshpb_rsp_upiu`).
 #[test]
 fn notifications_reach_the_unit_that_they_name() {
