@@ -248,6 +248,7 @@ impl HpbLu {
     /// The device never finished its HPB reset: everything is given back.
     pub(crate) fn destroy(&mut self) {
         self.enter(LuState::Failed);
+        self.stop_waiting();
         self.cancel();
         self.work.clear();
         self.list.clear();
@@ -256,7 +257,8 @@ impl HpbLu {
         }
     }
 
-    /// The host is about to sleep: PRESENT becomes SUSPEND. Maps and what waits to be loaded or dropped are kept.
+    /// The host is about to sleep: PRESENT becomes SUSPEND. Maps and what waits to be loaded or dropped are kept. Linux
+    /// waits for a worker in the middle of its run (`cancel_work_sync`), which goes on to the end of it.
     pub(crate) fn suspend(&mut self) {
         if self.state == LuState::Present {
             self.enter(LuState::Suspend);
@@ -281,6 +283,7 @@ impl HpbLu {
     /// again: there nothing changes for them.
     pub(crate) fn reset(&mut self) {
         let present = self.state == LuState::Present;
+        self.stop_waiting();
         if present {
             self.enter(LuState::Reset);
             self.cancel();
@@ -317,12 +320,16 @@ impl HpbLu {
         }
     }
 
-    /// Stops worker and timers.
-    fn cancel(&mut self) {
-        self.kicked = false;
+    /// There will be no tag for a worker that waits for one.
+    fn stop_waiting(&mut self) {
         if let Some(sleeper) = self.sleeper.take() {
             self.give_up_waiting(sleeper.srgn);
         }
+    }
+
+    /// The worker is not started any more, and timers stop.
+    fn cancel(&mut self) {
+        self.kicked = false;
         if let Some(hcm) = self.mode.hcm_mut() {
             hcm.poll_at = Ns::NEVER;
         }

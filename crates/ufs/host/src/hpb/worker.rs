@@ -41,7 +41,7 @@ impl HpbLu {
     /// Linux ends at the first load that cannot be sent, and runs again when something else starts the worker. This
     /// host, in device control mode, tries again with every reply; in host control mode it goes on with the next.
     pub(crate) fn run_worker(&mut self, now: Ns, port: &mut impl Port) {
-        if self.state != LuState::Present {
+        if self.state != LuState::Present && self.sleeper.is_none() {
             return;
         }
         if self.is_managed() {

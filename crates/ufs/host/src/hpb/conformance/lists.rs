@@ -142,6 +142,14 @@ fn the_worker() {
         row("no tag for a load on Linux: what is queued meanwhile comes afterwards", Dcm, Linux, &[
             Tags(0), Activate(0, 0), Activate(1, 0), Tags(9), Sent(&[]), Wait(3), Sent(&[Load(0, 0), Load(1, 0)]),
         ]),
+        row("no tag for a load on Linux: the worker ends its run although the host is about to sleep", Both, Linux, &[
+            Hold(0, 0), Queue(0, 1), Queue(1, 0), Suspend, Tags(0), Resume, Suspend, Tags(9), Wait(3),
+            Sent(&[Load(0, 1), Load(1, 0)]), Lu(LuState::Suspend), Activate(0, 0), Wait(1000), Sent(&[]),
+        ]),
+        row("no tag for a load on Linux: nor then longer than five attempts", Dcm, Linux, &[
+            Tags(0), Activate(0, 0), Suspend, Wait(12), Timer(false), Sub(0, 0, S::Invalid), Tags(9), Wait(1000),
+            Sent(&[]), Resume, Sent(&[Load(0, 0)]),
+        ]),
         row("no tag for a load on Linux: a reset ends the waiting", Dcm, Linux, &[
             Tags(0), Activate(0, 0), Reset, Timer(false), Tags(9), Restored, Sub(0, 0, S::Invalid), Wait(100),
             Sent(&[]),
