@@ -7,7 +7,7 @@ use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
 use crate::block::BlockOp;
 use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, TimedWhat, UnitHpb};
 use crate::params::{HpbParam, ParamError};
-use readpath_kit::{FrontQueue, Ns};
+use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::hpb::is_acceptable;
 use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
 use std::collections::VecDeque;
@@ -47,11 +47,11 @@ impl Port for UnitPort<'_> {
 
     fn send(&mut self, request: HpbRequest) -> bool {
         let Some(tag) = self.tags.take() else { return false };
-        let (used, at, map_bytes) = match request {
-            HpbRequest::Load { at, bytes } => (Use::Map, at, bytes),
-            HpbRequest::Drop { region } => (Use::Unmap, SubRegion { region, index: 0 }, 0),
+        let (used, at, map_bytes, blocks) = match request {
+            HpbRequest::Load { at, bytes, room_bytes } => (Use::Map, at, bytes, room_bytes / BLOCK_BYTES),
+            HpbRequest::Drop { region } => (Use::Unmap, SubRegion { region, index: 0 }, 0, 0),
         };
-        self.tags[tag] = TagState { used, lun: self.lun, at, map_bytes, ..TagState::FREE };
+        self.tags[tag] = TagState { used, lun: self.lun, at, map_bytes, blocks, ..TagState::FREE };
         self.out.push_back(tag);
         true
     }

@@ -183,9 +183,9 @@ impl Driver {
         let body = match state.used {
             Use::Block => RequestBody::Command(self.command(now, tag)),
             Use::Map => {
-                let TagState { at, map_bytes, .. } = *state;
+                let TagState { at, map_bytes, blocks, .. } = *state;
                 self.note_sent(now, tag);
-                let expected_bytes = map_bytes.next_multiple_of(BLOCK_BYTES);
+                let expected_bytes = blocks * BLOCK_BYTES;
                 let cdb = Cdb::HpbReadBuffer { buffer_id: READ_BUFFER_ENTRIES, at, alloc: map_bytes };
                 RequestBody::Command(Command { expected_bytes, cdb })
             }

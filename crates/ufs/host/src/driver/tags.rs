@@ -63,7 +63,7 @@ pub(super) struct TagState {
     pub blocks: u32,
     /// Sub-region to load, or in its region the one to drop.
     pub at: SubRegion,
-    /// Bytes of its map.
+    /// Bytes of its map; `blocks` is the room for them.
     pub map_bytes: u32,
 }
 

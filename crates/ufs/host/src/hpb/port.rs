@@ -12,6 +12,8 @@ pub(crate) enum HpbRequest {
         at: SubRegion,
         /// Bytes of its map.
         bytes: u32,
+        /// Bytes of memory that the host has for them: whole pages.
+        room_bytes: u32,
     },
     /// HPB WRITE BUFFER 01h: the host drops a region.
     Drop {

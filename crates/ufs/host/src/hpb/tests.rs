@@ -36,7 +36,7 @@ impl Port for OneTag {
 
     fn send(&mut self, request: HpbRequest) -> bool {
         let free = self.has_tag();
-        if let HpbRequest::Load { at, bytes } = request
+        if let HpbRequest::Load { at, bytes, .. } = request
             && free
         {
             self.0 = Some(MapRequest { at, bytes });

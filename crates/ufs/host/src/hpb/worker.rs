@@ -5,7 +5,7 @@
 
 use super::{HpbLu, HpbRequest, LuState, MapId, Port, RegionState, SubRegionState};
 use crate::ids::{RegionId, SubRegionId};
-use readpath_kit::Ns;
+use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::SubRegion;
 
 /// The worker in the middle of a run, waiting for a tag.
@@ -194,7 +194,12 @@ impl HpbLu {
 
     pub(super) fn load_request(&self, srgn: SubRegionId) -> HpbRequest {
         let at = srgn.name(&self.geometry);
-        HpbRequest::Load { at, bytes: self.geometry.map_bytes_of(at) }
+        HpbRequest::Load {
+            at,
+            bytes: self.geometry.map_bytes_of(at),
+            // Linux gives every sub-region as many pages, a short last one too (`ufshpb_execute_map_req`).
+            room_bytes: self.geometry.pages_per_sub_region() * BLOCK_BYTES,
+        }
     }
 
     fn count_load(&mut self) {

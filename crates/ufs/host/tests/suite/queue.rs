@@ -3,6 +3,7 @@
 
 use crate::common::{Device, Host};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
+use readpath_proto::typed::{Cdb, Command, HpbNotification, RequestBody, SubRegion};
 
 /// Linux `ufshcd_lu_init`: the length of the device's queue bounds the commands under way, not only the controller's
 /// slots.
@@ -38,4 +39,24 @@ fn many_requests_in_parts_wait_at_once() {
     }
     assert_eq!(commands, 2 * REQUESTS);
     assert!(ended.iter().all(|&n| n == 1) && host.driver.is_idle());
+}
+
+/// Linux `ufshpb_execute_map_req`: the command asks for the entries that there are, the request has room for a whole map.
+#[test]
+fn the_map_of_a_short_sub_region_has_room_for_a_whole_one() {
+    let mut device = Device::new();
+    (device.geometry.hpb_region_size, device.geometry.hpb_sub_region_size) = (14, 13);
+    device.units[0].logical_block_count = 1024 + 5;
+    for strict_linux in [true, false] {
+        let mut host = Host::probe(&mut device, HpbOptions { strict_linux, ..HpbOptions::default() });
+        for (index, bytes) in [(0, 8192), (1, 40)] {
+            let read = host.submit(0, BlockOp::Read, 0);
+            let active = [SubRegion { region: 0, index }, SubRegion::default()];
+            host.good(&read, Some(HpbNotification { operation: 1, active_count: 1, active, ..Default::default() }));
+            let load = host.sent().expect("a load");
+            let RequestBody::Command(Command { expected_bytes, cdb }) = load.body else { panic!("{load:?}") };
+            assert!(matches!(cdb, Cdb::HpbReadBuffer { alloc, .. } if alloc == bytes), "{cdb:?}");
+            assert_eq!(expected_bytes, 8192, "sub-region {index}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use super::{HostMemory, HpbCounters, HpbRequest, Port};
 use crate::config::{HpbOptions, ListOrder};
 use crate::ids::{GroupId, Id, IdList};
 use crate::params::ParamError;
-use readpath_kit::huge_vec;
+use readpath_kit::{BLOCK_BYTES, huge_vec};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at, group_of};
 use readpath_proto::typed::{Cdb, HpbEntry, SubRegion};
 
@@ -249,7 +249,9 @@ impl GroupLu {
                 self.wanted.pop_front();
                 continue;
             }
-            if !port.send(HpbRequest::Load { at: group_at(group.index()), bytes: self.map_bytes_of(group) }) {
+            let bytes = self.map_bytes_of(group);
+            let room_bytes = bytes.next_multiple_of(BLOCK_BYTES);
+            if !port.send(HpbRequest::Load { at: group_at(group.index()), bytes, room_bytes }) {
                 return;
             }
             self.wanted.pop_front();

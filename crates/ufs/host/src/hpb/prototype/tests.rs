@@ -19,7 +19,7 @@ impl Port for Loads {
     }
 
     fn send(&mut self, request: HpbRequest) -> bool {
-        let HpbRequest::Load { at, bytes } = request else { panic!("{request:?}") };
+        let HpbRequest::Load { at, bytes, .. } = request else { panic!("{request:?}") };
         self.0.push((group_of(at), bytes));
         true
     }
