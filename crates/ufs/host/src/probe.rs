@@ -110,6 +110,8 @@ const POLLS: u32 = 10;
 pub struct ProbedUnit {
     pub lun: u8,
     pub blocks: u32,
+    /// bLUQueueDepth.
+    pub depth: u8,
     pub hpb: UnitHpb,
 }
 
@@ -388,7 +390,7 @@ impl Probe {
             }
             _ => UnitHpb::None,
         };
-        self.units.push(ProbedUnit { lun, blocks, hpb });
+        self.units.push(ProbedUnit { lun, blocks, depth: unit.queue_depth, hpb });
         Ok(())
     }
 

@@ -214,7 +214,8 @@ impl Driver {
         self.map_work |= self.unit(lun).is_some_and(|unit| unit.hpb.is_kicked());
     }
 
-    /// A reply has come: what the prototype tells in it, and how long reads of one block and loads took.
+    /// A reply has come: what the prototype tells in it, whether its unit takes another command, and how long reads of
+    /// one block and loads took.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
@@ -222,7 +223,11 @@ impl Driver {
         {
             self.each_unit(|hpb| hpb.saw(update));
         }
-        let (Some(watch), Some(&state)) = (&self.watch, self.tags.get(reply.tag)) else { return };
+        let Some(&state) = self.tags.get(reply.tag) else { return };
+        if let Some(depths) = &mut self.depths {
+            depths.ended(Tag(reply.tag), &mut self.out, &self.tags);
+        }
+        let Some(watch) = &self.watch else { return };
         let TagState { used, op, lun, hpb, retries, block, blocks, at, .. } = state;
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         let what = match used {

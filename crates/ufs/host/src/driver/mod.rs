@@ -5,6 +5,7 @@
 //! It knows tags and requests; not which entry a read may use, nor what is loaded when.
 
 mod commands;
+mod depths;
 mod errors;
 mod hpb;
 mod joins;
@@ -16,6 +17,7 @@ use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads as LongReadsOption};
 use crate::hpb::UnitHpb;
 use crate::probe::{Probe, ProbeError, ProbedUnit};
+use depths::UnitDepths;
 use errors::Failure;
 use joins::{JoinId, Joins};
 use long_reads::LongReads;
@@ -59,6 +61,12 @@ pub struct Driver {
     /// What replies are looked at for, if there is somebody who wants to know: a policy of this host's own, or the
     /// prototype.
     watch: Option<Box<hpb::Watch>>,
+    /// There if units take fewer commands than the controller.
+    depths: Option<Box<UnitDepths>>,
+    /// `watch` or `depths` is there.
+    hears_replies: bool,
+    /// `long_reads` or `depths` is there.
+    reads_may_wait: bool,
     /// Whether reads wait for their pre-requests.
     reads_wait: bool,
     /// When a unit's timer is due next.
@@ -99,6 +107,9 @@ impl Driver {
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
             watch: watches.then(Box::default),
+            depths: None,
+            hears_replies: watches,
+            reads_may_wait: has_long_reads,
             reads_wait: false,
             timer: Ns::NEVER,
             long_reads: has_long_reads.then(|| Box::new(LongReads::new())),
@@ -160,7 +171,7 @@ impl Driver {
         let &tag = self.out.front()?;
         let state = &self.tags[tag];
         let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = *state else { return None };
-        if self.is_long_read(state) {
+        if self.reads_may_wait && (self.depths.is_some() || self.is_long_read(state)) {
             return None;
         }
         self.out.pop_front();
@@ -170,13 +181,13 @@ impl Driver {
     /// The next request for the device, at `now`; its [`Driver::data_out`] is valid until the next input.
     #[must_use]
     pub fn poll_request(&mut self, now: Ns) -> Option<Request> {
-        let mut tag = self.out.pop_front()?;
+        let mut tag = self.next_out()?;
         while self.is_long_read(&self.tags[tag]) {
             if let Some(request) = self.long_read(now, tag) {
                 return Some(request);
             }
             // It has to wait.
-            tag = self.out.pop_front()?;
+            tag = self.next_out()?;
         }
         let state = &self.tags[tag];
         let lun = state.lun;
@@ -198,6 +209,13 @@ impl Driver {
             Use::Free | Use::PreRequest => return None,
         };
         Some(Request { lun, tag: tag.0, body })
+    }
+
+    fn next_out(&mut self) -> Option<Tag> {
+        match &mut self.depths {
+            Some(depths) => depths.next(&mut self.out, &self.tags),
+            None => self.out.pop_front(),
+        }
     }
 
     /// Whether [`Driver::poll_request`] has something to give.
@@ -238,7 +256,7 @@ impl Driver {
     /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
     #[inline(always)]
     pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
-        if self.watch.is_some() {
+        if self.hears_replies {
             self.note_reply(now, reply);
         }
         let Some(state) = self.tags.get(reply.tag) else { return };
@@ -332,6 +350,7 @@ impl Driver {
     /// and an HPB READ with its old entry if there is no other (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
     pub fn reset(&mut self, now: Ns) {
         self.out.clear();
+        self.depths.iter_mut().for_each(|depths| depths.clear());
         if self.probe.is_some() {
             // What was asked will not be answered: from the beginning.
             return self.start(now);
@@ -466,17 +485,23 @@ impl Driver {
             None => {
                 let probe = self.probe.take().expect("seen above");
                 self.booster = probe.booster;
-                // Linux `ufshcd_lu_init`: units share the device's queue, whose length bQueueDepth is (0: not stated).
-                if probe.device_depth() > 0 {
+                // The length of the queue that units share (0: not stated). Linux 6.1 does not look at it.
+                if probe.device_depth() > 0 && !self.is_strict() {
                     self.tags.limit(probe.device_depth());
                 }
-                for ProbedUnit { lun, blocks, hpb } in probe.units {
+                let mut depths = vec![0; 256];
+                for ProbedUnit { lun, blocks, depth, hpb } in probe.units {
                     let lun = usize::from(lun);
+                    depths[lun] = depth;
                     if self.units.len() <= lun {
                         self.units.resize_with(lun + 1, || None);
                     }
                     self.units[lun] = Some(Unit { blocks, hpb });
                 }
+                depths.truncate(self.units.len());
+                self.depths = UnitDepths::new(depths);
+                self.hears_replies |= self.depths.is_some();
+                self.reads_may_wait |= self.depths.is_some();
                 self.run_map_worker(now);
                 self.find_timer();
             }

@@ -1,22 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What waits in the driver, and how much of it is under way.
 
-use crate::common::{Device, Host};
+use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
-use readpath_proto::typed::{Cdb, Command, HpbNotification, RequestBody, SubRegion};
+use readpath_proto::typed::{Cdb, Command, HpbNotification, ReplyBody, RequestBody, Response, SubRegion};
 
-/// Linux `ufshcd_lu_init`: the length of the device's queue bounds the commands under way, not only the controller's
-/// slots.
+/// The length of the device's queue bounds the commands under way, not only the controller's slots. Linux 6.1 sends as many
+/// as it has slots.
 #[test]
 fn no_more_commands_are_under_way_than_the_device_takes() {
     for (depth, expected) in [(0, 31), (1, 1), (7, 7), (32, 31), (200, 31)] {
+        for strict_linux in [false, true] {
+            let mut device = Device::new();
+            device.descriptor.queue_depth = depth;
+            let mut host = Host::probe(&mut device, HpbOptions { strict_linux, ..HpbOptions::default() });
+            let sent: Vec<_> = (0..40).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
+            assert_eq!(sent.len(), if strict_linux { 31 } else { expected }, "bQueueDepth {depth}");
+            host.good(&sent[0], None);
+            assert!(host.done().is_some() && host.sent().is_some() && host.sent().is_none());
+        }
+    }
+}
+
+/// Linux `ufshcd_set_queue_depth`: a unit with a queue of its own (bLUQueueDepth) is sent no more than that takes, loads of
+/// maps included, which go first. Other units do not wait for it.
+#[test]
+fn no_more_commands_are_under_way_than_the_unit_takes() {
+    for strict_linux in [false, true] {
         let mut device = Device::new();
-        device.descriptor.queue_depth = depth;
-        let mut host = Host::probe(&mut device, HpbOptions::default());
-        let sent: Vec<_> = (0..40).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
-        assert_eq!(sent.len(), expected, "bQueueDepth {depth}");
-        host.good(&sent[0], None);
-        assert!(host.done().is_some() && host.sent().is_some() && host.sent().is_none());
+        device.units.push(device.units[0]);
+        device.descriptor.number_lu = 2;
+        device.units[0].queue_depth = 3;
+        let mut host = Host::probe(&mut device, HpbOptions { strict_linux, ..HpbOptions::default() });
+        let mut sent: Vec<_> = (0..5).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
+        assert_eq!(sent.len(), 3);
+        assert!((0..20).all(|i| host.submit_blocks(1, BlockOp::Read, i, 1).is_some()), "the other unit's own");
+        // A read takes the place of the one that ends, and the load that it brings goes ahead of the read that still waits.
+        host.good(&sent.remove(0), Some(HpbNotification { operation: 1, active_count: 1, ..Default::default() }));
+        let next = host.sent().expect("a read");
+        assert!(matches!(cdb(&next), Cdb::Read { lba: 3, .. }) && host.sent().is_none());
+        host.good(&next, None);
+        sent.push(host.sent().expect("a load"));
+        assert!(matches!(cdb(&sent[2]), Cdb::HpbReadBuffer { .. }));
+        let mut ended = 2;
+        while let Some(request) = sent.pop() {
+            host.reply(&request, ReplyBody::Response(Response::GOOD), &[7; 512]);
+            ended += 1;
+            sent.extend(std::iter::from_fn(|| host.sent()));
+            assert!(sent.len() <= 3);
+        }
+        assert_eq!((ended, host.driver.counters(0).expect("HPB").map_req_cnt), (6, 1), "five reads and a load");
+        // A reset takes nothing away.
+        let sent: Vec<_> = (0..5).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
+        host.driver.reset(host.now);
+        let again: Vec<_> = std::iter::from_fn(|| host.sent()).filter(|request| request.lun == 0).collect();
+        assert_eq!((sent.len(), again.len()), (3, 3));
     }
 }
 

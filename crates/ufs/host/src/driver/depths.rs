@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Units that take fewer commands at a time than the controller has slots (bLUQueueDepth; Linux `ufshcd_set_queue_depth`,
+//! `scsi_dev_queue_ready`). As on Linux a command has its tag when it waits here, and HPB's own go before all others. What
+//! a command says is not known here.
+
+use super::tags::{MAX_SLOTS, Tag, Tags, Use};
+use readpath_kit::FrontQueue;
+use std::collections::VecDeque;
+
+/// How many commands each unit takes, and which are under way.
+pub(super) struct UnitDepths {
+    /// Commands that each unit takes; 0 if it shares the device's queue.
+    depths: Vec<u8>,
+    under_way: [bool; MAX_SLOTS],
+    waiting: VecDeque<Tag>,
+}
+
+impl UnitDepths {
+    /// For units with these depths, by number; `None` if none has one.
+    pub fn new(depths: Vec<u8>) -> Option<Box<UnitDepths>> {
+        let has_some = depths.iter().any(|&depth| depth > 0);
+        has_some.then(|| Box::new(UnitDepths { depths, under_way: [false; MAX_SLOTS], waiting: VecDeque::new() }))
+    }
+
+    /// The next of `out` whose unit takes it; the others wait.
+    pub fn next(&mut self, out: &mut FrontQueue<Tag>, tags: &Tags) -> Option<Tag> {
+        loop {
+            let tag = out.pop_front()?;
+            if self.has_room(tag, tags) {
+                self.under_way[tag.row()] = matches!(tags[tag].used, Use::Block | Use::Map | Use::Unmap);
+                return Some(tag);
+            }
+            match tags[tag].used {
+                Use::Map | Use::Unmap => self.waiting.push_front(tag),
+                _ => self.waiting.push_back(tag),
+            }
+        }
+    }
+
+    fn has_room(&self, tag: Tag, tags: &Tags) -> bool {
+        let state = &tags[tag];
+        let depth = self.depths.get(usize::from(state.lun)).copied().unwrap_or(0);
+        let is_command = matches!(state.used, Use::Block | Use::Map | Use::Unmap);
+        if depth == 0 || !is_command || self.under_way[tag.row()] {
+            return true;
+        }
+        let same_unit = |tag: Tag, lun| self.under_way[tag.row()] && lun == state.lun;
+        tags.iter().filter(|&(tag, other)| same_unit(tag, other.lun)).count() < usize::from(depth)
+    }
+
+    /// A reply has come: the next that waits for the unit goes out.
+    pub fn ended(&mut self, tag: Tag, out: &mut FrontQueue<Tag>, tags: &Tags) {
+        if !std::mem::take(&mut self.under_way[tag.row()]) {
+            return;
+        }
+        let lun = tags[tag].lun;
+        if let Some(i) = self.waiting.iter().position(|&waiting| tags[waiting].lun == lun) {
+            self.waiting.remove(i).into_iter().for_each(|tag| out.push_back(tag));
+        }
+    }
+
+    /// No command is under way, and none waits.
+    pub fn clear(&mut self) {
+        self.under_way = [false; MAX_SLOTS];
+        self.waiting.clear();
+    }
+}
