@@ -44,7 +44,8 @@ impl LongReads {
 pub struct HpbOptions {
     /// Order of eviction.
     pub order: ListOrder,
-    /// Do exactly as Linux 6.1, holes included. `docs/hpb-modes.md` lists what this host does otherwise.
+    /// Do as Linux 6.1 with the I/O scheduler `none`, faults included. `docs/hpb-modes.md` lists what this host does
+    /// otherwise, and what it cannot do as Linux does.
     pub strict_linux: bool,
     /// Whether writes make entries dirty. Off only in tests that show what the dirty bitmap is good for.
     pub dirty_bitmap: bool,
@@ -102,6 +103,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Linux's limits, 32 slots and 128 segments of 4 KiB, and its use of WriteBooster.
+    /// Linux's limits, 32 slots and 128 segments of a page each (it sends up to 1 MiB if pages lie in a row), and its use
+    /// of WriteBooster.
     pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None, write_booster: true };
 }

@@ -17,7 +17,7 @@ pub(super) struct Sleeper {
 }
 
 /// How often Linux asks for a tag for HPB READ BUFFER (`HPB_MAP_REQ_RETRIES`), and the pause in between (it sleeps for
-/// 3.0 to 3.1 ms).
+/// 3.0 to 3.1 ms). With an I/O scheduler that would be a tag of the scheduler's; this host has none.
 const TAG_ATTEMPTS: u8 = 5;
 const TAG_PAUSE: Ns = Ns::from_ms(3);
 /// Failed loads of a sub-region before it is left alone until it is wanted again.
