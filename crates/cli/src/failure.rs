@@ -17,6 +17,21 @@ impl Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// Exit status of a command that found damage in what it looked into, as fsck has it.
+const DAMAGED: u8 = 4;
+
+/// What was looked into is damaged.
+#[derive(Debug)]
+pub struct Damaged(pub String);
+
+impl Display for Damaged {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
 /// Exit status of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
@@ -52,6 +67,7 @@ pub fn classify(error: ExperimentError) -> anyhow::Error {
 pub fn status(error: &anyhow::Error) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
+        () if error.is::<Damaged>() => DAMAGED,
         () if error.is::<Interrupted>() => INTERRUPTED,
         () => 1,
     }

@@ -5,6 +5,7 @@ use super::names::json_text;
 use super::open::{Opened, findings, open_volume, wrong};
 use crate::args::UbiCheck;
 use crate::output::stdout;
+use crate::failure::Damaged;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_ubi::device::Finding;
@@ -37,8 +38,10 @@ pub fn check(args: &UbiCheck) -> Result<()> {
     let below_damage = below.iter().filter(|f| f.is_damage).count() as u64;
     let c = &report.counts;
     let mut out = stdout();
+    let is_clean = report.is_clean() && below_damage == 0;
     if args.json {
         let mut value = document(listed, below.len(), &report);
+        value["clean"] = is_clean.into();
         if let Some(what) = of_static {
             value["static"] = what.into();
         }
@@ -50,23 +53,25 @@ pub fn check(args: &UbiCheck) -> Result<()> {
         for damage in &report.findings {
             writeln!(out, "{damage}")?;
         }
+        let clean = if is_clean { "clean: " } else { "" };
         let unclean = if report.unclean { "; it had not been unmounted" } else { "" };
         match of_static {
-            Some(what) => writeln!(out, "{what}")?,
+            Some(what) => writeln!(out, "{clean}{what}")?,
             None => writeln!(
                 out,
-                "{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
+                "{clean}{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
                  journal{unclean}",
                 c.inodes, c.entries, c.xattrs, c.data_nodes, c.data_bytes, c.index_nodes, c.journal_nodes
             )?,
         }
     }
     out.flush()?;
-    if report.is_clean() && below_damage == 0 {
+    if is_clean {
         return Ok(());
     }
     let n = report.findings.len() as u64 + report.unlisted + below_damage;
-    Err(usage(anyhow!("{}: {n} {} wrong", image.display(), if n == 1 { "thing is" } else { "things are" })))
+    let what = if n == 1 { "thing is" } else { "things are" };
+    Err(Damaged(format!("{}: {n} {what} wrong", image.display())).into())
 }
 
 fn document(listed: &[Finding], below: usize, report: &CheckReport) -> Value {

@@ -5,6 +5,7 @@ use super::names::{hex, json_text, put};
 use super::open::{Volume, volume, wrong};
 use crate::args::{UbiCat, UbiFind, UbiLook};
 use crate::output::stdout;
+use crate::failure::Damaged;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_ubi::printable;
@@ -102,8 +103,8 @@ pub fn find(args: &UbiFind) -> Result<()> {
     list.finish()?;
     match problems {
         0 => Ok(()),
-        1 => Err(usage(anyhow!("{}: something could not be read", image.display()))),
-        n => Err(usage(anyhow!("{}: {n} things could not be read", image.display()))),
+        1 => Err(Damaged(format!("{}: something could not be read", image.display())).into()),
+        n => Err(Damaged(format!("{}: {n} things could not be read", image.display())).into()),
     }
 }
 
