@@ -6,6 +6,7 @@ use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +70,10 @@ impl PartFile {
     pub fn create(path: &Path) -> Result<Self> {
         let wrong = |what: String| usage(anyhow!("{}: {what}", path.display()));
         let cannot = |e: io::Error| wrong(format!("cannot be written: {e}"));
+        if is_dash(path) {
+            let file = io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?.into();
+            return Ok(PartFile { file, part: None, path: path.to_owned() });
+        }
         path.file_name().ok_or_else(|| wrong("names no file".into()))?;
         // Found out now, not when it is to take its name.
         if path.is_dir() {
@@ -97,9 +102,14 @@ impl PartFile {
     }
 }
 
-/// Whether there is something that is neither a file nor a folder: a device, a pipe, a socket.
+/// Whether this means standard output where something is written, as it means standard input where it is read.
+fn is_dash(path: &Path) -> bool {
+    is_stdin(path)
+}
+
+/// Whether what is written there goes to no file and no folder: to standard output, a device, a pipe, a socket.
 pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+    is_dash(path) || fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
 /// Brings a file to its disk. File systems that cannot say whether it is there are believed.
@@ -119,13 +129,13 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Whether what is written there comes out of standard output.
 pub fn is_standard_output(path: &Path) -> bool {
-    is_same(path, Path::new("/dev/stdout"))
+    is_dash(path) || is_same(path, Path::new("/dev/stdout"))
 }
 
 /// Refuses to write to the file that is read.
 pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
     let input = if is_stdin(input) { Path::new("/dev/stdin") } else { input };
-    if output.is_file() && is_same(output, input) {
+    if !is_dash(output) && output.is_file() && is_same(output, input) {
         return Err(usage(anyhow!("{}: this is the input; write to another file", output.display())));
     }
     Ok(())

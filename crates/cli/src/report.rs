@@ -2,7 +2,7 @@
 //! `readpath report`: the page of a result document.
 
 use crate::args::Report;
-use crate::files::{check_not_input, write_whole};
+use crate::files::{check_not_input, is_standard_output, write_whole};
 use crate::{inputs, usage};
 use anyhow::{Context, Result};
 use readpath_report::html;
@@ -16,5 +16,8 @@ pub fn main(args: &Report) -> Result<()> {
     let text = inputs::document(&args.result)?;
     let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
     write_whole(&args.html, html::page(&doc)?.as_bytes())?;
-    Ok(writeln!(io::stdout(), "{}", args.html.display())?)
+    match is_standard_output(&args.html) {
+        true => Ok(()),
+        false => Ok(writeln!(io::stdout(), "{}", args.html.display())?),
+    }
 }

@@ -4,8 +4,8 @@
 mod describe;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
-use crate::files::{PartFile, check_not_input};
-use crate::inputs::{self, is_stdin};
+use crate::files::{PartFile, check_not_input, is_standard_output};
+use crate::inputs;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::runs::stoppable;
@@ -16,7 +16,7 @@ use describe::describe;
 use readpath_lab::trace_info::document;
 use readpath_workload::trace::{Analysis, CsvWriter, FioWriter, Reason, Request, TraceError};
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Requests read at a time.
@@ -67,9 +67,6 @@ enum Out<W: Write> {
 
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
     check_not_input(into, from)?;
-    if is_stdin(into) {
-        return Err(usage(anyhow!("-: is standard input, and no file to write; /dev/stdout or ./- may be meant")));
-    }
     let options = options(input)?;
     let shared = stoppable(&Live::default())?;
     let (mut reader, _) = open(from, &options, &shared)?;
@@ -117,5 +114,10 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
         writeln!(text, "Note: {note}")?;
     }
     writeln!(text, "{name}: {} requests", reader.summary().requests)?;
+    if is_standard_output(into) {
+        // Nobody may be listening; that is no reason to fail.
+        io::stderr().write_all(text.as_bytes()).ok();
+        return Ok(());
+    }
     output::emit(text.as_bytes(), None)
 }

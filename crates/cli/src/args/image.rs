@@ -126,7 +126,7 @@ pub struct UbiStream {
     pub path: PathBuf,
     #[command(flatten)]
     pub input: ImageInput,
-    /// The file to write
+    /// The file to write; - is standard output
     #[arg(long, visible_alias = "output", value_name = "FILE")]
     pub out: PathBuf,
     /// Mount read-only

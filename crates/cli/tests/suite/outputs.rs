@@ -45,6 +45,18 @@ fn a_pipe_stays_a_pipe_and_gets_what_is_written() {
 }
 
 #[test]
+fn a_dash_is_standard_output() {
+    let room = room();
+    let files = room.files();
+    let output = convert(&room, "-");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && out.lines().count() == 3 && out.ends_with(",R,8192,4096,,\n"), "{out} {err}");
+    assert!(err.ends_with("-: 2 requests\n"), "what is said of it goes elsewhere: {err}");
+    assert_eq!(room.files(), files, "- is no file");
+}
+
+#[test]
 fn the_input_is_not_written_to() {
     let room = room();
     fs::hard_link(room.path("plain.csv"), room.path("same.csv")).expect("a link");

@@ -71,7 +71,6 @@ fn standard_input_is_read_once_and_never_written_to() {
     room.bad(&["replay", "t.csv", "--precondition", "-", "--precondition", "-"], &twice);
     room.bad(&["compare", "-", "--precondition", "-"], &twice);
     room.bad(&["replay", "-", "-"], &["-: is given twice"]);
-    room.bad(&["trace", "convert", "t.csv", "-", "--to", "csv"], &["-: is standard input, and no file to write"]);
     // Here it is empty.
     room.bad(&["trace", "info", "-", "--out", "new"], &["stdin: there is nothing in it"]);
     let output = fed(&room, &["trace", "info", "-"], b"0,R,0,4096,,\nx\n");

@@ -60,6 +60,9 @@ fn streams_can_be_replayed() {
     let begin = "# op,peb,offset,len,lnum,what\n# page_bytes=2048\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n";
     assert!(stream.starts_with(begin));
     assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "/dev/stdout"]), stream);
+    let files = room.files();
+    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "-"]), stream);
+    assert_eq!(room.files(), files, "- is standard output, not a file of that name");
     let replay = |more: &[&str]| {
         let args = [&["ubi", "replay", "find.csv", "--cache", "none,lru", "--json"], more].concat();
         let doc: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("JSON");
