@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands where all is well: what they print, what they write, and that it is the same every time.
 
-use crate::common::{EXPERIMENT, JOB, Room};
+use crate::common::running::Running;
+use crate::common::{EXPERIMENT, JOB, Room, text};
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -427,21 +429,13 @@ fn interrupted() {
         &["compare", "job.fio", "--out", "out"],
     ] {
         let before = room.files();
-        let mut command = Command::new(cargo_bin("readpath"));
-        command.current_dir(room.path("")).args(more);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
-        // Once its output is there, it listens to signals or will in a moment.
-        let begun = std::time::Instant::now();
-        while room.files() == before && begun.elapsed().as_secs() < 20 {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
-        assert!(kill.success());
-        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{more:?}");
-        let mut said = String::new();
-        child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
-        assert_eq!(said, "readpath: interrupted; nothing was written\n");
+        let mut running = Running::start(&room, more);
+        running.listens();
+        running.has_worked(Duration::from_millis(200));
+        running.interrupt();
+        let output = running.end();
+        assert_eq!(output.status.code(), Some(130), "{more:?}");
+        assert_eq!(text(&output.stderr), "readpath: interrupted; nothing was written\n");
         assert_eq!(room.files(), before, "{more:?}");
     }
 }

@@ -57,9 +57,11 @@ fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
     running.until(|| room.path("made/here").exists().then_some(()));
     let pid = rustix::process::Pid::from_raw(running.pid() as i32).expect("a process");
     kill_process(pid, Signal::TERM).expect("a signal");
-    std::thread::sleep(Duration::from_millis(100));
-    // It looks between two batches of requests, and may have gone by then.
-    writer.write_all(rows(30_000).as_bytes()).ok();
+    // It looks between two batches of requests, and has gone by some later one.
+    let (begun, mut next) = (Instant::now(), 30_000);
+    while writer.write_all(rows(next).as_bytes()).is_ok() && begun.elapsed() < Duration::from_secs(60) {
+        next += 30_000;
+    }
     drop(writer);
     let output = running.end();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));

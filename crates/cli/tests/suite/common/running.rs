@@ -65,6 +65,29 @@ impl Running {
         }
     }
 
+    /// Waits until it hears of Ctrl-C: from then on a signal is not lost, whatever the program is about to do.
+    pub fn listens(&mut self) {
+        let status = format!("/proc/{}/status", self.pid());
+        self.until(|| {
+            let status = std::fs::read_to_string(&status).ok()?;
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim().to_owned();
+            let caught = u64::from_str_radix(&caught, 16).expect("a mask of signals");
+            (caught >> (Signal::INT.as_raw() - 1) & 1 == 1).then_some(())
+        });
+    }
+
+    /// Waits until it has worked so long on a processor, however busy the machine is.
+    pub fn has_worked(&mut self, time: Duration) {
+        let stat = format!("/proc/{}/stat", self.pid());
+        self.until(|| {
+            let stat = std::fs::read_to_string(&stat).ok()?;
+            // Behind the name, which may hold anything: user and system time are fields 14 and 15, in ticks of 10 ms.
+            let ticks = stat.rsplit(')').next()?.split(' ').skip(12).take(2);
+            let ticks: u64 = ticks.map(|n| n.parse::<u64>().expect("ticks")).sum();
+            (u128::from(ticks) * 10 >= time.as_millis()).then_some(())
+        });
+    }
+
     /// What `readpath stats SOCKET --json` says once every host is in progress.
     pub fn stats(&mut self, room: &Room, socket: &str) -> Value {
         self.until(|| {
