@@ -17,3 +17,15 @@ impl TagRef {
 
 /// Number of a record of the journal, counted from 1 on.
 pub type Mark = u64;
+
+/// A map page: which part of the map it is, not where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct MapPage(pub u32);
+
+impl MapPage {
+    /// Its place in a table of all map pages.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -10,7 +10,7 @@ use crate::back::{Job, Op};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use crate::ftl::Paid;
-use crate::ids::TagRef;
+use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
@@ -211,7 +211,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let base = self.front.base(lun);
         let first = self.ftl.page_of(base + blocks.start);
-        let pages = self.ftl.page_of(base + blocks.end - 1) - first + 1;
+        let pages = self.ftl.page_of(base + blocks.end - 1).0 - first.0 + 1;
         let slot = self.front.slot_mut(tag);
         slot.lpn = base + blocks.start;
         slot.blocks = pages;
@@ -258,14 +258,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 return;
             }
-            let page = self.ftl.page_of(slot.lpn) + slot.issued;
+            let page = MapPage(self.ftl.page_of(slot.lpn).0 + slot.issued);
             slot.issued += 1;
             let tag = TagRef { tag, life: slot.life };
             match self.ftl.directory(page) {
                 Some(ppn) if !self.ftl.is_cached(page) => {
                     slot.in_flight += 1;
                     self.back.stats.buffer_map_loads += 1;
-                    self.back.begin(now, Op { tag, count: 1, lpn: page, ..Op::new(Job::BufferLoad, ppn) });
+                    self.back.begin(now, Op { tag, count: 1, lpn: page.0, ..Op::new(Job::BufferLoad, ppn) });
                 }
                 _ => slot.left -= 1,
             }

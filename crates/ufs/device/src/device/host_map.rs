@@ -6,6 +6,7 @@ use crate::config::MAP_ENTRY_BYTES;
 use crate::device::{Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
+use crate::ids::MapPage;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -69,7 +70,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Map page `page` is written to host memory, if there is any; if it was not there, it takes the place of another.
     #[inline]
-    pub(crate) fn copy_to_host(&mut self, now: Ns, page: u32) {
+    pub(crate) fn copy_to_host(&mut self, now: Ns, page: MapPage) {
         if self.host_map.is_there() {
             self.write_copy(now, page);
             self.back.stats.host_map_fills += 1;
@@ -78,7 +79,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A map page says something new.
     #[inline]
-    pub(crate) fn renew_copy(&mut self, now: Ns, page: u32) {
+    pub(crate) fn renew_copy(&mut self, now: Ns, page: MapPage) {
         if self.host_map.wants_renewal(page) {
             self.write_copy(now, page);
             self.back.stats.host_map_updates += 1;
@@ -86,7 +87,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     #[inline(never)]
-    fn write_copy(&mut self, now: Ns, page: u32) {
+    fn write_copy(&mut self, now: Ns, page: MapPage) {
         let (ftl, paid) = (&self.ftl, Paid::loaded(page));
         let blocks = self.config.logical_blocks() as u32;
         let place = |lpn| if lpn < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };

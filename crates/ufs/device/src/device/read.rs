@@ -11,7 +11,7 @@ use crate::device::UfsDevice;
 use crate::front::{Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
-use crate::ids::TagRef;
+use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Response, Sense};
@@ -244,7 +244,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             None => {}
         }
         let page = self.ftl.page_of(lpn);
-        let to_page_end = (page + 1) * self.ftl.page_entries() - lpn;
+        let to_page_end = (page.0 + 1) * self.ftl.page_entries() - lpn;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
         if self.ftl.directory(page).is_none() {
             // There is no such page, which the directory says: nothing in it is mapped.
@@ -302,6 +302,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
         let Op { frame, lpn: page, .. } = self.back.end(id);
+        let page = MapPage(page);
         let paid = self.ftl.map_page_here(page, frame);
         self.copy_to_host(now, page);
         let mut waiting = self.ftl.take_waiters(frame, &mut self.back);

@@ -8,6 +8,7 @@
 //! when it has read the page.
 
 use super::map::Entry;
+use crate::ids::MapPage;
 use fixedbitset::FixedBitSet;
 use readpath_kit::prefetch;
 
@@ -93,25 +94,25 @@ impl Changes {
     }
 
     /// An entry of `page`, clean until now, changes; `persisted` is what it said.
-    pub fn add(&mut self, page: u32, lpn: u32, persisted: Entry) {
+    pub fn add(&mut self, page: MapPage, lpn: u32, persisted: Entry) {
         let change = Change { lpn, persisted: persisted.clean() };
-        let mut head = self.head[page as usize];
+        let mut head = self.head[page.index()];
         if head == NIL || self.chunks[head as usize].len as usize == Chunk::LEN {
             head = self.take_chunk(head);
-            self.head[page as usize] = head;
+            self.head[page.index()] = head;
         }
         let chunk = &mut self.chunks[head as usize];
         chunk.changes[chunk.len as usize % Chunk::LEN] = change;
         chunk.len += 1;
-        self.count[page as usize] += 1;
+        self.count[page.index()] += 1;
         self.total += 1;
         self.mark(page);
     }
 
     /// Brings near what [`Changes::add`] will touch for `page`.
     #[inline]
-    pub fn prefetch(&self, page: u32) {
-        prefetch(&self.chunks, self.head[page as usize] as usize);
+    pub fn prefetch(&self, page: MapPage) {
+        prefetch(&self.chunks, self.head[page.index()] as usize);
     }
 
     /// An empty chunk before `next`.
@@ -129,8 +130,8 @@ impl Changes {
         index
     }
 
-    fn mark(&mut self, page: u32) {
-        if !self.busy.contains(page as usize) && !self.dirty.put(page as usize) {
+    fn mark(&mut self, page: MapPage) {
+        if !self.busy.contains(page.index()) && !self.dirty.put(page.index()) {
             self.dirty_pages += 1;
         }
     }
@@ -146,15 +147,15 @@ impl Changes {
     }
 
     /// So many stretches within `page` were trimmed.
-    pub fn add_trims(&mut self, page: u32, stretches: u32) {
-        self.trims[page as usize] += stretches;
+    pub fn add_trims(&mut self, page: MapPage, stretches: u32) {
+        self.trims[page.index()] += stretches;
         self.trim_count += stretches;
         self.mark(page);
     }
 
     /// Map pages with stretches that were trimmed, and how many; those on their way to flash left out.
-    pub fn trims(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.pages().map(|page| (page as u32, self.trims[page])).filter(|&(_, stretches)| stretches > 0)
+    pub fn trims(&self) -> impl Iterator<Item = (MapPage, u32)> {
+        self.pages().map(|page| (MapPage(page as u32), self.trims[page])).filter(|&(_, stretches)| stretches > 0)
     }
 
     /// Every map page that may have changes or trims which have not been taken: few of all.
@@ -163,8 +164,8 @@ impl Changes {
     }
 
     /// Takes the changes of `page` out, to be written back. They keep their places until they are in flash.
-    pub fn take(&mut self, page: u32) -> Taken {
-        let page = page as usize;
+    pub fn take(&mut self, page: MapPage) -> Taken {
+        let page = page.index();
         let first = std::mem::replace(&mut self.head[page], NIL);
         self.total -= std::mem::take(&mut self.count[page]);
         self.trims_taken[page] += std::mem::take(&mut self.trims[page]);
@@ -176,26 +177,26 @@ impl Changes {
     }
 
     /// `page` is going to be written: until [`Changes::written`] it is not offered again.
-    pub fn begin_write(&mut self, page: u32) {
-        self.busy.insert(page as usize);
-        if self.dirty.contains(page as usize) {
-            self.dirty.remove(page as usize);
+    pub fn begin_write(&mut self, page: MapPage) {
+        self.busy.insert(page.index());
+        if self.dirty.contains(page.index()) {
+            self.dirty.remove(page.index());
             self.dirty_pages -= 1;
         }
     }
 
     /// `page` has been written; what changed in it meanwhile is offered from now on.
-    pub fn written(&mut self, page: u32) {
-        self.busy.remove(page as usize);
-        self.trim_count -= std::mem::take(&mut self.trims_taken[page as usize]);
-        if self.count[page as usize] > 0 || self.trims[page as usize] > 0 {
+    pub fn written(&mut self, page: MapPage) {
+        self.busy.remove(page.index());
+        self.trim_count -= std::mem::take(&mut self.trims_taken[page.index()]);
+        if self.count[page.index()] > 0 || self.trims[page.index()] > 0 {
             self.mark(page);
         }
     }
 
     /// Whether `page` is being written.
-    pub fn is_being_written(&self, page: u32) -> bool {
-        self.busy.contains(page as usize)
+    pub fn is_being_written(&self, page: MapPage) -> bool {
+        self.busy.contains(page.index())
     }
 
     /// Notes what the map page that is being written says of each change: `entry_of` its logical page; clean.
@@ -232,8 +233,8 @@ impl Changes {
     }
 
     /// Tells every change of `page` that has not been taken.
-    pub fn each_of_page(&self, page: u32, each: impl FnMut(Change)) {
-        self.each_of(Taken(self.head[page as usize]), each);
+    pub fn each_of_page(&self, page: MapPage, each: impl FnMut(Change)) {
+        self.each_of(Taken(self.head[page.index()]), each);
     }
 
     /// Tells every change of a chain.
@@ -267,7 +268,7 @@ impl Changes {
     }
 
     /// A page with at least as many changes as the mean of changed pages, taken in turn.
-    pub fn worth_writing(&mut self) -> Option<u32> {
+    pub fn worth_writing(&mut self) -> Option<MapPage> {
         if self.dirty_pages == 0 {
             return None;
         }
@@ -283,7 +284,7 @@ impl Changes {
             .or_else(|| self.dirty.ones_in(0..hand).find(good))
             .or_else(|| self.dirty.ones_in(0..pages as usize).next())?;
         self.hand = (found as u32 + 1) % pages;
-        Some(found as u32)
+        Some(MapPage(found as u32))
     }
 
     /// Bytes of SRAM: the changes, and for each map page the first of them and their number.
@@ -294,7 +295,7 @@ impl Changes {
     /// Forgets everything; `each` is told what was there.
     pub fn clear(&mut self, mut each: impl FnMut(Change)) {
         for page in 0..self.head.len() as u32 {
-            let taken = self.take(page);
+            let taken = self.take(MapPage(page));
             self.each_of(taken, &mut each);
         }
         self.chunks.clear();
@@ -369,12 +370,12 @@ mod tests {
     fn many_changes_of_one_page_are_all_told() {
         let mut changes = Changes::new(2, 100);
         for round in 0..3 {
-            (0..40).for_each(|lpn| changes.add(1, lpn, Entry::at(Ppn(lpn))));
+            (0..40).for_each(|lpn| changes.add(MapPage(1), lpn, Entry::at(Ppn(lpn))));
             let mut lpns = Vec::new();
-            changes.each_of_page(1, |change| lpns.push(change.lpn));
+            changes.each_of_page(MapPage(1), |change| lpns.push(change.lpn));
             lpns.sort_unstable();
             assert!(lpns.iter().copied().eq(0..40), "round {round}: {lpns:?}");
-            let mut taken = changes.take(1);
+            let mut taken = changes.take(MapPage(1));
             let mut left = 40;
             loop {
                 let merged = changes.next_merged(&mut taken);
@@ -390,15 +391,15 @@ mod tests {
     #[test]
     fn trims_keep_their_places_until_they_are_in_flash() {
         let mut changes = Changes::new(4, 100_000);
-        (0..70_000).for_each(|_| changes.add_trims(2, 1));
-        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (30_000, vec![(2, 70_000)]));
-        changes.begin_write(2);
-        changes.take(2);
-        changes.add_trims(2, 5);
-        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (29_995, vec![(2, 5)]));
-        changes.written(2);
-        assert_eq!((changes.room(), changes.worth_writing()), (99_995, Some(2)));
-        changes.take(2);
+        (0..70_000).for_each(|_| changes.add_trims(MapPage(2), 1));
+        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (30_000, vec![(MapPage(2), 70_000)]));
+        changes.begin_write(MapPage(2));
+        changes.take(MapPage(2));
+        changes.add_trims(MapPage(2), 5);
+        assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (29_995, vec![(MapPage(2), 5)]));
+        changes.written(MapPage(2));
+        assert_eq!((changes.room(), changes.worth_writing()), (99_995, Some(MapPage(2))));
+        changes.take(MapPage(2));
         changes.clear(|_| ());
         assert_eq!(changes.room(), 100_000);
     }
@@ -407,19 +408,19 @@ mod tests {
     fn changes_are_taken_by_map_page() {
         let mut changes = Changes::new(300, 8);
         for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
-            changes.add(page, lpn, Entry::at(Ppn(lpn)));
+            changes.add(MapPage(page), lpn, Entry::at(Ppn(lpn)));
             changes.names_slice(true);
         }
-        assert_eq!((changes.room(), changes.worth_writing()), (4, Some(1)));
-        let mut taken = changes.take(1);
+        assert_eq!((changes.room(), changes.worth_writing()), (4, Some(MapPage(1))));
+        let mut taken = changes.take(MapPage(1));
         changes.merge(taken, |lpn| Entry::at(Ppn(lpn + 100)));
         let merged = changes.next_merged(&mut taken);
         let seen: Vec<_> = merged.iter().map(|(c, m)| (c.lpn, c.persisted, m)).collect();
         assert_eq!(seen, [10, 11, 12].map(|lpn| (lpn, Entry::at(Ppn(lpn)), Entry::at(Ppn(lpn + 100)))));
         assert!(changes.next_merged(&mut taken).is_empty());
-        assert_eq!(changes.worth_writing(), Some(299));
-        assert_eq!(changes.worth_writing(), Some(299), "the hand comes round");
-        changes.add_trims(0, 1);
+        assert_eq!(changes.worth_writing(), Some(MapPage(299)));
+        assert_eq!(changes.worth_writing(), Some(MapPage(299)), "the hand comes round");
+        changes.add_trims(MapPage(0), 1);
         assert_eq!(changes.room(), 3);
         let mut left = 0;
         changes.clear(|_| left += 1);

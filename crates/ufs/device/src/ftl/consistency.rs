@@ -30,7 +30,7 @@ impl Ftl {
                 refs[self.superblocks.of(ppn) as usize] += 1;
             }
         });
-        for page in 0..self.map.pages() {
+        for page in self.map.all_pages() {
             if let Some(at) = self.map.directory(page) {
                 refs[self.superblocks.of(at) as usize] += 1;
             }

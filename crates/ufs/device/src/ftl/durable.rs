@@ -4,7 +4,7 @@
 
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
-use crate::ids::Mark;
+use crate::ids::{MapPage, Mark};
 use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.
@@ -58,7 +58,7 @@ pub enum Held {
     /// A map page, and how writing it changed the references into superblocks.
     Map {
         /// Map page.
-        page: u32,
+        page: MapPage,
         /// Where it begins.
         at: Ppn,
         /// See [`Superblock::opened_at`]: when its entries were put together.
@@ -134,7 +134,7 @@ pub struct Checkpoint {
     /// Places of the table of changes that were in use.
     pub places: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
-    pub trims: Vec<(u32, u32)>,
+    pub trims: Vec<(MapPage, u32)>,
     /// Map pages that its own pages take in flash.
     pub slots: u32,
 }

@@ -3,11 +3,12 @@
 
 use super::{FrameState, Ftl, Paid};
 use crate::back::{Hardware, Job, NO_OP, Op};
+use crate::ids::MapPage;
 use readpath_flash::OpId;
 use readpath_kit::Ns;
 
 impl Ftl {
-    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: u32, state: FrameState, hw: &mut impl Hardware) {
+    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
         let frame = match state {
             FrameState::Loading(frame) => frame,
             _ => match self.cache.begin_load(page) {
@@ -23,15 +24,15 @@ impl Ftl {
         *head = id;
     }
 
-    fn begin_map_load(&mut self, now: Ns, page: u32, frame: u32, hw: &mut impl Hardware) {
+    fn begin_map_load(&mut self, now: Ns, page: MapPage, frame: u32, hw: &mut impl Hardware) {
         let ppn = self.map.directory(page).expect("only existing map pages are loaded");
         hw.stats().map_loads += 1;
         self.map_waiters[frame as usize] = NO_OP;
-        hw.begin(now, Op { count: 1, lpn: page, frame, ..Op::new(Job::MapLoad, ppn) });
+        hw.begin(now, Op { count: 1, lpn: page.0, frame, ..Op::new(Job::MapLoad, ppn) });
     }
 
     /// A map page is in SRAM, in `frame`.
-    pub(crate) fn map_page_here(&mut self, page: u32, frame: u32) -> Paid {
+    pub(crate) fn map_page_here(&mut self, page: MapPage, frame: u32) -> Paid {
         self.cache.finish_load(frame);
         Paid::loaded(page)
     }

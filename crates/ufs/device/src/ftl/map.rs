@@ -8,6 +8,7 @@
 //! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
 //!   is kept with the buffer slot.
 
+use crate::ids::MapPage;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
 
@@ -143,14 +144,19 @@ impl PageMap {
 
     /// The map page that holds the entry of `lpn`.
     #[inline]
-    pub fn page_of(&self, lpn: u32) -> u32 {
-        lpn >> self.entries_shift
+    pub fn page_of(&self, lpn: u32) -> MapPage {
+        MapPage(lpn >> self.entries_shift)
     }
 
     /// Entries of a map page.
     #[inline]
     pub fn page_entries(&self) -> u32 {
         1 << self.entries_shift
+    }
+
+    /// Every map page.
+    pub fn all_pages(&self) -> impl Iterator<Item = MapPage> {
+        (0..self.pages()).map(MapPage)
     }
 
     /// Map pages.
@@ -160,14 +166,14 @@ impl PageMap {
 
     /// The slice where a map page begins in flash; `None` if it was never written. The directory is SRAM.
     #[inline]
-    pub fn directory(&self, page: u32) -> Option<Ppn> {
-        let ppn = self.directory[page as usize];
+    pub fn directory(&self, page: MapPage) -> Option<Ppn> {
+        let ppn = self.directory[page.index()];
         (ppn != NOWHERE).then_some(Ppn(ppn))
     }
 
     /// The map page now begins at `at`, or nowhere.
-    pub fn set_directory(&mut self, page: u32, at: Option<Ppn>) {
-        self.directory[page as usize] = at.map_or(NOWHERE, |ppn| ppn.0);
+    pub fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+        self.directory[page.index()] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
 
     /// Bytes of SRAM that the directory takes.
@@ -210,9 +216,9 @@ mod tests {
     #[test]
     fn pages_and_directory() {
         let mut map = PageMap::new(10_000, 4096);
-        assert_eq!((map.get(5000), map.directory(1), map.pages()), (Mapping::Unmapped, None, 3));
-        map.set_directory(1, Some(Ppn(4)));
-        assert_eq!(map.directory(1), Some(Ppn(4)));
+        assert_eq!((map.get(5000), map.directory(MapPage(1)), map.pages()), (Mapping::Unmapped, None, 3));
+        map.set_directory(MapPage(1), Some(Ppn(4)));
+        assert_eq!(map.directory(MapPage(1)), Some(Ppn(4)));
         map.preset(4095, 2, |i| Ppn(100 + i));
         assert_eq!((map.get(4095), map.get(4096)), (Mapping::Flash(Ppn(100)), Mapping::Flash(Ppn(101))));
     }

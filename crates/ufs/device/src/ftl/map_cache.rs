@@ -3,6 +3,7 @@
 //! the pages say.
 
 use super::paid::Paid;
+use crate::ids::MapPage;
 use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
@@ -41,8 +42,8 @@ impl MapCache {
 
     /// Looks `page` up for a translation; a present page becomes the most recently used.
     #[inline]
-    pub fn lookup(&mut self, page: u32) -> FrameState {
-        let frame = self.frame_of_page[page as usize];
+    pub fn lookup(&mut self, page: MapPage) -> FrameState {
+        let frame = self.frame_of_page[page.index()];
         if frame == NONE {
             FrameState::Absent
         } else if self.lru.contains(frame) {
@@ -54,20 +55,20 @@ impl MapCache {
     }
 
     /// Whether `page` is in SRAM; does not count as use.
-    pub fn is_present(&self, page: u32) -> bool {
-        let frame = self.frame_of_page[page as usize];
+    pub fn is_present(&self, page: MapPage) -> bool {
+        let frame = self.frame_of_page[page.index()];
         frame != NONE && self.lru.contains(frame)
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
     /// frame is being loaded.
-    pub fn begin_load(&mut self, page: u32) -> Option<u32> {
+    pub fn begin_load(&mut self, page: MapPage) -> Option<u32> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
-        let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page);
+        let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
         if old != NONE {
             self.frame_of_page[old as usize] = NONE;
         }
-        self.frame_of_page[page as usize] = frame;
+        self.frame_of_page[page.index()] = frame;
         Some(frame)
     }
 
@@ -89,18 +90,18 @@ mod tests {
     #[test]
     fn evicts_the_least_recently_used_and_never_a_load() {
         let mut cache = MapCache::new(10, 2);
-        let a = cache.begin_load(1).unwrap();
-        assert_eq!(cache.lookup(1), FrameState::Loading(a));
+        let a = cache.begin_load(MapPage(1)).unwrap();
+        assert_eq!(cache.lookup(MapPage(1)), FrameState::Loading(a));
         cache.finish_load(a);
-        let b = cache.begin_load(2).unwrap();
+        let b = cache.begin_load(MapPage(2)).unwrap();
         cache.finish_load(b);
-        assert_eq!(cache.lookup(1), FrameState::Present(Paid::loaded(1)));
-        let c = cache.begin_load(3).unwrap();
-        assert_eq!((cache.lookup(2), c), (FrameState::Absent, b), "page 2 was the coldest");
-        let d = cache.begin_load(4).unwrap();
-        assert_eq!((cache.lookup(1), d), (FrameState::Absent, a));
-        assert_eq!(cache.begin_load(5), None, "both frames are being loaded");
+        assert_eq!(cache.lookup(MapPage(1)), FrameState::Present(Paid::loaded(MapPage(1))));
+        let c = cache.begin_load(MapPage(3)).unwrap();
+        assert_eq!((cache.lookup(MapPage(2)), c), (FrameState::Absent, b), "page 2 was the coldest");
+        let d = cache.begin_load(MapPage(4)).unwrap();
+        assert_eq!((cache.lookup(MapPage(1)), d), (FrameState::Absent, a));
+        assert_eq!(cache.begin_load(MapPage(5)), None, "both frames are being loaded");
         cache.finish_load(c);
-        assert_eq!(cache.begin_load(5), Some(c));
+        assert_eq!(cache.begin_load(MapPage(5)), Some(c));
     }
 }

@@ -57,7 +57,7 @@ pub use waiting::{Effect, Incoming};
 
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
-use crate::ids::{Mark, TagRef};
+use crate::ids::{MapPage, Mark, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use changes::Changes;
@@ -255,24 +255,24 @@ impl Ftl {
 
     /// Looks a map page up for a translation.
     #[inline(always)]
-    pub fn look_up(&mut self, page: u32) -> FrameState {
+    pub fn look_up(&mut self, page: MapPage) -> FrameState {
         self.cache.lookup(page)
     }
 
     /// Whether a map page is in SRAM; does not count as use.
-    pub fn is_cached(&self, page: u32) -> bool {
+    pub fn is_cached(&self, page: MapPage) -> bool {
         self.cache.is_present(page)
     }
 
     /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
     #[inline(always)]
-    pub fn directory(&self, page: u32) -> Option<Ppn> {
+    pub fn directory(&self, page: MapPage) -> Option<Ppn> {
         self.map.directory(page)
     }
 
     /// The map page of a block.
     #[inline(always)]
-    pub fn page_of(&self, lpn: u32) -> u32 {
+    pub fn page_of(&self, lpn: u32) -> MapPage {
         self.map.page_of(lpn)
     }
 

@@ -107,7 +107,7 @@ impl Ftl {
                 from += n;
             }
         }
-        self.preset_map_pages(self.map.page_of(base)..=self.map.page_of(base + blocks - 1))?;
+        self.preset_map_pages(self.map.page_of(base).0..=self.map.page_of(base + blocks - 1).0)?;
         if self.superblocks.open_of(Stream::Meta).is_none() {
             self.ticks += 1;
             self.superblocks.open(Stream::Meta, self.ticks)?;

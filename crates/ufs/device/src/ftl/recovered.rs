@@ -121,7 +121,7 @@ impl Recovered {
             }
         }
         for &(page, stretches) in &checkpoint.trims {
-            self.stretches[page as usize] = stretches;
+            self.stretches[page.index()] = stretches;
         }
         // The stretch that was counted last goes on as long as only trimmed blocks come.
         let mut counted_to = None;
@@ -129,11 +129,11 @@ impl Recovered {
             let mut first = trim.first;
             while first < trim.end {
                 let page = map.page_of(first);
-                let end = u64::from(trim.end).min(u64::from(page + 1) * u64::from(map.page_entries())) as u32;
+                let end = u64::from(trim.end).min(u64::from(page.0 + 1) * u64::from(map.page_entries())) as u32;
                 if trim.sequence > checkpoint.sequence && map.directory(page).is_some() {
                     let changes = self.trim(map, first, end);
                     let goes_on = counted_to == Some((page, first));
-                    self.stretches[page as usize] += u32::from(changes && !goes_on);
+                    self.stretches[page.index()] += u32::from(changes && !goes_on);
                     if changes || goes_on {
                         counted_to = Some((page, end));
                     }

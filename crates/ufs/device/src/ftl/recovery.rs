@@ -17,6 +17,7 @@ use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
 use super::{Ftl, Mapping, Recovery, State, Stream};
 use crate::back::Hardware;
+use crate::ids::MapPage;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
@@ -129,7 +130,7 @@ impl Ftl {
                 for &(sb, gained) in own {
                     found.written_refs[sb as usize] += if gained { 1 } else { -1 };
                 }
-                if let Some(old) = found.directory[*page as usize].replace(*at) {
+                if let Some(old) = found.directory[page.index()].replace(*at) {
                     found.written_refs[self.superblocks.of(old) as usize] -= 1;
                 }
                 found.written_refs[self.superblocks.of(*at) as usize] += 1;
@@ -174,7 +175,7 @@ impl Ftl {
             }
         }
         for (page, at) in found.directory.iter().enumerate() {
-            self.map.set_directory(page as u32, *at);
+            self.map.set_directory(MapPage(page as u32), *at);
         }
         self.sequence = found.sequence;
         self.ticks = found.ticks;
@@ -188,7 +189,7 @@ impl Ftl {
             self.map.set(lpn, entry.recent());
         }
         for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
-            self.changes.add_trims(page, stretches);
+            self.changes.add_trims(MapPage(page), stretches);
         }
         self.buffer_is_lent = self.changes.is_over_full();
         self.generations_named = found.generations;

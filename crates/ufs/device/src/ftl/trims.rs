@@ -29,7 +29,7 @@ impl Ftl {
                     return false;
                 }
                 let first = first + unmap.blocks_done;
-                let end = u64::from(self.map.page_of(first) + pages) * u64::from(self.map.page_entries());
+                let end = u64::from(self.map.page_of(first).0 + pages) * u64::from(self.map.page_entries());
                 let count = (end - u64::from(first)).min(u64::from(blocks - unmap.blocks_done)) as u32;
                 self.trim(first, count);
                 unmap.blocks_done += count;
@@ -77,7 +77,7 @@ impl Ftl {
 
     /// Map pages that the ranges of an UNMAP touch.
     fn map_pages_of(&self, ranges: &[(u32, u32)]) -> u64 {
-        let page = |lpn: u32| u64::from(self.map.page_of(lpn));
+        let page = |lpn: u32| u64::from(self.map.page_of(lpn).0);
         let touched = ranges.iter().filter(|&&(_, blocks)| blocks > 0);
         touched.map(|&(first, blocks)| page(first + blocks - 1) - page(first) + 1).sum()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What waits for flash translation, and what it has to tell those above. They know neither time nor what becomes of them.
 
-use crate::ids::TagRef;
+use crate::ids::{MapPage, TagRef};
 
 /// What is left of a write whose data waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -48,5 +48,5 @@ pub enum Effect {
     /// There is no space for what the command brought, and none can be had.
     Refused(TagRef),
     /// A map page in flash says something new.
-    MapPageWritten(u32),
+    MapPageWritten(MapPage),
 }

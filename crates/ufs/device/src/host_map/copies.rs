@@ -5,6 +5,7 @@
 
 use super::config::HostMap;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::ids::MapPage;
 use readpath_flash::Ppn;
 use readpath_kit::IndexLru;
 
@@ -80,14 +81,14 @@ impl Copies {
 
     /// Where `page` is held, if it is.
     #[inline]
-    pub fn held(&self, page: u32) -> Option<Held> {
-        let frame = *self.frame_of_page.get(page as usize)?;
+    pub fn held(&self, page: MapPage) -> Option<Held> {
+        let frame = *self.frame_of_page.get(page.index())?;
         (frame != NONE).then(|| Held { frame, copy: self.copy_of_frame[frame as usize] })
     }
 
     /// Whether `page` is held; if it is, it becomes the most recently used.
     #[inline]
-    pub fn touch(&mut self, page: u32) -> bool {
+    pub fn touch(&mut self, page: MapPage) -> bool {
         let held = self.held(page);
         if let Some(Held { frame, .. }) = held {
             self.lru.touch(frame);
@@ -102,16 +103,16 @@ impl Copies {
 
     /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` tells where
     /// the page says that each logical page is.
-    pub fn write(&mut self, page: u32, place: impl Fn(u32) -> Option<Ppn>) {
+    pub fn write(&mut self, page: MapPage, place: impl Fn(u32) -> Option<Ppn>) {
         let frame = match self.held(page) {
             Some(held) => held.frame,
             None => {
                 let Some(frame) = self.free.pop().or_else(|| self.lru.pop_front()) else { return };
-                let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page);
+                let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
                 if old != NONE {
                     self.frame_of_page[old as usize] = NONE;
                 }
-                self.frame_of_page[page as usize] = frame;
+                self.frame_of_page[page.index()] = frame;
                 self.lru.push_back(frame);
                 frame
             }
@@ -124,9 +125,9 @@ impl Copies {
     }
 
     /// What was held of `page` is not looked at any more.
-    pub fn drop_page(&mut self, page: u32) {
+    pub fn drop_page(&mut self, page: MapPage) {
         if let Some(Held { frame, .. }) = self.held(page) {
-            self.frame_of_page[page as usize] = NONE;
+            self.frame_of_page[page.index()] = NONE;
             self.page_of_frame[frame as usize] = NONE;
             self.lru.remove(frame);
             self.free.push(frame);
@@ -136,7 +137,7 @@ impl Copies {
     /// Host memory is no longer the device's, or no longer what it was.
     pub fn drop_all(&mut self) {
         for page in 0..self.frame_of_page.len() as u32 {
-            self.drop_page(page);
+            self.drop_page(MapPage(page));
         }
     }
 
@@ -180,8 +181,8 @@ impl Contents {
         (ppn != NONE).then_some(Ppn(ppn))
     }
 
-    fn write(&mut self, held: Held, page: u32, place_of: impl Fn(u32) -> Option<Ppn>) {
-        let first = page * self.page_entries;
+    fn write(&mut self, held: Held, page: MapPage, place_of: impl Fn(u32) -> Option<Ppn>) {
+        let first = page.0 * self.page_entries;
         for lpn in first..first + self.page_entries {
             let place = self.place(held.frame, lpn);
             self.entries[place] = place_of(lpn).map_or(NONE, |ppn| ppn.0);
@@ -231,30 +232,33 @@ mod tests {
     #[test]
     fn the_least_recently_used_page_makes_room() {
         let mut c = copies(2, 9, false);
-        c.write(3, |lpn| Some(Ppn(lpn)));
-        c.write(4, |lpn| Some(Ppn(lpn)));
-        let (three, four) = (c.held(3).unwrap(), c.held(4).unwrap());
-        assert!(c.touch(3) && !c.touch(5));
-        c.write(5, |lpn| Some(Ppn(lpn + 1)));
-        assert_eq!((c.held(4), c.held(3)), (None, Some(three)));
+        c.write(MapPage(3), |lpn| Some(Ppn(lpn)));
+        c.write(MapPage(4), |lpn| Some(Ppn(lpn)));
+        let (three, four) = (c.held(MapPage(3)).unwrap(), c.held(MapPage(4)).unwrap());
+        assert!(c.touch(MapPage(3)) && !c.touch(MapPage(5)));
+        c.write(MapPage(5), |lpn| Some(Ppn(lpn + 1)));
+        assert_eq!((c.held(MapPage(4)), c.held(MapPage(3))), (None, Some(three)));
         assert!(!c.is_there(four), "whoever asked for page 4 gets something else");
-        let five = c.held(5).unwrap();
+        let five = c.held(MapPage(5)).unwrap();
         assert_eq!(c.place(five, 5 * 16 + 2), Some(Some(Ppn(5 * 16 + 3))));
-        c.write(3, |_| None);
-        assert!(!c.is_there(three) && c.held(3).unwrap().frame == three.frame, "the same place says something new");
+        c.write(MapPage(3), |_| None);
+        assert!(
+            !c.is_there(three) && c.held(MapPage(3)).unwrap().frame == three.frame,
+            "the same place says something new"
+        );
         c.drop_all();
-        assert!((0..9).all(|page| c.held(page).is_none()));
-        c.write(8, |_| None);
-        c.write(7, |_| None);
-        assert!(c.held(8).is_some() && c.held(7).is_some(), "every frame is free again");
+        assert!((0..9).all(|page| c.held(MapPage(page)).is_none()));
+        c.write(MapPage(8), |_| None);
+        c.write(MapPage(7), |_| None);
+        assert!(c.held(MapPage(8)).is_some() && c.held(MapPage(7)).is_some(), "every frame is free again");
     }
 
     #[test]
     fn tags_tell_what_was_changed_and_bounds_what_cannot_be() {
         for tags in [false, true] {
             let mut c = copies(2, 4, tags);
-            c.write(1, |lpn| Some(Ppn(100 + lpn)));
-            let held = c.held(1).unwrap();
+            c.write(MapPage(1), |lpn| Some(Ppn(100 + lpn)));
+            let held = c.held(MapPage(1)).unwrap();
             assert!(c.is_sound(held, 16, 16, 1000));
             c.tamper(|lpn, ppn| if lpn == 21 { ppn + 1 } else { ppn });
             assert_eq!(c.is_sound(held, 20, 1, 1000), !tags, "block 21 shares the line of block 20");

@@ -15,6 +15,7 @@ pub use copies::{Copies, Held};
 pub use exchange::{Ask, Coming, Next};
 
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::ids::MapPage;
 use exchange::Exchange;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
@@ -59,18 +60,18 @@ impl HostMemory {
 
     /// Whether `page` is held; if it is, it becomes the most recently used.
     #[inline(always)]
-    pub fn touch(&mut self, page: u32) -> bool {
+    pub fn touch(&mut self, page: MapPage) -> bool {
         self.copies.touch(page)
     }
 
     /// The copy of `page`.
-    pub fn held(&self, page: u32) -> Option<Held> {
+    pub fn held(&self, page: MapPage) -> Option<Held> {
         self.copies.held(page)
     }
 
     /// Whether the copy of `page` has to be written anew now that the page says something else.
     #[inline]
-    pub fn wants_renewal(&self, page: u32) -> bool {
+    pub fn wants_renewal(&self, page: MapPage) -> bool {
         self.copies.held(page).is_some() && !self.without_renewal
     }
 
@@ -90,14 +91,14 @@ impl HostMemory {
     }
 
     /// Writes `page`; returns what the firmware spends on that.
-    pub fn write(&mut self, page: u32, place: impl Fn(u32) -> Option<Ppn>) -> Option<Ns> {
+    pub fn write(&mut self, page: MapPage, place: impl Fn(u32) -> Option<Ppn>) -> Option<Ns> {
         let host = self.host?;
         self.copies.write(page, place);
         Some(host.firmware + Ns(host.check.map_or(0, |check| check.seal.0 * u64::from(self.lines))))
     }
 
     /// What was held of `page` is not looked at any more.
-    pub fn drop_page(&mut self, page: u32) {
+    pub fn drop_page(&mut self, page: MapPage) {
         self.copies.drop_page(page);
     }
 

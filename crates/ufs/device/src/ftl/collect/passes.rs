@@ -15,6 +15,7 @@ use crate::ftl::durable::Logged;
 use crate::ftl::map::Entry;
 use crate::ftl::space::Purpose;
 use crate::ftl::{Ftl, Mapping, Stream, VictimPolicy};
+use crate::ids::MapPage;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -225,8 +226,8 @@ impl Ftl {
 
     /// Whether a map page is in SRAM, was looked at for these victims, or is on its way now; false if it has to wait.
     #[inline]
-    fn covers(&mut self, now: Ns, page: u32, hw: &mut impl Hardware) -> bool {
-        if self.collector.seen[page as usize] == self.collector.round {
+    fn covers(&mut self, now: Ns, page: MapPage, hw: &mut impl Hardware) -> bool {
+        if self.collector.seen[page.index()] == self.collector.round {
             return true;
         }
         if let Some(ppn) = self.map.directory(page)
@@ -237,9 +238,9 @@ impl Ftl {
             }
             self.collector.reads += 1;
             hw.stats().collect_map_loads += 1;
-            self.begin_flash(now, Op { lpn: page, ..Op::new(Job::CollectMapLoad, ppn) }, hw);
+            self.begin_flash(now, Op { lpn: page.0, ..Op::new(Job::CollectMapLoad, ppn) }, hw);
         }
-        self.collector.seen[page as usize] = self.collector.round;
+        self.collector.seen[page.index()] = self.collector.round;
         true
     }
 

@@ -81,7 +81,7 @@ impl Ftl {
             ticks: self.ticks,
             generations: self.generations_named,
             journal: self.journal.newest(),
-            directory: (0..self.map.pages()).map(|page| self.map.directory(page)).collect(),
+            directory: self.map.all_pages().map(|page| self.map.directory(page)).collect(),
             superblocks: self.superblocks.snapshot(),
             changes: None,
             places: self.changes.used(),

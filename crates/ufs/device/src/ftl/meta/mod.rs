@@ -9,7 +9,7 @@ use super::changes::Taken;
 use super::durable::Record;
 use super::spare::Spares;
 use crate::config::DeviceConfig;
-use crate::ids::Mark;
+use crate::ids::{MapPage, Mark};
 use readpath_kit::BLOCK_BYTES;
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 enum Part {
     Map {
-        page: u32,
+        page: MapPage,
         taken: Taken,
         put_together: u32,
         sequence: u32,
@@ -36,7 +36,7 @@ enum Part {
 
 impl Part {
     /// A map page as it will be when its unit is programmed.
-    fn to_be_put_together(page: u32) -> Part {
+    fn to_be_put_together(page: MapPage) -> Part {
         Part::Map { page, taken: Taken::NONE, put_together: 0, sequence: 0 }
     }
 }
@@ -45,7 +45,7 @@ impl Part {
 pub struct Meta {
     parts_per_unit: usize,
     /// Map pages to be written whether they changed or not, because their superblock is to be given up.
-    rewrite: VecDeque<u32>,
+    rewrite: VecDeque<MapPage>,
     victim: Option<u32>,
     /// Map pages on their way: being read, waiting for a unit, or being programmed.
     pages_under_way: u32,
@@ -110,13 +110,13 @@ impl Meta {
 
     /// When a map page in flash was put together: kept across a power cut, and known at no cost. It would stand in the
     /// page itself, whose entries leave no room for it.
-    pub(crate) fn peek_unpaid_written_at(&self, page: u32) -> u32 {
-        self.written_at[page as usize]
+    pub(crate) fn peek_unpaid_written_at(&self, page: MapPage) -> u32 {
+        self.written_at[page.index()]
     }
 
     /// Says when a map page in flash was put together.
-    pub(crate) fn set_written_at(&mut self, page: u32, tick: u32) {
-        self.written_at[page as usize] = tick;
+    pub(crate) fn set_written_at(&mut self, page: MapPage, tick: u32) {
+        self.written_at[page.index()] = tick;
     }
 
     /// Sequence numbers now count from `base` on.

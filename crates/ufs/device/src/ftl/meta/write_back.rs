@@ -15,6 +15,7 @@ use crate::ftl::durable::{Held, Logged, Record};
 use crate::ftl::map::Entry;
 use crate::ftl::relocate::flash_entry;
 use crate::ftl::{Effect, Ftl, Mapping, Stream};
+use crate::ids::MapPage;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
@@ -44,7 +45,7 @@ impl Ftl {
                 Some(ppn) if !self.cache.is_present(page) => {
                     self.meta.loading += 1;
                     hw.stats().write_back_loads += 1;
-                    self.begin_flash(now, Op { lpn: page, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
+                    self.begin_flash(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
                 }
                 _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
             }
@@ -67,13 +68,13 @@ impl Ftl {
         }
         self.meta.victim = Some(victim);
         let (map, superblocks) = (&self.map, &self.superblocks);
-        let inside = |&page: &u32| map.directory(page).is_some_and(|at| superblocks.of(at) == victim);
-        self.meta.rewrite.extend((0..map.pages()).filter(inside));
+        let inside = |&page: &MapPage| map.directory(page).is_some_and(|at| superblocks.of(at) == victim);
+        self.meta.rewrite.extend(map.all_pages().filter(inside));
     }
 
     /// A map page that is to be written back has been read.
     pub(crate) fn write_back_loaded(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
-        let page = hw.ops().get(id).lpn;
+        let page = MapPage(hw.ops().get(id).lpn);
         hw.ops_mut().free(id);
         self.meta.loading -= 1;
         self.meta.queue.push_back(Part::to_be_put_together(page));
@@ -187,7 +188,7 @@ impl Ftl {
     }
 
     /// A map page as it is now, to be programmed.
-    fn put_together(&mut self, page: u32) -> Part {
+    fn put_together(&mut self, page: MapPage) -> Part {
         self.ticks += 1;
         let taken = self.changes.take(page);
         let (map, buffer) = (&self.map, &self.buffer);
@@ -244,7 +245,7 @@ impl Ftl {
 
     /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
     /// that changed.
-    fn map_page_written(&mut self, page: u32, taken: Taken, put_together: u32, at: Ppn) -> u32 {
+    fn map_page_written(&mut self, page: MapPage, taken: Taken, put_together: u32, at: Ppn) -> u32 {
         let before = self.meta.peek_unpaid_written_at(page);
         self.meta.set_written_at(page, put_together);
         let refs_before = self.durable.refs();
@@ -274,7 +275,7 @@ impl Ftl {
 
     /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
     #[inline]
-    pub(crate) fn settle(&mut self, page: u32, change: Change, merged: Entry, before: u32, put_together: u32) {
+    pub(crate) fn settle(&mut self, page: MapPage, change: Change, merged: Entry, before: u32, put_together: u32) {
         // The log counts references into superblocks that have been given up as well: recovery may not know that.
         if let Mapping::Flash(ppn) = change.persisted.mapping() {
             let sb = self.superblocks.of(ppn);
@@ -327,7 +328,7 @@ impl Ftl {
         &mut self,
         pages: std::ops::RangeInclusive<u32>,
     ) -> Result<(), crate::ftl::NoSpace> {
-        let missing: Vec<u32> = pages.filter(|&page| self.map.directory(page).is_none()).collect();
+        let missing: Vec<MapPage> = pages.map(MapPage).filter(|&page| self.map.directory(page).is_none()).collect();
         let slices_each = self.config.map_page_bytes / BLOCK_BYTES;
         let mut places = Vec::new();
         self.superblocks.preset(missing.len() as u32 * slices_each, Stream::Meta, |ppn, slices| {
