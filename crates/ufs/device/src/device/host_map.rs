@@ -260,7 +260,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.serve_zeros(now, left.at_most(n), extra)
                 }
                 Mapping::Flash(ppn) => {
-                    let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
+                    let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
                     let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
                     let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
                     self.begin_flash_read(now, left.at_most(n), ppn, extra);

@@ -217,7 +217,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let tag = left.tag.tag;
         match self.by_entries(now, tag, left.index) {
             Hint::At(ppn, run) => {
-                let n = run.min(self.config.geometry.slices_to_page_end(ppn));
+                let n = run.min(self.ftl.slices_to_page_end(ppn));
                 self.back.stats.hpb_hits += u64::from(n);
                 if self.front.slot(tag).blocks > 1 {
                     self.back.stats.hpb_long_hits += u64::from(n);
@@ -291,7 +291,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let trimmed = (1..left.blocks.min(u32::from(u16::MAX))).take_while(next).count() as u32 + 1;
             return self.serve_zeros(now, left.at_most(trimmed), extra);
         };
-        let most = left.blocks.min(self.config.geometry.slices_to_page_end(ppn));
+        let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
         let next = |i: u32| self.ftl.known(lpn + i) == Some(Mapping::Flash(Ppn(ppn.0 + i)));
         let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
         self.back.stats.recent_hits += u64::from(n);
@@ -360,7 +360,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             };
         };
-        let to_page_end = self.config.geometry.slices_to_page_end(ppn);
+        let to_page_end = self.ftl.slices_to_page_end(ppn);
         let mut n = 1;
         while n < most.blocks.min(to_page_end) && self.ftl.translate(paid, lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
             n += 1;

@@ -288,6 +288,12 @@ impl Ftl {
         self.map.prefetch(lpn);
     }
 
+    /// Slices from `ppn` to the end of its page.
+    #[inline(always)]
+    pub fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
+        self.geometry.slices_to_page_end(ppn)
+    }
+
     /// The logical page that the spare area of a slice names. Who asks has read that.
     pub fn spare_area(&self, ppn: Ppn) -> Option<u32> {
         self.spares.lpn(ppn)

@@ -112,7 +112,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let slot = self.front.slot(tag);
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
-            let count = (slot.blocks - index).min(self.config.geometry.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
+            let count = (slot.blocks - index).min(self.ftl.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.dies.ops().has_room() {
                 return;
             }
