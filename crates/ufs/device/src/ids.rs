@@ -29,3 +29,21 @@ impl MapPage {
         self.0 as usize
     }
 }
+
+/// A superblock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SuperblockId(pub u32);
+
+impl SuperblockId {
+    /// Its place in a table of all superblocks.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Display for SuperblockId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -10,6 +10,7 @@ use super::booster_state::Booster;
 use super::space::Purpose;
 use super::{BoosterFlags, Ftl, Stall, Stream};
 use crate::back::Hardware;
+use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
 use readpath_proto::query::attribute;
@@ -68,7 +69,7 @@ impl Ftl {
     }
 
     /// The superblock that is to be flushed next, if a flush is going on.
-    pub(super) fn next_to_flush(&mut self, hw: &mut impl Hardware) -> Option<u32> {
+    pub(super) fn next_to_flush(&mut self, hw: &mut impl Hardware) -> Option<SuperblockId> {
         if self.superblocks.slc() == 0 && self.booster.flush_status == flush_status::IDLE {
             return None;
         }

@@ -19,7 +19,7 @@ impl Ftl {
                 if self.spares.lpn(ppn) != Some(lpn) {
                     return Err(format!("block {lpn} is at {ppn:?}, which holds {:?}", self.spares.lpn(ppn)));
                 }
-                refs[self.superblocks.of(ppn) as usize] += 1;
+                refs[self.superblocks.of(ppn).index()] += 1;
             }
         }
         self.each_change(|change| {
@@ -27,16 +27,16 @@ impl Ftl {
             if let Mapping::Flash(ppn) = change.persisted.mapping()
                 && self.superblocks.is_counted(ppn, written_at)
             {
-                refs[self.superblocks.of(ppn) as usize] += 1;
+                refs[self.superblocks.of(ppn).index()] += 1;
             }
         });
         for page in self.map.all_pages() {
             if let Some(at) = self.map.directory(page) {
-                refs[self.superblocks.of(at) as usize] += 1;
+                refs[self.superblocks.of(at).index()] += 1;
             }
         }
         for (i, sb) in self.superblocks.iter() {
-            let seen = refs[i as usize];
+            let seen = refs[i.index()];
             match sb.state {
                 State::Open(_) | State::Closed(_) if sb.refs != seen => {
                     return Err(format!("superblock {i} has {seen} references, counted as {}: {sb:?}", sb.refs));

@@ -4,7 +4,7 @@
 
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
-use crate::ids::{MapPage, Mark};
+use crate::ids::{MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.
@@ -15,14 +15,14 @@ pub enum Record {
         /// Who writes it.
         stream: Stream,
         /// Superblock.
-        superblock: u32,
+        superblock: SuperblockId,
         /// See [`Superblock::opened_at`].
         opened_at: u32,
     },
     /// A superblock is about to be erased.
     Erase {
         /// Superblock.
-        superblock: u32,
+        superblock: SuperblockId,
     },
     /// Blocks were trimmed.
     Trim {
@@ -78,7 +78,7 @@ pub enum Held {
     /// The superblock that the meta stream goes on in. The spare areas of the unit say so.
     Next {
         /// Superblock.
-        superblock: u32,
+        superblock: SuperblockId,
         /// See [`Superblock::opened_at`].
         opened_at: u32,
     },
@@ -147,7 +147,7 @@ pub struct Durable {
     pub log: Vec<Logged>,
     /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
     /// carries its own; here they lie in one row because a list for each would be allocated for each.
-    refs: Vec<(u32, bool)>,
+    refs: Vec<(SuperblockId, bool)>,
     /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or not.
     pub changed: Vec<(u32, Entry)>,
     /// A checkpoint that is being written.
@@ -186,7 +186,7 @@ impl Durable {
 
     /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
     #[inline]
-    pub fn note_ref(&mut self, superblock: u32, gains: bool) {
+    pub fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
         self.refs.push((superblock, gains));
     }
 
@@ -197,7 +197,7 @@ impl Durable {
 
     /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096 entries
     /// fill a map page, so there is no room for it where it belongs.
-    pub fn peek_unpaid_refs(&self) -> &[(u32, bool)] {
+    pub fn peek_unpaid_refs(&self) -> &[(SuperblockId, bool)] {
         &self.refs
     }
 

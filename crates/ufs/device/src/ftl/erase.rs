@@ -4,19 +4,20 @@
 use super::durable::Record;
 use super::{Ftl, State};
 use crate::back::{Hardware, Job, Op};
+use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 impl Ftl {
     /// Gives a superblock up if nothing in it is needed any more.
-    pub(super) fn discard_if_empty(&mut self, sb: u32) {
+    pub(super) fn discard_if_empty(&mut self, sb: SuperblockId) {
         if self.superblocks.is_empty(sb) && !self.collector.is_emptying(sb) && !self.meta.is_pinned(sb) {
             self.discard(sb);
         }
     }
 
     /// Gives a superblock up: it is erased when the journal allows.
-    pub(super) fn discard(&mut self, sb: u32) {
+    pub(super) fn discard(&mut self, sb: SuperblockId) {
         let record = self.journal.push(Record::Erase { superblock: sb });
         self.superblocks.discard(sb, record);
         self.meta.given_up(sb);
@@ -45,20 +46,20 @@ impl Ftl {
     }
 
     /// Erases the good blocks of a superblock.
-    pub(super) fn erase_dies(&mut self, now: Ns, sb: u32, hw: &mut impl Hardware) {
+    pub(super) fn erase_dies(&mut self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
         let g = self.geometry;
         for die in (0..g.dies()).filter(|&die| !self.superblocks.is_bad(sb, die)).collect::<Vec<_>>() {
             let ppn = Ppn(self.superblocks.first(sb).0 + die * g.slices_per_unit());
             hw.stats().erases += 1;
             hw.stats().slc_erases += u64::from(self.superblocks.is_slc(ppn));
-            self.begin_flash(now, Op { lpn: sb, ..Op::new(Job::Erase, ppn) }, hw);
+            self.begin_flash(now, Op { lpn: sb.0, ..Op::new(Job::Erase, ppn) }, hw);
         }
     }
 
     /// One die of a superblock is erased.
     pub(crate) fn erased(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
         let op = hw.end(id);
-        let sb = op.lpn;
+        let sb = SuperblockId(op.lpn);
         let die = self.geometry.die_of(op.ppn);
         if self.erasing != Some(sb) {
             return self.anchor_erased(now, hw);

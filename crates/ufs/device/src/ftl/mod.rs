@@ -57,7 +57,7 @@ pub use waiting::{Effect, Incoming};
 
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
-use crate::ids::{MapPage, Mark, TagRef};
+use crate::ids::{MapPage, Mark, SuperblockId, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use changes::Changes;
@@ -128,7 +128,7 @@ pub struct Ftl {
     idle_from: Ns,
     /// Programs of data in progress.
     data_programs: u32,
-    erasing: Option<u32>,
+    erasing: Option<SuperblockId>,
     booster: Booster,
     /// The device gives out HPB entries, each hand-out under a generation of its own.
     gives_out_entries: bool,

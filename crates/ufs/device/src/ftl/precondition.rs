@@ -4,6 +4,7 @@
 
 use super::durable::Checkpoint;
 use super::{Ftl, Mapping, NoSpace, Stream};
+use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 use readpath_kit::Permutation;
 
@@ -103,7 +104,7 @@ impl Ftl {
             while from < end {
                 let sb = from / per_superblock;
                 let n = (end - from).min((sb + 1) * per_superblock - from);
-                self.superblocks.add_refs(sb, n);
+                self.superblocks.add_refs(SuperblockId(sb), n);
                 from += n;
             }
         }

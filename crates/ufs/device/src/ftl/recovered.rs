@@ -5,7 +5,7 @@
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
 use super::superblock::{State, Stream, Superblock};
-use crate::ids::Mark;
+use crate::ids::{Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Blocks that were trimmed together, however many.
@@ -63,19 +63,19 @@ impl Recovered {
     }
 
     /// A stream goes on in another superblock.
-    pub fn open(&mut self, stream: Stream, superblock: u32, opened_at: u32) {
+    pub fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
         for sb in &mut self.table {
             if sb.state == State::Open(stream) {
                 sb.state = State::Closed(stream);
                 sb.closed_at = self.sequence;
             }
         }
-        let sb = &mut self.table[superblock as usize];
+        let sb = &mut self.table[superblock.index()];
         sb.state = State::Open(stream);
         sb.opened_at = opened_at;
         sb.slc = stream == Stream::Boosted;
         sb.reads = 0;
-        self.written_refs[superblock as usize] = 0;
+        self.written_refs[superblock.index()] = 0;
         self.ticks = self.ticks.max(opened_at);
     }
 
@@ -88,8 +88,8 @@ impl Recovered {
             Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
             Record::Open { stream, superblock, opened_at } => self.open(stream, superblock, opened_at),
             Record::Erase { superblock } => {
-                self.table[superblock as usize].state = State::Erasing(0);
-                self.written_refs[superblock as usize] = 0;
+                self.table[superblock.index()].state = State::Erasing(0);
+                self.written_refs[superblock.index()] = 0;
             }
             Record::Trim { lpn, count, sequence } => {
                 self.sequence = self.sequence.max(sequence);

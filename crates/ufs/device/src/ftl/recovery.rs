@@ -17,7 +17,7 @@ use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
 use super::{Ftl, Mapping, Recovery, State, Stream};
 use crate::back::Hardware;
-use crate::ids::MapPage;
+use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
@@ -46,7 +46,7 @@ impl Ftl {
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for (_, entry) in checkpoint.changes() {
             if let Mapping::Flash(ppn) = entry.mapping() {
-                found.written_refs[self.superblocks.of(ppn) as usize] -= 1;
+                found.written_refs[self.superblocks.of(ppn).index()] -= 1;
             }
         }
         let mut recovery = Recovery {
@@ -122,18 +122,18 @@ impl Ftl {
     }
 
     /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
-    fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[(u32, bool)]) -> u32 {
+    fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[(SuperblockId, bool)]) -> u32 {
         match held {
             Held::Map { page, at, written_at, sequence, refs: count } => {
                 let (own, rest) = refs.split_at(*count as usize);
                 *refs = rest;
                 for &(sb, gained) in own {
-                    found.written_refs[sb as usize] += if gained { 1 } else { -1 };
+                    found.written_refs[sb.index()] += if gained { 1 } else { -1 };
                 }
                 if let Some(old) = found.directory[page.index()].replace(*at) {
-                    found.written_refs[self.superblocks.of(old) as usize] -= 1;
+                    found.written_refs[self.superblocks.of(old).index()] -= 1;
                 }
-                found.written_refs[self.superblocks.of(*at) as usize] += 1;
+                found.written_refs[self.superblocks.of(*at).index()] += 1;
                 found.ticks = found.ticks.max(*written_at);
                 found.written(*sequence);
                 0
@@ -156,7 +156,7 @@ impl Ftl {
         for (i, sb) in found.table.iter_mut().enumerate() {
             // Each block carries its erase count; and what is programmed where nothing should be is seen when the
             // superblock is opened, and is erased again.
-            let seen = *self.superblocks.get(i as u32);
+            let seen = *self.superblocks.get(SuperblockId(i as u32));
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
             (sb.end, sb.has_table) = (seen.end, seen.has_table);
@@ -198,7 +198,7 @@ impl Ftl {
             // All that were named may have been given out. Entries can be handed out again as soon as more are.
             self.name_generations();
         }
-        let all: Vec<u32> = self.superblocks.iter().map(|(sb, _)| sb).collect();
+        let all: Vec<SuperblockId> = self.superblocks.iter().map(|(sb, _)| sb).collect();
         for sb in all {
             self.discard_if_empty(sb);
         }

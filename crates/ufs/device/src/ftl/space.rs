@@ -5,6 +5,7 @@
 use super::durable::{Logged, Record};
 use super::{Ftl, Stall, Stream};
 use crate::back::{Hardware, Job, Op};
+use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -108,7 +109,7 @@ impl Ftl {
     }
 
     #[cold]
-    fn write_table(&mut self, now: Ns, sb: u32, hw: &mut impl Hardware) {
+    fn write_table(&mut self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
         let first = self.superblocks.first(sb);
         let unit_slices = self.geometry.slices_per_unit();
         for unit in self.superblocks.units_of_table(sb).collect::<Vec<_>>() {

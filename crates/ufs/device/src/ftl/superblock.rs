@@ -8,7 +8,7 @@ mod consistency;
 use choice::WearBand;
 pub use choice::{VictimPolicy, Wear};
 
-use crate::ids::Mark;
+use crate::ids::{Mark, SuperblockId};
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::Divisor;
@@ -127,10 +127,10 @@ impl Superblock {
 /// See the module.
 pub struct Superblocks {
     table: Vec<Superblock>,
-    open: [Option<u32>; Stream::COUNT],
-    erased: Vec<u32>,
+    open: [Option<SuperblockId>; Stream::COUNT],
+    erased: Vec<SuperblockId>,
     /// What waits to be erased, and the record of the journal that has to be in flash first.
-    to_erase: VecDeque<(u32, Mark)>,
+    to_erase: VecDeque<(SuperblockId, Mark)>,
     /// Bad blocks, by superblock and die.
     bad: FixedBitSet,
     any_bad: bool,
@@ -165,7 +165,7 @@ impl Superblocks {
         Superblocks {
             table,
             open: [None; Stream::COUNT],
-            erased: (ANCHORS.min(n)..n).collect(),
+            erased: (ANCHORS.min(n)..n).map(SuperblockId).collect(),
             to_erase: VecDeque::new(),
             bad: FixedBitSet::with_capacity((n * geometry.dies()) as usize),
             any_bad: false,
@@ -208,16 +208,16 @@ impl Superblocks {
     /// Whether the superblock of `ppn` is in SLC mode.
     #[inline]
     pub fn is_slc(&self, ppn: Ppn) -> bool {
-        self.slc > 0 && self.table[self.of(ppn) as usize].slc
+        self.slc > 0 && self.table[self.of(ppn).index()].slc
     }
 
     /// Whether a stream has an open superblock in which nothing was written.
     pub fn is_blank(&self, stream: Stream) -> bool {
-        self.open_of(stream).is_some_and(|sb| self.table[sb as usize].next_unit == 0)
+        self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
     }
 
     /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
-    pub fn oldest_boosted(&self) -> Option<u32> {
+    pub fn oldest_boosted(&self) -> Option<SuperblockId> {
         if self.slc_closed == 0 {
             return None;
         }
@@ -226,7 +226,7 @@ impl Superblocks {
     }
 
     /// The unit of `sb` at which data of `stream` ends.
-    fn end_of_data(&self, sb: u32, stream: Stream) -> u32 {
+    fn end_of_data(&self, sb: SuperblockId, stream: Stream) -> u32 {
         match stream {
             Stream::Boosted => self.slc_units,
             Stream::Meta => self.units,
@@ -239,7 +239,7 @@ impl Superblocks {
 
     /// Whether `sb` has just been filled with data, so that its table is to be written.
     #[inline]
-    pub fn wants_table(&self, sb: u32) -> bool {
+    pub fn wants_table(&self, sb: SuperblockId) -> bool {
         let sb = self.get(sb);
         self.table_units > 0
             && matches!(sb.state, State::Closed(Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold))
@@ -248,30 +248,30 @@ impl Superblocks {
     }
 
     /// The units of the table of `sb`, which is full, by number.
-    pub fn units_of_table(&self, sb: u32) -> impl Iterator<Item = u32> {
+    pub fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
         (self.get(sb).end..self.units).filter(move |unit| !self.is_bad(sb, unit % self.dies))
     }
 
     /// The program of a unit of the table of `sb` begins.
-    pub fn begin_table_unit(&mut self, sb: u32) {
-        self.table[sb as usize].in_flight += 1;
+    pub fn begin_table_unit(&mut self, sb: SuperblockId) {
+        self.table[sb.index()].in_flight += 1;
     }
 
     /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
-    pub fn table_unit_written(&mut self, sb: u32) {
-        let slot = &mut self.table[sb as usize];
+    pub fn table_unit_written(&mut self, sb: SuperblockId) {
+        let slot = &mut self.table[sb.index()];
         slot.has_table = slot.in_flight == 0 && !slot.failed;
     }
 
     /// The superblock of a slice.
     #[inline]
-    pub fn of(&self, ppn: Ppn) -> u32 {
-        self.slices_per_superblock.divide(ppn.0)
+    pub fn of(&self, ppn: Ppn) -> SuperblockId {
+        SuperblockId(self.slices_per_superblock.divide(ppn.0))
     }
 
     /// The first slice of a superblock.
-    pub fn first(&self, sb: u32) -> Ppn {
-        Ppn(sb * self.slices())
+    pub fn first(&self, sb: SuperblockId) -> Ppn {
+        Ppn(sb.0 * self.slices())
     }
 
     /// Slices of a superblock.
@@ -281,8 +281,8 @@ impl Superblocks {
 
     /// A superblock.
     #[inline]
-    pub fn get(&self, sb: u32) -> &Superblock {
-        &self.table[sb as usize]
+    pub fn get(&self, sb: SuperblockId) -> &Superblock {
+        &self.table[sb.index()]
     }
 
     /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
@@ -291,15 +291,15 @@ impl Superblocks {
     #[inline]
     pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
-        let reads = &mut self.table[sb as usize].reads;
+        let reads = &mut self.table[sb.index()].reads;
         *reads = reads.saturating_add(1);
         self.is_disturbed(sb, limit)
-            && (u64::from(self.table[sb as usize].reads) - self.most_reads(limit)).is_multiple_of(u64::from(self.units))
+            && (u64::from(self.table[sb.index()].reads) - self.most_reads(limit)).is_multiple_of(u64::from(self.units))
     }
 
     /// Whether `sb` has been read so often that its data should move.
-    pub fn is_disturbed(&self, sb: u32, limit: u32) -> bool {
-        u64::from(self.table[sb as usize].reads) >= self.most_reads(limit)
+    pub fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
+        u64::from(self.table[sb.index()].reads) >= self.most_reads(limit)
     }
 
     fn most_reads(&self, limit: u32) -> u64 {
@@ -307,8 +307,8 @@ impl Superblocks {
     }
 
     /// All superblocks.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Superblock)> {
-        self.table.iter().enumerate().map(|(i, sb)| (i as u32, sb))
+    pub fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
+        self.table.iter().enumerate().map(|(i, sb)| (SuperblockId(i as u32), sb))
     }
 
     /// Erased superblocks.
@@ -322,22 +322,22 @@ impl Superblocks {
     }
 
     /// The open superblock of a stream.
-    pub fn open_of(&self, stream: Stream) -> Option<u32> {
+    pub fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
         self.open[stream.index()]
     }
 
     /// Opens an erased superblock for a stream; `choice.rs` says which.
-    pub fn open(&mut self, stream: Stream, now: u32) -> Result<u32, NoSpace> {
+    pub fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
         Ok(self.open_erased(at, stream, now))
     }
 
     /// Opens the superblock at place `at` of the list of those that are erased.
-    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> u32 {
+    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
         let sb = self.erased.swap_remove(at);
         let end = self.end_of_data(sb, stream);
-        let slot = &mut self.table[sb as usize];
+        let slot = &mut self.table[sb.index()];
         slot.state = State::Open(stream);
         slot.refs = 0;
         slot.next_unit = 0;
@@ -356,41 +356,41 @@ impl Superblocks {
     /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
     pub fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
-        let unit = self.table[sb as usize].next_unit;
-        debug_assert!(unit < self.table[sb as usize].end && !self.is_bad(sb, unit % self.dies));
-        let slot = &mut self.table[sb as usize];
+        let unit = self.table[sb.index()].next_unit;
+        debug_assert!(unit < self.table[sb.index()].end && !self.is_bad(sb, unit % self.dies));
+        let slot = &mut self.table[sb.index()];
         slot.in_flight += 1;
         slot.next_unit = unit + 1;
         self.skip_bad(sb);
-        if self.table[sb as usize].next_unit == self.table[sb as usize].end {
+        if self.table[sb.index()].next_unit == self.table[sb.index()].end {
             self.close(stream, now);
         }
-        Some(Ppn(sb * self.slices() + unit * self.slices_per_unit))
+        Some(Ppn(sb.0 * self.slices() + unit * self.slices_per_unit))
     }
 
     /// Units left in the open superblock of a stream.
     pub fn units_left(&self, stream: Stream) -> u32 {
         let Some(sb) = self.open[stream.index()] else { return 0 };
-        let (next, units) = (self.table[sb as usize].next_unit, self.table[sb as usize].end);
-        if self.table[sb as usize].bad_dies == 0 {
+        let (next, units) = (self.table[sb.index()].next_unit, self.table[sb.index()].end);
+        if self.table[sb.index()].bad_dies == 0 {
             units - next
         } else {
             (next..units).filter(|u| !self.is_bad(sb, u % self.dies)).count() as u32
         }
     }
 
-    fn skip_bad(&mut self, sb: u32) {
-        while self.table[sb as usize].next_unit < self.table[sb as usize].end
-            && self.is_bad(sb, self.table[sb as usize].next_unit % self.dies)
+    fn skip_bad(&mut self, sb: SuperblockId) {
+        while self.table[sb.index()].next_unit < self.table[sb.index()].end
+            && self.is_bad(sb, self.table[sb.index()].next_unit % self.dies)
         {
-            self.table[sb as usize].next_unit += 1;
+            self.table[sb.index()].next_unit += 1;
         }
     }
 
     /// Closes the open superblock of a stream before it is full.
     pub fn close(&mut self, stream: Stream, now: u32) {
         if let Some(sb) = self.open[stream.index()].take() {
-            let slot = &mut self.table[sb as usize];
+            let slot = &mut self.table[sb.index()];
             slot.state = State::Closed(stream);
             slot.closed_at = now;
             self.slc_closed += u32::from(stream == Stream::Boosted);
@@ -400,19 +400,19 @@ impl Superblocks {
     /// The program of a unit at `first` has ended.
     pub fn program_ended(&mut self, first: Ppn) {
         let sb = self.of(first);
-        self.table[sb as usize].in_flight -= 1;
+        self.table[sb.index()].in_flight -= 1;
     }
 
     /// A map entry points to `ppn` now.
     #[inline]
     pub fn add_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
-        self.table[sb as usize].refs += 1;
+        self.table[sb.index()].refs += 1;
     }
 
     /// Further map entries point into a superblock.
-    pub fn add_refs(&mut self, sb: u32, refs: u32) {
-        self.table[sb as usize].refs += refs;
+    pub fn add_refs(&mut self, sb: SuperblockId, refs: u32) {
+        self.table[sb.index()].refs += refs;
     }
 
     /// Whether a superblock is to be emptied because a program in it failed, and can be.
@@ -422,9 +422,9 @@ impl Superblocks {
 
     /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the block was
     /// known to be bad: several units of it may be in flight.
-    pub fn program_failed(&mut self, sb: u32, die: u32, now: u32) -> bool {
+    pub fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
         let is_news = self.mark_bad(sb, die);
-        if !std::mem::replace(&mut self.table[sb as usize].failed, true) {
+        if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
             self.failed += 1;
         }
         for stream in Stream::ALL {
@@ -444,7 +444,7 @@ impl Superblocks {
     #[inline]
     pub fn drop_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
-        let refs = &mut self.table[sb as usize].refs;
+        let refs = &mut self.table[sb.index()].refs;
         debug_assert!(*refs > 0, "superblock {sb} has no references left");
         *refs = refs.saturating_sub(1);
     }
@@ -472,14 +472,14 @@ impl Superblocks {
     }
 
     /// Superblocks that nothing points into any more, so that they can be erased as they are.
-    pub fn is_empty(&self, sb: u32) -> bool {
+    pub fn is_empty(&self, sb: SuperblockId) -> bool {
         let sb = self.get(sb);
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0
     }
 
     /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in flash.
-    pub fn discard(&mut self, sb: u32, record: Mark) {
-        let slot = &mut self.table[sb as usize];
+    pub fn discard(&mut self, sb: SuperblockId, record: Mark) {
+        let slot = &mut self.table[sb.index()];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         self.meta_in_use -= u32::from(slot.state == State::Closed(Stream::Meta));
         self.slc_closed -= u32::from(slot.state == State::Closed(Stream::Boosted));
@@ -496,9 +496,9 @@ impl Superblocks {
 
     /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
     /// retired.
-    pub fn begin_erase(&mut self) -> Option<u32> {
+    pub fn begin_erase(&mut self) -> Option<SuperblockId> {
         let (sb, _) = self.to_erase.pop_front()?;
-        let slot = &mut self.table[sb as usize];
+        let slot = &mut self.table[sb.index()];
         if slot.state == State::Erasing(0) {
             // All its blocks are bad.
             self.failed -= u32::from(std::mem::take(&mut slot.failed));
@@ -512,23 +512,23 @@ impl Superblocks {
     }
 
     /// A superblock of anchors is being erased.
-    pub fn count_anchor_erase(&mut self, sb: u32) {
-        self.table[sb as usize].erases += 1;
+    pub fn count_anchor_erase(&mut self, sb: SuperblockId) {
+        self.table[sb.index()].erases += 1;
     }
 
     /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
-    pub fn die_erased(&mut self, sb: u32, die: u32, failed: bool) -> bool {
+    pub fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
         if failed {
             self.mark_bad(sb, die);
         }
-        let State::Erasing(left) = &mut self.table[sb as usize].state else {
+        let State::Erasing(left) = &mut self.table[sb.index()].state else {
             unreachable!("only superblocks that are being erased")
         };
         *left -= 1;
         if *left > 0 {
             return false;
         }
-        let slot = &mut self.table[sb as usize];
+        let slot = &mut self.table[sb.index()];
         self.failed -= u32::from(std::mem::take(&mut slot.failed));
         self.slc -= u32::from(std::mem::take(&mut slot.slc));
         slot.next_unit = 0;
@@ -544,13 +544,18 @@ impl Superblocks {
     }
 
     /// The block of `sb` on `die` is not to be written again; false if that was known.
-    fn mark_bad(&mut self, sb: u32, die: u32) -> bool {
-        let is_news = !self.bad.put((sb * self.dies + die) as usize);
+    fn mark_bad(&mut self, sb: SuperblockId, die: u32) -> bool {
+        let is_news = !self.bad.put((sb.0 * self.dies + die) as usize);
         if is_news {
-            self.table[sb as usize].bad_dies += 1;
+            self.table[sb.index()].bad_dies += 1;
             self.any_bad = true;
         }
         is_news
+    }
+
+    /// Blocks of `sb` that the table of bad blocks names.
+    fn bad_dies(&self, sb: SuperblockId) -> u32 {
+        (0..self.dies).filter(|die| self.bad.contains((sb.0 * self.dies + die) as usize)).count() as u32
     }
 
     /// Whether any block is bad.
@@ -560,8 +565,8 @@ impl Superblocks {
 
     /// Whether the block of `sb` on `die` is bad.
     #[inline]
-    pub fn is_bad(&self, sb: u32, die: u32) -> bool {
-        self.table[sb as usize].bad_dies > 0 && self.bad.contains((sb * self.dies + die) as usize)
+    pub fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
+        self.table[sb.index()].bad_dies > 0 && self.bad.contains((sb.0 * self.dies + die) as usize)
     }
 
     /// Takes whole units for `slices` slices as if they had been written; `each` is told runs of consecutive slices. Who
@@ -604,9 +609,9 @@ impl Superblocks {
         self.wear_band = WearBand::NONE;
         (self.slc, self.slc_closed) = (0, 0);
         self.failed = self.table.iter().filter(|sb| sb.failed).count() as u32;
-        for i in 0..self.table.len() as u32 {
-            let bad = (0..self.dies).filter(|die| self.bad.contains((i * self.dies + die) as usize)).count() as u32;
-            let slot = &mut self.table[i as usize];
+        for i in (0..self.table.len() as u32).map(SuperblockId) {
+            let bad = self.bad_dies(i);
+            let slot = &mut self.table[i.index()];
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if let State::Open(stream) = slot.state {
@@ -654,21 +659,21 @@ mod tests {
     #[test]
     fn superblocks_are_opened_by_wear_and_come_back_when_erased() {
         let mut s = Superblocks::new(&G);
-        assert_eq!((s.erased(), s.open(Stream::Host, 1)), (3, Ok(2)));
+        assert_eq!((s.erased(), s.open(Stream::Host, 1)), (3, Ok(SuperblockId(2))));
         let units: Vec<_> = (0..4).map(|_| s.next_unit(Stream::Host, 9).unwrap()).collect();
         assert_eq!(units, [8, 9, 10, 11].map(Ppn));
-        assert_eq!((s.next_unit(Stream::Host, 9), s.get(2).state), (None, State::Closed(Stream::Host)));
+        assert_eq!((s.next_unit(Stream::Host, 9), s.get(SuperblockId(2)).state), (None, State::Closed(Stream::Host)));
         units.iter().for_each(|&u| s.program_ended(u));
         s.add_ref(Ppn(9));
-        assert_eq!(s.victim(VictimPolicy::Greedy, 10), Some(2));
+        assert_eq!(s.victim(VictimPolicy::Greedy, 10), Some(SuperblockId(2)));
         s.drop_ref(Ppn(9));
-        assert!(s.is_empty(2));
-        s.discard(2, 0);
-        assert_eq!(s.begin_erase(), Some(2));
-        assert!(!s.die_erased(2, 0, false));
-        assert!(s.die_erased(2, 1, false));
-        assert_eq!(s.open(Stream::Host, 20), Ok(3), "not the one that was erased before");
-        assert_eq!(s.open(Stream::Moved, 20), Ok(2), "moved data goes where wear is");
+        assert!(s.is_empty(SuperblockId(2)));
+        s.discard(SuperblockId(2), 0);
+        assert_eq!(s.begin_erase(), Some(SuperblockId(2)));
+        assert!(!s.die_erased(SuperblockId(2), 0, false));
+        assert!(s.die_erased(SuperblockId(2), 1, false));
+        assert_eq!(s.open(Stream::Host, 20), Ok(SuperblockId(3)), "not the one that was erased before");
+        assert_eq!(s.open(Stream::Moved, 20), Ok(SuperblockId(2)), "moved data goes where wear is");
     }
 
     #[test]
@@ -677,9 +682,9 @@ mod tests {
         s.open(Stream::Host, 100).unwrap();
         s.add_ref(Ppn(8));
         s.drop_written_ref(Ppn(8), 99);
-        assert_eq!(s.get(2).refs, 1, "the map page was written before the superblock was opened");
+        assert_eq!(s.get(SuperblockId(2)).refs, 1, "the map page was written before the superblock was opened");
         s.drop_written_ref(Ppn(8), 100);
-        assert_eq!(s.get(2).refs, 0);
+        assert_eq!(s.get(SuperblockId(2)).refs, 0);
         s.drop_written_ref(Ppn(12), 100);
     }
 
@@ -688,21 +693,21 @@ mod tests {
         let mut s = Superblocks::new(&G);
         s.open(Stream::Host, 1).unwrap();
         s.close(Stream::Host, 1);
-        s.discard(2, 0);
+        s.discard(SuperblockId(2), 0);
         s.begin_erase();
-        assert!(!s.die_erased(2, 0, true) && s.die_erased(2, 1, false));
+        assert!(!s.die_erased(SuperblockId(2), 0, true) && s.die_erased(SuperblockId(2), 1, false));
         s.open(Stream::Hot, 2).unwrap();
         s.open(Stream::Moved, 2).unwrap();
-        assert_eq!((s.open_of(Stream::Moved), s.units_left(Stream::Moved)), (Some(2), 2));
+        assert_eq!((s.open_of(Stream::Moved), s.units_left(Stream::Moved)), (Some(SuperblockId(2)), 2));
         assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(9)), "die 0 is skipped");
         assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(11)));
         s.program_ended(Ppn(9));
         s.program_ended(Ppn(11));
-        s.discard(2, 0);
+        s.discard(SuperblockId(2), 0);
         s.begin_erase();
-        assert!(s.die_erased(2, 1, true));
-        assert_eq!(s.get(2).state, State::Retired);
-        assert_eq!((s.open(Stream::Cold, 4), s.erased()), (Ok(4), 0));
+        assert!(s.die_erased(SuperblockId(2), 1, true));
+        assert_eq!(s.get(SuperblockId(2)).state, State::Retired);
+        assert_eq!((s.open(Stream::Cold, 4), s.erased()), (Ok(SuperblockId(4)), 0));
         s.close(Stream::Cold, 4);
         assert_eq!(s.open(Stream::Cold, 5), Err(NoSpace), "what is retired is not opened again");
     }

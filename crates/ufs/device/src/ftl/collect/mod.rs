@@ -6,6 +6,7 @@ mod victims;
 
 use super::superblock::Stream;
 use crate::config::DeviceConfig;
+use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 use std::collections::VecDeque;
 use victims::Victims;
@@ -71,7 +72,7 @@ pub struct Collector {
     wear_due: bool,
     /// Superblocks emptied since one was emptied to level wear.
     since_levelled: u32,
-    disturbed: VecDeque<u32>,
+    disturbed: VecDeque<SuperblockId>,
 }
 
 impl Collector {
@@ -103,7 +104,7 @@ impl Collector {
     }
 
     /// Whether `sb` is being emptied, or about to be.
-    pub(crate) fn is_emptying(&self, sb: u32) -> bool {
+    pub(crate) fn is_emptying(&self, sb: SuperblockId) -> bool {
         self.victims.contains_from(if self.pass == Pass::Copy { self.at } else { 0 }, sb)
     }
 
@@ -129,7 +130,7 @@ impl Collector {
     }
 
     /// A superblock was read very often.
-    pub(crate) fn disturbed(&mut self, sb: u32) {
+    pub(crate) fn disturbed(&mut self, sb: SuperblockId) {
         if !self.disturbed.contains(&sb) {
             self.disturbed.push_back(sb);
         }

@@ -15,7 +15,7 @@ use crate::ftl::durable::Logged;
 use crate::ftl::map::Entry;
 use crate::ftl::space::Purpose;
 use crate::ftl::{Ftl, Mapping, Stream, VictimPolicy};
-use crate::ids::MapPage;
+use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -83,7 +83,7 @@ impl Ftl {
             }
             // Unless a quarter of its units become free, the work is not worth it, and might never end.
             let unit = device.geometry.slices_per_unit();
-            let pays = |&sb: &u32| {
+            let pays = |&sb: &SuperblockId| {
                 let sb = device.superblocks.get(sb);
                 sb.slc || sb.refs.div_ceil(unit) * 4 <= sb.next_unit * 3
             };
@@ -120,7 +120,7 @@ impl Ftl {
         c.granted = 0;
         c.units = list.iter().map(|&sb| self.superblocks.get(sb).next_unit).sum();
         let unit = self.geometry.slices_per_unit();
-        let freed = |&sb: &u32| {
+        let freed = |&sb: &SuperblockId| {
             let sb = self.superblocks.get(sb);
             // What was in SLC mode comes back with all its pages.
             let slices = if sb.slc { self.superblocks.slices() } else { sb.next_unit * unit };
@@ -172,7 +172,7 @@ impl Ftl {
     }
 
     /// Reads the table of a victim; true when all of it is on its way. The cursor counts its units.
-    fn read_table(&mut self, now: Ns, victim: u32, first: Ppn, hw: &mut impl Hardware) -> bool {
+    fn read_table(&mut self, now: Ns, victim: SuperblockId, first: Ppn, hw: &mut impl Hardware) -> bool {
         let slices = self.geometry.slices_per_unit();
         loop {
             let next = self.superblocks.units_of_table(victim).nth(self.collector.cursor as usize);

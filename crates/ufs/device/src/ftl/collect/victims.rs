@@ -6,6 +6,7 @@
 //! current. A slice that is overwritten later is told from the table of changes, or when its map page is written back
 //! and the entry that pointed here is seen for the last time; here both are [`Victims::gone`].
 
+use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 
 const BITS: u32 = u64::BITS;
@@ -13,7 +14,7 @@ const BITS: u32 = u64::BITS;
 /// See the module.
 pub(crate) struct Victims {
     /// Superblock and its first slice, in the order in which they are emptied.
-    list: Vec<(u32, Ppn)>,
+    list: Vec<(SuperblockId, Ppn)>,
     /// One bit for each slice of each of them, and a word more, so that a page may be looked at in one go.
     current: Vec<u64>,
     slices: u32,
@@ -33,7 +34,7 @@ impl Victims {
     }
 
     /// Begins with `list`, of which nothing is known to be current.
-    pub(crate) fn begin(&mut self, list: impl Iterator<Item = (u32, Ppn)>) {
+    pub(crate) fn begin(&mut self, list: impl Iterator<Item = (SuperblockId, Ppn)>) {
         self.list.clear();
         self.list.extend(list);
         self.current.fill(0);
@@ -53,12 +54,12 @@ impl Victims {
     }
 
     /// The superblock at place `at` of the order, and its first slice.
-    pub(crate) fn get(&self, at: usize) -> (u32, Ppn) {
+    pub(crate) fn get(&self, at: usize) -> (SuperblockId, Ppn) {
         self.list[at]
     }
 
     /// Whether `sb` is among those from place `at` on.
-    pub(crate) fn contains_from(&self, at: usize, sb: u32) -> bool {
+    pub(crate) fn contains_from(&self, at: usize, sb: SuperblockId) -> bool {
         self.list.iter().skip(at).any(|&(victim, _)| victim == sb)
     }
 
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn what_is_current_is_known_until_it_is_gone() {
         let mut v = Victims::new(2, 70);
-        v.begin([(3, Ppn(210)), (1, Ppn(70))].into_iter());
+        v.begin([(SuperblockId(3), Ppn(210)), (SuperblockId(1), Ppn(70))].into_iter());
         for slice in [0, 62, 63, 64, 69] {
             v.note(0, slice, true);
             v.note(1, slice, slice != 64);
@@ -119,8 +120,12 @@ mod tests {
         v.gone(Ppn(70 + 70));
         v.gone(Ppn(69));
         assert_eq!((v.current(0, 62, 4), v.current(1, 62, 4)), (0b0101, 0b0011), "no other slice is touched");
-        assert!(v.contains_from(0, 3) && !v.contains_from(1, 3) && v.contains_from(1, 1));
-        v.begin([(1, Ppn(70))].into_iter());
+        assert!(
+            v.contains_from(0, SuperblockId(3))
+                && !v.contains_from(1, SuperblockId(3))
+                && v.contains_from(1, SuperblockId(1))
+        );
+        v.begin([(SuperblockId(1), Ppn(70))].into_iter());
         assert_eq!(v.current(0, 62, 4), 0, "nothing is left of those before");
     }
 }

@@ -8,6 +8,7 @@ use crate::ftl::changes::Change;
 use crate::ftl::durable::{Checkpoint, Record};
 use crate::ftl::spare::Spares;
 use crate::ftl::{ANCHORS, FIRST_GENERATIONS, Ftl, Stream, Superblock};
+use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -107,7 +108,7 @@ impl Ftl {
             && age < self.checkpoint.age
         {
             self.meta.pinned.pop_front();
-            self.meta.pins[sb as usize] -= 1;
+            self.meta.pins[sb.index()] -= 1;
             self.discard_if_empty(sb);
         }
         self.renumber_if_long();
@@ -126,8 +127,8 @@ impl Ftl {
         if checkpoint.newest.is_some_and(|newest| newest < checkpoint.anchor - units) {
             checkpoint.anchor -= units;
         }
-        let erased = checkpoint.anchor / units % ANCHORS;
-        checkpoint.lost |= checkpoint.newest.is_some_and(|newest| newest / units % ANCHORS == erased);
+        let erased = SuperblockId(checkpoint.anchor / units % ANCHORS);
+        checkpoint.lost |= checkpoint.newest.is_some_and(|newest| newest / units % ANCHORS == erased.0);
         checkpoint.anchor_erasing = self.geometry.dies();
         self.superblocks.count_anchor_erase(erased);
         self.erase_dies(now, erased, hw);

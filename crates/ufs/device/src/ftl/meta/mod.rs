@@ -9,7 +9,7 @@ use super::changes::Taken;
 use super::durable::Record;
 use super::spare::Spares;
 use crate::config::DeviceConfig;
-use crate::ids::{MapPage, Mark};
+use crate::ids::{MapPage, Mark, SuperblockId};
 use readpath_kit::BLOCK_BYTES;
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ enum Part {
     Checkpoint,
     /// The superblock that the stream goes on in. It stands in the spare areas and takes no room.
     Next {
-        superblock: u32,
+        superblock: SuperblockId,
         opened_at: u32,
     },
 }
@@ -46,7 +46,7 @@ pub struct Meta {
     parts_per_unit: usize,
     /// Map pages to be written whether they changed or not, because their superblock is to be given up.
     rewrite: VecDeque<MapPage>,
-    victim: Option<u32>,
+    victim: Option<SuperblockId>,
     /// Map pages on their way: being read, waiting for a unit, or being programmed.
     pages_under_way: u32,
     loading: u32,
@@ -60,7 +60,7 @@ pub struct Meta {
     next_under_way: bool,
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
-    pinned: VecDeque<(u64, u32)>,
+    pinned: VecDeque<(u64, SuperblockId)>,
     /// When each map page in flash was put together.
     written_at: Vec<u32>,
 }
@@ -87,8 +87,8 @@ impl Meta {
     }
 
     /// Whether something in a superblock may still be needed by recovery.
-    pub(crate) fn is_pinned(&self, sb: u32) -> bool {
-        self.pins[sb as usize] > 0
+    pub(crate) fn is_pinned(&self, sb: SuperblockId) -> bool {
+        self.pins[sb.index()] > 0
     }
 
     /// Whether anything is under way.
@@ -97,14 +97,14 @@ impl Meta {
     }
 
     /// A superblock was given up.
-    pub(crate) fn given_up(&mut self, sb: u32) {
+    pub(crate) fn given_up(&mut self, sb: SuperblockId) {
         if self.victim == Some(sb) {
             self.victim = None;
         }
     }
 
-    fn pin(&mut self, age: u64, sb: u32) {
-        self.pins[sb as usize] += 1;
+    fn pin(&mut self, age: u64, sb: SuperblockId) {
+        self.pins[sb.index()] += 1;
         self.pinned.push_back((age, sb));
     }
 

@@ -15,7 +15,7 @@ use crate::ftl::durable::{Held, Logged, Record};
 use crate::ftl::map::Entry;
 use crate::ftl::relocate::flash_entry;
 use crate::ftl::{Effect, Ftl, Mapping, Stream};
-use crate::ids::MapPage;
+use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
@@ -58,7 +58,7 @@ impl Ftl {
             return;
         }
         let pins = &self.meta.pins;
-        let Some(victim) = self.superblocks.meta_victim(|sb| pins[sb as usize] == 0) else {
+        let Some(victim) = self.superblocks.meta_victim(|sb| pins[sb.index()] == 0) else {
             // Journal and checkpoints hold them all, until the next checkpoint is there.
             self.checkpoint.due |= self.superblocks.meta_in_use() >= self.meta_superblocks;
             return;
@@ -180,7 +180,7 @@ impl Ftl {
     }
 
     /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
-    fn journal_part(&mut self, sb: u32, hw: &mut impl Hardware) -> Part {
+    fn journal_part(&mut self, sb: SuperblockId, hw: &mut impl Hardware) -> Part {
         let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
         self.meta.pin(self.checkpoint.age, sb);
         hw.stats().journal_writes += 1;

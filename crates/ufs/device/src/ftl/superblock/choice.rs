@@ -14,6 +14,7 @@
 //! erases are due to levelling, and no scheme that holds such a band can do with fewer.
 
 use super::{State, Stream, Superblock, Superblocks};
+use crate::ids::SuperblockId;
 
 /// How a superblock to be collected is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +80,7 @@ impl Superblocks {
     /// levelling moves gets the most worn. So does what collection moves, which has proved to live longer than other
     /// data, but of those within the band if there are any. All else gets the least worn.
     pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
-        let order = |&(_, &sb): &(usize, &u32)| self.suits(stream, sb);
+        let order = |&(_, &sb): &(usize, &SuperblockId)| self.suits(stream, sb);
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
     }
 
@@ -91,8 +92,8 @@ impl Superblocks {
     }
 
     /// How well an erased superblock suits `stream`: the less the better.
-    fn suits(&self, stream: Stream, sb: u32) -> ((bool, u32), u32) {
-        let erases = self.table[sb as usize].erases;
+    fn suits(&self, stream: Stream, sb: SuperblockId) -> ((bool, u32), SuperblockId) {
+        let erases = self.table[sb.index()].erases;
         let order = match stream {
             Stream::Cold => (false, u32::MAX - erases),
             Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
@@ -113,14 +114,14 @@ impl Superblocks {
     }
 
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
-    pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<u32> {
+    pub fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
         self.victim_beside(policy, now, &[])
     }
 
     /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much garbage
     /// as it. With less they would be worth more later.
-    pub fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<u32>) {
-        let garbage = |sb: u32| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
+    pub fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<SuperblockId>) {
+        let garbage = |sb: SuperblockId| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
         let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
         while (victims.len() as u32) < most
             && let Some(next) = self.victim_beside(policy, now, victims)
@@ -130,7 +131,7 @@ impl Superblocks {
         }
     }
 
-    fn victim_beside(&self, policy: VictimPolicy, now: u32, others: &[u32]) -> Option<u32> {
+    fn victim_beside(&self, policy: VictimPolicy, now: u32, others: &[SuperblockId]) -> Option<SuperblockId> {
         let capacity = |sb: &Superblock| self.capacity(sb);
         let movable = || self.iter().filter(|(i, sb)| sb.is_movable() && !others.contains(i));
         if self.failed > 0
@@ -182,13 +183,13 @@ impl Superblocks {
     /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
     /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small, and
     /// a few erases among the thousands that flash stands mean nothing.
-    pub fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<u32> {
+    pub fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
         let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
         // All n times as large as they are, so that the mean is a whole number.
         let band = (sum * u64::from(percent) / 100).max(u64::from(least) * n);
         self.wear_band.below = (sum.saturating_sub(band) / n.max(1)) as u32;
         self.wear_band.above = ((sum + band) / n.max(1)) as u32;
-        let worn = self.erased.iter().map(|&sb| u64::from(self.table[sb as usize].erases)).max()? * n;
+        let worn = self.erased.iter().map(|&sb| u64::from(self.table[sb.index()].erases)).max()? * n;
         let due = |sb: &Superblock| {
             let behind = sum.saturating_sub(u64::from(sb.erases) * n);
             (behind >= band && worn >= sum) || (2 * behind >= band && worn >= sum + band)
@@ -200,7 +201,7 @@ impl Superblocks {
 
     /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has left
     /// it behind: open ones cannot be emptied.
-    pub fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<u32> {
+    pub fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
         let sb = self.open_of(stream)?;
         let Superblock { next_unit, erases, .. } = *self.get(sb);
         let before = std::mem::replace(&mut self.wear_band.next_units[stream.index()], next_unit);
@@ -213,7 +214,7 @@ impl Superblocks {
 
     /// A closed superblock of map pages for which `free_to_go` holds: one that was left behind by wear, or else the one
     /// with the fewest references.
-    pub fn meta_victim(&self, free_to_go: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
         self.iter()
             .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
             .min_by_key(|&(i, sb)| (sb.erases >= self.wear_band.below, sb.refs, i))

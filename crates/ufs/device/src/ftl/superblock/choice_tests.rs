@@ -32,7 +32,7 @@ fn drawn(rng: &mut Prng) -> Superblocks {
             _ => State::Closed(stream),
         };
         if sb.state == State::Erased {
-            s.erased.push(i as u32);
+            s.erased.push(SuperblockId(i as u32));
         }
         sb.refs = rng.below(u64::from(FULL) + 1) as u32;
         sb.in_flight = u32::from(rng.below(10) == 0);
@@ -42,7 +42,7 @@ fn drawn(rng: &mut Prng) -> Superblocks {
     s
 }
 
-fn candidates(s: &Superblocks) -> Vec<(u32, Superblock)> {
+fn candidates(s: &Superblocks) -> Vec<(SuperblockId, Superblock)> {
     let data = |sb: &Superblock| matches!(sb.state, State::Closed(stream) if stream != Stream::Meta);
     s.iter().filter(|(_, sb)| data(sb) && sb.in_flight == 0 && sb.refs < FULL).map(|(i, sb)| (i, *sb)).collect()
 }
@@ -86,20 +86,20 @@ fn a_superblock_whose_program_failed_goes_first() {
         s.close(Stream::Host, 1);
         s.add_refs(sb, refs);
     }
-    assert_eq!(s.victim(VictimPolicy::Greedy, NOW), Some(4));
-    s.program_failed(3, 0, 2);
-    assert_eq!(s.victim(VictimPolicy::Greedy, NOW), Some(3));
-    s.get_mut(3).failed = false;
+    assert_eq!(s.victim(VictimPolicy::Greedy, NOW), Some(SuperblockId(4)));
+    s.program_failed(SuperblockId(3), 0, 2);
+    assert_eq!(s.victim(VictimPolicy::Greedy, NOW), Some(SuperblockId(3)));
+    s.get_mut(SuperblockId(3)).failed = false;
     s.failed = 0;
-    s.get_mut(2).refs = FULL;
-    s.get_mut(3).refs = FULL;
-    s.get_mut(4).refs = FULL;
+    s.get_mut(SuperblockId(2)).refs = FULL;
+    s.get_mut(SuperblockId(3)).refs = FULL;
+    s.get_mut(SuperblockId(4)).refs = FULL;
     assert_eq!(s.victim(VictimPolicy::Greedy, NOW), None, "there is nothing to gain");
 }
 
 impl Superblocks {
-    fn get_mut(&mut self, sb: u32) -> &mut Superblock {
-        &mut self.table[sb as usize]
+    fn get_mut(&mut self, sb: SuperblockId) -> &mut Superblock {
+        &mut self.table[sb.index()]
     }
 }
 
@@ -129,14 +129,14 @@ fn levelling_waits_until_the_band_is_left() {
     assert!((within.wear().spread_percent() - 3.0).abs() < 1e-9);
     // One is behind, and an erased one is worn more than the mean.
     let mut s = worn([0, 0, 96, 99, 100, 100, 103, 100, 100, 102]);
-    assert_eq!(s.look_at_wear(4, 1), Some(2));
+    assert_eq!(s.look_at_wear(4, 1), Some(SuperblockId(2)));
     assert_eq!(s.look_at_wear(4, 5), None, "a band of five erases is wider");
     // One is behind, but all that are erased are worn less than the mean.
     let mut s = worn([0, 0, 95, 104, 103, 102, 102, 98, 98, 98]);
     assert_eq!(s.look_at_wear(4, 1), None);
     // An erased one is worn enough to be parked, and one is half a band behind.
     let mut s = worn([0, 0, 99, 98, 100, 100, 99, 100, 100, 104]);
-    assert_eq!(s.look_at_wear(4, 1), Some(3));
+    assert_eq!(s.look_at_wear(4, 1), Some(SuperblockId(3)));
     let mut s = worn([0, 0, 99, 99, 100, 100, 99, 100, 99, 104]);
     assert_eq!(s.look_at_wear(4, 1), None);
 }
@@ -144,12 +144,12 @@ fn levelling_waits_until_the_band_is_left() {
 #[test]
 fn of_superblocks_equally_far_behind_the_one_that_held_its_data_longest_is_emptied() {
     let mut s = worn([0, 0, 90, 90, 90, 106, 106, 106, 106, 106]);
-    s.get_mut(2).closed_at = 30;
-    s.get_mut(3).closed_at = 20;
-    s.get_mut(4).closed_at = 40;
-    assert_eq!(s.look_at_wear(4, 1), Some(3));
-    s.get_mut(3).in_flight = 1;
-    assert_eq!(s.look_at_wear(4, 1), Some(2), "what is being written cannot be emptied");
+    s.get_mut(SuperblockId(2)).closed_at = 30;
+    s.get_mut(SuperblockId(3)).closed_at = 20;
+    s.get_mut(SuperblockId(4)).closed_at = 40;
+    assert_eq!(s.look_at_wear(4, 1), Some(SuperblockId(3)));
+    s.get_mut(SuperblockId(3)).in_flight = 1;
+    assert_eq!(s.look_at_wear(4, 1), Some(SuperblockId(2)), "what is being written cannot be emptied");
 }
 
 #[test]
@@ -163,30 +163,30 @@ fn wear_decides_which_erased_superblock_is_opened() {
         s.open(stream, 2)
     };
     for stream in [Stream::Host, Stream::Hot, Stream::Meta] {
-        assert_eq!(opened(stream, true), Ok(7));
+        assert_eq!(opened(stream, true), Ok(SuperblockId(7)));
     }
-    assert_eq!(opened(Stream::Cold, true), Ok(9));
-    assert_eq!(opened(Stream::Moved, true), Ok(8), "the one beyond the band is kept for data that stays");
-    assert_eq!(opened(Stream::Moved, false), Ok(9), "without levelling there is no band");
+    assert_eq!(opened(Stream::Cold, true), Ok(SuperblockId(9)));
+    assert_eq!(opened(Stream::Moved, true), Ok(SuperblockId(8)), "the one beyond the band is kept for data that stays");
+    assert_eq!(opened(Stream::Moved, false), Ok(SuperblockId(9)), "without levelling there is no band");
     let mut s = fresh();
     s.look_at_wear(4, 1);
     assert_eq!(
         [(); 4].map(|()| s.open(Stream::Moved, 2).inspect(|_| s.close(Stream::Moved, 2))),
-        [Ok(8), Ok(7), Ok(9), Err(NoSpace)]
+        [Ok(SuperblockId(8)), Ok(SuperblockId(7)), Ok(SuperblockId(9)), Err(NoSpace)]
     );
 }
 
 #[test]
 fn open_and_map_superblocks_are_not_left_behind() {
     let mut s = worn([0, 0, 100, 100, 100, 100, 100, 60, 100, 100]);
-    assert_eq!(s.open(Stream::Hot, 1), Ok(7));
+    assert_eq!(s.open(Stream::Hot, 1), Ok(SuperblockId(7)));
     let unit = s.next_unit(Stream::Hot, 1).unwrap();
     s.look_at_wear(4, 1);
     assert_eq!(s.close_left_behind(Stream::Hot, 5), None, "it was written since");
-    assert_eq!(s.close_left_behind(Stream::Hot, 5), Some(7));
-    assert_eq!((s.open_of(Stream::Hot), s.get(7).state), (None, State::Closed(Stream::Hot)));
+    assert_eq!(s.close_left_behind(Stream::Hot, 5), Some(SuperblockId(7)));
+    assert_eq!((s.open_of(Stream::Hot), s.get(SuperblockId(7)).state), (None, State::Closed(Stream::Hot)));
     s.program_ended(unit);
-    assert_eq!(s.look_at_wear(4, 1), Some(7), "closed, it can be emptied");
+    assert_eq!(s.look_at_wear(4, 1), Some(SuperblockId(7)), "closed, it can be emptied");
 
     let mut s = worn([0, 0, 100, 100, 100, 100, 100, 60, 100, 100]);
     for refs in [9, 3] {
@@ -194,8 +194,8 @@ fn open_and_map_superblocks_are_not_left_behind() {
         s.close(Stream::Meta, 1);
         s.add_refs(sb, refs);
     }
-    assert_eq!(s.meta_victim(|_| true), Some(8), "the fewest references");
+    assert_eq!(s.meta_victim(|_| true), Some(SuperblockId(8)), "the fewest references");
     s.look_at_wear(4, 1);
-    assert_eq!(s.meta_victim(|_| true), Some(7), "wear has left it behind");
-    assert_eq!(s.meta_victim(|sb| sb != 7), Some(8));
+    assert_eq!(s.meta_victim(|_| true), Some(SuperblockId(7)), "wear has left it behind");
+    assert_eq!(s.meta_victim(|sb| sb != SuperblockId(7)), Some(SuperblockId(8)));
 }

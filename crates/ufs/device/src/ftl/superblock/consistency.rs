@@ -3,6 +3,7 @@
 //! the table of bad blocks.
 
 use super::{State, Stream, Superblocks};
+use crate::ids::SuperblockId;
 
 impl Superblocks {
     /// Checks that every superblock is on the list of its state and on no other, once; `erasing` is the one that is being
@@ -10,11 +11,11 @@ impl Superblocks {
     ///
     /// # Errors
     /// What does not agree.
-    pub(crate) fn check_consistency(&self, erasing: Option<u32>) -> Result<(), String> {
-        let in_state = |wanted: fn(State) -> bool| -> Vec<u32> {
+    pub(crate) fn check_consistency(&self, erasing: Option<SuperblockId>) -> Result<(), String> {
+        let in_state = |wanted: fn(State) -> bool| -> Vec<SuperblockId> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()
         };
-        let agree = |what: &str, mut listed: Vec<u32>, walked: Vec<u32>| {
+        let agree = |what: &str, mut listed: Vec<SuperblockId>, walked: Vec<SuperblockId>| {
             listed.sort_unstable();
             match listed == walked {
                 true => Ok(()),
@@ -39,7 +40,7 @@ impl Superblocks {
             return Err(format!("{meta} superblocks hold the map, counted as {}", self.meta_in_use));
         }
         for (i, sb) in self.iter() {
-            let bad = (0..self.dies).filter(|die| self.bad.contains((i * self.dies + die) as usize)).count() as u32;
+            let bad = self.bad_dies(i);
             let worn_out = bad * 2 > self.dies;
             if bad != sb.bad_dies
                 || (sb.state == State::Retired && !worn_out)

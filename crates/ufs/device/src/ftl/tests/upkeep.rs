@@ -71,7 +71,7 @@ fn what_was_written_without_a_name_is_erased_again() {
         go_on(&mut device, &mut now, |_| left.replace(left.get().saturating_sub(1)) == 0);
         let open = device.ftl.superblocks.open_of(Stream::Meta);
         let written = open.filter(|&sb| device.ftl.superblocks.get(sb).next_unit > 0);
-        if written.is_some_and(|sb| device.ftl.durable.checkpoint.superblocks[sb as usize].state != State::Erased) {
+        if written.is_some_and(|sb| device.ftl.durable.checkpoint.superblocks[sb.index()].state != State::Erased) {
             return None;
         }
         cut(&mut device, &mut now);
