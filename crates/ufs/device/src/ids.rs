@@ -47,3 +47,39 @@ impl std::fmt::Display for SuperblockId {
         self.0.fmt(f)
     }
 }
+
+/// A logical page: a logical block of 4 KiB, counted through all logical units.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Lpn(pub u32);
+
+impl Lpn {
+    /// So many logical pages from this one on.
+    #[inline(always)]
+    pub fn run(self, count: u32) -> impl Iterator<Item = Lpn> {
+        (self.0..self.0 + count).map(Lpn)
+    }
+
+    /// Its place in a table of all logical pages.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::ops::Add<u32> for Lpn {
+    type Output = Lpn;
+
+    #[inline(always)]
+    fn add(self, blocks: u32) -> Lpn {
+        Lpn(self.0 + blocks)
+    }
+}
+
+impl std::ops::Sub<Lpn> for Lpn {
+    type Output = u32;
+
+    #[inline(always)]
+    fn sub(self, first: Lpn) -> u32 {
+        self.0 - first.0
+    }
+}

@@ -211,7 +211,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let base = self.front.base(lun);
         let first = self.ftl.page_of(base + blocks.start);
-        let pages = self.ftl.page_of(base + blocks.end - 1).0 - first.0 + 1;
+        let pages = self.ftl.page_of(base + (blocks.end - 1)).0 - first.0 + 1;
         let slot = self.front.slot_mut(tag);
         slot.lpn = base + blocks.start;
         slot.blocks = pages;

@@ -6,7 +6,7 @@ use crate::config::MAP_ENTRY_BYTES;
 use crate::device::{Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
-use crate::ids::MapPage;
+use crate::ids::{Lpn, MapPage};
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -90,7 +90,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn write_copy(&mut self, now: Ns, page: MapPage) {
         let (ftl, paid) = (&self.ftl, Paid::loaded(page));
         let blocks = self.config.logical_blocks() as u32;
-        let place = |lpn| if lpn < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };
+        let place = |lpn: Lpn| if lpn.0 < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };
         if let Some(cost) = self.host_map.write(page, place) {
             self.back.work(now, cost, Work::WriteHost);
         }
@@ -145,7 +145,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.dies.ops_mut().free(id);
             return None;
         }
-        let Some(held) = self.host_map.held(self.ftl.page_of(op.lpn)) else {
+        let Some(held) = self.host_map.held(self.ftl.page_of(Lpn(op.lpn))) else {
             self.look_in_device(now, id);
             return None;
         };
@@ -209,7 +209,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.back.dies.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
-        let page = self.ftl.page_of(op.lpn);
+        let page = self.ftl.page_of(Lpn(op.lpn));
         if !self.host_map.still_holds(held) {
             // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
             self.back.stats.host_map_stale += 1;
@@ -220,7 +220,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let lines = self.host_map.host().map_or(0, |host| self.lines_of(&op, &host));
         let cost = self.host_map.check_cost(lines);
-        if !self.host_map.is_sound(held, op.lpn, u32::from(op.count), self.array_slices()) {
+        if !self.host_map.is_sound(held, Lpn(op.lpn), u32::from(op.count), self.array_slices()) {
             self.back.stats.host_map_bad += 1;
             self.back.cpu.occupy(now, cost);
             self.host_map.drop_page(page);
@@ -235,7 +235,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
         let op = *self.back.dies.ops().get(id);
-        let page = self.ftl.page_of(op.lpn);
+        let page = self.ftl.page_of(Lpn(op.lpn));
         self.back.stats.map_misses += u64::from(op.count);
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
@@ -248,10 +248,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The blocks of an operation are where SRAM, or else the copy, says.
     fn translate_copied(&mut self, now: Ns, op: &Op, held: Held, mut extra: Ns) {
-        let end = op.lpn + u32::from(op.count);
-        let mut lpn = op.lpn;
-        while lpn < end {
-            let left = Run::of(op).behind(lpn - op.lpn);
+        let mut left = Run::of(op);
+        while left.blocks > 0 {
+            let lpn = left.lpn;
             let first = self.copied(held, lpn);
             let n = match first {
                 Mapping::Buffered(_) => self.serve_buffered(now, left, extra),
@@ -268,7 +267,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             };
             extra = Ns::ZERO;
-            lpn += n;
+            left = left.behind(n);
         }
         let slot = self.front.slot(op.tag.tag);
         if slot.issued < slot.blocks {
@@ -276,7 +275,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    fn copied(&self, held: Held, lpn: u32) -> Mapping {
+    fn copied(&self, held: Held, lpn: Lpn) -> Mapping {
         // What was fetched is as good as the page itself; where nobody looks at contents, it stands for the copy.
         let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),

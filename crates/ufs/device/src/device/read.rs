@@ -11,7 +11,7 @@ use crate::device::UfsDevice;
 use crate::front::{Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
-use crate::ids::{MapPage, TagRef};
+use crate::ids::{Lpn, MapPage, TagRef};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Response, Sense};
@@ -244,7 +244,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             None => {}
         }
         let page = self.ftl.page_of(lpn);
-        let to_page_end = (page.0 + 1) * self.ftl.page_entries() - lpn;
+        let to_page_end = (page.0 + 1) * self.ftl.page_entries() - lpn.0;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
         if self.ftl.directory(page).is_none() {
             // There is no such page, which the directory says: nothing in it is mapped.
@@ -266,7 +266,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     tag,
                     count: most as u16,
                     index,
-                    lpn,
+                    lpn: lpn.0,
                     ..Op::new(Job::HostRead, Ppn(0))
                 });
                 self.front.slot_mut(tag.tag).in_flight += most;
@@ -287,7 +287,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let lpn = left.lpn;
         let Mapping::Flash(ppn) = mapping else {
             // Trimmed; what follows may be clean, and then has to be looked up.
-            let next = |i: &u32| self.ftl.known(lpn + i) == Some(mapping);
+            let next = |&i: &u32| self.ftl.known(lpn + i) == Some(mapping);
             let trimmed = (1..left.blocks.min(u32::from(u16::MAX))).take_while(next).count() as u32 + 1;
             return self.serve_zeros(now, left.at_most(trimmed), extra);
         };
@@ -314,7 +314,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         for _ in 0..self.ftl.stalled() {
             let id = self.ftl.next_stalled().expect("counted");
             let op = *self.back.dies.ops().get(id);
-            let page = self.ftl.page_of(op.lpn);
+            let page = self.ftl.page_of(Lpn(op.lpn));
             match self.ftl.look_up(page) {
                 FrameState::Present(paid) => {
                     self.back.dies.ops_mut().free(id);
@@ -347,14 +347,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let lpn = most.lpn;
         let first = self.ftl.translate(paid, lpn);
         let Mapping::Flash(ppn) = first else {
-            let is_buffered = |i: &u32| matches!(self.ftl.translate(paid, lpn + i), Mapping::Buffered(_));
+            let is_buffered = |&i: &u32| matches!(self.ftl.translate(paid, lpn + i), Mapping::Buffered(_));
             return match first {
                 Mapping::Buffered(_) => {
                     let n = (1..most.blocks).take_while(is_buffered).count() as u32 + 1;
                     self.serve_buffered(now, most.at_most(n), extra)
                 }
                 _ => {
-                    let is_unmapped = |i: &u32| self.ftl.translate(paid, lpn + i) == Mapping::Unmapped;
+                    let is_unmapped = |&i: &u32| self.ftl.translate(paid, lpn + i) == Mapping::Unmapped;
                     let n = (1..most.blocks).take_while(is_unmapped).count() as u32 + 1;
                     self.serve_zeros(now, most.at_most(n), extra)
                 }
@@ -372,7 +372,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn begin_flash_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
         let Run { tag, index, lpn, blocks } = run;
-        let mut op = Op { tag, count: blocks as u16, index, lpn, ..Op::new(Job::HostRead, ppn) };
+        let mut op = Op { tag, count: blocks as u16, index, lpn: lpn.0, ..Op::new(Job::HostRead, ppn) };
         let id = self.back.dies.ops_mut().take(op);
         self.front.slot_mut(tag.tag).in_flight += 1;
         self.back.stats.data_reads += 1;

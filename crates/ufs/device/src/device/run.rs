@@ -3,7 +3,7 @@
 
 use crate::back::Op;
 use crate::front::Slot;
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::typed::Residual;
 
@@ -18,7 +18,7 @@ pub(crate) struct Run {
     /// The first within the read.
     pub index: u32,
     /// Its logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// How many.
     pub blocks: u32,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Run {
 impl Run {
     /// The blocks that an operation is for.
     pub fn of(op: &Op) -> Run {
-        Run { tag: op.tag, index: op.index, lpn: op.lpn, blocks: u32::from(op.count) }
+        Run { tag: op.tag, index: op.index, lpn: Lpn(op.lpn), blocks: u32::from(op.count) }
     }
 
     /// All but the first `done`.

@@ -10,7 +10,7 @@ pub use query_state::attribute_access;
 pub use slot::{Kind, Slot, TAGS};
 
 use crate::config::{DeviceConfig, LinkTiming};
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{Reply, ReplyBody, Response};
 use slot::Slots;
@@ -29,7 +29,7 @@ pub struct Delays {
 /// A logical unit: its first logical page, and its blocks.
 #[derive(Clone, Copy)]
 struct Unit {
-    base: u32,
+    base: Lpn,
     blocks: u32,
 }
 
@@ -55,10 +55,10 @@ pub struct Front {
 impl Front {
     /// No command has come.
     pub fn new(config: &DeviceConfig, delays: Delays) -> Self {
-        let mut base = 0;
+        let mut base = Lpn(0);
         let units = config.lus.iter().map(|lu| {
             let unit = Unit { base, blocks: lu.blocks };
-            base += lu.blocks;
+            base = base + lu.blocks;
             unit
         });
         Front {
@@ -121,12 +121,12 @@ impl Front {
 
     /// The first logical page of a unit.
     #[inline(always)]
-    pub fn base(&self, lun: u8) -> u32 {
+    pub fn base(&self, lun: u8) -> Lpn {
         self.units[usize::from(lun)].base
     }
 
     /// The first logical page of each unit.
-    pub fn bases(&self) -> impl Iterator<Item = u32> {
+    pub fn bases(&self) -> impl Iterator<Item = Lpn> {
         self.units.iter().map(|unit| unit.base)
     }
 
@@ -138,7 +138,7 @@ impl Front {
 
     /// The first logical page of blocks of a unit that exists; `None` if they go beyond its end.
     #[inline(always)]
-    pub fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<u32> {
+    pub fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<Lpn> {
         let unit = self.units[usize::from(lun)];
         (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks)).then(|| unit.base + lba as u32)
     }

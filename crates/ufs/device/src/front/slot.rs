@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device keeps of each command from arrival to reply, indexed by task tag.
 
+use crate::ids::Lpn;
 use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
 
 /// Tags that the device can hold.
@@ -53,7 +54,7 @@ pub struct Slot {
     /// The request as it came, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Blocks in all.
     pub blocks: u32,
     /// Blocks (or map pages) for which work has begun.
@@ -94,7 +95,7 @@ impl Slot {
             listed: false,
             checked: false,
             body: RequestBody::NopOut,
-            lpn: 0,
+            lpn: Lpn(0),
             blocks: 0,
             issued: 0,
             left: 0,

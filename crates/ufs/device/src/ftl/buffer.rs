@@ -3,7 +3,7 @@
 //! them, and for each what flash holds of the same block meanwhile; not where they will go.
 
 use super::map::Entry;
-use crate::ids::{Mark, TagRef};
+use crate::ids::{Lpn, Mark, TagRef};
 use std::collections::VecDeque;
 
 /// Ends a chain of slots.
@@ -22,7 +22,7 @@ struct Slot {
     hot: bool,
     /// Request that waits until this block is in flash, and its life.
     fua: TagRef,
-    lpn: u32,
+    lpn: Lpn,
     /// Next slot of the same program.
     next: u16,
     /// Order of acceptance, to know what a flush waits for.
@@ -70,7 +70,7 @@ struct Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
     /// Logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Orders it among writes.
     pub sequence: u32,
     /// What flash holds of the block.
@@ -87,7 +87,7 @@ pub struct Accepted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Freed {
     /// The logical page it held.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Its sequence number.
     pub sequence: u32,
     /// What flash held of the block, if the slot was the newest of it.
@@ -109,7 +109,7 @@ impl WriteBuffer {
             state: State::Free,
             hot: false,
             fua: TagRef::NONE,
-            lpn: 0,
+            lpn: Lpn(0),
             next: NO_SLOT,
             order: 0,
             sequence: 0,
@@ -207,13 +207,13 @@ impl WriteBuffer {
 
     /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and the
     /// next slot of the same program.
-    pub fn spare(&self, slot: u16) -> (Option<u32>, u32, u16) {
+    pub fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
         let s = &self.slots[usize::from(slot)];
         ((!s.void).then_some(s.lpn), s.sequence, s.next)
     }
 
     /// Logical pages that have slots, and those slots.
-    pub fn held(&self) -> impl Iterator<Item = (u32, u16)> {
+    pub fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
         self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
     }
 

@@ -8,7 +8,7 @@
 //! when it has read the page.
 
 use super::map::Entry;
-use crate::ids::MapPage;
+use crate::ids::{Lpn, MapPage};
 use fixedbitset::FixedBitSet;
 use readpath_kit::prefetch;
 
@@ -18,7 +18,7 @@ const NIL: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
     /// Logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// What the map page in flash says of it; clean.
     pub persisted: Entry,
 }
@@ -35,7 +35,7 @@ struct Chunk {
 impl Chunk {
     const LEN: usize = 7;
     const EMPTY: Chunk =
-        Chunk { len: 0, next: NIL, changes: [Change { lpn: 0, persisted: Entry::UNMAPPED }; Chunk::LEN] };
+        Chunk { len: 0, next: NIL, changes: [Change { lpn: Lpn(0), persisted: Entry::UNMAPPED }; Chunk::LEN] };
 
     fn changes(&self) -> &[Change] {
         &self.changes[..self.len as usize]
@@ -94,7 +94,7 @@ impl Changes {
     }
 
     /// An entry of `page`, clean until now, changes; `persisted` is what it said.
-    pub fn add(&mut self, page: MapPage, lpn: u32, persisted: Entry) {
+    pub fn add(&mut self, page: MapPage, lpn: Lpn, persisted: Entry) {
         let change = Change { lpn, persisted: persisted.clean() };
         let mut head = self.head[page.index()];
         if head == NIL || self.chunks[head as usize].len as usize == Chunk::LEN {
@@ -200,7 +200,7 @@ impl Changes {
     }
 
     /// Notes what the map page that is being written says of each change: `entry_of` its logical page; clean.
-    pub fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(u32) -> Entry) {
+    pub fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(Lpn) -> Entry) {
         let mut at = taken.0;
         while at != NIL {
             let chunk = &self.chunks[at as usize];
@@ -370,11 +370,11 @@ mod tests {
     fn many_changes_of_one_page_are_all_told() {
         let mut changes = Changes::new(2, 100);
         for round in 0..3 {
-            (0..40).for_each(|lpn| changes.add(MapPage(1), lpn, Entry::at(Ppn(lpn))));
+            (0..40).for_each(|lpn| changes.add(MapPage(1), Lpn(lpn), Entry::at(Ppn(lpn))));
             let mut lpns = Vec::new();
             changes.each_of_page(MapPage(1), |change| lpns.push(change.lpn));
             lpns.sort_unstable();
-            assert!(lpns.iter().copied().eq(0..40), "round {round}: {lpns:?}");
+            assert!(lpns.iter().copied().eq(Lpn(0).run(40)), "round {round}: {lpns:?}");
             let mut taken = changes.take(MapPage(1));
             let mut left = 40;
             loop {
@@ -408,15 +408,15 @@ mod tests {
     fn changes_are_taken_by_map_page() {
         let mut changes = Changes::new(300, 8);
         for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
-            changes.add(MapPage(page), lpn, Entry::at(Ppn(lpn)));
+            changes.add(MapPage(page), Lpn(lpn), Entry::at(Ppn(lpn)));
             changes.names_slice(true);
         }
         assert_eq!((changes.room(), changes.worth_writing()), (4, Some(MapPage(1))));
         let mut taken = changes.take(MapPage(1));
-        changes.merge(taken, |lpn| Entry::at(Ppn(lpn + 100)));
+        changes.merge(taken, |lpn| Entry::at(Ppn(lpn.0 + 100)));
         let merged = changes.next_merged(&mut taken);
         let seen: Vec<_> = merged.iter().map(|(c, m)| (c.lpn, c.persisted, m)).collect();
-        assert_eq!(seen, [10, 11, 12].map(|lpn| (lpn, Entry::at(Ppn(lpn)), Entry::at(Ppn(lpn + 100)))));
+        assert_eq!(seen, [10, 11, 12].map(|lpn| (Lpn(lpn), Entry::at(Ppn(lpn)), Entry::at(Ppn(lpn + 100)))));
         assert!(changes.next_merged(&mut taken).is_empty());
         assert_eq!(changes.worth_writing(), Some(MapPage(299)));
         assert_eq!(changes.worth_writing(), Some(MapPage(299)), "the hand comes round");

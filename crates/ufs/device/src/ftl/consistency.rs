@@ -3,6 +3,7 @@
 
 use super::{Ftl, Mapping, State, Stream};
 use crate::back::DeviceStats;
+use crate::ids::Lpn;
 
 impl Ftl {
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
@@ -13,11 +14,11 @@ impl Ftl {
     /// What does not agree.
     pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
         let mut refs = vec![0u32; self.geometry.superblocks() as usize];
-        for lpn in 0..self.logical_blocks {
+        for lpn in Lpn(0).run(self.logical_blocks) {
             let entry = self.flash_entry(lpn);
             if let Mapping::Flash(ppn) = entry.mapping() {
                 if self.spares.lpn(ppn) != Some(lpn) {
-                    return Err(format!("block {lpn} is at {ppn:?}, which holds {:?}", self.spares.lpn(ppn)));
+                    return Err(format!("block {} is at {ppn:?}, which holds {:?}", lpn.0, self.spares.lpn(ppn)));
                 }
                 refs[self.superblocks.of(ppn).index()] += 1;
             }

@@ -4,7 +4,7 @@
 
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
-use crate::ids::{MapPage, Mark, SuperblockId};
+use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.
@@ -27,7 +27,7 @@ pub enum Record {
     /// Blocks were trimmed.
     Trim {
         /// First logical page.
-        lpn: u32,
+        lpn: Lpn,
         /// Logical pages.
         count: u32,
         /// Orders it among writes.
@@ -98,7 +98,7 @@ pub enum Logged {
         /// First slice.
         first: Ppn,
         /// What the spare areas say: logical page and sequence number of each slice.
-        spares: Vec<(Option<u32>, u32)>,
+        spares: Vec<(Option<Lpn>, u32)>,
     },
     /// A unit of the meta stream. What follows in the log is what it holds.
     Meta {
@@ -130,7 +130,7 @@ pub struct Checkpoint {
     pub superblocks: Vec<Superblock>,
     /// Logical page and entry of each change: clean, each page once. `None` as long as the power stays: looking up thousands of
     /// entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what they were.
-    pub changes: Option<Vec<(u32, Entry)>>,
+    pub changes: Option<Vec<(Lpn, Entry)>>,
     /// Places of the table of changes that were in use.
     pub places: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
@@ -149,7 +149,7 @@ pub struct Durable {
     /// carries its own; here they lie in one row because a list for each would be allocated for each.
     refs: Vec<(SuperblockId, bool)>,
     /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or not.
-    pub changed: Vec<(u32, Entry)>,
+    pub changed: Vec<(Lpn, Entry)>,
     /// A checkpoint that is being written.
     pub pending: Option<Pending>,
 }
@@ -173,7 +173,7 @@ impl Checkpoint {
     ///
     /// # Panics
     /// As long as it is not.
-    pub fn changes(&self) -> &[(u32, Entry)] {
+    pub fn changes(&self) -> &[(Lpn, Entry)] {
         self.changes.as_deref().expect("changes are recalled when the power goes")
     }
 }

@@ -8,7 +8,7 @@
 //! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
 //!   is kept with the buffer slot.
 
-use crate::ids::MapPage;
+use crate::ids::{Lpn, MapPage};
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
 
@@ -113,39 +113,45 @@ impl PageMap {
 
     /// The entry of `lpn`. See the module for when asking is honest.
     #[inline]
-    pub fn entry(&self, lpn: u32) -> Entry {
-        Entry(self.entries[lpn as usize])
+    pub fn entry(&self, lpn: Lpn) -> Entry {
+        Entry(self.entries[lpn.index()])
     }
 
     /// What the entry of `lpn` says.
     #[inline]
-    pub fn get(&self, lpn: u32) -> Mapping {
+    pub fn get(&self, lpn: Lpn) -> Mapping {
         self.entry(lpn).mapping()
     }
 
     /// Whether the entry of `lpn` says that it lies anywhere, for those who have not paid for its map page.
     #[inline]
-    pub fn peek_unpaid_is_mapped(&self, lpn: u32) -> bool {
+    pub fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
         self.get(lpn) != Mapping::Unmapped
     }
 
     /// Changes the entry of `lpn`.
     #[inline]
-    pub fn set(&mut self, lpn: u32, entry: Entry) {
-        self.entries[lpn as usize] = entry.0;
+    pub fn set(&mut self, lpn: Lpn, entry: Entry) {
+        self.entries[lpn.index()] = entry.0;
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
-    pub fn preset(&mut self, lpn: u32, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
-        for (i, entry) in self.entries[lpn as usize..(lpn + count) as usize].iter_mut().enumerate() {
+    pub fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
+        for (i, entry) in self.entries[lpn.index()..(lpn + count).index()].iter_mut().enumerate() {
             *entry = Entry::at(ppn_of(i as u32)).0;
         }
     }
 
     /// The map page that holds the entry of `lpn`.
     #[inline]
-    pub fn page_of(&self, lpn: u32) -> MapPage {
-        MapPage(lpn >> self.entries_shift)
+    pub fn page_of(&self, lpn: Lpn) -> MapPage {
+        MapPage(lpn.0 >> self.entries_shift)
+    }
+
+    /// The logical page behind the last of a map page.
+    pub fn end_of(&self, page: MapPage) -> Lpn {
+        let end = u64::from(page.0 + 1) << self.entries_shift;
+        Lpn(end.min(u64::from(u32::MAX)) as u32)
     }
 
     /// Entries of a map page.
@@ -188,8 +194,8 @@ impl PageMap {
 
     /// Brings the entry of `lpn` near, if it exists.
     #[inline]
-    pub fn prefetch(&self, lpn: u32) {
-        prefetch(&self.entries, lpn as usize);
+    pub fn prefetch(&self, lpn: Lpn) {
+        prefetch(&self.entries, lpn.index());
     }
 }
 
@@ -216,10 +222,10 @@ mod tests {
     #[test]
     fn pages_and_directory() {
         let mut map = PageMap::new(10_000, 4096);
-        assert_eq!((map.get(5000), map.directory(MapPage(1)), map.pages()), (Mapping::Unmapped, None, 3));
+        assert_eq!((map.get(Lpn(5000)), map.directory(MapPage(1)), map.pages()), (Mapping::Unmapped, None, 3));
         map.set_directory(MapPage(1), Some(Ppn(4)));
         assert_eq!(map.directory(MapPage(1)), Some(Ppn(4)));
-        map.preset(4095, 2, |i| Ppn(100 + i));
-        assert_eq!((map.get(4095), map.get(4096)), (Mapping::Flash(Ppn(100)), Mapping::Flash(Ppn(101))));
+        map.preset(Lpn(4095), 2, |i| Ppn(100 + i));
+        assert_eq!((map.get(Lpn(4095)), map.get(Lpn(4096))), (Mapping::Flash(Ppn(100)), Mapping::Flash(Ppn(101))));
     }
 }

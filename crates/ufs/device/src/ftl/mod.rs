@@ -57,7 +57,7 @@ pub use waiting::{Effect, Incoming};
 
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
-use crate::ids::{MapPage, Mark, SuperblockId, TagRef};
+use crate::ids::{Lpn, MapPage, Mark, SuperblockId, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use changes::Changes;
@@ -97,7 +97,7 @@ pub struct Ftl {
     waiting_writes: VecDeque<Incoming>,
     waiting_trims: VecDeque<Unmap>,
     /// Lists of ranges to be used again.
-    unused_ranges: Vec<Vec<(u32, u32)>>,
+    unused_ranges: Vec<Vec<(Lpn, u32)>>,
     /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
     /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
     /// add to them.
@@ -224,7 +224,7 @@ impl Ftl {
 
     /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
     #[inline(always)]
-    pub fn known(&self, lpn: u32) -> Option<Mapping> {
+    pub fn known(&self, lpn: Lpn) -> Option<Mapping> {
         let entry = self.map.entry(lpn);
         match entry.mapping() {
             buffered @ Mapping::Buffered(_) => Some(buffered),
@@ -235,21 +235,21 @@ impl Ftl {
 
     /// Where a block is, whose map page has been paid for.
     #[inline(always)]
-    pub fn translate(&self, paid: Paid, lpn: u32) -> Mapping {
+    pub fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
         self.map.get(lpn)
     }
 
     /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
     #[inline]
-    pub fn translate_in_flash(&self, paid: Paid, lpn: u32) -> Mapping {
+    pub fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
         self.flash_entry(lpn).mapping()
     }
 
     /// Whether a block lies anywhere, asked at no cost: whoever asks knows it before translation has paid.
     #[inline]
-    pub fn peek_unpaid_is_mapped(&self, lpn: u32) -> bool {
+    pub fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
         self.map.peek_unpaid_is_mapped(lpn)
     }
 
@@ -272,7 +272,7 @@ impl Ftl {
 
     /// The map page of a block.
     #[inline(always)]
-    pub fn page_of(&self, lpn: u32) -> MapPage {
+    pub fn page_of(&self, lpn: Lpn) -> MapPage {
         self.map.page_of(lpn)
     }
 
@@ -284,7 +284,7 @@ impl Ftl {
 
     /// Brings near what the translation of a block will touch.
     #[inline(always)]
-    pub fn prefetch(&self, lpn: u32) {
+    pub fn prefetch(&self, lpn: Lpn) {
         self.map.prefetch(lpn);
     }
 
@@ -295,7 +295,7 @@ impl Ftl {
     }
 
     /// The logical page that the spare area of a slice names. Who asks has read that.
-    pub fn spare_area(&self, ppn: Ppn) -> Option<u32> {
+    pub fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
         self.spares.lpn(ppn)
     }
 
@@ -326,8 +326,8 @@ impl Ftl {
 
     /// Blocks that flash holds, for tests of conservation.
     pub fn valid_slices(&self) -> u64 {
-        let in_flash = |&lpn: &u32| self.flash_entry(lpn).mapping().flash().is_some();
-        (0..self.logical_blocks).filter(in_flash).count() as u64
+        let in_flash = |&lpn: &Lpn| self.flash_entry(lpn).mapping().flash().is_some();
+        Lpn(0).run(self.logical_blocks).filter(in_flash).count() as u64
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.

@@ -9,6 +9,7 @@ use super::map::Entry;
 use super::map_cache::MapCache;
 use super::{Ftl, Mapping, Stream};
 use crate::back::{Hardware, Job, MediaOp, NO_OP};
+use crate::ids::Lpn;
 use readpath_kit::Ns;
 
 impl Ftl {
@@ -31,7 +32,7 @@ impl Ftl {
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes = Some(Vec::new());
             self.durable.checkpoint.trims.clear();
-            (0..self.logical_blocks).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
+            Lpn(0).run(self.logical_blocks).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
         }
         self.checkpoint.power_cut();
         self.durable.pending = None;
@@ -56,7 +57,7 @@ impl Ftl {
         let slices = self.geometry.slices_per_unit();
         let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
         for op in programs {
-            let mut spares: Vec<(Option<u32>, u32)> = Vec::new();
+            let mut spares: Vec<(Option<Lpn>, u32)> = Vec::new();
             match op.job {
                 Job::Program => {
                     let mut slot = op.index as u16;
@@ -97,7 +98,7 @@ impl Ftl {
 
     /// The flat table goes back to what map pages in flash say.
     fn forget_changes(&mut self) {
-        let held: Vec<(u32, u16)> = self.buffer.held().collect();
+        let held: Vec<(Lpn, u16)> = self.buffer.held().collect();
         for (lpn, slot) in held {
             if self.map.get(lpn) == Mapping::Buffered(slot) {
                 self.map.set(lpn, self.buffer.under(slot).clean());

@@ -4,7 +4,7 @@
 
 use super::durable::Checkpoint;
 use super::{Ftl, Mapping, NoSpace, Stream};
-use crate::ids::SuperblockId;
+use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Permutation;
 
@@ -28,7 +28,7 @@ impl Ftl {
     /// If something has been written to the device.
     pub(crate) fn precondition(
         &mut self,
-        ranges: impl IntoIterator<Item = (u32, u32)>,
+        ranges: impl IntoIterator<Item = (Lpn, u32)>,
         layout: Layout,
         seed: u64,
         mut place: Option<impl FnMut(u32, Ppn)>,
@@ -51,13 +51,13 @@ impl Ftl {
     /// Places one range, of a block at least.
     pub(crate) fn place(
         &mut self,
-        base: u32,
+        base: Lpn,
         blocks: u32,
         layout: Layout,
         seed: u64,
         place: &mut Option<impl FnMut(u32, Ppn)>,
     ) -> Result<(), NoSpace> {
-        for lpn in base..base + blocks {
+        for lpn in base.run(blocks) {
             if let Mapping::Flash(ppn) = self.map.get(lpn) {
                 self.superblocks.drop_ref(ppn);
             }
@@ -87,7 +87,7 @@ impl Ftl {
         let mut assign = |i: u32, ppn: Ppn| {
             spares.preset(ppn, base + i);
             if let Some(place) = place {
-                place(base + i, ppn);
+                place((base + i).0, ppn);
             }
             ppn
         };
@@ -108,7 +108,7 @@ impl Ftl {
                 from += n;
             }
         }
-        self.preset_map_pages(self.map.page_of(base).0..=self.map.page_of(base + blocks - 1).0)?;
+        self.preset_map_pages(self.map.page_of(base).0..=self.map.page_of(base + (blocks - 1)).0)?;
         if self.superblocks.open_of(Stream::Meta).is_none() {
             self.ticks += 1;
             self.superblocks.open(Stream::Meta, self.ticks)?;

@@ -4,7 +4,7 @@
 use super::waiting::Unmap;
 use super::{Ftl, Incoming};
 use crate::back::Hardware;
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
@@ -43,7 +43,7 @@ impl Ftl {
         &mut self,
         now: Ns,
         tag: TagRef,
-        ranges: impl Iterator<Item = (u32, u32)>,
+        ranges: impl Iterator<Item = (Lpn, u32)>,
         hw: &mut impl Hardware,
     ) {
         let mut list = self.unused_ranges.pop().unwrap_or_default();

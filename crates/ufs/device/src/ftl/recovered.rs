@@ -5,16 +5,16 @@
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
 use super::superblock::{State, Stream, Superblock};
-use crate::ids::{Mark, SuperblockId};
+use crate::ids::{Lpn, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Blocks that were trimmed together, however many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Trimmed {
     /// First logical page.
-    pub first: u32,
+    pub first: Lpn,
     /// The logical page behind the last.
-    pub end: u32,
+    pub end: Lpn,
     /// Orders it among writes.
     pub sequence: u32,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Recovered {
     /// References that map pages hold, by superblock.
     pub written_refs: Vec<i64>,
     /// Newest sequence number and entry of each block that changed.
-    pub newest: BTreeMap<u32, (u32, Entry)>,
+    pub newest: BTreeMap<Lpn, (u32, Entry)>,
     /// Trims that the journal names.
     pub trims: Vec<Trimmed>,
     /// Trimmed stretches that are not part of a map page yet, by map page.
@@ -48,7 +48,7 @@ pub(crate) struct Recovered {
 impl Recovered {
     /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier may
     /// have been erased.
-    pub fn consider(&mut self, lpn: Option<u32>, sequence: u32, entry: Entry) {
+    pub fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
         let Some(lpn) = lpn else { return };
         self.sequence = self.sequence.max(sequence);
         let newest = self.newest.entry(lpn).or_insert((sequence, entry));
@@ -129,7 +129,7 @@ impl Recovered {
             let mut first = trim.first;
             while first < trim.end {
                 let page = map.page_of(first);
-                let end = u64::from(trim.end).min(u64::from(page.0 + 1) * u64::from(map.page_entries())) as u32;
+                let end = trim.end.min(map.end_of(page));
                 if trim.sequence > checkpoint.sequence && map.directory(page).is_some() {
                     let changes = self.trim(map, first, end);
                     let goes_on = counted_to == Some((page, first));
@@ -144,9 +144,9 @@ impl Recovered {
     }
 
     /// Blocks of one map page mean nothing any more, unless there is newer data. Returns whether that changes anything.
-    fn trim(&mut self, map: &PageMap, first: u32, end: u32) -> bool {
+    fn trim(&mut self, map: &PageMap, first: Lpn, end: Lpn) -> bool {
         let mut changes = false;
-        for lpn in first..end {
+        for lpn in first.run(end - first) {
             if map.peek_unpaid_is_mapped(lpn) && !self.newest.contains_key(&lpn) {
                 self.newest.insert(lpn, (0, Entry::UNMAPPED));
                 changes = true;
@@ -161,8 +161,8 @@ fn newest_trims(mut trims: Vec<Trimmed>) -> Vec<Trimmed> {
     trims.sort_unstable_by_key(|trim| (trim.first, trim.sequence));
     let mut newest: Vec<Trimmed> = Vec::new();
     // Sequence number and end of those that have begun.
-    let mut begun: BinaryHeap<(u32, u32)> = BinaryHeap::new();
-    let (mut at, mut next) = (0, 0);
+    let mut begun: BinaryHeap<(u32, Lpn)> = BinaryHeap::new();
+    let (mut at, mut next) = (Lpn(0), 0);
     loop {
         while begun.peek().is_some_and(|&(_, end)| end <= at) {
             begun.pop();
@@ -216,12 +216,12 @@ mod tests {
         let mut found = nothing();
         let mut newest_after = |lpn, sequence, ppn| {
             found.consider(lpn, sequence, Entry::at(Ppn(ppn)));
-            (found.newest[&7].1, found.sequence)
+            (found.newest[&Lpn(7)].1, found.sequence)
         };
-        assert_eq!(newest_after(Some(7), 3, 10), (Entry::at(Ppn(10)), 3));
-        assert_eq!(newest_after(Some(7), 3, 20), (Entry::at(Ppn(20)), 3));
-        assert_eq!(newest_after(Some(7), 2, 30), (Entry::at(Ppn(20)), 3), "older data, found later");
-        assert_eq!(newest_after(Some(7), 5, 40), (Entry::at(Ppn(40)), 5));
+        assert_eq!(newest_after(Some(Lpn(7)), 3, 10), (Entry::at(Ppn(10)), 3));
+        assert_eq!(newest_after(Some(Lpn(7)), 3, 20), (Entry::at(Ppn(20)), 3));
+        assert_eq!(newest_after(Some(Lpn(7)), 2, 30), (Entry::at(Ppn(20)), 3), "older data, found later");
+        assert_eq!(newest_after(Some(Lpn(7)), 5, 40), (Entry::at(Ppn(40)), 5));
         assert_eq!(newest_after(None, 6, 50), (Entry::at(Ppn(40)), 5), "it holds nothing");
     }
 
@@ -231,7 +231,7 @@ mod tests {
         for round in 0..2000 {
             let trims: Vec<Trimmed> = (0..rng.below(12) as u32)
                 .map(|i| {
-                    let first = rng.below(40) as u32;
+                    let first = Lpn(rng.below(40) as u32);
                     // In any order of numbers, each once.
                     let sequence = (i * 7 + round) % 13;
                     Trimmed { first, end: first + rng.below(20) as u32, sequence }
@@ -242,8 +242,8 @@ mod tests {
             let of = |trims: &[Trimmed], lpn| {
                 trims.iter().filter(|t| (t.first..t.end).contains(&lpn)).map(|t| t.sequence).max()
             };
-            for lpn in 0..70 {
-                assert_eq!(of(&newest, lpn), of(&trims, lpn), "block {lpn} of {trims:?}: {newest:?}");
+            for lpn in Lpn(0).run(70) {
+                assert_eq!(of(&newest, lpn), of(&trims, lpn), "{lpn:?} of {trims:?}: {newest:?}");
             }
         }
     }

@@ -4,17 +4,18 @@
 use super::buffer::WriteBuffer;
 use super::map::{Entry, PageMap};
 use super::{Effect, Ftl, Mapping};
+use crate::ids::Lpn;
 
 impl Ftl {
     /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
     #[inline]
-    pub(super) fn flash_entry(&self, lpn: u32) -> Entry {
+    pub(super) fn flash_entry(&self, lpn: Lpn) -> Entry {
         flash_entry(&self.map, &self.buffer, lpn)
     }
 
     /// Sets what [`UfsDevice::flash_entry`] says, which was `old` until now.
     #[inline]
-    pub(super) fn set_flash_entry(&mut self, lpn: u32, old: Entry, entry: Entry) {
+    pub(super) fn set_flash_entry(&mut self, lpn: Lpn, old: Entry, entry: Entry) {
         self.durable.changed.push((lpn, old));
         match self.map.get(lpn) {
             Mapping::Buffered(slot) => self.buffer.set_under(slot, entry),
@@ -24,13 +25,13 @@ impl Ftl {
 
     /// Brings near what [`UfsDevice::relocate`] will touch.
     #[inline]
-    pub(super) fn prefetch_change(&self, lpn: u32) {
+    pub(super) fn prefetch_change(&self, lpn: Lpn) {
         self.map.prefetch(lpn);
         self.changes.prefetch(self.map.page_of(lpn));
     }
 
     /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
-    pub(super) fn relocate(&mut self, lpn: u32, to: Entry) {
+    pub(super) fn relocate(&mut self, lpn: Lpn, to: Entry) {
         let old = self.flash_entry(lpn);
         if let Mapping::Flash(ppn) = old.mapping() {
             self.collector.gone(ppn);
@@ -56,7 +57,7 @@ impl Ftl {
     }
 
     /// Entries that a host may hold for a block are stale.
-    pub(super) fn note_change(&mut self, lpn: u32) {
+    pub(super) fn note_change(&mut self, lpn: Lpn) {
         if let Some(Effect::Changed { first, blocks }) = self.effects.back_mut()
             && *first + *blocks == lpn
         {
@@ -69,7 +70,7 @@ impl Ftl {
 
 /// See [`Ftl::flash_entry`].
 #[inline]
-pub(super) fn flash_entry(map: &PageMap, buffer: &WriteBuffer, lpn: u32) -> Entry {
+pub(super) fn flash_entry(map: &PageMap, buffer: &WriteBuffer, lpn: Lpn) -> Entry {
     let entry = map.entry(lpn);
     match entry.mapping() {
         Mapping::Buffered(slot) => buffer.under(slot),

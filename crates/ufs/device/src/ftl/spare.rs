@@ -5,6 +5,7 @@
 //! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
 //! last checkpoint, so they are kept as distances from a number that follows the checkpoints; what is older has none.
 
+use crate::ids::Lpn;
 use readpath_flash::Ppn;
 use readpath_kit::huge_vec;
 
@@ -29,24 +30,24 @@ impl Spares {
 
     /// The slice now holds data of `lpn`.
     #[inline]
-    pub fn program(&mut self, ppn: Ppn, lpn: u32, sequence: u32) {
+    pub fn program(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
         let after_base = sequence.saturating_sub(self.base);
         assert!(after_base < Self::SPAN, "no checkpoint for {after_base} blocks");
-        self.lpn[ppn.0 as usize] = lpn + 1;
+        self.lpn[ppn.0 as usize] = lpn.0 + 1;
         let [a, b, c, _] = after_base.to_le_bytes();
         self.after_base[ppn.0 as usize] = [a, b, c];
     }
 
     /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
     #[inline]
-    pub fn preset(&mut self, ppn: Ppn, lpn: u32) {
-        self.lpn[ppn.0 as usize] = lpn + 1;
+    pub fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.lpn[ppn.0 as usize] = lpn.0 + 1;
     }
 
     /// The logical page that a slice names, if it holds data.
     #[inline]
-    pub fn lpn(&self, ppn: Ppn) -> Option<u32> {
-        self.lpn[ppn.0 as usize].checked_sub(1)
+    pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
+        self.lpn[ppn.0 as usize].checked_sub(1).map(Lpn)
     }
 
     /// The sequence number of a slice; that of one without order is smaller than any that matters.
@@ -102,14 +103,14 @@ mod tests {
     fn order_above_the_base_survives() {
         let mut spares = Spares::new(4);
         for (at, sequence) in [5, 1000, 1001, Spares::SPAN - 1].into_iter().enumerate() {
-            spares.program(Ppn(at as u32), 7, sequence);
+            spares.program(Ppn(at as u32), Lpn(7), sequence);
             assert_eq!(spares.sequence(Ppn(at as u32)), sequence);
         }
         spares.forget_order(1000);
         let of = |spares: &Spares| (0..4).map(|at| spares.sequence(Ppn(at))).collect::<Vec<_>>();
         assert_eq!(of(&spares), [1000, 1000, 1001, Spares::SPAN - 1]);
-        spares.program(Ppn(0), 7, Spares::SPAN + 999);
-        spares.program(Ppn(1), 7, 3);
+        spares.program(Ppn(0), Lpn(7), Spares::SPAN + 999);
+        spares.program(Ppn(1), Lpn(7), 3);
         assert_eq!(of(&spares), [Spares::SPAN + 999, 1000, 1001, Spares::SPAN - 1]);
         spares.renumber(1001);
         assert_eq!(of(&spares), [Spares::SPAN - 2, 0, 0, Spares::SPAN - 1002]);

@@ -6,6 +6,7 @@ use super::map::Entry;
 use super::waiting::Unmap;
 use super::{Effect, Ftl, Mapping};
 use crate::back::{Hardware, Work};
+use crate::ids::Lpn;
 use readpath_kit::Ns;
 
 impl Ftl {
@@ -30,7 +31,7 @@ impl Ftl {
                 }
                 let first = first + unmap.blocks_done;
                 let end = u64::from(self.map.page_of(first).0 + pages) * u64::from(self.map.page_entries());
-                let count = (end - u64::from(first)).min(u64::from(blocks - unmap.blocks_done)) as u32;
+                let count = (end - u64::from(first.0)).min(u64::from(blocks - unmap.blocks_done)) as u32;
                 self.trim(first, count);
                 unmap.blocks_done += count;
             }
@@ -51,11 +52,11 @@ impl Ftl {
     }
 
     /// Blocks from the logical page `first` on mean nothing any more.
-    pub(super) fn trim(&mut self, first: u32, blocks: u32) {
+    pub(super) fn trim(&mut self, first: Lpn, blocks: u32) {
         self.sequence += 1;
         let record = self.journal.newest() + 1;
         let mut page = None;
-        for lpn in first..first + blocks {
+        for lpn in first.run(blocks) {
             if let Mapping::Buffered(slot) = self.map.get(lpn) {
                 self.buffer.kill(slot, record);
                 self.map.set(lpn, self.buffer.under(slot));
@@ -76,10 +77,10 @@ impl Ftl {
     }
 
     /// Map pages that the ranges of an UNMAP touch.
-    fn map_pages_of(&self, ranges: &[(u32, u32)]) -> u64 {
-        let page = |lpn: u32| u64::from(self.map.page_of(lpn).0);
+    fn map_pages_of(&self, ranges: &[(Lpn, u32)]) -> u64 {
+        let page = |lpn: Lpn| u64::from(self.map.page_of(lpn).0);
         let touched = ranges.iter().filter(|&&(_, blocks)| blocks > 0);
-        touched.map(|&(first, blocks)| page(first + blocks - 1) - page(first) + 1).sum()
+        touched.map(|&(first, blocks)| page(first + (blocks - 1)) - page(first) + 1).sum()
     }
 
     /// UNMAP has touched its map pages, which takes the firmware its time before it answers.

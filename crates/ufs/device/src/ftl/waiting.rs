@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What waits for flash translation, and what it has to tell those above. They know neither time nor what becomes of them.
 
-use crate::ids::{MapPage, TagRef};
+use crate::ids::{Lpn, MapPage, TagRef};
 
 /// What is left of a write whose data waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub struct Incoming {
     /// The write.
     pub tag: TagRef,
     /// Its next logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// The number of that among its blocks.
     pub index: u32,
     /// Blocks left.
@@ -24,7 +24,7 @@ pub struct Unmap {
     /// The command.
     pub tag: TagRef,
     /// First logical page of each range, and how many.
-    pub ranges: Vec<(u32, u32)>,
+    pub ranges: Vec<(Lpn, u32)>,
     /// Ranges that are done.
     pub ranges_done: usize,
     /// Blocks of the next that are done.
@@ -37,7 +37,7 @@ pub enum Effect {
     /// These logical pages are somewhere else now: entries that a host may hold for them are stale.
     Changed {
         /// The first.
-        first: u32,
+        first: Lpn,
         /// How many.
         blocks: u32,
     },

@@ -6,7 +6,7 @@ use super::durable::Logged;
 use super::map::Entry;
 use super::{Effect, Ftl, Incoming, Mapping, Stall, Stream};
 use crate::back::{Hardware, Job, MediaOp, Op};
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -77,12 +77,12 @@ impl Ftl {
     }
 
     /// Whether `lpn` is among those written not long ago, as far as the table remembers; from now on it is.
-    fn was_written_recently(&mut self, lpn: u32) -> bool {
+    fn was_written_recently(&mut self, lpn: Lpn) -> bool {
         if self.written_recently.is_empty() {
             return false;
         }
-        let hash = lpn.wrapping_mul(0x9E37_79B1) >> (32 - self.written_recently.len().trailing_zeros());
-        std::mem::replace(&mut self.written_recently[hash as usize], lpn + 1) == lpn + 1
+        let hash = lpn.0.wrapping_mul(0x9E37_79B1) >> (32 - self.written_recently.len().trailing_zeros());
+        std::mem::replace(&mut self.written_recently[hash as usize], lpn.0 + 1) == lpn.0 + 1
     }
 
     /// Programs what fills a multi-plane page, and what somebody waits for even if it does not. Returns what it waits for.

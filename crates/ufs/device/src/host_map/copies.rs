@@ -5,7 +5,7 @@
 
 use super::config::HostMap;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
-use crate::ids::MapPage;
+use crate::ids::{Lpn, MapPage};
 use readpath_flash::Ppn;
 use readpath_kit::IndexLru;
 
@@ -103,7 +103,7 @@ impl Copies {
 
     /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` tells where
     /// the page says that each logical page is.
-    pub fn write(&mut self, page: MapPage, place: impl Fn(u32) -> Option<Ppn>) {
+    pub fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) {
         let frame = match self.held(page) {
             Some(held) => held.frame,
             None => {
@@ -142,18 +142,17 @@ impl Copies {
     }
 
     /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
-    pub fn place(&self, held: Held, lpn: u32) -> Option<Option<Ppn>> {
+    pub fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.contents.as_ref().map(|c| c.place_of(held.frame, lpn))
     }
 
     /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags tell, and every
     /// address exists in an array of `slices`.
-    pub fn is_sound(&self, held: Held, lpn: u32, count: u32, slices: u32) -> bool {
+    pub fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         let Some(c) = &self.contents else { return true };
-        let exists = |lpn| c.place_of(held.frame, lpn).is_none_or(|ppn| ppn.0 < slices);
-        let lines = lpn / c.line_entries..=(lpn + count - 1) / c.line_entries;
-        (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line)))
-            && (lpn..lpn + count).all(exists)
+        let exists = |lpn: Lpn| c.place_of(held.frame, lpn).is_none_or(|ppn| ppn.0 < slices);
+        let lines = lpn.0 / c.line_entries..=(lpn.0 + count - 1) / c.line_entries;
+        (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line))) && lpn.run(count).all(exists)
     }
 
     /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and its
@@ -172,31 +171,31 @@ impl Copies {
 }
 
 impl Contents {
-    fn place(&self, frame: u32, lpn: u32) -> usize {
-        (frame * self.page_entries + lpn % self.page_entries) as usize
+    fn place(&self, frame: u32, lpn: Lpn) -> usize {
+        (frame * self.page_entries + lpn.0 % self.page_entries) as usize
     }
 
-    fn place_of(&self, frame: u32, lpn: u32) -> Option<Ppn> {
+    fn place_of(&self, frame: u32, lpn: Lpn) -> Option<Ppn> {
         let ppn = self.entries[self.place(frame, lpn)];
         (ppn != NONE).then_some(Ppn(ppn))
     }
 
-    fn write(&mut self, held: Held, page: MapPage, place_of: impl Fn(u32) -> Option<Ppn>) {
+    fn write(&mut self, held: Held, page: MapPage, place_of: impl Fn(Lpn) -> Option<Ppn>) {
         let first = page.0 * self.page_entries;
-        for lpn in first..first + self.page_entries {
+        for lpn in Lpn(first).run(self.page_entries) {
             let place = self.place(held.frame, lpn);
             self.entries[place] = place_of(lpn).map_or(NONE, |ppn| ppn.0);
         }
         if !self.tags.is_empty() {
             for line in first / self.line_entries..(first + self.page_entries) / self.line_entries {
-                let place = self.place(held.frame, line * self.line_entries) / self.line_entries as usize;
+                let place = self.place(held.frame, Lpn(line * self.line_entries)) / self.line_entries as usize;
                 self.tags[place] = self.tag(held, line);
             }
         }
     }
 
     fn is_authentic(&self, held: Held, line: u32) -> bool {
-        let place = self.place(held.frame, line * self.line_entries) / self.line_entries as usize;
+        let place = self.place(held.frame, Lpn(line * self.line_entries)) / self.line_entries as usize;
         self.tags[place] == self.tag(held, line)
     }
 
@@ -209,7 +208,8 @@ impl Contents {
         };
         let first = line * self.line_entries;
         let start = mix(mix(self.key, u64::from(line)), u64::from(held.copy));
-        (first..first + self.line_entries)
+        Lpn(first)
+            .run(self.line_entries)
             .fold(start, |h, lpn| mix(h, self.place_of(held.frame, lpn).map_or(u64::MAX, |ppn| u64::from(ppn.0))))
     }
 }
@@ -232,15 +232,15 @@ mod tests {
     #[test]
     fn the_least_recently_used_page_makes_room() {
         let mut c = copies(2, 9, false);
-        c.write(MapPage(3), |lpn| Some(Ppn(lpn)));
-        c.write(MapPage(4), |lpn| Some(Ppn(lpn)));
+        c.write(MapPage(3), |lpn| Some(Ppn(lpn.0)));
+        c.write(MapPage(4), |lpn| Some(Ppn(lpn.0)));
         let (three, four) = (c.held(MapPage(3)).unwrap(), c.held(MapPage(4)).unwrap());
         assert!(c.touch(MapPage(3)) && !c.touch(MapPage(5)));
-        c.write(MapPage(5), |lpn| Some(Ppn(lpn + 1)));
+        c.write(MapPage(5), |lpn| Some(Ppn(lpn.0 + 1)));
         assert_eq!((c.held(MapPage(4)), c.held(MapPage(3))), (None, Some(three)));
         assert!(!c.is_there(four), "whoever asked for page 4 gets something else");
         let five = c.held(MapPage(5)).unwrap();
-        assert_eq!(c.place(five, 5 * 16 + 2), Some(Some(Ppn(5 * 16 + 3))));
+        assert_eq!(c.place(five, Lpn(5 * 16 + 2)), Some(Some(Ppn(5 * 16 + 3))));
         c.write(MapPage(3), |_| None);
         assert!(
             !c.is_there(three) && c.held(MapPage(3)).unwrap().frame == three.frame,
@@ -257,14 +257,14 @@ mod tests {
     fn tags_tell_what_was_changed_and_bounds_what_cannot_be() {
         for tags in [false, true] {
             let mut c = copies(2, 4, tags);
-            c.write(MapPage(1), |lpn| Some(Ppn(100 + lpn)));
+            c.write(MapPage(1), |lpn| Some(Ppn(100 + lpn.0)));
             let held = c.held(MapPage(1)).unwrap();
-            assert!(c.is_sound(held, 16, 16, 1000));
+            assert!(c.is_sound(held, Lpn(16), 16, 1000));
             c.tamper(|lpn, ppn| if lpn == 21 { ppn + 1 } else { ppn });
-            assert_eq!(c.is_sound(held, 20, 1, 1000), !tags, "block 21 shares the line of block 20");
-            assert!(c.is_sound(held, 24, 8, 1000), "other lines are as they were");
+            assert_eq!(c.is_sound(held, Lpn(20), 1, 1000), !tags, "block 21 shares the line of block 20");
+            assert!(c.is_sound(held, Lpn(24), 8, 1000), "other lines are as they were");
             c.tamper(|_, ppn| ppn * 100);
-            assert!(!c.is_sound(held, 30, 1, 1000), "there is no such address");
+            assert!(!c.is_sound(held, Lpn(30), 1, 1000), "there is no such address");
         }
     }
 }

@@ -15,7 +15,7 @@ pub use copies::{Copies, Held};
 pub use exchange::{Ask, Coming, Next};
 
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
-use crate::ids::MapPage;
+use crate::ids::{Lpn, MapPage};
 use exchange::Exchange;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
@@ -81,17 +81,17 @@ impl HostMemory {
     }
 
     /// Whether what has come of a copy is as it was written, as far as anybody can tell.
-    pub fn is_sound(&self, held: Held, lpn: u32, count: u32, slices: u32) -> bool {
+    pub fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         self.copies.is_sound(held, lpn, count, slices)
     }
 
     /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
-    pub fn place(&self, held: Held, lpn: u32) -> Option<Option<Ppn>> {
+    pub fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.copies.place(held, lpn)
     }
 
     /// Writes `page`; returns what the firmware spends on that.
-    pub fn write(&mut self, page: MapPage, place: impl Fn(u32) -> Option<Ppn>) -> Option<Ns> {
+    pub fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) -> Option<Ns> {
         let host = self.host?;
         self.copies.write(page, place);
         Some(host.firmware + Ns(host.check.map_or(0, |check| check.seal.0 * u64::from(self.lines))))

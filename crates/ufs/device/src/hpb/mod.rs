@@ -23,7 +23,7 @@ pub use v2_config::{Hpb2Config, MOST_ENTRIES};
 
 use crate::back::DeviceStats;
 use crate::config::DeviceConfig;
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use pre_requests::PreRequests;
 use prototype::Groups;
 use read_buffers::ReadBuffers;
@@ -46,7 +46,7 @@ enum Side {
 pub struct Hpb {
     side: Side,
     /// First logical page of each unit.
-    bases: Vec<u32>,
+    bases: Vec<Lpn>,
     codec: EntryCodec,
     /// The key that the device was made with.
     key: [u64; 2],
@@ -70,10 +70,10 @@ pub struct Hpb {
 
 impl Hpb {
     /// Nothing has been handed out.
-    pub fn new(config: &DeviceConfig, bases: Vec<u32>) -> Self {
+    pub fn new(config: &DeviceConfig, bases: Vec<Lpn>) -> Self {
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
-            Some(HpbUnit::new(bases[lun], lu, hpb))
+            Some(HpbUnit::new(bases[lun].0, lu, hpb))
         };
         let side = match config.prototype() {
             Some(prototype) => {
@@ -148,18 +148,18 @@ impl Hpb {
     }
 
     /// Entries that the host holds for these logical pages are stale.
-    pub fn blocks_changed(&mut self, first: u32, blocks: u32) {
+    pub fn blocks_changed(&mut self, first: Lpn, blocks: u32) {
         match &mut self.side {
             Side::None => {}
             Side::Standard(units) => {
-                for lpn in first..first + blocks {
+                for lpn in first.run(blocks) {
                     let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
                     if let Some(unit) = &mut units[lun] {
                         unit.block_changed(lpn - self.bases[lun]);
                     }
                 }
             }
-            Side::Prototype(groups) => (first..first + blocks).for_each(|lpn| groups.changed(lpn)),
+            Side::Prototype(groups) => first.run(blocks).for_each(|lpn| groups.changed(lpn.0)),
         }
     }
 
@@ -184,7 +184,7 @@ impl Hpb {
 
     /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that page is
     /// of a unit without HPB.
-    pub fn was_made_for(&self, lpn: u32, entry: HpbEntry) -> Option<bool> {
+    pub fn was_made_for(&self, lpn: Lpn, entry: HpbEntry) -> Option<bool> {
         let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
         let unit = self.standard(lun as u8)?;
         Some(unit.made(&self.codec, lpn - self.bases[lun], entry))
@@ -258,7 +258,7 @@ impl Hpb {
         at: SubRegion,
         alloc: u32,
         generation: u32,
-        place: impl Fn(u32) -> Option<Ppn>,
+        place: impl Fn(Lpn) -> Option<Ppn>,
         out: &mut Vec<u8>,
     ) {
         let base = self.bases[usize::from(lun)];
@@ -269,7 +269,8 @@ impl Hpb {
         let entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
         out.clear();
         if is_granted {
-            self.codec.make_all(base + blocks.start, entries as u32, generation, place, out);
+            let place = |lpn| place(Lpn(lpn));
+            self.codec.make_all((base + blocks.start).0, entries as u32, generation, place, out);
         } else {
             out.resize(entries * HpbEntry::BYTES, 0);
         }

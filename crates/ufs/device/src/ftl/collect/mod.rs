@@ -6,7 +6,7 @@ mod victims;
 
 use super::superblock::Stream;
 use crate::config::DeviceConfig;
-use crate::ids::SuperblockId;
+use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
 use std::collections::VecDeque;
 use victims::Victims;
@@ -38,7 +38,7 @@ enum Pass {
 /// A slice on its way.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
-    lpn: u32,
+    lpn: Lpn,
     from: Ppn,
     sequence: u32,
     next: u16,
@@ -78,7 +78,7 @@ pub struct Collector {
 impl Collector {
     pub(crate) fn new(map_pages: u32, config: &DeviceConfig) -> Self {
         let buffer_blocks = config.ftl.move_buffer_blocks;
-        let nothing = Moving { lpn: 0, from: Ppn(0), sequence: 0, next: NONE };
+        let nothing = Moving { lpn: Lpn(0), from: Ppn(0), sequence: 0, next: NONE };
         Collector {
             victims: Victims::new(config.ftl.collect_together, config.geometry.slices_per_superblock()),
             to: Stream::Moved,
@@ -142,7 +142,7 @@ impl Collector {
     }
 
     /// What the spare areas of a program in progress say, slice by slice.
-    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Lpn, u32)> {
         std::iter::successors(Some(first).filter(|&s| s != NONE), |&s| {
             Some(self.moving[usize::from(s)].next).filter(|&n| n != NONE)
         })

@@ -15,7 +15,7 @@ use crate::device::{OPS_PER_REQUEST, Run, residual};
 use crate::front::Kind;
 use crate::ftl::{Mapping, Paid};
 use crate::hpb::{Verdict, Verification};
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_of};
@@ -120,8 +120,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // What the spare areas will say: whatever else is done to these pages comes to the die behind this read.
             let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);
             let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
-            let mut op =
-                Op { tag: TagRef { tag, life }, count: count as u16, index, lpn, ..Op::new(Job::HintedRead, ppn) };
+            let mut op = Op {
+                tag: TagRef { tag, life },
+                count: count as u16,
+                index,
+                lpn: lpn.0,
+                ..Op::new(Job::HintedRead, ppn)
+            };
             op.frame = foreign;
             let id = self.back.dies.ops_mut().take(op);
             let slot = self.front.slot_mut(tag);
@@ -247,7 +252,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ => None,
         };
         let dirty = about.filter(|_| response.residual == Residual::None).and_then(|at| groups.first_dirty(lun, at));
-        let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.known(lpn)));
+        let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.known(Lpn(lpn))));
         let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
         response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
         self.back.stats.dirty_groups_named += u64::from(dirty.is_some());
