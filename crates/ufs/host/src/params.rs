@@ -126,17 +126,8 @@ impl HpbParams {
 
     /// The value of `param`.
     pub const fn get(&self, param: HpbParam) -> u32 {
-        match param {
-            HpbParam::RequeueTimeoutMs => self.requeue_timeout_ms,
-            HpbParam::ActivationThld => self.activation_thld,
-            HpbParam::NormalizationFactor => self.normalization_factor,
-            HpbParam::EvictionThldEnter => self.eviction_thld_enter,
-            HpbParam::EvictionThldExit => self.eviction_thld_exit,
-            HpbParam::ReadTimeoutMs => self.read_timeout_ms,
-            HpbParam::ReadTimeoutExpiries => self.read_timeout_expiries,
-            HpbParam::TimeoutPollingIntervalMs => self.timeout_polling_interval_ms,
-            HpbParam::InflightMapReq => self.inflight_map_req,
-        }
+        let mut copy = *self;
+        *copy.slot(param)
     }
 
     /// Where the value of `param` is kept, for who reads a whole set that [`HpbParams::check`] looks at afterwards.

@@ -399,13 +399,13 @@ descriptor! {
 }
 
 /// Most UTF-16 units of a string descriptor: bLength is at most FEh.
-pub const STRING_UNITS: usize = 126;
+const STRING_UNITS: usize = 126;
 
 /// Writes a string descriptor (IDN 05h, UTF-16 big-endian without terminator) into `out`, which is cleared first
 /// (JESD220). An empty text is allowed.
 ///
 /// # Errors
-/// [`DescError::TextLength`] over [`STRING_UNITS`] UTF-16 units; `out` is empty then.
+/// [`DescError::TextLength`] over 126 UTF-16 units; `out` is empty then.
 pub fn encode_string(text: &str, out: &mut Vec<u8>) -> Result<(), DescError> {
     out.clear();
     let units = text.encode_utf16().count();

@@ -226,7 +226,7 @@ impl HpbGeometry {
 
     /// Sub-regions of `region`: fewer in a short last region, 0 if there is no such region.
     #[inline]
-    pub const fn sub_regions_of(&self, region: u16) -> u32 {
+    const fn sub_regions_of(&self, region: u16) -> u32 {
         let region = region as u32;
         if region + 1 < self.regions {
             self.sub_regions_per_region()

@@ -186,7 +186,7 @@ pub struct ModeParameters {
 }
 
 /// SAVING PARAMETERS NOT SUPPORTED: the answer to page control 11b.
-pub const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
+const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
 
 /// MODE SENSE (10) data: 8-byte header with WP and DPOFUA, no block descriptor, then caching page 08h, control page
 /// 0Ah, or both for page code 3Fh (SPC-4, SBC-3). `page` is CDB byte 2 (page control 7:6, page code 5:0). Changeable
@@ -194,7 +194,7 @@ pub const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
 ///
 /// # Errors
 /// INVALID FIELD IN CDB for any other page or subpage (except FFh, all subpages, with 3Fh);
-/// [`SAVING_NOT_SUPPORTED`] for saved values. `out` is empty then.
+/// SAVING PARAMETERS NOT SUPPORTED for saved values. `out` is empty then.
 pub fn mode_sense_10(page: u8, subpage: u8, parameters: &ModeParameters, out: &mut Vec<u8>) -> Result<(), Sense> {
     out.clear();
     let (control, code) = (page >> 6, page & 0x3F);

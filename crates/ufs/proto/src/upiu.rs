@@ -35,7 +35,7 @@ pub const fn ehs_bytes(entries: usize) -> usize {
 }
 
 /// Transaction codes, UPIU byte 0 bits 5:0 (JESD220 UPIU transaction codes).
-pub mod transaction {
+mod transaction {
     /// NOP OUT.
     pub const NOP_OUT: u8 = 0x00;
     /// COMMAND.

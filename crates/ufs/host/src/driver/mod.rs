@@ -73,7 +73,7 @@ pub struct Driver {
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
     long_reads: Option<Box<LongReads>>,
-    /// There for a host that does exactly as Linux.
+    /// There for a host that does as Linux, faults included.
     last_entries: Option<Box<LastEntries>>,
     /// `watch` or `last_entries` is there.
     follows_reads: bool,
@@ -405,7 +405,7 @@ impl Driver {
         self.hpb(lun).is_some_and(|hpb| hpb.prefetch(block))
     }
 
-    /// Whether the host does exactly as Linux.
+    /// Whether the host does as Linux, faults included.
     fn is_strict(&self) -> bool {
         self.last_entries.is_some()
     }

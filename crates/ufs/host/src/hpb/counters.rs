@@ -1,40 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host's HPB counts. Plain numbers; nothing here influences a decision.
 
-/// The counters of Linux's `hpb_stats`, by their sysfs names, and what Linux does not count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct HpbCounters {
+/// The counters and what is done to all of them alike.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The counters of Linux's `hpb_stats`, by their sysfs names, and what Linux does not count.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct HpbCounters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl HpbCounters {
+            fn each_with(&self, other: &HpbCounters, of: impl Fn(u64, u64) -> u64) -> HpbCounters {
+                HpbCounters { $($name: of(self.$name, other.$name),)* }
+            }
+        }
+    };
+}
+
+counters! {
     /// Reads sent as HPB READ.
-    pub hit_cnt: u64,
+    hit_cnt,
     /// Reads short enough for HPB READ that were sent as READ because an entry was missing or dirty.
-    pub miss_cnt: u64,
+    miss_cnt,
     /// Valid notifications.
-    pub rcmd_noti_cnt: u64,
+    rcmd_noti_cnt,
     /// Sub-regions queued for activation.
-    pub rcmd_active_cnt: u64,
+    rcmd_active_cnt,
     /// Regions queued for inactivation.
-    pub rcmd_inactive_cnt: u64,
+    rcmd_inactive_cnt,
     /// HPB READ BUFFER commands.
-    pub map_req_cnt: u64,
+    map_req_cnt,
     /// HPB WRITE BUFFER commands; none in device control mode.
-    pub umap_req_cnt: u64,
+    umap_req_cnt,
     /// Pre-requests (HPB WRITE BUFFER 02h); Linux kept this one to itself.
-    pub pre_req_cnt: u64,
+    pre_req_cnt,
     /// Notifications refused because an index or a count was out of range; Linux would use them.
-    pub rejected_noti_cnt: u64,
+    rejected_noti_cnt,
     /// Regions evicted to make room for another.
-    pub evict_cnt: u64,
+    evict_cnt,
     /// Loads that failed and were tried again or given up; Linux takes them for success.
-    pub map_error_cnt: u64,
+    map_error_cnt,
     /// Loads that a policy of this host's own asked for and did not get: nothing that it holds was worth less, or too
     /// many waited already.
-    pub refuse_cnt: u64,
+    refuse_cnt,
     /// Reads that a policy of this host's own sent as READ although it had an entry.
-    pub plain_cnt: u64,
+    plain_cnt,
     /// Maps dropped because the limit of memory was lowered.
-    pub shrink_cnt: u64,
+    shrink_cnt,
     /// Changed entries that responses of the prototype brought.
-    pub pair_cnt: u64,
+    pair_cnt,
 }
 
 impl HpbCounters {
@@ -73,26 +88,6 @@ impl HpbCounters {
     /// The sums of these counters and those of another unit.
     pub fn plus(&self, other: &HpbCounters) -> HpbCounters {
         self.each_with(other, |a, b| a + b)
-    }
-
-    fn each_with(&self, other: &HpbCounters, of: impl Fn(u64, u64) -> u64) -> HpbCounters {
-        HpbCounters {
-            hit_cnt: of(self.hit_cnt, other.hit_cnt),
-            miss_cnt: of(self.miss_cnt, other.miss_cnt),
-            rcmd_noti_cnt: of(self.rcmd_noti_cnt, other.rcmd_noti_cnt),
-            rcmd_active_cnt: of(self.rcmd_active_cnt, other.rcmd_active_cnt),
-            rcmd_inactive_cnt: of(self.rcmd_inactive_cnt, other.rcmd_inactive_cnt),
-            map_req_cnt: of(self.map_req_cnt, other.map_req_cnt),
-            umap_req_cnt: of(self.umap_req_cnt, other.umap_req_cnt),
-            pre_req_cnt: of(self.pre_req_cnt, other.pre_req_cnt),
-            rejected_noti_cnt: of(self.rejected_noti_cnt, other.rejected_noti_cnt),
-            evict_cnt: of(self.evict_cnt, other.evict_cnt),
-            map_error_cnt: of(self.map_error_cnt, other.map_error_cnt),
-            refuse_cnt: of(self.refuse_cnt, other.refuse_cnt),
-            plain_cnt: of(self.plain_cnt, other.plain_cnt),
-            shrink_cnt: of(self.shrink_cnt, other.shrink_cnt),
-            pair_cnt: of(self.pair_cnt, other.pair_cnt),
-        }
     }
 }
 

@@ -432,7 +432,7 @@ impl HpbLu {
         Ok(self.memory().table_bytes + pinned as u64 * self.store.bytes_per_map())
     }
 
-    /// Whether so many bytes are enough for [`HpbLu::limit_memory`].
+    /// Whether so many bytes are enough for [`crate::Driver::limit_memory`].
     ///
     /// # Errors
     /// As there.
