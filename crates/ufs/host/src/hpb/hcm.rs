@@ -11,7 +11,7 @@ use readpath_proto::hpb::HpbGeometry;
 
 /// Counters and timers of one unit.
 pub(super) struct Hcm {
-    pub params: HpbParams,
+    params: HpbParams,
     /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
     marks_are_fine: bool,
     /// Reads of each sub-region.
@@ -27,9 +27,9 @@ pub(super) struct Hcm {
     /// How often it may still be up.
     expiries: Vec<u32>,
     /// HPB READ BUFFERs in flight.
-    pub in_flight: u32,
+    in_flight: u32,
     /// When to look at the timers next.
-    pub poll_at: Ns,
+    poll_at: Ns,
 }
 
 fn ms(n: u32) -> Ns {
@@ -51,6 +51,11 @@ impl Hcm {
             in_flight: 0,
             poll_at: now + ms(params.timeout_polling_interval_ms),
         }
+    }
+
+    /// A parameter was changed.
+    pub fn set_params(&mut self, params: HpbParams) {
+        self.params = params;
     }
 
     /// A read touches the sub-region. Whether it is now to be queued for loading.
@@ -76,6 +81,36 @@ impl Hcm {
     /// Reads of a region.
     pub fn reads_of(&self, region: RegionId) -> u32 {
         self.region_reads[region]
+    }
+
+    /// Whether a region is read enough to take the place of another.
+    pub fn may_displace(&self, region: RegionId) -> bool {
+        self.reads_of(region) >= self.params.eviction_thld_enter
+    }
+
+    /// Whether a region is read too much to make room for another.
+    pub fn keeps(&self, region: RegionId) -> bool {
+        self.reads_of(region) > self.params.eviction_thld_exit
+    }
+
+    /// Whether as many loads are in flight as may be.
+    pub fn is_throttled(&self) -> bool {
+        self.in_flight >= self.params.inflight_map_req
+    }
+
+    /// A load is being sent.
+    pub fn load_begins(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// A load has ended.
+    pub fn load_ends(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Loads in flight will never be answered.
+    pub fn loads_lost(&mut self) {
+        self.in_flight = 0;
     }
 
     /// Whether a region was written since a map of it was loaded.
@@ -123,6 +158,16 @@ impl Hcm {
         }
         self.deadlines[region] = now + ms(self.params.read_timeout_ms);
         false
+    }
+
+    /// When to look at the timers next.
+    pub fn next_poll(&self) -> Ns {
+        self.poll_at
+    }
+
+    /// Timers stop.
+    pub fn stop_polling(&mut self) {
+        self.poll_at = Ns::NEVER;
     }
 
     /// Arms the next look at the timers.

@@ -303,7 +303,7 @@ impl HpbLu {
             }
         }
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.in_flight = 0;
+            hcm.loads_lost();
         }
     }
 
@@ -331,7 +331,7 @@ impl HpbLu {
     fn cancel(&mut self) {
         self.kicked = false;
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.poll_at = Ns::NEVER;
+            hcm.stop_polling();
         }
     }
 
@@ -357,13 +357,13 @@ impl HpbLu {
     /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its
     /// worker waits for a tag as Linux's does.
     pub(crate) fn next_timer(&self) -> Ns {
-        let poll = self.mode.hcm().map_or(Ns::NEVER, |hcm| hcm.poll_at);
+        let poll = self.mode.hcm().map_or(Ns::NEVER, Hcm::next_poll);
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))
     }
 
     /// Handles timers that are due. The worker may have something to do afterwards.
     pub(crate) fn advance(&mut self, now: Ns) {
-        if self.mode.hcm().is_some_and(|hcm| hcm.poll_at <= now) {
+        if self.mode.hcm().is_some_and(|hcm| hcm.next_poll() <= now) {
             self.poll(now);
         }
     }
@@ -403,7 +403,7 @@ impl HpbLu {
         }
         self.options.params.store(param, value, &limits)?;
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.params = self.options.params;
+            hcm.set_params(self.options.params);
         }
         Ok(())
     }

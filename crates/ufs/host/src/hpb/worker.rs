@@ -3,6 +3,7 @@
 //! it takes the room from, and what it does when it cannot go on. Commands leave through a [`Port`]; what the device
 //! makes of them is not known here.
 
+use super::hcm::Hcm;
 use super::{HpbLu, HpbRequest, LuState, MapId, Port, RegionState, SubRegionState};
 use crate::ids::{RegionId, SubRegionId};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -205,12 +206,12 @@ impl HpbLu {
     fn count_load(&mut self) {
         self.counters.map_req_cnt += 1;
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.in_flight += 1;
+            hcm.load_begins();
         }
     }
 
     fn is_throttled(&self) -> bool {
-        self.mode.hcm().is_some_and(|hcm| hcm.in_flight >= hcm.params.inflight_map_req)
+        self.mode.hcm().is_some_and(Hcm::is_throttled)
     }
 
     /// A load has ended, with its entries or (`None`) an error.
@@ -223,7 +224,7 @@ impl HpbLu {
             return;
         }
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.in_flight = hcm.in_flight.saturating_sub(1);
+            hcm.load_ends();
         }
         let map = self.map_of[srgn];
         match entries {
@@ -272,7 +273,7 @@ impl HpbLu {
         }
         if self.list.len() >= self.capacity {
             if let Some(hcm) = self.mode.hcm()
-                && hcm.reads_of(region) < hcm.params.eviction_thld_enter
+                && !hcm.may_displace(region)
             {
                 return false;
             }
@@ -294,7 +295,7 @@ impl HpbLu {
     /// The first region of the list that has no load under way, and that is read little in host control mode.
     fn victim(&self) -> Option<RegionId> {
         self.list.iter().find(|&region| {
-            let keeps = self.mode.hcm().is_some_and(|hcm| hcm.reads_of(region) > hcm.params.eviction_thld_exit);
+            let keeps = self.mode.hcm().is_some_and(|hcm| hcm.keeps(region));
             !keeps && !self.is_loading(region)
         })
     }
