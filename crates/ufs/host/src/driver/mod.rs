@@ -355,6 +355,10 @@ impl Driver {
             // What was asked will not be answered: from the beginning.
             return self.start(now);
         }
+        // The device is made ready before commands go on.
+        if self.booster {
+            self.ask_booster(0);
+        }
         self.each_unit(UnitHpb::reset);
         let (mut again, is_strict) = (Vec::new(), self.is_strict());
         for tag in (0..MAX_SLOTS as u8).map(Tag) {
@@ -377,9 +381,6 @@ impl Driver {
         self.find_timer();
         for item in again.into_iter().rev() {
             self.waiting.push_front(item);
-        }
-        if self.booster {
-            self.ask_booster(0);
         }
         self.send_waiting();
     }
