@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be chosen about the host driver.
+//! What can be chosen about the host driver. Which choices go together is not known here.
 
 use crate::params::HpbParams;
 use crate::policy::ManagedPolicy;

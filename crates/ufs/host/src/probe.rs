@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding out what is on the other side: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
 //! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps
-//! that only concern power and speed of a physical link.
+//! that only concern power and speed of a physical link. What units are used for afterwards is not known here.
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};

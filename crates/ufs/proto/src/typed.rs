@@ -2,7 +2,7 @@
 //! Requests and replies as values: what a UFS host and a UFS device say to each other, without bytes.
 //!
 //! Everything a UPIU can carry is representable here, also what is out of range, because the receiver has to answer it.
-//! Bulk data (descriptors, parameter lists, HPB entries) travels beside these values as byte slices.
+//! Bulk data (descriptors, parameter lists, HPB entries) travels beside these values as byte slices. Knows no layout.
 
 use crate::groups::{GroupHint, GroupNotice};
 pub use crate::names::{HpbEntry, SubRegion};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the device asks for in responses, and how it gets into the worker's lists (Linux `ufshpb_rsp_upiu`).
+//! What the device asks for in responses, and how it gets into the worker's lists (Linux `ufshpb_rsp_upiu`). Nothing is
+//! loaded or dropped here.
 
 use super::{HpbLu, LuState, MapId, RegionState, SubRegionState};
 use crate::ids::{Id, RegionId, SubRegionId};
