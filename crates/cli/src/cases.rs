@@ -11,7 +11,7 @@ use readpath_config::experiment::Layout;
 use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_results::Input;
-use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reason, Speed};
+use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,14 +62,7 @@ fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Re
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
     traces::check_stop(shared)?;
-    let loaded = loaded.map_err(|e| {
-        let hint = if e.reason == Reason::Beyond {
-            " (--device; --fold to fold them, --lenient to leave them out)"
-        } else {
-            ""
-        };
-        usage(anyhow!("{e}{hint}"))
-    })?;
+    let loaded = loaded.map_err(traces::wrong)?;
     if loaded.ios.is_empty() {
         return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
     }

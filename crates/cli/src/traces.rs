@@ -9,7 +9,9 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::experiment::Shared;
 use readpath_results::Input;
-use readpath_workload::trace::{Columns, Devices, Format, NO_DEVICE, Options, Place, Reader, Reason, Request};
+use readpath_workload::trace::{
+    Columns, Devices, Format, NO_DEVICE, Options, Place, Reader, Reason, Request, TraceError,
+};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -102,9 +104,19 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     list
 }
 
+/// The error of a trace, with the options that help.
+pub fn wrong(error: TraceError) -> anyhow::Error {
+    let hint = match error.reason {
+        Reason::Beyond => " (--device; --fold to fold them, --lenient to leave them out)".to_owned(),
+        Reason::Device => " (--trace-device NAME takes one of them, --merge-devices all as one)".to_owned(),
+        _ => String::new(),
+    };
+    usage(anyhow!("{error}{hint}"))
+}
+
 /// The next requests, unless somebody wants it to end.
 pub fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
     check_stop(shared)?;
-    filled.map_err(usage)
+    filled.map_err(wrong)
 }

@@ -154,3 +154,21 @@ fn who_is_stopped_while_reading_shows_nothing_any_more() {
     assert_eq!(running.end().status.code(), Some(130));
     assert_eq!(room.files(), [pipe]);
 }
+
+/// Units of a device are named, and so are the options that choose.
+#[test]
+fn units_of_ftrace() {
+    let room = Room::new();
+    let row = |i: u32, unit: u32| {
+        format!(
+            " kw-2   [003] d..1.   832.24570{i}: ufshcd_command: send_req: 0:0:0:{unit}: tag: {i}, DB: 0x20, size: 4096, \
+             IS: 0, LBA: {i}, opcode: 0x28 (READ_10), group_id: 0x0\n"
+        )
+    };
+    room.write("units.txt", &format!("# tracer: nop\n{}{}{}", row(1, 0), row(2, 1), row(3, 1)));
+    room.bad(&["trace", "info", "units.txt"], &["units.txt:3:", "--trace-device NAME", "--merge-devices"]);
+    room.bad(&["replay", "units.txt"], &["units.txt:3:", "--trace-device NAME", "--merge-devices"]);
+    let one = room.good(&["trace", "info", "units.txt", "--trace-device", "0:0:0:1"]);
+    assert!(one.contains("requests    2 over"), "{one}");
+    assert!(room.good(&["trace", "info", "units.txt", "--merge-devices"]).contains("requests    3 over"));
+}
