@@ -36,6 +36,7 @@ mod units;
 mod variants;
 
 use args::{Cli, Command};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 use failure::usage;
 use std::io::{self, Write};
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     let command = Cli::command()
         .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
         .mut_subcommand("bench", |c| c.after_help(bench::list()));
-    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| e.exit());
+    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| suggest(e).exit());
     let result = match cli.command {
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Run(args) => simulate::run(&args),
@@ -71,4 +72,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure::status(&error))
         }
     }
+}
+
+/// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.
+fn suggest(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let mixed_up = |c: &&clap::Command| strsim::osa_distance(typed, c.get_name()) == 1;
+    let command = Cli::command();
+    let near = command.get_subcommands().find(mixed_up).map(|c| c.get_name().to_owned());
+    if let (Some(near), None) = (near, error.get(ContextKind::SuggestedSubcommand)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
+    }
+    error
 }

@@ -14,7 +14,8 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use describe::describe;
 use readpath_lab::trace_info::document;
-use readpath_workload::trace::{Analysis, CsvWriter, FioWriter, Reason, Request, TraceError};
+use readpath_workload::IoKind;
+use readpath_workload::trace::{Analysis, CsvWriter, FioWriter, Info, Reason, Request, SECTOR_BYTES, TraceError};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
@@ -25,12 +26,14 @@ const BATCH: usize = 4096;
 /// `readpath trace`.
 pub fn main(command: &TraceCommand) -> Result<()> {
     match command {
-        TraceCommand::Info { file, input, json, out } => info(file, input, *json, out.as_deref()),
+        TraceCommand::Info { file, input, shift_sectors, json, out } => {
+            info(file, input, *shift_sectors, *json, out.as_deref())
+        }
         TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),
     }
 }
 
-fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> Result<()> {
+fn info(path: &Path, input: &TraceInput, shift: u8, json: bool, folder: Option<&Path>) -> Result<()> {
     let options = options(input)?;
     let shared = stoppable(&Live::default())?;
     let (mut reader, source) = open(path, &options, &shared)?;
@@ -40,7 +43,10 @@ fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> R
     let mut batch = vec![Request::NONE; BATCH];
     loop {
         let n = fill(&mut reader, &mut batch, &shared)?;
-        for request in &batch[..n] {
+        for request in &mut batch[..n] {
+            if request.kind != IoKind::Flush {
+                request.offset = request.offset.saturating_add(u64::from(shift) * SECTOR_BYTES);
+            }
             analysis.add(request).map_err(|e| usage(TraceError { file: name.clone(), ..e }))?;
         }
         if n < batch.len() {
@@ -48,7 +54,13 @@ fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> R
         }
     }
     let info = analysis.finish();
-    let notes = notes(&name, &reader);
+    let mut notes = notes(&name, &reader);
+    if shift > 0 {
+        notes.push(format!("{name}: all addresses were shifted by {shift} sectors of 512 bytes"));
+    }
+    if let Some(note) = misaligned(&name, &info) {
+        notes.insert(0, note);
+    }
     let mut doc = document(&name, &info, &notes)?;
     doc.inputs.push(traces::input(source, &name, &shared)?);
     doc.process = output::process();
@@ -57,6 +69,21 @@ fn info(path: &Path, input: &TraceInput, json: bool, folder: Option<&Path>) -> R
     }
     let text = if json { doc.to_json_pretty()? } else { describe(&name, &info, &notes) };
     output::emit(text.as_bytes(), None)
+}
+
+/// Says which shift would put most requests on whole blocks, where most lie between them in the same way.
+fn misaligned(name: &str, info: &Info) -> Option<String> {
+    let all: u64 = info.phases.iter().sum();
+    let (phase, &count) = info.phases.iter().enumerate().max_by_key(|(_, count)| **count)?;
+    // A phase is the sectors by which a request begins behind a block.
+    (phase > 0 && 2 * count > all).then(|| {
+        format!(
+            "{name}: {:.1} % of its requests begin {phase} sectors behind a block of 4 KiB, as behind a partition that is \
+             not aligned; --shift-sectors {} puts them right, here and in a replay",
+            100.0 * count as f64 / all as f64,
+            8 - phase
+        )
+    })
 }
 
 /// Where converted requests go.

@@ -9,6 +9,7 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::experiment::Shared;
 use readpath_results::Input;
+use readpath_run::LUN;
 use readpath_workload::trace::{
     Columns, Devices, Format, NO_DEVICE, Options, Place, Reader, Reason, Request, TraceError,
 };
@@ -107,11 +108,24 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
 /// The error of a trace, with the options that help.
 pub fn wrong(error: TraceError) -> anyhow::Error {
     let hint = match error.reason {
-        Reason::Beyond => " (--device; --fold to fold them, --lenient to leave them out)".to_owned(),
+        Reason::Beyond => beyond(),
         Reason::Device => " (--trace-device NAME takes one of them, --merge-devices all as one)".to_owned(),
         _ => String::new(),
     };
     usage(anyhow!("{error}{hint}"))
+}
+
+/// What helps where requests lie beyond the device.
+fn beyond() -> String {
+    let presets = readpath_config::presets().iter();
+    let presets = presets.filter_map(|b| readpath_config::device::parse(b.text, b.file).ok());
+    let sized = presets.map(|p| (p.device.lus[usize::from(LUN)].blocks, p.name));
+    let Some((blocks, name)) = sized.max() else { return String::new() };
+    format!(
+        " (--device: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device show {name}') \
+         with more lu[0].blocks and geometry.blocks_per_plane; --fold to fold them, --lenient to leave them out)",
+        f64::from(blocks) * 4096.0 / f64::from(1 << 30)
+    )
 }
 
 /// The next requests, unless somebody wants it to end.

@@ -106,6 +106,6 @@ pub struct Target {
     #[arg(long, value_enum, default_value = "sequential")]
     pub precondition: Fill,
     /// Seed of the random numbers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
     pub seed: u64,
 }

@@ -43,7 +43,7 @@ pub struct Compare {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// The first seed; the others follow it [default: 1, or the experiment's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Device preset, or a device file; an experiment names its own [default: ufs21-64g]
     #[arg(long, value_name = "NAME|FILE")]

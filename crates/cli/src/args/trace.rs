@@ -124,7 +124,7 @@ pub struct Replay {
     #[arg(long, value_enum, default_value = "sequential")]
     pub preload: Preload,
     /// Seed of the random numbers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
     pub common: Common,
@@ -148,6 +148,9 @@ pub enum TraceCommand {
         file: PathBuf,
         #[command(flatten)]
         input: TraceInput,
+        /// Sectors of 512 bytes added to every address, for traces recorded behind a partition that is not aligned
+        #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+        shift_sectors: u8,
         /// Print a result document instead of tables
         #[arg(long)]
         json: bool,

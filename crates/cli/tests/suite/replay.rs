@@ -368,8 +368,10 @@ fn lenient_reading_counts_what_it_skips() {
     let says = "far.csv: 2 requests that do not lie on the device would on one of at least 13194139537408 bytes";
     assert!(notes(&doc).contains("2 rows were SKIPPED (beyond the device)"), "{}", notes(&doc));
     assert!(notes(&doc).contains(says), "{}", notes(&doc));
-    let says = "2 requests of the trace lie beyond it; take a device of at least 13194139537408 bytes";
-    room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, "(--device; --fold to fold them"]);
+    let says = "2 requests of the trace lie beyond it; take a device of at least 13194139537408 bytes (12288.0 GiB, \
+                3221225473 blocks)";
+    let way = "the largest preset is ufs40-512g with 476.8 GiB";
+    room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, way, "--fold to fold them"]);
 }
 
 #[test]

@@ -172,3 +172,28 @@ fn units_of_ftrace() {
     assert!(one.contains("requests    2 over"), "{one}");
     assert!(room.good(&["trace", "info", "units.txt", "--merge-devices"]).contains("requests    3 over"));
 }
+
+/// A trace from behind a partition that is not aligned says so, and how that is put right.
+#[test]
+fn a_shift_is_suggested_and_taken() {
+    let room = Room::new();
+    let rows: String = (0..20).map(|i| format!("{i},R,{},4096,,\n", (i * 8 + 7) * 512)).collect();
+    room.write("t.csv", &format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n{rows}"));
+    let shown = room.good(&["trace", "info", "t.csv"]);
+    let says = "100.0 % of its requests begin 7 sectors behind a block of 4 KiB";
+    assert!(shown.contains(says) && shown.contains("--shift-sectors 1 puts them right"), "{shown}");
+    let shifted = room.good(&["trace", "info", "t.csv", "--shift-sectors", "1"]);
+    assert!(!shifted.contains(says) && shifted.contains("shifted by 1 sectors"), "{shifted}");
+    assert!(shifted.contains("      0.0 %\n"), "none is unaligned: {shifted}");
+}
+
+/// Advice that helps.
+#[test]
+fn mistakes_in_typing() {
+    let room = Room::new();
+    room.bad(&["foi", "job.fio"], &["unrecognized subcommand 'foi'", "'fio'"]);
+    let message = room.bad(&["iozone", "--seed", "-1", "--", "-r", "4k"], &["invalid value '-1' for '--seed"]);
+    assert!(!message.contains("-- -1"), "{message}");
+    room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
+    room.bad(&["replay", "t.csv", "--map-cache", "16MB"], &["write 16MiB: sizes here are multiples of 1024"]);
+}

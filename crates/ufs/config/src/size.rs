@@ -6,8 +6,14 @@
 /// # Errors
 /// Says what would be right.
 pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size such as 262144, 256K or 1M (1K = 1024 bytes)");
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let wrong = || {
+        let binary = ["KB", "MB", "GB"].into_iter().find(|unit| text[at..].eq_ignore_ascii_case(unit));
+        let binary =
+            binary.map(|unit| format!("; write {}{}iB: sizes here are multiples of 1024", &text[..at], &unit[..1]));
+        let binary = binary.unwrap_or_default();
+        format!("{text:?} is not a size such as 262144, 256K or 1M (1K = 1024 bytes){binary}")
+    };
     let unit = match &text[at..] {
         "" => 1,
         "k" | "K" | "KiB" => 1 << 10,

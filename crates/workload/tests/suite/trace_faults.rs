@@ -381,11 +381,11 @@ fn the_device_that_is_advised_is_one_for_all_requests() {
     assert_eq!(
         e.to_string(),
         "t:3: it ends at byte 20480, beyond the device of 16384 bytes; 3 requests of the trace lie beyond it; take a device \
-         of at least 40960 bytes, or have addresses folded"
+         of at least 40960 bytes (0.0 GiB, 10 blocks), or have addresses folded"
     );
     let e = read_with(at([0, 4, 3]), &strict).unwrap_err();
     assert!(
-        e.message.ends_with("of 16384 bytes; take a device of at least 20480 bytes, or have addresses folded"),
+        e.message.ends_with("take a device of at least 20480 bytes (0.0 GiB, 5 blocks), or have addresses folded"),
         "{e}"
     );
     let (requests, summary) = read_with(text, &Options { lenient: true, ..strict.clone() }).unwrap();
@@ -403,7 +403,7 @@ fn the_device_that_is_advised_is_one_for_all_requests() {
     let mut cut = gz((at([0, 4]) + &at([5; 5000])[HEAD.len()..]).as_bytes());
     cut.truncate(cut.len() - 9);
     let e = read_with(cut, &strict).unwrap_err();
-    assert!(e.message.contains("bytes for what can be read of the trace, or have"), "{e}");
+    assert!(e.message.contains("blocks) for what can be read of the trace, or have"), "{e}");
 }
 
 struct Failing(io::Cursor<Vec<u8>>);

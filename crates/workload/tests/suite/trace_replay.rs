@@ -97,7 +97,7 @@ fn beyond_the_device() {
     assert_eq!(
         e.to_string(),
         "t: request 2: it ends at byte 417792, beyond the device of 409600 bytes; 2 requests of the trace lie beyond it; take \
-         a device of at least 1028096 bytes, or have addresses folded",
+         a device of at least 1028096 bytes (0.0 GiB, 251 blocks), or have addresses folded",
         "the device is one for all of them"
     );
     let l = loaded(Prepare { fit: Fit::Fold, ..Prepare::new(100) }, &r);

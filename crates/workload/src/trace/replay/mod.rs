@@ -80,7 +80,10 @@ pub(super) fn advice(requests: u64, needed: u64, all_were_read: bool) -> String 
         return format!("{others}; no device is that large, so have addresses folded");
     }
     let known = if all_were_read { "" } else { " for what can be read of the trace" };
-    format!("{others}; take a device of at least {needed} bytes{known}, or have addresses folded")
+    let (gib, blocks) = (needed as f64 / (1u64 << 30) as f64, needed / u64::from(BLOCK_BYTES));
+    format!(
+        "{others}; take a device of at least {needed} bytes ({gib:.1} GiB, {blocks} blocks){known}, or have addresses folded"
+    )
 }
 
 /// How a trace is prepared.
