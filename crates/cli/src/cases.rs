@@ -25,8 +25,9 @@ pub fn mode(how: &TraceHow) -> Result<Mode> {
         ReplayMode::Timed if how.iodepth.is_some() => {
             Err(usage(anyhow!("--iodepth goes with --mode closed; with timed, requests come at their times")))
         }
-        ReplayMode::Closed if how.speed.is_some() || how.max_idle.is_some() => {
-            Err(usage(anyhow!("--speed and --max-idle change times, which do not count with --mode closed")))
+        ReplayMode::Closed if how.speed.is_some() || how.max_idle.is_some() || how.spread_ties => {
+            let options = "--speed, --max-idle and --spread-ties";
+            Err(usage(anyhow!("{options} change times, which do not count with --mode closed")))
         }
         ReplayMode::Timed => Ok(Mode::Timed),
         ReplayMode::Closed => Ok(Mode::Closed { iodepth: how.iodepth.unwrap_or(32) }),
@@ -51,27 +52,39 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
 /// A trace in memory and what there is to know of it.
 struct Read {
     trace: Arc<Loaded>,
+    /// What makes it another trace than the recorded one, or figures doubtful.
+    warnings: Vec<String>,
     notes: Vec<String>,
     input: Input,
 }
 
 /// Reads a trace for a device.
-fn load(path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
+fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
     let name = inputs::name(path);
     let (reader, file) = traces::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
     traces::check_stop(shared)?;
-    let loaded = loaded.map_err(traces::wrong)?;
+    let mut loaded = loaded.map_err(traces::wrong)?;
     if loaded.ios.is_empty() {
         return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
     }
+    let reader = replay.into_inner();
+    let mut warnings = Vec::new();
+    if how.spread_ties {
+        loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
+    } else if how.mode != Some(ReplayMode::Closed) {
+        warnings.extend(traces::coarse_times(&name, &reader, "--spread-ties spreads them"));
+    }
+    let of_trace = traces::notes(&name, &reader);
     let mut notes: Vec<String> = loaded.prepared.warnings().into_iter().map(|w| format!("{name}: {w}")).collect();
-    // What makes it another trace comes first.
-    notes.sort_by_key(|n| !n.contains("FOLDED"));
-    notes.extend(traces::notes(&name, &replay.into_inner()));
+    // It is the first of them.
+    if loaded.prepared.folded > 0 {
+        warnings.push(notes.remove(0));
+    }
+    notes.extend(of_trace);
     let input = traces::input(file, &name, shared)?;
-    Ok(Read { trace: Arc::new(loaded), notes, input })
+    Ok(Read { trace: Arc::new(loaded), warnings, notes, input })
 }
 
 /// Whether so many bytes more can be had without this or another program being ended for it. Half of what is left
@@ -114,10 +127,11 @@ pub fn cases(
     shared: &Shared,
 ) -> Result<Vec<ReplayCase>> {
     let (prepare, options, mode) = (prepare(how, blocks)?, traces::options(&how.input)?, mode(how)?);
-    let before = how.precondition.iter().map(|p| load(p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
+    let before =
+        how.precondition.iter().map(|p| load(how, p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
-        let read = load(path, &options, prepare, shared)?;
+        let read = load(how, path, &options, prepare, shared)?;
         let phases = before.iter().map(|read| read.trace.clone()).collect();
         let mut case = ReplayCase::new(name, phases, read.trace, blocks);
         case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();
@@ -126,7 +140,10 @@ pub fn cases(
             let message = "cut pauses with --max-idle, or make it faster with --speed";
             return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
         }
-        case.notes = read.notes;
+        // In whatever file: nobody may take the results for those of the trace as it was.
+        case.notes = read.warnings;
+        case.notes.extend(before.iter().flat_map(|read| read.warnings.clone()));
+        case.notes.extend(read.notes);
         case.notes.extend(before.iter().flat_map(|read| read.notes.clone()));
         if case.preload_blocks() > 0 {
             case.notes.push(format!(
@@ -137,10 +154,6 @@ pub fn cases(
             ));
         }
         cases.push(case);
-    }
-    // In whatever file: nobody may take the results for those of the trace as it was.
-    for case in &mut cases {
-        case.notes.sort_by_key(|n| !n.contains("FOLDED"));
     }
     Ok(cases)
 }
@@ -198,7 +211,7 @@ pub fn texts(how: &TraceHow, files: &[PathBuf], device: &str, layout: Layout, ca
 /// What was changed of a trace, in numbers.
 fn prepared(trace: &Loaded) -> serde_json::Value {
     let p = &trace.prepared;
-    json!({
+    let mut numbers = json!({
         "requests": p.requests,
         "folded": p.folded,
         "rounded_reads": p.rounded_reads,
@@ -209,5 +222,10 @@ fn prepared(trace: &Loaded) -> serde_json::Value {
         "shortened_trims": p.shortened_trims,
         "cut_pauses": p.cut_pauses,
         "cut_time_ns": p.cut_time.0,
-    })
+    });
+    if p.spread > 0 {
+        numbers["spread"] = p.spread.into();
+        numbers["spread_over_ns"] = p.spread_over.0.into();
+    }
+    numbers
 }

@@ -209,6 +209,7 @@ fn how(precondition: Vec<PathBuf>) -> TraceHow {
         speed: None,
         max_idle: None,
         fold: true,
+        spread_ties: false,
         shift_sectors: 0,
     }
 }

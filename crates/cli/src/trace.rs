@@ -61,6 +61,9 @@ fn info(path: &Path, input: &TraceInput, shift: u8, json: bool, folder: Option<&
     if let Some(note) = misaligned(&name, &info) {
         notes.insert(0, note);
     }
+    if let Some(note) = traces::coarse_times(&name, &reader, "--spread-ties of replay spreads them") {
+        notes.insert(0, note);
+    }
     let mut doc = document(&name, &info, &notes)?;
     doc.inputs.push(traces::input(source, &name, &shared)?);
     doc.process = output::process();

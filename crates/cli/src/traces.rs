@@ -105,6 +105,15 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     list
 }
 
+/// That times are too coarse for a replay at those times, if they are, and what can be done.
+pub fn coarse_times(name: &str, reader: &Reader, way_out: &str) -> Option<String> {
+    let s = reader.summary();
+    let warning = s.stamps.warning(s.requests)?;
+    Some(format!(
+        "{name}: {warning}. Replayed at those times, latencies and hits come of the bursts, not of the device; {way_out}"
+    ))
+}
+
 /// The error of a trace, with the options that help.
 pub fn wrong(error: TraceError) -> anyhow::Error {
     let hint = match error.reason {

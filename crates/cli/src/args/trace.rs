@@ -67,6 +67,9 @@ pub struct TraceHow {
     /// Fold addresses beyond the device onto it; the results then say that the trace was changed
     #[arg(long)]
     pub fold: bool,
+    /// Spread requests with equal times evenly up to the next time; assumes that they came at even distances
+    #[arg(long, conflicts_with = "max_idle")]
+    pub spread_ties: bool,
     /// Add N sectors of 512 bytes to every address, for traces of a partition that is not aligned
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub shift_sectors: u8,
@@ -88,6 +91,7 @@ impl TraceHow {
             (self.speed.is_some(), "--speed"),
             (self.max_idle.is_some(), "--max-idle"),
             (self.fold, "--fold"),
+            (self.spread_ties, "--spread-ties"),
             (self.shift_sectors > 0, "--shift-sectors"),
         ];
         options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)

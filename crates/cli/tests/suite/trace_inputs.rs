@@ -155,6 +155,36 @@ fn who_is_stopped_while_reading_shows_nothing_any_more() {
     assert_eq!(room.files(), [pipe]);
 }
 
+/// What was recorded in whole seconds comes in bursts, and latencies are those of the bursts. It is told before all else,
+/// and with the requests spread over their seconds they are those of the device.
+#[test]
+fn coarse_times_are_told_and_spread() {
+    let room = Room::new();
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_cloudphysics.csv.gz");
+    let fine = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_mobile.csv.gz");
+    let run = |args: &[&str]| -> (String, f64) {
+        let text = room.good(&[&["replay", "--json", "--hpb", "off"][..], args].concat());
+        let doc: serde_json::Value = serde_json::from_str(&text).expect("a document");
+        let mut rows = doc["rows"].as_array().expect("rows").iter();
+        let mean = rows.find(|r| r["metric"] == "read_latency_mean").expect("a mean")["simulated"].as_f64();
+        (doc["notes"][0].as_str().expect("a note").to_owned(), mean.expect("a number"))
+    };
+    let (note, bursts) = run(&[trace]);
+    assert!(note.contains("COARSE TIMES: its times are whole multiples of 1.000 s: 99.7 %"), "{note}");
+    assert!(note.contains("up to 528 start at once") && note.contains("--spread-ties"), "{note}");
+    let (note, spread) = run(&[trace, "--spread-ties"]);
+    assert!(note.contains("1562 of 1566 requests had the time of the one before and were SPREAD evenly"), "{note}");
+    let (note, recorded) = run(&[fine]);
+    assert!(!note.contains("COARSE"), "{note}");
+    // The same requests with their times in microseconds.
+    assert!(bursts > 10.0 * recorded && (spread / recorded - 1.0).abs() < 0.1, "{bursts} {spread} {recorded}");
+    let shown = room.good(&["trace", "info", trace]);
+    let notes = shown.lines().find(|l| l.starts_with("Note: ")).expect("a note");
+    assert!(notes.contains("COARSE TIMES"), "{shown}");
+    room.bad(&["replay", trace, "--spread-ties", "--mode", "closed"], &["--spread-ties", "--mode closed"]);
+    room.bad(&["replay", trace, "--spread-ties", "--max-idle", "1ms"], &["--max-idle"]);
+}
+
 /// Units of a device are named, and so are the options that choose.
 #[test]
 fn units_of_ftrace() {

@@ -5,7 +5,7 @@ use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
 use super::formats::columns::Resolved;
 use super::input::{Input, Stop, XZ_MEMORY, ZSTD_WINDOW_LOG};
-use super::{Format, Options};
+use super::{Format, Options, Stamps};
 use readpath_kit::Ns;
 
 /// What reading a trace came to; complete when the reader has ended.
@@ -21,6 +21,8 @@ pub struct Summary {
     pub span: Ns,
     /// Time of the first as recorded, in nanoseconds of the trace's own clock.
     pub first_ns: u64,
+    /// How fine their times are.
+    pub stamps: Stamps,
     /// Requests with a latency.
     pub with_latency: u64,
     /// Rows that came after one with a later time, and were put right.

@@ -25,6 +25,7 @@ mod messages;
 mod number;
 mod reader;
 pub mod replay;
+mod stamps;
 mod window;
 pub mod write;
 
@@ -39,6 +40,7 @@ pub use input::{Compression, decompress};
 pub use messages::Summary;
 pub use reader::Reader;
 pub use replay::{Fit, Loaded, NO_DEVICE, Prepare, Replay, Speed, TimedIo, Within};
+pub use stamps::Stamps;
 pub use write::{CsvWriter, FioWriter};
 
 /// Bytes of the sector in which Linux and most traces count.

@@ -165,6 +165,7 @@ impl Reader {
                 self.summary.first_ns = raw.time;
                 raw.time
             });
+            self.summary.stamps.take(raw.time);
             out[n] = raw.request(base, latency);
             self.summary.span = out[n].time;
             self.summary.with_latency += u64::from(out[n].latency.is_some());

@@ -254,3 +254,29 @@ proptest! {
         prop_assert!(l.preload.windows(2).all(|w| w[0].0 + w[0].1 < w[1].0), "sorted and apart");
     }
 }
+
+/// Whole seconds: requests that share one are spread over it, pieces of one request together.
+#[test]
+fn ties_are_spread_evenly() {
+    let second = 1_000_000_000;
+    let long = request(0, Read, 0, 8 * 4096);
+    let r = [
+        long,
+        long,
+        request(second, Read, 0, 4096),
+        request(3 * second, Write, 0, 4096),
+        request(3 * second, Read, 0, 4096),
+    ];
+    let mut l = loaded(Prepare { max_blocks: 4, ..Prepare::new(100) }, &r);
+    l.spread_ties(Ns(second), Speed::RECORDED);
+    let times: Vec<u64> = l.ios.iter().map(|io| io.time.0 / 1_000_000).collect();
+    assert_eq!(times, [0, 0, 500, 500, 1000, 3000, 3500]);
+    assert_eq!((l.prepared.spread, l.prepared.end), (2, Ns(3_500_000_000)));
+    assert!(l.prepared.warnings()[0].contains("2 of 5 requests had the time of the one before and were SPREAD evenly"));
+    // Twice as fast, the unit takes half the time.
+    let twice = Speed::parse("2").unwrap();
+    let mut l = loaded(Prepare { speed: twice, ..Prepare::new(100) }, &r);
+    l.spread_ties(Ns(second), twice);
+    let times: Vec<u64> = l.ios.iter().map(|io| io.time.0 / 1_000_000).collect();
+    assert_eq!(times, [0, 250, 500, 1500, 1750]);
+}

@@ -4,6 +4,7 @@
 
 mod timed;
 
+use super::stamps::spread;
 use super::{Reason, Request, SECTOR_BYTES, TraceError};
 use crate::IoKind;
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -438,6 +439,15 @@ impl Loaded {
             ios.push(io);
         }
         Ok(Loaded { ios, preload: replay.preload(), prepared: replay.prepared })
+    }
+
+    /// Gives requests that share a time times of their own: spread evenly until the next one, but at most over `most` of
+    /// the times as recorded. It assumes that they came at even distances.
+    pub fn spread_ties(&mut self, most: Ns, speed: Speed) {
+        let most = speed.apply(most.0).map_or(most, Ns);
+        self.prepared.spread = spread(&mut self.ios, most);
+        self.prepared.spread_over = most;
+        self.prepared.end = self.ios.last().map_or(Ns::ZERO, |io| io.time);
     }
 
     /// Blocks to preload in all.

@@ -145,6 +145,10 @@ pub struct Prepared {
     pub cut_pauses: u64,
     /// Time that was cut out of them, as recorded.
     pub cut_time: Ns,
+    /// Requests that shared the time of another and were given one of their own, and over how much time at most.
+    pub spread: u64,
+    /// See [`Prepared::spread`].
+    pub spread_over: Ns,
     /// Time of the last request.
     pub end: Ns,
 }
@@ -163,6 +167,13 @@ impl Prepared {
         note(self.rounded_reads, "read parts of blocks and were rounded outwards to 4 KiB");
         note(self.rounded_trims + self.dropped_trims, "discard parts of blocks and were rounded inwards or left out");
         note(self.shortened_trims, "discard more than the device and were shortened to it");
+        if self.spread > 0 {
+            list.push(format!(
+                "{} of {} requests had the time of the one before and were SPREAD evenly until the next time, over at most \
+                 {}: that they came at even distances is an assumption",
+                self.spread, self.requests, self.spread_over
+            ));
+        }
         if self.cut_pauses > 0 {
             list.push(format!("{} pauses were cut by {} in all", self.cut_pauses, self.cut_time));
         }
