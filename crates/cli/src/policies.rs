@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use readpath_config::experiment::Layout;
 use readpath_lab::beforehand;
 use readpath_lab::experiment::{self, ExperimentError, Shared};
-use readpath_lab::policies::{BUILTIN, Contender, Launched, add_launches, applications, document};
+use readpath_lab::policies::{BUILTIN, Contender, Launched, PoliciesPlan, add_launches, applications, document};
 use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_results::Document;
 use readpath_run::LUN;
@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 
 /// What it is called.
 pub const NAME: &str = "policies";
-const DEVICE: &str = "ufs31-256g";
-/// The experiment whose applications are started, on its own device.
-const LAUNCHES: &str = "appstart";
-const SEED: u64 = 1;
 /// Said of a result without recorded traces.
 pub const ONLY_BUILT_IN: &str = "Without --traces DIR only the built-in workloads were run.";
+
 /// Folders of recorded traces: with pairs of what is replayed and what went before, and with single ones.
-pub const FOLDERS: [&str; 2] = ["mobile", "block"];
+pub fn folders() -> [&'static str; 2] {
+    let plan = PoliciesPlan::builtin();
+    [&plan.folder_of_pairs, &plan.folder_of_singles]
+}
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 14] = [
@@ -72,7 +72,8 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
 
 /// Reads all that is to be run, recorded traces too if there is a folder of them.
 pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
-    let preset = preset(DEVICE, &common.basics.set)?;
+    let plan = PoliciesPlan::builtin();
+    let preset = preset(&plan.device, &common.basics.set)?;
     let blocks = preset.device.lus[usize::from(LUN)].blocks;
     let on_device = |c: Contender| c.on(&preset).map(|variant| (c, variant));
     let mut contenders: Vec<_> =
@@ -82,11 +83,11 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
     if let Some(wanted) = &common.variant {
         launched.keep_variant(wanted);
     }
-    let mut cases = vec![builtin(blocks)?];
+    let mut cases = vec![builtin(blocks, plan.seed)?];
     let mut notes = Vec::new();
     if let Some(dir) = traces {
         cases.extend(recorded(dir, blocks)?);
-        let missing = FOLDERS.into_iter().filter(|name| !dir.join(name).exists());
+        let missing = folders().into_iter().filter(|name| !dir.join(name).exists());
         notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }
     choose_cases(&mut cases, &mut launched, common.case.as_deref())?;
@@ -102,7 +103,9 @@ impl Prepared {
     pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
         let Prepared { contenders, launched, cases, notes } = self;
         let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
-        let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: SEED, encoded: common.wire };
+        let PoliciesPlan { title, seed, .. } = PoliciesPlan::builtin();
+        let options =
+            ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: *seed, encoded: common.wire };
         let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
         let replays = cases.len() * variants.len();
         let count = replays + launched.plans.len();
@@ -123,9 +126,9 @@ impl Prepared {
         if let Some(error) = failures.into_iter().next() {
             return Err(classify(error));
         }
-        let mut doc = document("Policies of host memory for HPB", &cases, &contenders, &made)?;
+        let mut doc = document(title, &cases, &contenders, &made)?;
         add_launches(&mut doc, &launched, &launches)?;
-        doc.seed = SEED;
+        doc.seed = *seed;
         doc.notes.extend(notes);
         doc.notes.extend(live.notes());
         doc.process = output::process();
@@ -140,7 +143,8 @@ impl Prepared {
 
 /// The launches of applications with every policy.
 fn launched(common: &Common) -> Result<Launched> {
-    let experiment = readpath_config::experiment::load(LAUNCHES, &read_text).map_err(usage)?;
+    let experiment =
+        readpath_config::experiment::load(&PoliciesPlan::builtin().launches.experiment, &read_text).map_err(usage)?;
     let set = overrides(&common.basics.set)?;
     let mut launched = Launched::new(&experiment, &set, &read_text).map_err(classify)?;
     launched.plans.iter_mut().for_each(|plan| plan.setup.encoded = common.wire);
@@ -161,22 +165,22 @@ fn choose_cases(cases: &mut Vec<ReplayCase>, launched: &mut Launched, wanted: Op
     Ok(())
 }
 
-fn builtin(blocks: u32) -> Result<ReplayCase> {
-    let trace = applications(blocks, SEED).map_err(|e| usage(anyhow!("{BUILTIN}: {e}")))?;
+fn builtin(blocks: u32, seed: u64) -> Result<ReplayCase> {
+    let trace = applications(blocks, seed).map_err(|e| usage(anyhow!("{BUILTIN}: {e}")))?;
     Ok(ReplayCase::new(BUILTIN, Vec::new(), trace, blocks))
 }
 
 /// The traces of a folder, in order of their names.
 fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
-    let mut cases = Vec::new();
-    for exec in files_in(&dir.join(FOLDERS[0]))? {
+    let (mut cases, [pairs, singles]) = (Vec::new(), folders());
+    for exec in files_in(&dir.join(pairs))? {
         let name = exec.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
         cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks, &Shared::default())?);
     }
-    for file in files_in(&dir.join(FOLDERS[1]))? {
+    for file in files_in(&dir.join(singles))? {
         let names = cases::names(std::slice::from_ref(&file))?;
         cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks, &Shared::default())?);
     }

@@ -88,7 +88,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
 fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepared, ubi::Prepared)> {
     const UBI: &str = ubi::EXPERIMENT;
     let has = |name: &str| dir.is_some_and(|dir| dir.join(name).is_dir());
-    let traces = dir.filter(|_| policies::FOLDERS.into_iter().any(has));
+    let traces = dir.filter(|_| policies::folders().into_iter().any(has));
     let streams = dir.filter(|_| has(UBI)).map(|dir| dir.join(UBI));
     if let (Some(dir), None, None) = (dir, traces, &streams) {
         let dir = dir.display();

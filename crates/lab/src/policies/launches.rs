@@ -2,7 +2,7 @@
 //! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in place
 //! of its variants. It makes no run itself; [`crate::experiment`] does.
 
-use super::{Contender, Reads, Shown, best, bounds, rows};
+use super::{Contender, PoliciesPlan, Reads, Shown, best, bounds, rows};
 use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
 use readpath_config::experiment::{Experiment, Workload};
 use readpath_config::{ConfigFileError, Override};
@@ -11,9 +11,6 @@ use readpath_results::{Document, Error};
 use readpath_run::execute::PhaseOutput;
 use readpath_workload::launch::Launches;
 use serde_json::json;
-
-/// Cycles that are run, the first ones: from the third on they are alike, and there are many runs.
-const CYCLES: usize = 4;
 
 /// Runs of launches that are to be compared.
 pub struct Launched {
@@ -33,8 +30,9 @@ impl Launched {
         let mut experiment = experiment.clone();
         (experiment.published, experiment.claims) = (Vec::new(), Vec::new());
         if let Workload::Launches(keys) = &mut experiment.workload {
-            keys.busy_seconds.truncate(CYCLES);
-            keys.cycles.truncate(CYCLES);
+            let cycles = PoliciesPlan::builtin().launches.cycles;
+            keys.busy_seconds.truncate(cycles);
+            keys.cycles.truncate(cycles);
         }
         let contenders = Contender::all();
         let variants = contenders.iter().map(|c| {

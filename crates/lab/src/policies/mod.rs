@@ -5,12 +5,15 @@
 mod belady;
 mod builtin;
 mod launches;
+mod plan;
 
 use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
 use crate::unused_hpb;
 use belady::optimum;
 pub use builtin::{NAME as BUILTIN, applications};
 pub use launches::{Launched, add_launches};
+use plan::PlannedProtocol;
+pub use plan::PoliciesPlan;
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::DeviceConfig;
@@ -20,11 +23,6 @@ use readpath_results::{Document, Error, Origin};
 use readpath_run::execute::PhaseOutput;
 use readpath_workload::IoKind;
 use serde_json::json;
-
-/// Sizes of host memory that are compared, in MiB.
-pub const MEMORY_MIB: [u64; 3] = [8, 16, 32];
-/// A policy may be so much slower than `linux-dcm`, in percent, to be called better.
-const SLOWER_PERCENT: f64 = 2.0;
 
 /// Which reads can carry entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,13 +37,15 @@ pub enum Protocol {
 impl Protocol {
     const ALL: [Protocol; 2] = [Protocol::V1, Protocol::V2];
 
+    fn planned(self) -> &'static PlannedProtocol {
+        &PoliciesPlan::builtin().protocol[self as usize]
+    }
+
     /// What is set for it beside policy and memory.
-    fn keys(self, policy: PolicyChoice) -> &'static [(&'static str, &'static str)] {
-        match (self, policy) {
-            (Protocol::V1, _) => &[],
-            (Protocol::V2, PolicyChoice::Managed(_)) => &[("hpb.v2.single_kib", "32"), ("long_reads", "pre-request")],
-            (Protocol::V2, _) => &[("hpb.v2.single_kib", "32")],
-        }
+    fn keys(self, policy: PolicyChoice) -> impl Iterator<Item = (&'static String, &'static String)> {
+        let planned = self.planned();
+        let own = policy.managed().is_some().then_some(&planned.set_for_own_policies);
+        planned.set.iter().chain(own.into_iter().flatten())
     }
 }
 
@@ -72,7 +72,8 @@ impl Contender {
 
     /// What is compared with each other: protocols, and for each the sizes of memory.
     fn groups() -> impl Iterator<Item = (Protocol, u64)> {
-        Protocol::ALL.into_iter().flat_map(|protocol| MEMORY_MIB.map(|memory_mib| (protocol, memory_mib)))
+        let sizes = &PoliciesPlan::builtin().memory_mib;
+        Protocol::ALL.into_iter().flat_map(|protocol| sizes.iter().map(move |&memory_mib| (protocol, memory_mib)))
     }
 
     fn is_of(&self, group: (Protocol, u64)) -> bool {
@@ -91,7 +92,7 @@ impl Contender {
             GivenKey::new("policy", self.policy.name(), origin),
             GivenKey::new("memory_mib", self.memory_mib.to_string(), origin),
         ];
-        keys.extend(self.protocol.keys(self.policy).iter().map(|&(key, value)| GivenKey::new(key, value, origin)));
+        keys.extend(self.protocol.keys(self.policy).map(|(key, value)| GivenKey::new(key, value, origin)));
         Variant::of_keys(&self.name(), &keys)
     }
 
@@ -105,9 +106,9 @@ impl Contender {
 }
 
 fn name(policy: &str, (protocol, memory_mib): (Protocol, u64)) -> String {
-    match protocol {
-        Protocol::V1 => format!("{policy}, {memory_mib} MiB"),
-        Protocol::V2 => format!("{policy}, HPB 2.0, {memory_mib} MiB"),
+    match protocol.planned().name.as_str() {
+        "" => format!("{policy}, {memory_mib} MiB"),
+        protocol => format!("{policy}, {protocol}, {memory_mib} MiB"),
     }
 }
 
@@ -181,7 +182,7 @@ pub fn document(
     if let Some((_, variant)) = contenders.first() {
         doc.configuration = json!({
             "device": serde_json::to_value(variant.preset.echo()).unwrap_or(serde_json::Value::Null),
-            "memory_mib": MEMORY_MIB,
+            "memory_mib": PoliciesPlan::builtin().memory_mib,
             "cases": cases.iter().map(|c| c.name.clone()).collect::<Vec<_>>(),
         });
     }
@@ -286,12 +287,13 @@ fn best(
         }
     }
     let (Some(dcm), Some(hcm)) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm)) else { return Ok(()) };
-    let not_slower = |s: &&Shown| s.read_mean_us <= dcm.read_mean_us * (1.0 + SLOWER_PERCENT / 100.0);
+    let slower_percent = PoliciesPlan::builtin().slower_percent;
+    let not_slower = |s: &&Shown| s.read_mean_us <= dcm.read_mean_us * (1.0 + slower_percent / 100.0);
     let own = all.iter().filter(|s| s.policy.managed().is_some());
     let best = own.filter(not_slower).min_by(|a, b| a.map_loads.total_cmp(&b.map_loads));
     let sentence = match best {
         Some(s) => format!(
-            "{} has the fewest map loads of those that are at most {SLOWER_PERCENT} % slower than linux-dcm: {}, \
+            "{} has the fewest map loads of those that are at most {slower_percent} % slower than linux-dcm: {}, \
              {:+.1} % against linux-hcm, {:+.1} % against linux-dcm; mean read latency {:+.2} % against linux-dcm, {:+.2} % against linux-hcm",
             s.policy.name(),
             s.map_loads,
@@ -300,7 +302,7 @@ fn best(
             percent(s.read_mean_us, dcm.read_mean_us).unwrap_or(0.0),
             percent(s.read_mean_us, hcm.read_mean_us).unwrap_or(0.0),
         ),
-        None => format!("no policy of this host's own is at most {SLOWER_PERCENT} % slower than linux-dcm"),
+        None => format!("no policy of this host's own is at most {slower_percent} % slower than linux-dcm"),
     };
     doc.notes.push(format!("{}: {sentence}.", name(case, group)));
     Ok(())
