@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How long bytes are waited for before somebody who wants to stop is looked for: a signal may come just before.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -58,13 +58,19 @@ pub fn document(path: &Path) -> Result<String> {
 }
 
 fn text_up_to(path: &Path, most: u64) -> io::Result<String> {
+    // It can be read once, but may be asked for again: a job is, for each seed.
+    static TYPED: OnceLock<String> = OnceLock::new();
+    if let Some(text) = TYPED.get().filter(|_| is_stdin(path)) {
+        return Ok(text.clone());
+    }
     let mut bytes = Vec::new();
     Opened::open(path, Arc::default())?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("is larger than {most} bytes, so it cannot be meant")));
     }
-    String::from_utf8(bytes)
-        .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))
+    let text = String::from_utf8(bytes)
+        .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))?;
+    Ok(if is_stdin(path) { TYPED.get_or_init(|| text).clone() } else { text })
 }
 
 /// A file, a pipe or standard input.

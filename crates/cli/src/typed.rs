@@ -2,6 +2,7 @@
 //! A workload that was typed, as the experiment that it amounts to.
 
 use crate::args::{Fill, Hpb, HpbHost};
+use crate::inputs::{self, is_stdin};
 use crate::variants::Typed;
 use anyhow::Result;
 use readpath_config::experiment::{
@@ -11,8 +12,11 @@ use std::path::Path;
 
 /// The experiment that a fio job file on a device amounts to, with seed 1.
 pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
-    let case = job.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
-    let title = format!("fio {}", job.display());
+    let case = match job.file_stem() {
+        _ if is_stdin(job) => inputs::name(job),
+        stem => stem.map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned()),
+    };
+    let title = format!("fio {}", inputs::name(job));
     let job = job.to_owned();
     of_user("fio_job", title, device, fill, variants, Workload::Fio(Fio::File { case, job }))
 }

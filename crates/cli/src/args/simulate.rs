@@ -57,7 +57,7 @@ pub enum FioFormat {
 /// Arguments of `fio`.
 #[derive(Args, Debug)]
 pub struct Fio {
-    /// The job file
+    /// The job file; - for standard input
     pub job: PathBuf,
     #[command(flatten)]
     pub target: Target,

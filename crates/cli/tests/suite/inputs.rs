@@ -27,6 +27,22 @@ fn names_of_job_files_need_not_be_utf_8() {
     }
 }
 
+/// Standard input is a job as any file is, for every seed of a comparison too.
+#[test]
+fn jobs_come_from_standard_input() {
+    let room = Room::new();
+    room.write("job.fio", JOB);
+    let rows = |args: &[&str]| {
+        let output = room.command(args).args(["--json", "--hpb", "off"]).write_stdin(JOB).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+        let rows = document["rows"].as_array().expect("rows").clone();
+        rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&["fio", "-"]), rows(&["fio", "job.fio"]));
+    assert_eq!(rows(&["compare", "--fio", "-", "--seeds", "2"]), rows(&["compare", "job.fio", "--seeds", "2"]));
+}
+
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_job() {
     let room = Room::new();
