@@ -16,6 +16,7 @@ pub fn main(command: &DeviceCommand) -> Result<()> {
     match command {
         DeviceCommand::List => list(),
         DeviceCommand::Show { name, set } => show(name, set),
+        DeviceCommand::Schema => schema(),
         DeviceCommand::Check { files } => check(files),
         DeviceCommand::Fit(args) => crate::fit::main(args),
     }
@@ -38,6 +39,11 @@ fn show(name: &str, set: &[String]) -> Result<()> {
         writeln!(out, "# {line}")?;
     }
     Ok(())
+}
+
+fn schema() -> Result<()> {
+    let schema = serde_json::to_string_pretty(&readpath_config::device::schema())?;
+    Ok(writeln!(io::stdout().lock(), "{schema}")?)
 }
 
 /// What follows from a preset, in sentences.

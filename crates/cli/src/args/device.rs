@@ -17,6 +17,8 @@ pub enum DeviceCommand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
+    /// Print a JSON schema of device files, for editors and checkers
+    Schema,
     /// Check device files
     Check {
         /// The files

@@ -77,7 +77,7 @@ fn overrides_and_names() {
         ("lu=3", "expected an array of tables"),
         ("lu[7].blocks=1000", "lu[7]"),
         ("lu[0].capacity_gib=80", "20971520 logical blocks"),
-        ("flash.read_us=0", "a flash array takes time"),
+        ("flash.read_us=0", "it must be above 0"),
         ("flash.read_us=fast", "expected a time in microseconds"),
         ("hpb.activate_after_reads=0", "hpb.activate_after_reads"),
         ("hpb.max_active_regions=0", "hpb.max_active_regions"),

@@ -6,39 +6,21 @@
 //! finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a function
 //! that reads one. It knows nothing of workloads beyond their description, and runs nothing.
 
-mod booster;
 mod builtin;
-mod claim;
-mod configured;
 mod decimal;
 pub mod device;
-mod echo;
-mod entries;
 mod error;
-mod events;
 pub mod experiment;
-mod ftl;
-mod host_control;
-mod hpb2;
-mod launches;
-mod map_memory;
+mod keys;
 mod overrides;
-mod prototype;
-mod section;
 mod size;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod typed_variant;
 
 pub use builtin::{Builtin, ReadFile, experiments, presets};
-pub use claim::Claim;
 pub use device::{DevicePreset, Scheduler};
-pub use echo::DeviceEcho;
 pub use error::ConfigFileError;
-pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
-pub use experiment::Experiment;
-pub use launches::LaunchKeys;
+pub use experiment::{Claim, Event, EventKind, Experiment, GivenKey, LaunchKeys, MOST_EVENTS, keeps_memory};
 pub use overrides::Override;
 pub use size::size;
-pub use typed_variant::GivenKey;

@@ -3,7 +3,6 @@
 
 use super::error::ConfigFileError;
 use super::tree::{At, Value, parse_value};
-use serde::{Serialize, Serializer};
 
 /// A value for a dotted key of a device file, and where it was given.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ impl Override {
     /// # Errors
     /// When the text is neither.
     pub fn new(key: &str, text: &str, origin: &str) -> Result<Self, ConfigFileError> {
-        let at = At { file: origin.into(), line: 0, column: 0 };
+        let at = At::outside(origin);
         let value =
             parse_value(text.trim(), &at).map_err(|e| at.error(key, format!("{text:?} is not a value: {e}")))?;
         Ok(Override { key: key.to_owned(), value, at })
@@ -31,7 +30,7 @@ impl Override {
     /// # Errors
     /// When there is no `=`, or as [`Override::new`].
     pub fn from_argument(argument: &str, origin: &str) -> Result<Self, ConfigFileError> {
-        let at = At { file: origin.into(), line: 0, column: 0 };
+        let at = At::outside(origin);
         let Some((key, text)) = argument.split_once('=') else {
             return Err(at.error("", format!("{argument:?} has no '='; expected key=value, map_cache.size_kib=2048")));
         };
@@ -41,12 +40,5 @@ impl Override {
     /// The key.
     pub fn key(&self) -> &str {
         &self.key
-    }
-}
-
-impl Serialize for Override {
-    /// The value alone.
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(s)
     }
 }

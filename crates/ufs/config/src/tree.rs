@@ -3,7 +3,6 @@
 
 use super::error::ConfigFileError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
@@ -16,6 +15,11 @@ pub(crate) struct At {
 }
 
 impl At {
+    /// Not in a file, but in `origin`.
+    pub fn outside(origin: &str) -> At {
+        At { file: origin.into(), line: 0, column: 0 }
+    }
+
     pub fn error(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigFileError {
         ConfigFileError {
             file: self.file.to_string(),
@@ -27,23 +31,44 @@ impl At {
     }
 }
 
-pub(crate) type Table = BTreeMap<String, Entry>;
+/// Keys with their values, in order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Table(Vec<(String, Entry)>);
+
+impl Table {
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, entry)| entry)
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.0.iter_mut().find(|(k, _)| k == key).map(|(_, entry)| entry)
+    }
+
+    /// Adds a key that is not there yet.
+    pub fn push(&mut self, key: &str, at: At, value: Value) {
+        self.0.push((key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } }));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.0.iter().map(|(key, entry)| (key.as_str(), entry))
+    }
+}
 
 /// A key with its value.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Entry {
     pub key_at: At,
     pub node: Node,
 }
 
 /// A value and where it stood.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Node {
     pub at: At,
     pub value: Value,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     String(String),
     /// `None` = beyond 128 bits.
@@ -57,6 +82,31 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::String(text.into())
+    }
+
+    pub fn whole(n: impl Into<i128>) -> Value {
+        Value::Integer(Some(n.into()))
+    }
+
+    /// Printed as shortly as possible, so that it is read back to the bit.
+    pub fn number(x: f64) -> Value {
+        Value::Float(x.to_string())
+    }
+
+    /// An array of values that stand nowhere.
+    pub fn list(values: impl IntoIterator<Item = Value>) -> Value {
+        Value::Array(values.into_iter().map(Node::from).collect())
+    }
+
+    /// A table of values that stand nowhere.
+    pub fn table<'k>(values: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
+        let mut table = Table::default();
+        values.into_iter().for_each(|(key, value)| table.push(key, At::outside(""), value));
+        Value::Table(table)
+    }
+
     /// For messages: what was found instead of what was expected.
     pub fn describe(&self) -> String {
         match self {
@@ -77,8 +127,9 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::String(text) | Value::Datetime(text) => s.serialize_str(text),
-            Value::Integer(n) => match n.map(i64::try_from) {
-                Some(Ok(n)) => s.serialize_i64(n),
+            Value::Integer(n) => match n.map(|n| (i64::try_from(n), u64::try_from(n))) {
+                Some((Ok(n), _)) => s.serialize_i64(n),
+                Some((_, Ok(n))) => s.serialize_u64(n),
                 _ => s.serialize_str(&self.describe()),
             },
             Value::Float(text) => match text.parse::<f64>() {
@@ -88,8 +139,8 @@ impl Serialize for Value {
             Value::Boolean(b) => s.serialize_bool(*b),
             Value::Array(nodes) => s.collect_seq(nodes.iter().map(|n| &n.value)),
             Value::Table(table) => {
-                let mut map = s.serialize_map(Some(table.len()))?;
-                for (key, entry) in table {
+                let mut map = s.serialize_map(Some(table.0.len()))?;
+                for (key, entry) in table.iter() {
                     map.serialize_entry(key, &entry.node.value)?;
                 }
                 map.end()
@@ -152,7 +203,7 @@ impl<'a> Lines<'a> {
             let key: std::borrow::Cow<str> = key.into_inner();
             (key.into_owned(), Entry { key_at, node: self.node(value.into_inner(), at) })
         };
-        table.into_iter().map(entry).collect()
+        Table(table.into_iter().map(entry).collect())
     }
 }
 
@@ -202,12 +253,19 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
+impl From<Value> for Node {
+    /// A value that stands nowhere.
+    fn from(value: Value) -> Node {
+        Node { at: At::outside(""), value }
+    }
+}
+
 impl Node {
     fn move_to(&mut self, at: &At) {
         self.at = at.clone();
         match &mut self.value {
             Value::Array(nodes) => nodes.iter_mut().for_each(|n| n.move_to(at)),
-            Value::Table(table) => table.values_mut().for_each(|e| {
+            Value::Table(table) => table.0.iter_mut().for_each(|(_, e)| {
                 e.key_at = at.clone();
                 e.node.move_to(at);
             }),
@@ -239,8 +297,16 @@ impl Node {
 
     fn child(&self, step: &Step) -> Option<&Node> {
         match (&self.value, step) {
-            (Value::Table(t), Step::Key(k)) => t.get(*k).map(|e| &e.node),
+            (Value::Table(t), Step::Key(k)) => t.get(k).map(|e| &e.node),
             (Value::Array(a), Step::Index(i)) => a.get(*i),
+            _ => None,
+        }
+    }
+
+    fn child_mut(&mut self, step: &Step) -> Option<&mut Node> {
+        match (&mut self.value, step) {
+            (Value::Table(t), Step::Key(k)) => t.get_mut(k).map(|e| &mut e.node),
+            (Value::Array(a), Step::Index(i)) => a.get_mut(*i),
             _ => None,
         }
     }
@@ -253,11 +319,11 @@ impl Node {
             let what = node.value.describe();
             node = match (&mut node.value, step) {
                 (Value::Table(table), Step::Key(key)) => {
-                    let empty = || Entry {
-                        key_at: at.clone(),
-                        node: Node { at: at.clone(), value: Value::Table(Table::new()) },
-                    };
-                    &mut table.entry(key.to_owned()).or_insert_with(empty).node
+                    let at_key = table.0.iter().position(|(k, _)| k == key).unwrap_or_else(|| {
+                        table.push(key, at.clone(), Value::Table(Table::default()));
+                        table.0.len() - 1
+                    });
+                    &mut table.0[at_key].1.node
                 }
                 (Value::Array(nodes), Step::Index(i)) => {
                     let n = nodes.len();
@@ -273,19 +339,11 @@ impl Node {
 
     /// Removes the key `name` from the table that also holds `path`'s last key.
     pub fn remove_beside(&mut self, path: &str, name: &str) {
-        let mut node = self;
-        let steps = steps(path).unwrap_or_default();
-        for step in steps.iter().take(steps.len().saturating_sub(1)) {
-            let child = match (&mut node.value, step) {
-                (Value::Table(t), Step::Key(k)) => t.get_mut(*k).map(|e| &mut e.node),
-                (Value::Array(a), Step::Index(i)) => a.get_mut(*i),
-                _ => None,
-            };
-            let Some(child) = child else { return };
-            node = child;
-        }
-        if let Value::Table(table) = &mut node.value {
-            table.remove(name);
+        let mut steps = steps(path).unwrap_or_default();
+        steps.pop();
+        let table = steps.iter().try_fold(self, |node, step| node.child_mut(step));
+        if let Some(Node { value: Value::Table(table), .. }) = table {
+            table.0.retain(|(key, _)| key != name);
         }
     }
 }

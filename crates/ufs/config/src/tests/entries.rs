@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[hpb.entries]`: what it says, that documents say it back, and what is refused.
 
-use super::no_file;
+use super::{back, no_file};
 use crate::{DevicePreset, Override, device};
 use readpath_device::{CheckOn, EntryConfig, Protection};
 use readpath_kit::Ns;
@@ -46,11 +46,11 @@ fn what_the_table_says_comes_back_from_documents() {
         tell_foreign: true,
     };
     assert_eq!(p.device.hpb.expect("it has HPB").entries, expected);
-    assert_eq!(DevicePreset::try_from(&p.echo()).expect("our own").device, p.device);
+    assert_eq!(back(&p).device, p.device);
     for (protection, word) in [(Protection::Encrypted, "encrypted"), (Protection::None, "none")] {
         let p = with(&[("hpb.entries.protection", word)]).expect("a possible device");
         assert_eq!(p.device.hpb.expect("it has HPB").entries.protection, protection);
-        assert_eq!(DevicePreset::try_from(&p.echo()).expect("our own").device, p.device);
+        assert_eq!(back(&p).device, p.device);
     }
 }
 

@@ -2,8 +2,8 @@
 //! Tests of the tables `[ftl]` and `[faults]`: every key reaches its field, and mistakes point at their line.
 
 use super::super::device::{load, parse};
-use super::super::{DeviceEcho, DevicePreset, Override, presets};
-use super::{no_file, points_at};
+use super::super::{DevicePreset, Override, presets};
+use super::{from_json, no_file, points_at};
 use readpath_device::{FaultConfig, FtlConfig, VictimPolicy, Without};
 use readpath_kit::Ns;
 
@@ -80,10 +80,10 @@ fn every_key_reaches_its_field_and_comes_back() {
     assert_eq!(json["faults"]["read_retries_ppm"], 30);
     let mut older = json.clone();
     assert!(older["ftl"].as_object_mut().unwrap().remove("collect_together").is_some());
-    let older: DeviceEcho = serde_json::from_value(older).unwrap();
-    assert_eq!(DevicePreset::try_from(&older).unwrap().device.ftl.collect_together, 1, "as devices did before the key");
-    let echo: DeviceEcho = serde_json::from_value(json).unwrap();
-    assert_eq!(DevicePreset::try_from(&echo).unwrap().device, p.device);
+    let older = from_json(&older);
+    assert_eq!(older.clone().device.ftl.collect_together, 1, "as devices did before the key");
+    let echo = from_json(&json);
+    assert_eq!(echo.clone().device, p.device);
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn what_is_left_out_is_the_default_also_in_older_documents() {
     assert_eq!(json["ftl"]["map_changes"], 16_384, "defaults are written out");
     assert!(json.as_object_mut().unwrap().remove("ftl").is_some());
     assert!(json.as_object_mut().unwrap().remove("faults").is_some());
-    let echo: DeviceEcho = serde_json::from_value(json).unwrap();
-    assert_eq!(DevicePreset::try_from(&echo).unwrap().device, p.device);
+    let echo = from_json(&json);
+    assert_eq!(echo.clone().device, p.device);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn overrides_make_the_tables() {
     for (argument, error) in [
         ("ftl.victims=greedy", "--set: ftl.victims: is not a key; did you mean victim?"),
         ("ftl.victim=gredy", "--set: ftl.victim: is \"gredy\"; expected \"greedy\" or \"cost-benefit\"; did you mean"),
-        ("ftl.collect_below=1", "--set: ftl.collect_below: is 1; it must be 2 to 65536"),
+        ("ftl.collect_below=1", "--set: ftl.collect_below: is 1; expected a whole number from 2 to 65536"),
         ("faults.seed=-1", "--set: faults.seed: is -1; expected a whole number from 0 to 9223372036854775807"),
         ("ftl.without=1", "--set: ftl.without: is not a key"),
     ] {
@@ -124,25 +124,33 @@ fn mistakes_point_at_their_line() {
     for (new, key, says) in [
         ("victim = 1", "ftl.victim", "is 1; expected \"greedy\" or \"cost-benefit\""),
         ("collect_below = 140", "ftl.collect_below", "at most 136 superblocks can be erased"),
-        ("collect_together = 0", "ftl.collect_together", "is 0; it must be 1 to 64"),
-        ("collect_idle_below = 70000", "ftl.collect_idle_below", "it must be 0 to 65536"),
+        ("collect_together = 0", "ftl.collect_together", "is 0; expected a whole number from 1 to 64"),
+        ("collect_idle_below = 70000", "ftl.collect_idle_below", "expected a whole number from 0 to 65536"),
         ("idle_after_ms = 0.0", "ftl.idle_after_ms", "it must be 1 us to 1000 s"),
         ("move_buffer_kib = 6", "ftl.move_buffer_kib", "a multiple of 4"),
         ("move_buffer_kib = 28", "ftl.move_buffer_kib", "is 7; it must be 8 to 32768 (counted in blocks of 4 KiB)"),
         ("separate_moved = 1", "ftl.separate_moved", "expected true or false"),
         ("hot_table_entries = 100", "ftl.hot_table_entries", "0 or a power of two from 2 to 16,777,216"),
         ("hot_table_entries = 1", "ftl.hot_table_entries", "0 or a power of two from 2 to 16,777,216"),
-        ("wear_threshold_percent = 101", "ftl.wear_threshold_percent", "it must be 0 to 100"),
-        ("wear_least_erases = 0", "ftl.wear_least_erases", "it must be 1 to 65536"),
+        ("wear_threshold_percent = 101", "ftl.wear_threshold_percent", "expected a whole number from 0 to 100"),
+        ("wear_least_erases = 0", "ftl.wear_least_erases", "expected a whole number from 1 to 65536"),
         ("map_changes = 63", "ftl.map_changes", "it must be 64 to 16777216"),
         ("map_changes = 16000000", "ftl.map_changes", "a superblock has room for 2047"),
-        ("map_write_pages = 0", "ftl.map_write_pages", "it must be 1 to 256"),
-        ("spare_map_superblocks = 4", "ftl.spare_map_superblocks", "it must be 5 to 65536"),
-        ("checkpoint_after_units = 15", "ftl.checkpoint_after_units", "it must be 16 to 16777216"),
+        ("map_write_pages = 0", "ftl.map_write_pages", "expected a whole number from 1 to 256"),
+        ("spare_map_superblocks = 4", "ftl.spare_map_superblocks", "expected a whole number from 5 to 65536"),
+        ("checkpoint_after_units = 15", "ftl.checkpoint_after_units", "expected a whole number from 16 to 16777216"),
         ("read_disturb_limit = 4294967296", "ftl.read_disturb_limit", "from 0 to 4294967295"),
-        ("[faults]\nprogram_failures_ppm = 100001", "faults.program_failures_ppm", "it must be 0 to 100000"),
-        ("[faults]\nerase_failures_ppm = 100001", "faults.erase_failures_ppm", "it must be 0 to 100000"),
-        ("[faults]\nread_retries_ppm = 900001", "faults.read_retries_ppm", "it must be 0 to 900000"),
+        (
+            "[faults]\nprogram_failures_ppm = 100001",
+            "faults.program_failures_ppm",
+            "expected a whole number from 0 to 100000",
+        ),
+        (
+            "[faults]\nerase_failures_ppm = 100001",
+            "faults.erase_failures_ppm",
+            "expected a whole number from 0 to 100000",
+        ),
+        ("[faults]\nread_retries_ppm = 900001", "faults.read_retries_ppm", "expected a whole number from 0 to 900000"),
         ("[faults]\nprogram_failures = 1", "faults.program_failures", "did you mean program_failures_ppm?"),
     ] {
         let text = with_tables(&format!("[ftl]\n{new}"));

@@ -2,8 +2,8 @@
 //! Tests of the table `[map_memory]`.
 
 use super::super::device::parse;
-use super::super::{DeviceEcho, DevicePreset, presets};
-use super::points_at;
+use super::super::presets;
+use super::{from_json, points_at};
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol};
 use readpath_kit::Ns;
 
@@ -30,8 +30,8 @@ fn with_table(table: &str) -> String {
 fn comes_back(table: &str) -> MapMemory {
     let preset = parse(&with_table(table), "test.toml").unwrap();
     let json = serde_json::to_value(preset.echo()).unwrap();
-    let echo: DeviceEcho = serde_json::from_value(json).unwrap();
-    assert_eq!(DevicePreset::try_from(&echo).unwrap().device, preset.device);
+    let echo = from_json(&json);
+    assert_eq!(echo.clone().device, preset.device);
     preset.device.map_memory.unwrap()
 }
 

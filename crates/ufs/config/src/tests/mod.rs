@@ -7,12 +7,25 @@ mod entries;
 mod experiment;
 mod ftl;
 mod map_memory;
+mod reference;
 
-use super::ConfigFileError;
+use super::{ConfigFileError, DevicePreset};
 
 /// Reads no file.
 fn no_file(_: &std::path::Path) -> std::io::Result<String> {
     Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"))
+}
+
+/// The device that the echo of another describes.
+fn back(preset: &DevicePreset) -> DevicePreset {
+    let text = preset.echo().to_toml();
+    crate::device::parse(&text, "echo.toml").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The device of a result document.
+fn from_json(document: &serde_json::Value) -> DevicePreset {
+    let text = toml::to_string(document).expect("a document has no null");
+    crate::device::parse(&text, "document.toml").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 /// `text` with the first `old` replaced, which must be there.

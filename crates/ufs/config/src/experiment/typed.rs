@@ -2,11 +2,11 @@
 //! Variants that were typed, not written in a file: the same keys with the same meaning, and errors that name the
 //! argument. It knows which keys are the host's; every other key is the device's, who checks it.
 
-use super::error::ConfigFileError;
-use super::experiment::{HPB_KEYS, VARIANT_KEYS, Variant, variant};
-use super::overrides::Override;
-use super::section::Section;
-use super::tree::{At, Entry, Node, Table, Value, parse_value};
+use super::variant::{Variant, hpb_keys, variant};
+use crate::error::ConfigFileError;
+use crate::keys::{Found, read_table};
+use crate::overrides::Override;
+use crate::tree::{At, Node, Table, Value, parse_value};
 use readpath_host::{Control, GroupUpdate, PolicyChoice};
 
 /// A key of a variant with its value, as somebody typed it.
@@ -27,7 +27,7 @@ impl GivenKey {
     }
 
     fn at(&self) -> At {
-        At { file: self.origin.as_str().into(), line: 0, column: 0 }
+        At::outside(&self.origin)
     }
 
     fn value(&self) -> Result<Value, ConfigFileError> {
@@ -68,7 +68,7 @@ fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileErr
     let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
     let word = hpb.text.trim();
     let says = format!("hpb={word}, which {} says", hpb.origin);
-    if word == "off" && HPB_KEYS.contains(&given.key.as_str()) {
+    if word == "off" && hpb_keys().contains(&given.key.as_str()) {
         return Err(given.at().error(&given.key, format!("has no meaning with {says}; leave one of them out")));
     }
     let policy = PolicyChoice::ALL.into_iter().find(|p| given.key == "policy" && p.name() == given.text.trim());
@@ -89,11 +89,10 @@ impl Variant {
     /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out when
     /// the device is made.
     pub fn of_keys(name: &str, keys: &[GivenKey]) -> Result<Variant, ConfigFileError> {
-        let nowhere = At { file: name.into(), line: 0, column: 0 };
-        let mut table = Table::new();
-        let mut put = |key: &str, at: At, value: Value| {
-            table.insert(key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } });
-        };
+        let nowhere = At::outside(name);
+        let hpb_keys = hpb_keys();
+        let mut keys_of_host = Table::default();
+        let mut put = |key: &str, at: At, value: Value| keys_of_host.push(key, at, value);
         put("name", nowhere.clone(), Value::String(name.to_owned()));
         let mut set = Vec::new();
         for (i, given) in keys.iter().enumerate() {
@@ -127,15 +126,16 @@ impl Variant {
             if given.key == "policy" && !keys.iter().any(|k| k.key == "hpb") {
                 put("hpb", given.at(), Value::Boolean(true));
             }
-            if given.key == "hpb" || HPB_KEYS.contains(&given.key.as_str()) {
+            if given.key == "hpb" || hpb_keys.contains(&given.key.as_str()) {
                 put(&given.key, given.at(), given.value()?);
             } else {
                 set.push(Override::new(&given.key, &given.text, &given.origin)?);
             }
         }
-        let node = Node { at: nowhere, value: Value::Table(table) };
-        let parsed = variant(&Section::open(&node, String::new(), &VARIANT_KEYS)?)?;
-        Ok(Variant { set, ..parsed })
+        let node = Node { at: nowhere, value: Value::Table(keys_of_host) };
+        let mut made = read_table(&Found { node: &node, path: String::new() }, variant)?;
+        made.set = set;
+        Ok(made)
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((v.name.as_str(), hpb.order, hpb.max_map_bytes), ("small", ListOrder::Recency, Some(4 << 20)));
         let keys: Vec<&str> = v.set.iter().map(Override::key).collect();
         assert_eq!(keys, ["map_cache.size_kib", "scheduler"]);
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         assert_eq!(preset.with_overrides(&v.set).expect("a device").device.map_cache_bytes, 256 << 10);
         assert!(of(&[("hpb", "off")]).expect("a variant").hpb.is_none());
         assert_eq!((hpb.mode, hpb.params), (Some(Control::Device), HpbParams::LINUX));
@@ -181,7 +181,7 @@ mod tests {
         assert!(of(&[("policy", "lru"), ("inflight_map_req", "4"), ("requeue_timeout_ms", "1")]).is_ok());
         assert!(of(&[("policy", "linux-hcm"), ("activation_thld", "9")]).is_ok());
         assert!(of(&[("policy", "\"lru\"")]).is_ok());
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         let small = of(&[("hpb", "dcm"), ("max_map", "16K")]).expect("a variant");
         let message = small.device(&preset).expect_err("no region fits").to_string();
         assert_eq!(message, "--vary: max_map: 16384 bytes do not hold the map of one region, which has 32768");
@@ -192,7 +192,7 @@ mod tests {
         let v = of(&[("hpb", "hcm"), ("inflight_map_req", "4")]).expect("a variant");
         let hpb = v.hpb.expect("HPB");
         assert_eq!((hpb.mode, hpb.params.inflight_map_req), (Some(Control::Host), 4));
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         let control = |preset: &DevicePreset| preset.device.hpb.expect("HPB").control;
         assert_eq!(control(&preset), Control::Device);
         assert_eq!(control(&v.device(&preset).expect("it offers both")), Control::Host);
@@ -206,23 +206,23 @@ mod tests {
         assert!(message.contains("has no HPB, so it has no host control mode"), "{message}");
         // And back: a file is written for no one host, so what was typed counts, whatever it says.
         let host = preset.with_override("hpb.control", "host").expect("a device");
-        let file = super::super::device::parse(&host.echo().to_toml(), "file.toml").expect("the same");
+        let file = crate::device::parse(&host.echo().to_toml(), "file.toml").expect("the same");
         let v = of(&[("hpb", "dcm")]).expect("a variant");
         assert_eq!(control(&v.device(&file).expect("it offers both")), Control::Device);
     }
 
     fn without_hpb() -> DevicePreset {
-        let mut preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let mut preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         preset.device.hpb = None;
         preset.device.lus.iter_mut().for_each(|lu| (lu.hpb, lu.max_active_regions) = (false, 0));
         preset.fitted.clear();
-        super::super::device::parse(&preset.echo().to_toml(), "small.toml").expect("a device")
+        crate::device::parse(&preset.echo().to_toml(), "small.toml").expect("a device")
     }
 
     /// What would make a variant that is called one with HPB run without.
     #[test]
     fn a_device_on_which_hpb_would_not_be_found_is_refused() {
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         let made = |word: &str, key: &str, value: &str| {
             let device =
                 preset.with_overrides(&[Override::new(key, value, "--set").expect("a value")]).expect("a device");
@@ -269,7 +269,7 @@ mod tests {
     /// Parameters that only this device does not take are found before anything runs, at their places.
     #[test]
     fn parameters_are_checked_against_the_device() {
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         for (key, value, says) in [
             (
                 "inflight_map_req",
@@ -286,14 +286,14 @@ mod tests {
 
     #[test]
     fn the_prototype_makes_the_device_one() {
-        let preset = super::super::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
+        let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
         for (word, update) in [("prototype-host", GroupUpdate::Host), ("prototype-device", GroupUpdate::Device)] {
             let v = of(&[("hpb", word), ("order", "recency"), ("hpb.prototype.group_kib", "4096")]).expect("a variant");
             assert_eq!(v.hpb.expect("HPB").prototype, Some(update));
             let device = v.device(&preset).expect("it can be one");
             let prototype = device.device.hpb.and_then(|hpb| hpb.prototype).expect("one of the prototype");
             assert_eq!((prototype.update, prototype.group_entries), (update, 1024));
-            let echo: DevicePreset = super::super::device::parse(&device.echo().to_toml(), "echo").expect("the same");
+            let echo: DevicePreset = crate::device::parse(&device.echo().to_toml(), "echo").expect("the same");
             assert_eq!(echo.device, device.device);
         }
         let v = of(&[("hpb", "prototype-host")]).expect("a variant");
@@ -303,7 +303,7 @@ mod tests {
             (
                 "hpb.prototype.group_kib",
                 "3000",
-                "hpb.prototype.group_kib: is 3000; it must be a power of two, such as 2048",
+                "hpb.prototype.group_kib: is 3000; it must be a power of two from 256 to 262144, such as 2048",
             ),
             ("hpb.prototype.group_kib", "128", "hpb.prototype.group_kib: is 128; expected a whole number from 256"),
             ("hpb.prototype.update", "\"both\"", "hpb.prototype.update: is \"both\"; "),

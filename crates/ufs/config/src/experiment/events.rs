@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happens to host and device in the middle of a run, at which virtual time. Whoever runs the workload makes it happen.
 
-use super::error::ConfigFileError;
-use super::experiment::Variant;
-use super::section::Section;
+use super::{Experiment, Variant};
+use crate::error::ConfigFileError;
+use crate::keys::{Key, Keys, fields, ms, whole, words, write_document};
 use readpath_host::HpbOptions;
 use readpath_kit::Ns;
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
@@ -67,26 +67,14 @@ impl fmt::Display for Event {
             EventKind::PowerCycle { off } => write!(f, " of {off}")?,
             _ => {}
         }
-        write!(f, " at {} ms", ms(self.at))
+        write!(f, " at {} ms", self.at.0 as f64 / 1e6)
     }
 }
 
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(None)?;
-        map.serialize_entry("at_ms", &ms(self.at))?;
-        map.serialize_entry("what", self.kind.name())?;
-        match self.kind {
-            EventKind::Pressure { bytes } => map.serialize_entry("memory_bytes", &bytes)?,
-            EventKind::PowerCycle { off } => map.serialize_entry("off_ms", &ms(off))?,
-            _ => {}
-        }
-        map.end()
+        write_document(self, event).serialize(s)
     }
-}
-
-fn ms(time: Ns) -> f64 {
-    time.0 as f64 / 1e6
 }
 
 const WORDS: [(&str, EventKind); 5] = {
@@ -117,43 +105,57 @@ impl EventKind {
     }
 }
 
-/// All events of a file, whose variants have to be able to do what they ask for.
-pub(super) fn events(root: &Section, variants: &[Variant]) -> Result<Vec<Event>> {
-    let mut events: Vec<Event> = Vec::new();
-    if !root.has("event") {
-        return Ok(events);
+/// `[[event]]`.
+pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
+    fields! { k:
+        /// virtual time after the host has found the device
+        at = "at_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000));
     }
-    for s in root.sections("event", &["at_ms", "what", "off_ms", "memory_bytes"])? {
-        let event = event(&s)?;
-        if events.last().is_some_and(|before| event.at < before.at) {
-            return Err(s.error("at_ms", "is before that of the event above; times must not decrease"));
-        }
-        if matches!(event.kind, EventKind::Pressure { .. }) {
-            can_shrink(&s, variants)?;
-        }
-        if events.len() == MOST_EVENTS {
-            return Err(s.error("what", format!("is that of event {}; at most {MOST_EVENTS}", MOST_EVENTS + 1)));
-        }
-        events.push(event);
-    }
-    Ok(events)
+    let what = words(WORDS.map(|(name, _)| (name, name)));
+    let what = k.key(Key::new("what", "one of the words below"), what, |event| event.kind.name())?;
+    let others = |owner| format!("has no meaning for what = {what:?}; it belongs to {owner:?}");
+    let power = |event: &Event| match event.kind {
+        EventKind::PowerCycle { off } => Some(off),
+        _ => None,
+    };
+    let off = k.group(what == "power-cycle", Some(&others("power-cycle")), power, |k| {
+        let key = Key::new("off_ms", "for `power-cycle`: how long the power is away");
+        k.key(key, ms(Ns::ZERO, Ns::from_secs(1000)).or(OFF), |off| *off)
+    })?;
+    let limit = |event: &Event| match event.kind {
+        EventKind::Pressure { bytes } => Some(bytes),
+        _ => None,
+    };
+    let bytes = k.group(what == "pressure", Some(&others("pressure")), limit, |k| {
+        let key = Key::new(
+            "memory_bytes",
+            "for `pressure`: host memory for HPB from now on, maps, dirty bitmaps and tables together, in bytes; for each \
+             logical unit with HPB, which have their memory to themselves",
+        );
+        k.key(key, whole(1..=1 << 40), |bytes| *bytes)
+    })?;
+    let kind = match (EventKind::named(what), off, bytes) {
+        (Ok(EventKind::PowerCycle { .. }), Some(off), _) => EventKind::PowerCycle { off },
+        (Ok(EventKind::Pressure { .. }), _, Some(bytes)) => EventKind::Pressure { bytes },
+        (kind, ..) => kind.unwrap_or(EventKind::Suspend),
+    };
+    Ok(Event { at, kind })
 }
 
-fn event(s: &Section) -> Result<Event> {
-    let kind = match s.word("what", &WORDS)? {
-        EventKind::PowerCycle { off } => {
-            EventKind::PowerCycle { off: if s.has("off_ms") { s.ms("off_ms")? } else { off } }
+/// Events come in order of time, and the variants are able to do what they ask for.
+pub(super) fn check(k: &Keys<Experiment>, events: &[Event], variants: &[Variant]) -> Result<()> {
+    for (i, event) in events.iter().enumerate() {
+        let (at, what) = (format!("event[{i}].at_ms"), format!("event[{i}].what"));
+        let early = i > 0 && event.at < events[i - 1].at;
+        k.refuse(early, &at, "is before that of the event above; times must not decrease")?;
+        if let EventKind::Pressure { .. } = event.kind
+            && let Some(why) = cannot_shrink(variants)
+        {
+            k.refuse(true, &what, format!("is \"pressure\", but {why}"))?;
         }
-        EventKind::Pressure { .. } => EventKind::Pressure { bytes: s.integer("memory_bytes", 1..=1 << 40)? },
-        kind => kind,
-    };
-    for (key, owner) in [("off_ms", "power-cycle"), ("memory_bytes", "pressure")] {
-        if s.has(key) && kind.name() != owner {
-            return Err(s.error(key, format!("has no meaning for what = {:?}; it belongs to {owner:?}", kind.name())));
-        }
+        k.refuse(i == MOST_EVENTS, &what, format!("is that of event {}; at most {MOST_EVENTS}", i + 1))?;
     }
-    let at = s.decimal("at_ms", 6, Ns::from_secs(1_000_000).0, "a time in milliseconds").map(Ns)?;
-    Ok(Event { at, kind })
+    Ok(())
 }
 
 /// Why a host with HPB keeps the memory that it has, whatever the pressure, if it does.
@@ -165,15 +167,11 @@ pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
     }
 }
 
-/// Some host has memory to give back, and those that have are able to.
-fn can_shrink(s: &Section, variants: &[Variant]) -> Result<()> {
+/// Why some host has no memory to give back, or is not able to.
+fn cannot_shrink(variants: &[Variant]) -> Option<String> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
     if let Some((name, why)) = hosts().find_map(|(name, hpb)| Some((name, keeps_memory(Some(hpb))?))) {
-        let needs = "pressure needs a policy of this host's own";
-        return Err(s.error("what", format!("is \"pressure\", but the host of variant {name:?} {why}; {needs}")));
+        return Some(format!("the host of variant {name:?} {why}; pressure needs a policy of this host's own"));
     }
-    if hosts().next().is_none() {
-        return Err(s.error("what", "is \"pressure\", but no variant uses HPB"));
-    }
-    Ok(())
+    hosts().next().is_none().then(|| "no variant uses HPB".into())
 }

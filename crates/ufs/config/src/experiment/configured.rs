@@ -3,12 +3,12 @@
 //! configuration makes possible: a host that is to use HPB on a device where it would find none. What is done with either is
 //! the business of device and host.
 
-use super::device::DevicePreset;
-use super::error::ConfigFileError;
-use super::experiment::Variant;
+use super::Variant;
 use super::host_control::refused;
-use super::overrides::Override;
-use super::tree::At;
+use crate::device::DevicePreset;
+use crate::error::ConfigFileError;
+use crate::overrides::Override;
+use crate::tree::At;
 use readpath_host::{Control, GroupUpdate, HpbOptions, ParamLimits};
 
 type Result<T> = std::result::Result<T, ConfigFileError>;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys of the flash array, of the firmware core and of the link.
+
+use crate::error::ConfigFileError;
+use crate::keys::{Key, Keys, fields, keys, power_of_two, us, us_above_zero, whole};
+use readpath_device::{FirmwareTiming, FlashTiming, LinkTiming};
+use readpath_flash::{Geometry, SuspendTiming};
+use readpath_kit::Ns;
+
+use super::DevicePreset;
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// `[geometry]`.
+pub(super) fn geometry(k: &mut Keys<Geometry>) -> Result<Geometry> {
+    Ok(keys!(k => Geometry {
+        /// channels
+        channels: whole(1..=64);
+        /// dies on each; at most 256 dies in all
+        dies_per_channel: whole(1..=64);
+        /// planes of a die that are programmed together
+        planes: whole(1..=16);
+        /// blocks of a plane
+        blocks_per_plane: whole(1..=1 << 20);
+        /// pages of a block
+        pages_per_block: whole(1..=1 << 14);
+        /// bytes of a page
+        page_bytes: power_of_two(4096..=1 << 17);
+    }))
+}
+
+/// `[flash]`. The time of a map page's transfer is `Ns::NEVER` if it is not said; see [`map_transfer`].
+pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
+    fields! { k:
+        /// tR of a page of data
+        read = "read_us": us_above_zero();
+        /// tR of a page of the map
+        map_read = "map_read_us": us();
+        /// tPROG of a multi-plane page
+        program = "program_us": us_above_zero();
+        /// tBERS of a block
+        erase = "erase_us": us_above_zero();
+        /// channel time of 4 KiB of data
+        transfer_block = "transfer_4k_us": us();
+    }
+    let doc = "channel time of a map page, all of it. Default, and least: `transfer_4k_us` for each 4 KiB of \
+               `map_cache.page_bytes`";
+    let key = Key { name: "map_transfer_us", field: "map_transfer", doc };
+    let map_transfer = k.key(key, us().optional(), |flash| Some(flash.map_transfer))?.unwrap_or(Ns::NEVER);
+    Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
+}
+
+/// The map cache holds whole pages, so a whole page crosses the channel: never faster than as much data, and just as fast
+/// unless the file says otherwise.
+pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_bytes: u32) -> Result<FlashTiming> {
+    let blocks = u64::from(map_page_bytes / 4096);
+    let least = Ns(flash.transfer_block.0 * blocks);
+    if flash.map_transfer == Ns::NEVER {
+        return Ok(FlashTiming { map_transfer: least, ..flash });
+    }
+    let message = format!(
+        "is {}; a map page of {map_page_bytes} bytes takes at least {} ({blocks} x transfer_4k_us), which is the default",
+        flash.map_transfer.as_us_f64(),
+        least.as_us_f64()
+    );
+    k.refuse(flash.map_transfer < least, "flash.map_transfer_us", message)?;
+    Ok(flash)
+}
+
+/// `[suspend]`.
+pub(super) fn suspend(k: &mut Keys<SuspendTiming>) -> Result<SuspendTiming> {
+    Ok(keys!(k => SuspendTiming {
+        /// from the suspension of a program or erase until the die can read
+        suspend = "suspend_us": us();
+        /// what a resumption adds
+        resume = "resume_us": us();
+        /// how often one operation may be suspended; 0 = never
+        max_per_op: whole(0..=1000);
+    }))
+}
+
+/// `[firmware]`.
+pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
+    Ok(keys!(k => FirmwareTiming {
+        /// each flash operation: a page of data, a page of the map, a program, an erase
+        flash_op = "flash_op_us": us();
+        /// what an HPB READ costs more than a READ
+        hpb_read_extra = "hpb_read_extra_us": us();
+        /// each write command, before its data is in the write buffer
+        write_command = "write_command_us": us();
+        /// each read that is served without flash
+        buffer_read = "buffer_read_us": us();
+        /// each entry that HPB READ BUFFER returns
+        make_entry = "make_entry_us": us();
+        /// each query, and each command that touches no media
+        control = "control_us": us();
+        /// each map page that a range of UNMAP covers, all of it or in part, on top of `control_us` (assumption: a flag or
+        /// a count in SRAM is set for each)
+        trim_map_page = "trim_map_page_us": us().or(Ns(500));
+    }))
+}
+
+/// `[link]`.
+pub(super) fn link(k: &mut Keys<LinkTiming>) -> Result<LinkTiming> {
+    Ok(keys!(k => LinkTiming {
+        /// a request UPIU
+        request = "request_us": us();
+        /// a response UPIU
+        response = "response_us": us();
+        /// 4 KiB of data
+        block = "transfer_4k_us": us();
+    }))
+}

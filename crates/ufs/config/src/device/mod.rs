@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the device;
+//! here they are only read, converted and checked, and written as a file would say them. The files of this folder are the
+//! tables of its keys; `docs/formats/device.md` has them for readers.
+
+mod array;
+mod ftl;
+mod host;
+mod hpb;
+mod memory;
+mod units;
+
+pub(crate) use hpb::MODES;
+
+use crate::builtin::{self, ReadFile};
+use crate::error::ConfigFileError;
+use crate::keys::{
+    Form, Key, Keys, Row, blocks_of_kib, describe, either, fields, json_schema, keys, name, read_document, table, text,
+    texts, whole, words, write_document,
+};
+use crate::overrides::Override;
+use crate::tree::{At, Node, Value, parse_document};
+use array::{firmware, flash, geometry, link, map_transfer, suspend};
+use readpath_device::{ConfigError, Control, Delays, DeviceConfig};
+use readpath_flash::SuspendTiming;
+use readpath_host::HostConfig;
+use serde::{Serialize, Serializer};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+const SCHEMA: &str = "readpath-device/1";
+
+/// Which die scheduler a device is run with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheduler {
+    /// First come, first served; the fastest.
+    Lean,
+    /// Reads overtake and suspend programs and erases.
+    Queued,
+    /// An event for every stage; the oracle.
+    Exact,
+}
+
+const SCHEDULERS: [(&str, Scheduler); 3] =
+    [("lean", Scheduler::Lean), ("queued", Scheduler::Queued), ("exact", Scheduler::Exact)];
+
+/// A device file that has been read and checked.
+#[derive(Clone, Debug)]
+pub struct DevicePreset {
+    /// Name for reports and on the command line.
+    pub name: String,
+    /// What it is a model of, for people.
+    pub description: String,
+    /// Where its numbers come from.
+    pub sources: Vec<String>,
+    /// The device.
+    pub device: DeviceConfig,
+    /// Delays of the host's software.
+    pub delays: Delays,
+    /// Limits of the host; HPB is up to whoever runs it.
+    pub host: HostConfig,
+    /// The die scheduler.
+    pub scheduler: Scheduler,
+    /// The only control mode of HPB that it can be configured for, if not either.
+    pub only_control: Option<Control>,
+    /// Keys that were fitted, and the published row that each was fitted to.
+    pub fitted: Vec<(String, String)>,
+    /// What all this was made from, for overrides.
+    tree: Node,
+}
+
+#[derive(Clone)]
+struct MapCache {
+    map_cache_bytes: u32,
+    map_page_bytes: u32,
+}
+
+fn map_cache(k: &mut Keys<MapCache>) -> Result<MapCache> {
+    Ok(keys!(k => MapCache {
+        /// SRAM for pages of the map, at least one page
+        map_cache_bytes = "size_kib": whole(1..=u64::from(u32::MAX >> 10))
+            .scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)");
+        /// a map page; 4 bytes an entry; not above `geometry.page_bytes`
+        map_page_bytes = "page_bytes": either(4096, 16384);
+    }))
+}
+
+#[derive(Clone)]
+struct WriteBuffer {
+    write_buffer_blocks: u32,
+}
+
+fn write_buffer(k: &mut Keys<WriteBuffer>) -> Result<WriteBuffer> {
+    Ok(keys!(k => WriteBuffer {
+        /// SRAM for data to be written, at least a multi-plane page
+        write_buffer_blocks = "size_kib": blocks_of_kib(1 << 16);
+    }))
+}
+
+/// The keys of a device file.
+fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
+    k.schema(SCHEMA)?;
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    fields! { k:
+        /// name for reports: lower-case letters, digits and `-`, up to 64
+        name: name("lower-case letters, digits and '-'", lower);
+        /// what it is a model of
+        description: text();
+        /// where the numbers come from
+        sources: texts();
+        /// iProductName, 1 to 16 ASCII characters
+        product_name of device: text();
+        /// commands that the device accepts at once (bQueueDepth)
+        queue_depth of device: whole(1..=64);
+        /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and erases)
+        /// or `exact` (an event for every stage, the oracle)
+        scheduler: words(SCHEDULERS);
+        /// shape of the flash array
+        geometry of device: table(geometry);
+        /// times of the flash array
+        flash of device: table(flash);
+        /// suspension of programs and erases
+        suspend of device: table(suspend).or(SuspendTiming::OFF);
+        /// times of the firmware core
+        firmware of device: table(firmware);
+        /// times of the link
+        link of device: table(link);
+    }
+    let MapCache { map_cache_bytes, map_page_bytes } =
+        k.key(Key::new("map_cache", "SRAM for the map").of(""), table(map_cache), |preset| MapCache {
+            map_cache_bytes: preset.device.map_cache_bytes,
+            map_page_bytes: preset.device.map_page_bytes,
+        })?;
+    let flash = map_transfer(k, flash, map_page_bytes)?;
+    let WriteBuffer { write_buffer_blocks } =
+        k.key(Key::new("write_buffer", "SRAM for data to be written").of(""), table(write_buffer), |preset| {
+            WriteBuffer { write_buffer_blocks: preset.device.write_buffer_blocks }
+        })?;
+    let ftl = ftl::read(k)?;
+    fields! { k:
+        /// WriteBooster
+        write_booster of device: table(memory::write_booster).optional();
+        /// where the map is held beside flash and SRAM
+        map_memory of device: table(memory::map_memory).optional();
+    }
+    let hpb = k.key(Key::new("hpb", "HPB"), table(hpb::hpb).optional(), hpb::of)?;
+    let lus = units::read(k, hpb.is_some())?;
+    let host = host::read(k, write_booster.is_some())?;
+    let fitted = units::fitted(k)?;
+    let (only_control, entry_key) = hpb.as_ref().map_or((None, [0; 2]), |hpb| (hpb.only_control, hpb.entry_key));
+    let device = DeviceConfig {
+        product_name,
+        geometry,
+        flash,
+        suspend,
+        firmware,
+        link,
+        map_cache_bytes,
+        map_page_bytes,
+        write_buffer_blocks,
+        queue_depth,
+        lus,
+        ftl,
+        write_booster,
+        map_memory,
+        hpb: hpb.map(|hpb| hpb.config),
+        entry_key,
+    };
+    let (delays, host, tree) = (host.delays, host.config, Node::from(Value::table([])));
+    Ok(DevicePreset { name, description, sources, device, delays, host, scheduler, only_control, fitted, tree })
+}
+
+/// Reads a device file; `file_name` is for errors.
+///
+/// # Errors
+/// The first mistake, with its line and key.
+pub fn parse(text: &str, file_name: &str) -> Result<DevicePreset> {
+    interpret(parse_document(text, file_name)?)
+}
+
+/// A preset by its name, or the file at a path, which has to contain a `/` or end in `.toml`.
+///
+/// # Errors
+/// When there is no such preset or file, or as [`parse`].
+pub fn load(name_or_path: &str, read: ReadFile) -> Result<DevicePreset> {
+    let (text, file) = builtin::find("device", builtin::presets(), &[], name_or_path, read)?;
+    parse(&text, &file)
+}
+
+fn interpret(tree: Node) -> Result<DevicePreset> {
+    let preset = read_document(&tree, SCHEMA, root)?;
+    preset.device.check().map_err(|e| at_its_key(&tree, &e))?;
+    Ok(DevicePreset { tree, ..preset })
+}
+
+impl DevicePreset {
+    /// The device as it would be if `key` had stood in its file with this value, written in TOML or as a bare word.
+    ///
+    /// # Errors
+    /// Names the key.
+    pub fn with_override(&self, key: &str, value: &str) -> Result<DevicePreset> {
+        self.with_overrides(&[Override::new(key, value, "override")?])
+    }
+
+    /// As [`DevicePreset::with_override`] for several keys, checked only when all of them are in place.
+    ///
+    /// # Errors
+    /// Names the key, and where its value was given.
+    pub fn with_overrides(&self, overrides: &[Override]) -> Result<DevicePreset> {
+        let mut tree = self.tree.clone();
+        for o in overrides {
+            tree.set(&o.key, o.value.clone(), &o.at).map_err(|e| o.at.error(&o.key, e))?;
+            match o.key.rsplit('.').next() {
+                Some("blocks") => tree.remove_beside(&o.key, "capacity_gib"),
+                Some("capacity_gib") => tree.remove_beside(&o.key, "blocks"),
+                _ => {}
+            }
+        }
+        interpret(tree)
+    }
+
+    /// Where the value of a key stood, or of what is nearest above it.
+    pub(crate) fn locate(&self, key: &str) -> At {
+        self.tree.locate(key)
+    }
+
+    /// Where a word was given for a key if that was not in the device's own file, and the word.
+    pub(crate) fn given_beside_file(&self, key: &str) -> Option<(At, &str)> {
+        let node = self.tree.find(key).filter(|node| node.at.file != self.tree.at.file)?;
+        match &node.value {
+            Value::String(word) => Some((node.at.clone(), word)),
+            _ => None,
+        }
+    }
+
+    /// Everything that was read, in the names and units of the file, for result documents.
+    pub fn echo(&self) -> DeviceEcho {
+        DeviceEcho(write_document(self, root))
+    }
+}
+
+/// A device as its file would say it: the same names, nesting and units.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceEcho(Value);
+
+impl DeviceEcho {
+    /// The device file. [`parse`] reads it back.
+    pub fn to_toml(&self) -> String {
+        // Cannot fail: every value is a number, a text, an array or a table. If it did, nothing could be read back, and
+        // that is an error there.
+        toml::to_string(&self.0).unwrap_or_default()
+    }
+}
+
+impl Serialize for DeviceEcho {
+    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.serialize(s)
+    }
+}
+
+/// A JSON schema of device files.
+pub fn schema() -> impl Serialize {
+    json_schema("Device file of Readpath", &reference())
+}
+
+/// All that is known of the keys of a device file.
+pub(crate) fn reference() -> Vec<Row> {
+    describe(root)
+}
+
+/// The line of what the device finds wrong with itself.
+fn at_its_key(tree: &Node, e: &ConfigError) -> ConfigFileError {
+    let (field, index) = match e.field.split_once('[').zip(e.field.split_once(']')) {
+        Some(((list, _), (before, rest))) => (format!("{list}[]{rest}"), before[list.len() + 1..].to_owned()),
+        None => (e.field.clone(), String::new()),
+    };
+    let mut found = Vec::new();
+    keys_of_field(&reference(), "", "", &field, &mut found);
+    let mut found = found.into_iter().map(|(key, counted)| (key.replacen("[]", &format!("[{index}]"), 1), counted));
+    let first = found.next();
+    let stands = first.iter().cloned().chain(found).find(|(key, _)| tree.contains(key));
+    let (key, counted) = stands.or(first).unwrap_or_else(|| (e.field.clone(), ""));
+    // Messages that give only a count of something else need no unit.
+    let counted = if e.message.starts_with("is ") { counted } else { "" };
+    tree.locate(&key).error(key, format!("{}{counted}", e.message))
+}
+
+/// The keys that say a field of [`DeviceConfig`], and what it is counted in.
+fn keys_of_field(rows: &[Row], field: &str, key: &str, wanted: &str, found: &mut Vec<(String, &'static str)>) {
+    let join = |a: &str, b: &str| if a.is_empty() || b.is_empty() { format!("{a}{b}") } else { format!("{a}.{b}") };
+    for row in rows {
+        let (field, key) = (join(field, row.key.field), join(key, row.key.name));
+        if field == wanted {
+            found.push((key.clone(), row.about.counted));
+        }
+        match &row.about.form {
+            Form::Table(rows) => keys_of_field(rows, &field, &key, wanted, found),
+            Form::List(item) => {
+                if let Form::Table(rows) = &**item {
+                    keys_of_field(rows, &format!("{field}[]"), &format!("{key}[]"), wanted, found);
+                }
+            }
+            Form::Plain(_) => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys of logical units, and of what was fitted.
+
+use super::DevicePreset;
+use crate::error::ConfigFileError;
+use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole};
+use crate::tree::Value;
+use readpath_device::LuConfig;
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// `[[lu]]`.
+pub(super) fn read(k: &mut Keys<DevicePreset>, device_has_hpb: bool) -> Result<Vec<LuConfig>> {
+    let units = Key::new("lu", "logical units").of("lus");
+    let units = k.key(units, list(table(unit), "an array of tables"), |preset| preset.device.lus.clone())?;
+    let message = "is true, but the device has no HPB; add an [hpb] table, or make it false";
+    for (i, unit) in units.iter().enumerate() {
+        k.refuse(unit.hpb && !device_has_hpb, &format!("lu[{i}].hpb"), message)?;
+    }
+    Ok(units)
+}
+
+fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
+    const CAPACITY: &str = "a capacity in GiB (or blocks = a number of 4 KiB blocks)";
+    let from_millionths = |millionths: u64| {
+        let blocks = u128::from(millionths) << 18;
+        let whole = blocks.is_multiple_of(1_000_000).then(|| (blocks / 1_000_000) as u32);
+        whole.ok_or_else(|| "is no whole number of 4 KiB blocks; give blocks instead".to_owned())
+    };
+    // Written as blocks.
+    let in_gib = gib(CAPACITY).parsed(from_millionths, |_| Value::number(0.0)).optional();
+    let capacity = Key::new("capacity_gib", "capacity, a whole number of 4 KiB blocks; or give `blocks`").of("blocks");
+    let capacity = k.key(capacity, in_gib, |_| None)?;
+    let blocks = Key::new("blocks", "capacity in blocks of 4 KiB; or give `capacity_gib`");
+    let blocks = k.key(blocks, whole(0..=u64::from(u32::MAX)).optional(), |unit| Some(unit.blocks))?;
+    let twice = capacity.is_some() && blocks.is_some();
+    k.refuse(twice, "blocks", "and capacity_gib say the same; keep one of them")?;
+    let blocks = capacity.or(blocks);
+    k.refuse(blocks.is_none(), "capacity_gib", format!("is missing; expected {CAPACITY}"))?;
+    let count = || whole::<u16>(0..=65_535);
+    fields! { k:
+        /// bLUEnable = 02h
+        hpb: flag();
+    }
+    let active = Key::new("max_active_regions", "wLUMaxActiveHPBRegions, pinned regions included; 0 without HPB");
+    let active = k.key(active, count().optional(), |unit| Some(unit.max_active_regions))?;
+    let message = "is missing; expected a whole number from 0 to 65535";
+    k.refuse(hpb && active.is_none(), "max_active_regions", message)?;
+    Ok(keys!(k => LuConfig {
+        /// wHPBPinnedRegionStartIdx
+        pinned_start: count().or(0);
+        /// wNumHPBPinnedRegions
+        pinned_regions: count().or(0);
+        .. blocks: blocks.unwrap_or_default(), hpb, max_active_regions: active.unwrap_or_default()
+    }))
+}
+
+#[derive(Clone)]
+struct Calibration {
+    fitted: Vec<(String, String)>,
+}
+
+/// `[calibration]`.
+pub(super) fn fitted(k: &mut Keys<DevicePreset>) -> Result<Vec<(String, String)>> {
+    let pair = |k: &mut Keys<(String, String)>| {
+        let key = k.key(Key::new("key", "a key of this file"), text(), |(key, _)| key.clone())?;
+        let to = k.key(Key::new("to", "the published row that it was fitted to"), text(), |(_, to)| to.clone())?;
+        Ok((key, to))
+    };
+    let all = |k: &mut Keys<Calibration>| {
+        Ok(keys!(k => Calibration {
+            /// `{ key = "firmware.flash_op_us", to = "iozone 1 GB, HPB off" }`: the key was chosen so that the published row
+            /// comes out
+            fitted: list(table(pair), "an array of tables");
+        }))
+    };
+    let key = Key::new("calibration", "what was fitted").of("");
+    let none = Calibration { fitted: Vec::new() };
+    let fitted = k.key(key, table(all).or(none), |preset| Calibration { fitted: preset.fitted.clone() })?.fitted;
+    for (i, (key, _)) in fitted.iter().enumerate() {
+        let message = format!("is {key:?}, which is no key of this file");
+        k.refuse(!k.has(key), &format!("calibration.fitted[{i}].key"), message)?;
+    }
+    Ok(fitted)
+}

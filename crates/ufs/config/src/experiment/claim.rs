@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What others have claimed about an experiment without giving every figure: that one variant is faster than another, by so
+//! much. It knows nothing of results.
+
+use super::snake;
+use crate::error::ConfigFileError;
+use crate::keys::{Keys, filled, flag, keys, number, texts};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// A claim: in each case, a metric of one variant lies above or below that of another by so many percent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// The claim in a sentence.
+    pub text: String,
+    /// Who made it, where.
+    pub source: String,
+    /// Metric in snake case.
+    pub metric: String,
+    /// Group of jobs that it speaks of, if a case has several.
+    pub group: Option<String>,
+    /// The variant.
+    pub variant: String,
+    /// The variant that it is compared with.
+    pub base: String,
+    /// A parameter was chosen with the claim in view, so that it holds proves little.
+    pub fitted: bool,
+    /// The cases that it speaks of; all if it is empty.
+    pub cases: Vec<String>,
+    /// Percent by which the variant is above the base, at least; negative is below.
+    pub min_percent: Option<f64>,
+    /// And at most.
+    pub max_percent: Option<f64>,
+}
+
+impl Claim {
+    /// Whether a difference in percent is what was claimed.
+    pub fn holds(&self, percent: f64) -> bool {
+        self.min_percent.is_none_or(|min| percent >= min) && self.max_percent.is_none_or(|max| percent <= max)
+    }
+}
+
+/// `[[claim]]`, for the cases and variants of a file.
+pub(super) fn claim(k: &mut Keys<Claim>, cases: &[&str], variants: &[&str]) -> Result<Claim> {
+    let claim = keys!(k => Claim {
+        /// the claim in a sentence
+        text: filled();
+        /// who made it, where
+        source: filled();
+        /// metric that is compared
+        metric: snake();
+        /// group of fio jobs, if a case has several: rows are then called `case: group`
+        group: filled().optional();
+        /// the variant
+        variant: filled();
+        /// the one that it is compared with
+        base: filled();
+        /// a parameter was chosen with the claim in view: the row's origin is `fit`, not `predicted`
+        fitted: flag().or(false);
+        /// cases that it speaks of; all unless given
+        cases: texts().or(Vec::new()).quiet();
+        /// least difference; at least one of the two bounds
+        min_percent: number().optional();
+        /// greatest difference
+        max_percent: number().optional();
+    });
+    let known = |key: &str, name: &String, names: &[&str]| {
+        let message = format!("names {name:?}, which is not there; there are {}", names.join(", "));
+        k.refuse(!names.contains(&name.as_str()), key, message)
+    };
+    known("variant", &claim.variant, variants)?;
+    known("base", &claim.base, variants)?;
+    claim.cases.iter().try_for_each(|case| known("cases", case, cases))?;
+    let (min, max) = (claim.min_percent, claim.max_percent);
+    let message = "or max_percent has to be there: the claim says nothing";
+    k.refuse(min.is_none() && max.is_none(), "min_percent", message)?;
+    let above = min.zip(max).filter(|(min, max)| min > max);
+    k.refuse(above.is_some(), "min_percent", format!("is {}, above max_percent", min.unwrap_or_default()))?;
+    Ok(claim)
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiment files: a device, a workload, the variants that are compared under it, and what others have published about
+//! it. The workload is plain data here; whoever runs the experiment makes requests of it. The files of this folder are the
+//! tables of its keys; `docs/formats/experiment.md` has them for readers.
+
+mod claim;
+mod configured;
+mod events;
+mod host_control;
+mod launches;
+mod typed;
+mod variant;
+mod workload;
+
+pub use claim::Claim;
+pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
+pub use launches::LaunchKeys;
+pub use readpath_device::Layout;
+pub use typed::GivenKey;
+pub use variant::Variant;
+pub use workload::{Fio, FioCase, Iozone, IozoneCase, Workload};
+
+use crate::builtin::{self, ReadFile};
+use crate::device::{self, DevicePreset};
+use crate::error::ConfigFileError;
+use crate::keys::{
+    Keys, Kind, fields, filled, keys, list, name, number, read_document, table, text, texts, whole, words,
+    write_document,
+};
+use crate::tree::parse_document;
+use readpath_host::HpbOptions;
+use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+const SCHEMA: &str = "readpath-experiment/1";
+
+/// An experiment file that has been read and checked. It serialises in the names and units of the file.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Name in snake case.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// What is asked and how.
+    pub description: String,
+    /// Where the published values come from.
+    pub citations: Vec<String>,
+    /// The device as the file names it: a preset, or a path from where the experiment file is.
+    pub device: String,
+    /// What makes cases differ, for the axes of charts.
+    pub axis: Option<String>,
+    /// What makes variants differ: then charts are drawn over them, with a line for each case.
+    pub variant_axis: Option<String>,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// What the device holds before the first request.
+    pub precondition: Precondition,
+    /// What is run.
+    pub workload: Workload,
+    /// What is compared, in order.
+    pub variants: Vec<Variant>,
+    /// What happens in the middle of every run, in order of time.
+    pub events: Vec<Event>,
+    /// What has been published.
+    pub published: Vec<Published>,
+    /// What has been claimed.
+    pub claims: Vec<Claim>,
+    /// The file it was read from, as it was named.
+    pub file: String,
+}
+
+/// What the device holds before the first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Precondition {
+    /// In which order it was written.
+    pub layout: Layout,
+    /// How much.
+    pub range: PreconditionRange,
+}
+
+/// How much is written before the first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PreconditionRange {
+    /// The files of the workload.
+    Files,
+    /// The whole logical unit.
+    All,
+    /// Nothing: the device is as new.
+    None,
+}
+
+/// A published value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Published {
+    /// Case that it belongs to.
+    pub case: String,
+    /// Variant that it belongs to.
+    pub variant: String,
+    /// Name of the metric in snake case.
+    pub metric: String,
+    /// Unit of the value.
+    pub unit: String,
+    /// The value.
+    pub value: f64,
+    /// Whether a parameter was chosen with it in view.
+    pub origin: Origin,
+}
+
+/// Whether a parameter of the model was chosen with a published value in view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// It was, so agreement proves nothing.
+    Fit,
+    /// It was not, so agreement is evidence.
+    Predicted,
+}
+
+const LAYOUTS: [(&str, Layout); 2] = [("sequential", Layout::Sequential), ("random", Layout::Random)];
+const RANGES: [(&str, PreconditionRange); 3] =
+    [("files", PreconditionRange::Files), ("all", PreconditionRange::All), ("none", PreconditionRange::None)];
+const ORIGINS: [(&str, Origin); 2] = [("fit", Origin::Fit), ("predicted", Origin::Predicted)];
+const TABLES: &str = "an array of tables";
+
+/// Lower-case letters, digits and `_`.
+fn snake() -> Kind<'static, String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name("lower-case letters, digits and '_'", allowed)
+}
+
+/// The keys of an experiment file.
+fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
+    k.schema(SCHEMA)?;
+    fields! { k:
+        /// snake case, up to 64 characters
+        name: snake();
+        /// heading
+        title: text();
+        /// what is asked and how; an empty line parts paragraphs
+        description: text();
+        /// where published values come from
+        citations: texts();
+        /// name of a preset, or path of a device file from where the experiment file is
+        device: filled();
+        /// what makes cases differ, for the axes of charts: `threads`
+        axis: filled().optional();
+        /// what makes variants differ; charts are then drawn over the variants, with a line for each case
+        variant_axis: filled().optional();
+        /// seed of every random stream
+        seed: whole(0..=u64::MAX);
+        /// what the device holds before the first request
+        precondition: table(precondition);
+        /// what is run
+        workload: table(workload::workload);
+        /// what is compared
+        variants = "variant": list(table(variant::variant), TABLES);
+        /// what happens in the middle of every run, in order of time
+        events = "event": list(table(events::event), TABLES).or(Vec::new()).quiet();
+    }
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    names_differ(k, "variant", "an earlier variant", &names)?;
+    k.refuse(variants.is_empty(), "variant", "is empty; at least one variant is needed")?;
+    events::check(k, &events, &variants)?;
+    let cases = workload.cases();
+    fields! { k:
+        /// what has been published
+        published: list(table(|k| row(k, &cases, &names)), TABLES).or(Vec::new());
+        /// what has been claimed
+        claims = "claim": list(table(|k| claim::claim(k, &cases, &names)), TABLES).or(Vec::new()).quiet();
+    }
+    for (i, row) in published.iter().enumerate() {
+        let same = |r: &Published| (&r.case, &r.variant, &r.metric) == (&row.case, &row.variant, &row.metric);
+        let message = "has a row of this variant and metric already; rows must differ";
+        k.refuse(published[..i].iter().any(same), &format!("published[{i}].case"), message)?;
+    }
+    Ok(Experiment {
+        name,
+        title,
+        description,
+        citations,
+        device,
+        axis,
+        variant_axis,
+        seed,
+        precondition,
+        workload,
+        variants,
+        events,
+        published,
+        claims,
+        file: String::new(),
+    })
+}
+
+fn precondition(k: &mut Keys<Precondition>) -> Result<Precondition> {
+    Ok(keys!(k => Precondition {
+        /// `sequential` (as if written once in ascending order) or `random` (block by block in random order)
+        layout: words(LAYOUTS);
+        /// `files` (the files of the workload), `all` (the whole of each logical unit that the workload has files on) or
+        /// `none` (as new)
+        range: words(RANGES);
+    }))
+}
+
+fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Published> {
+    let row = keys!(k => Published {
+        /// a case of the workload
+        case: text();
+        /// a variant
+        variant: text();
+        /// name in snake case: `random_read_throughput`
+        metric: snake();
+        /// unit: `MiB/s`
+        unit: text();
+        /// the published value
+        value: number();
+        /// `fit` if a parameter of the device was chosen with this value in view, `predicted` if not
+        origin: words(ORIGINS);
+    });
+    for (key, name, names) in [("case", &row.case, cases), ("variant", &row.variant, variants)] {
+        let there = names.join(", ");
+        let message = format!("is {name:?}, which is no {key} of this experiment; there are {there}");
+        k.refuse(!names.contains(&name.as_str()), key, message)?;
+    }
+    Ok(row)
+}
+
+/// Refuses the first table of the array `list` that is called as one before, which is `earlier`.
+fn names_differ<T>(k: &Keys<T>, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
+    let mut twice = names.iter().enumerate().filter(|(i, name)| names[..*i].contains(name));
+    twice.try_for_each(|(i, name)| {
+        let message = format!("is {name:?}, as that of {earlier}; names must differ");
+        k.refuse(true, &format!("{list}[{i}].name"), message)
+    })
+}
+
+/// All that is known of the keys of an experiment file.
+#[cfg(test)]
+pub(crate) fn reference() -> Vec<crate::keys::Row> {
+    crate::keys::describe(root)
+}
+
+impl Serialize for Experiment {
+    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
+        write_document(self, root).serialize(s)
+    }
+}
+
+impl Experiment {
+    /// An experiment without published values, of a workload that runs on `device`.
+    pub fn new(
+        name: &str,
+        title: &str,
+        device: &str,
+        seed: u64,
+        precondition: Precondition,
+        workload: Workload,
+    ) -> Self {
+        Experiment {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            description: String::new(),
+            citations: Vec::new(),
+            device: device.to_owned(),
+            axis: None,
+            variant_axis: None,
+            seed,
+            precondition,
+            workload,
+            variants: Vec::new(),
+            events: Vec::new(),
+            published: Vec::new(),
+            claims: Vec::new(),
+            file: String::new(),
+        }
+    }
+}
+
+/// HPB of a variant that says no more than `hpb = true`.
+pub fn default_hpb() -> HpbOptions {
+    HpbOptions::default()
+}
+
+/// Reads an experiment file; `file_name` is for errors, and what its paths start from.
+///
+/// # Errors
+/// The first mistake, with its line and key.
+pub fn parse(text: &str, file_name: &str) -> Result<Experiment> {
+    let experiment = read_document(&parse_document(text, file_name)?, SCHEMA, root)?;
+    Ok(Experiment { file: file_name.to_owned(), ..experiment })
+}
+
+/// A built-in experiment by its name, or the file at a path, which has to contain a `/` or end in `.toml`.
+///
+/// # Errors
+/// When there is no such experiment or file, or as [`parse`].
+pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
+    load_beside(&[], name_or_path, read)
+}
+
+/// The same where `others` are names of experiments too, which are no files: an error lists them.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(others: &[&str], name_or_path: &str, read: ReadFile) -> Result<Experiment> {
+    let (text, file) = builtin::find("experiment", builtin::experiments(), others, name_or_path, read)?;
+    parse(&text, &file)
+}
+
+impl Experiment {
+    /// A path as it is written in the file, seen from where the program runs.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        Path::new(&self.file).parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// The device without any variant's overrides.
+    ///
+    /// # Errors
+    /// When it cannot be read, or as [`device::parse`].
+    pub fn load_device(&self, read: ReadFile) -> Result<DevicePreset> {
+        let is_path = self.device.contains('/') || self.device.ends_with(".toml");
+        if !is_path {
+            return device::load(&self.device, read);
+        }
+        let path = self.resolve(&self.device);
+        // A preset's name has no separator; this one keeps a path a path.
+        let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
+        device::load(&path.to_string_lossy(), read)
+    }
+
+    /// The device of each variant, in order: `base` with the variant's overrides.
+    ///
+    /// # Errors
+    /// Names the key in `set` that is at fault.
+    pub fn variant_devices(&self, base: &DevicePreset) -> Result<Vec<DevicePreset>> {
+        self.variants.iter().map(|v| v.device(base)).collect()
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a kind of value is: how it is read, written and described, and whether its key has to be there. It knows no kind.
+
+use super::table::Row;
+use crate::error::ConfigFileError;
+use crate::tree::{Node, Value};
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// A value in a file, and the path of its key.
+pub(crate) struct Found<'a> {
+    pub node: &'a Node,
+    pub path: String,
+}
+
+impl Found<'_> {
+    /// An error at this value.
+    pub fn wrong(&self, message: impl Into<String>) -> ConfigFileError {
+        self.node.at.error(&self.path, message)
+    }
+
+    /// The error that something else stands here.
+    pub fn unlike(&self, expected: &str) -> ConfigFileError {
+        self.wrong(format!("is {}; expected {expected}", self.node.value.describe()))
+    }
+}
+
+/// What is known of a kind without any file.
+pub(crate) struct About {
+    /// What is expected, for messages and for readers.
+    pub expected: String,
+    /// For programs.
+    pub form: Form,
+    /// What the value is counted in behind the file, if that is not what the file counts in; in brackets.
+    pub counted: &'static str,
+}
+
+/// The shape of values.
+#[derive(Clone)]
+pub(crate) enum Form {
+    /// What a JSON schema says of them.
+    Plain(Vec<(&'static str, Value)>),
+    List(Box<Form>),
+    Table(Vec<Row>),
+}
+
+/// A kind of value, of a key that has to be there unless it is made to something else.
+pub(crate) struct Kind<'a, T> {
+    pub(super) about: Box<dyn Fn() -> About + 'a>,
+    pub(super) read: Box<dyn Fn(&Found) -> Result<T> + 'a>,
+    pub(super) write: Box<dyn Fn(&T) -> Option<Value> + 'a>,
+    /// Any value, for a pass without one.
+    pub(super) blank: Box<dyn Fn() -> T + 'a>,
+    /// What it means if the key is left out.
+    pub(super) absent: Option<T>,
+    /// It is written only where it is not what it means to leave it out.
+    pub(super) quiet: bool,
+}
+
+impl<'a, T: 'a> Kind<'a, T> {
+    pub(super) fn new(
+        about: impl Fn() -> About + 'a,
+        read: impl Fn(&Found) -> Result<T> + 'a,
+        write: impl Fn(&T) -> Value + 'a,
+        blank: impl Fn() -> T + 'a,
+    ) -> Self {
+        let write = Box::new(move |value: &T| Some(write(value)));
+        let (about, read, blank) = (Box::new(about), Box::new(read), Box::new(blank));
+        Kind { about, read, write, blank, absent: None, quiet: false }
+    }
+
+    /// A value that is neither table nor array; `read` gives none if something else stands there.
+    pub(super) fn plain(
+        expected: impl Into<String>,
+        schema: impl Into<Vec<(&'static str, Value)>>,
+        read: impl Fn(&Value) -> Option<T> + 'a,
+        write: impl Fn(&T) -> Value + 'a,
+        blank: impl Fn() -> T + 'a,
+    ) -> Self {
+        let (expected, schema) = (expected.into(), schema.into());
+        let wrong = expected.clone();
+        let about = move || About { expected: expected.clone(), form: Form::Plain(schema.clone()), counted: "" };
+        Kind::new(about, move |found| read(&found.node.value).ok_or_else(|| found.unlike(&wrong)), write, blank)
+    }
+
+    /// Reads a value that is there.
+    pub fn read(&self, found: &Found) -> Result<T> {
+        (self.read)(found)
+    }
+
+    /// The key may be left out, and means this then.
+    pub fn or(self, default: T) -> Self {
+        Kind { absent: Some(default), ..self }
+    }
+
+    /// It is written only where it is not its default.
+    pub fn quiet(self) -> Self {
+        self.quiet_if(true)
+    }
+
+    /// The same under a condition.
+    pub fn quiet_if(self, quiet: bool) -> Self {
+        Kind { quiet, ..self }
+    }
+
+    /// The key may be left out.
+    pub fn optional(self) -> Kind<'a, Option<T>> {
+        let Kind { about, read, write, .. } = self;
+        Kind {
+            about,
+            read: Box::new(move |found| read(found).map(Some)),
+            write: Box::new(move |value| value.as_ref().and_then(&write)),
+            blank: Box::new(|| None),
+            absent: Some(None),
+            quiet: false,
+        }
+    }
+
+    /// Made into something else on the way, if that can be.
+    pub fn parsed<U: Default + 'a>(
+        self,
+        from: impl Fn(T) -> std::result::Result<U, String> + 'a,
+        to: impl Fn(&U) -> Value + 'a,
+    ) -> Kind<'a, U> {
+        let Kind { about, read, .. } = self;
+        Kind::new(about, move |found| from(read(found)?).map_err(|message| found.wrong(message)), to, U::default)
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables: a pass over the function that names their keys, which reads, writes or describes them. It knows no particular
+//! table.
+
+use super::kind::{About, Form, Found, Kind};
+use super::kinds::constant;
+use crate::error::{ConfigFileError, nearest};
+use crate::tree::{At, Node, Table, Value};
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, ConfigFileError>;
+
+/// A key as it stands in the table of keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    /// Field of the type that is made of the table; empty if the table's keys are fields of the type around it.
+    pub field: &'static str,
+    /// What it means, in Markdown.
+    pub doc: &'static str,
+}
+
+impl Key {
+    /// A key that is called as its field, or belongs to none.
+    pub const fn new(name: &'static str, doc: &'static str) -> Key {
+        Key { name, field: name, doc }
+    }
+
+    /// The same with the path of its field.
+    pub const fn of(self, field: &'static str) -> Key {
+        Key { field, ..self }
+    }
+}
+
+/// A key that is described.
+#[derive(Clone)]
+pub(crate) struct Row {
+    pub key: Key,
+    pub about: Arc<About>,
+    /// It has to be there; not if it belongs to keys that are there, or not, together.
+    pub required: bool,
+    /// What it means if it is left out.
+    pub default: Option<Value>,
+}
+
+/// A table that is being read.
+struct Reading<'n> {
+    node: &'n Node,
+    table: &'n Table,
+    path: &'n str,
+}
+
+impl Reading<'_> {
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// An error at `key`, or at what is nearest above it.
+    fn error(&self, key: &str, message: impl Into<String>) -> ConfigFileError {
+        self.node.locate(key).error(self.path_of(key), message)
+    }
+
+    fn key<T>(&self, key: &str, kind: Kind<T>) -> Result<T> {
+        match (self.table.get(key), kind.absent) {
+            (Some(entry), _) => (kind.read)(&Found { node: &entry.node, path: self.path_of(key) }),
+            (None, Some(absent)) => Ok(absent),
+            (None, None) => Err(self.error(key, format!("is missing; expected {}", (kind.about)().expected))),
+        }
+    }
+
+    /// No key is there that is not among `known`.
+    fn check_names(&self, known: &[&str]) -> Result<()> {
+        let unknown = self.table.iter().filter(|(key, _)| !known.contains(key));
+        let Some((key, entry)) = unknown.min_by_key(|(_, e)| (e.key_at.line, e.key_at.column)) else { return Ok(()) };
+        let message = match nearest(key, known.iter().copied()) {
+            Some(near) => format!("is not a key; did you mean {near}?"),
+            None => format!("is not a key; known here: {}", known.join(", ")),
+        };
+        Err(entry.key_at.error(self.path_of(key), message))
+    }
+}
+
+enum Pass<'p, 'n> {
+    Read(&'p Reading<'n>),
+    Write(&'p mut Table),
+    Describe { rows: &'p mut Vec<Row>, conditional: bool },
+    Names(&'p mut Vec<&'static str>),
+}
+
+/// A pass over the keys of a table that becomes a `T`.
+pub(crate) struct Keys<'p, 'n, T> {
+    pass: Pass<'p, 'n>,
+    /// What is written.
+    value: Option<&'p T>,
+}
+
+impl<T> Keys<'_, '_, T> {
+    /// A key: `get` finds its value in what is written.
+    pub fn key<V>(&mut self, key: Key, kind: Kind<V>, get: impl FnOnce(&T) -> V) -> Result<V> {
+        let written = |value: &V| (kind.write)(value);
+        match (&mut self.pass, self.value) {
+            (Pass::Read(reading), _) => reading.key(key.name, kind),
+            (Pass::Write(table), Some(value)) => {
+                let value = get(value);
+                let usual = kind.absent.as_ref().filter(|_| kind.quiet).and_then(written);
+                if let Some(written) = written(&value).filter(|written| usual.as_ref() != Some(written)) {
+                    table.push(key.name, At::outside(""), written);
+                }
+                Ok(value)
+            }
+            (Pass::Describe { rows, conditional }, _) => {
+                let (required, default) =
+                    (kind.absent.is_none() && !*conditional, kind.absent.as_ref().and_then(written));
+                rows.push(Row { key, about: (kind.about)().into(), required, default });
+                Ok(kind.absent.unwrap_or_else(kind.blank))
+            }
+            (Pass::Names(names), _) => {
+                names.push(key.name);
+                Ok(kind.absent.unwrap_or_else(kind.blank))
+            }
+            (Pass::Write(_), None) => Ok((kind.blank)()),
+        }
+    }
+
+    /// Keys that stand in the same table, if they are `given`; otherwise they are errors, if there is a reason.
+    pub fn group<V>(
+        &mut self,
+        given: bool,
+        otherwise: Option<&str>,
+        get: impl FnOnce(&T) -> Option<V>,
+        keys: impl Fn(&mut Keys<V>) -> Result<V>,
+    ) -> Result<Option<V>> {
+        let value = self.value.and_then(get);
+        if let Some(why) = otherwise.filter(|_| !given) {
+            self.refuse_keys(&names(&keys), why)?;
+        }
+        let pass = match &mut self.pass {
+            Pass::Read(_) if !given => return Ok(None),
+            Pass::Read(reading) => Pass::Read(reading),
+            Pass::Write(_) if value.is_none() => return Ok(None),
+            Pass::Write(table) => Pass::Write(table),
+            Pass::Describe { rows, .. } => Pass::Describe { rows, conditional: true },
+            Pass::Names(names) => Pass::Names(names),
+        };
+        keys(&mut Keys { pass, value: value.as_ref() }).map(Some)
+    }
+
+    /// The key `schema`, which every document has.
+    pub fn schema(&mut self, schema: &'static str) -> Result<()> {
+        self.key(SCHEMA, constant(schema), |_| ())
+    }
+
+    /// While a file is read: an error at a key, or at a longer path, if something is wrong.
+    pub fn refuse(&self, wrong: bool, path: &str, message: impl Into<String>) -> Result<()> {
+        match &self.pass {
+            Pass::Read(reading) if wrong => Err(reading.error(path, message)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for each key that is there.
+    pub fn refuse_keys(&self, keys: &[&str], message: &str) -> Result<()> {
+        keys.iter().try_for_each(|key| self.refuse(self.has(key), key, message))
+    }
+
+    /// Whether a key, or a longer path, is in the file that is read.
+    pub fn has(&self, path: &str) -> bool {
+        self.place(path).is_some()
+    }
+
+    /// Where it stands there.
+    pub fn place(&self, path: &str) -> Option<At> {
+        match &self.pass {
+            Pass::Read(reading) => reading.node.find(path).map(|node| node.at.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A table, whose keys a function names. Only a pass that reads may find errors in them.
+pub(crate) fn table<'a, T: 'a>(keys: impl Fn(&mut Keys<T>) -> Result<T> + 'a) -> Kind<'a, T> {
+    let keys = Arc::new(keys);
+    let (described, read, written) = (keys.clone(), keys.clone(), keys.clone());
+    let read = move |found: &Found| {
+        let Value::Table(table) = &found.node.value else { return Err(found.unlike("a table")) };
+        let reading = Reading { node: found.node, table, path: &found.path };
+        reading.check_names(&names(&*read))?;
+        read(&mut Keys { pass: Pass::Read(&reading), value: None })
+    };
+    let write = move |value: &T| {
+        let mut table = Table::default();
+        pass_over(&*written, Pass::Write(&mut table), Some(value));
+        Value::Table(table)
+    };
+    let about = move || About { expected: "a table".into(), form: Form::Table(describe(&*described)), counted: "" };
+    Kind::new(about, read, write, move || pass_over(&*keys, Pass::Names(&mut Vec::new()), None))
+}
+
+fn pass_over<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>, pass: Pass, value: Option<&T>) -> T {
+    keys(&mut Keys { pass, value }).expect("only a file can be wrong")
+}
+
+/// All that is known of the keys of a table.
+pub(crate) fn describe<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    pass_over(keys, Pass::Describe { rows: &mut rows, conditional: false }, None);
+    rows
+}
+
+/// Names of the keys of a table.
+pub(crate) fn names<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    pass_over(keys, Pass::Names(&mut names), None);
+    names
+}
+
+const SCHEMA: Key = Key::new("schema", "kind and number of the format");
+
+/// Reads a document of the kind `schema`.
+pub(crate) fn read_document<T>(
+    node: &Node,
+    schema: &'static str,
+    keys: impl Fn(&mut Keys<T>) -> Result<T>,
+) -> Result<T> {
+    // Before the keys: those of another kind of file are all unknown, and that is not what is wrong.
+    match node.find(SCHEMA.name) {
+        Some(found) => (constant(schema).read)(&Found { node: found, path: SCHEMA.name.into() })?,
+        None => return Err(node.at.error(SCHEMA.name, "is missing; expected a text")),
+    }
+    read_table(&Found { node, path: String::new() }, keys)
+}
+
+/// Reads a table that is part of no document, or all of it.
+pub(crate) fn read_table<T>(found: &Found, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Result<T> {
+    (table(keys).read)(found)
+}
+
+/// Writes a document.
+pub(crate) fn write_document<T>(value: &T, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Value {
+    let mut table = Table::default();
+    pass_over(keys, Pass::Write(&mut table), Some(value));
+    Value::Table(table)
+}
