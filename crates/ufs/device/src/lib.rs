@@ -8,8 +8,8 @@
 //! - getters.
 //!
 //! This room knows flash and the UFS protocol. It does not know who the host is, what a workload is or which clock
-//! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages whose
-//! reading it has paid for in time.
+//! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages
+//! whose reading it has paid for in time.
 
 mod back;
 mod config;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one firmware core, a first-in-first-out server: since when it is reserved, and what it will be done with, in order.
-//! It knows neither what its work is for nor who waits for it.
+//! The one firmware core, a first-in-first-out server: since when it is reserved, and what it will be done with, in
+//! order. It knows neither what its work is for nor who waits for it.
 
 use super::engine::Engine;
 use crate::config::FirmwareTiming;

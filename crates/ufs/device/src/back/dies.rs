@@ -21,7 +21,8 @@ pub struct Dies<S> {
     /// Of a read, a program and an erase in SLC mode.
     slc: [Ns; 3],
     spare_transfer: Ns,
-    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
+    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not
+    /// earlier.
     reports_at_end: bool,
     faults: Faults,
     fault_config: FaultConfig,
@@ -104,8 +105,8 @@ impl<S: DieSched> Dies<S> {
         self.of_slices.die_of(ppn)
     }
 
-    /// The operation `op` arrives at its die at `arrival`. All operations pass the firmware before their dies, so the order
-    /// of arrival is known beforehand: true if it has been handed over, ahead of its time. Otherwise
+    /// The operation `op` arrives at its die at `arrival`. All operations pass the firmware before their dies, so the
+    /// order of arrival is known beforehand: true if it has been handed over, ahead of its time. Otherwise
     /// [`Dies::start`] is to be called then.
     #[inline(always)]
     pub fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine that protects and checks HPB entries, if the firmware core does not: a first-in-first-out server, reserved
-//! when a command arrives at it. It knows how long that takes, not what an entry is worth.
+//! The engine that protects and checks HPB entries, if the firmware core does not: a first-in-first-out server,
+//! reserved when a command arrives at it. It knows how long that takes, not what an entry is worth.
 
 use crate::hpb::entry_config::EntryConfig;
 use crate::ids::TagRef;

@@ -54,8 +54,8 @@ pub trait Probe {
         let _ = (now, request, data);
     }
 
-    /// `reply` reaches the host's software at `now`; `data` is the data-in of the last request with its tag that returned
-    /// bytes other than blocks. A request that is dropped (reset, task management) has no reply.
+    /// `reply` reaches the host's software at `now`; `data` is the data-in of the last request with its tag that
+    /// returned bytes other than blocks. A request that is dropped (reset, task management) has no reply.
     fn reply(&mut self, now: Ns, reply: &Reply, data: &[u8]) {
         let _ = (now, reply, data);
     }

@@ -139,8 +139,8 @@ counters! {
     hpb_stale,
     /// Entries that this device did not make for this block.
     hpb_forged,
-    /// Entries that it made for another block, and that were told from forged ones; of the prototype, blocks that were not
-    /// where a hint said.
+    /// Entries that it made for another block, and that were told from forged ones; of the prototype, blocks that were
+    /// not where a hint said.
     hpb_foreign,
     /// Spare areas read to tell them.
     owner_reads,

@@ -150,6 +150,52 @@ impl DeviceConfig {
         if !(Ns(1_000)..=Ns::from_secs(1_000)).contains(&ftl.idle_after) {
             return bad("ftl.idle_after", format!("is {}; it must be 1 us to 1000 s", ftl.idle_after));
         }
+        self.check_checkpoints()?;
+        let logical = self.logical_blocks();
+        if self.table_units() * 4 > self.geometry.units_per_superblock() {
+            return bad(
+                "ftl.superblock_tables",
+                format!(
+                    "is true, but a table takes {} of the {} units of a superblock; at most a quarter may go to it",
+                    self.table_units(),
+                    self.geometry.units_per_superblock()
+                ),
+            );
+        }
+        let per_superblock = u64::from(self.data_slices());
+        let data = u64::from(self.data_superblocks()) * per_superblock;
+        // A superblock that is collected has to free a unit at least, or nothing is gained.
+        let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
+        if data < logical + least_spare {
+            return bad(
+                "geometry.blocks_per_plane",
+                format!(
+                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and \
+                     {KEPT_ERASED} that stay free; {logical} logical blocks and room to \
+                     collect garbage need {}",
+                    self.meta_superblocks(),
+                    logical + least_spare
+                ),
+            );
+        }
+        let erased_when_full = KEPT_ERASED + ((data - logical) / per_superblock) as u32;
+        if ftl.collect_below > erased_when_full {
+            return bad(
+                "ftl.collect_below",
+                format!(
+                    "is {}; with all logical blocks written at most {erased_when_full} superblocks can be erased, so \
+                     collection would never rest",
+                    ftl.collect_below
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that checkpoints fit, and what recovery may find behind one.
+    fn check_checkpoints(&self) -> Result<(), ConfigError> {
+        let ftl = &self.ftl;
+        let unit = self.geometry.slices_per_unit();
         let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
         if self.checkpoint_parts() > parts {
             return bad(
@@ -186,49 +232,11 @@ impl DeviceConfig {
             return bad(
                 "ftl.checkpoint_after_units",
                 format!(
-                    "is {}, so that recovery may find {} changes more than the table of changes holds; the write buffer, \
-                     where they lie until they are written back, has room for {}",
+                    "is {}, so that recovery may find {} changes more than the table of changes holds; the write \
+                     buffer, where they lie until they are written back, has room for {}",
                     ftl.checkpoint_after_units,
                     self.surplus_changes(),
                     room / Changes::BYTES
-                ),
-            );
-        }
-        let logical = self.logical_blocks();
-        if self.table_units() * 4 > self.geometry.units_per_superblock() {
-            return bad(
-                "ftl.superblock_tables",
-                format!(
-                    "is true, but a table takes {} of the {} units of a superblock; at most a quarter may go to it",
-                    self.table_units(),
-                    self.geometry.units_per_superblock()
-                ),
-            );
-        }
-        let per_superblock = u64::from(self.data_slices());
-        let data = u64::from(self.data_superblocks()) * per_superblock;
-        // A superblock that is collected has to free a unit at least, or nothing is gained.
-        let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
-        if data < logical + least_spare {
-            return bad(
-                "geometry.blocks_per_plane",
-                format!(
-                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and {KEPT_ERASED} \
-                     that stay free; {logical} logical blocks and room to \
-                     collect garbage need {}",
-                    self.meta_superblocks(),
-                    logical + least_spare
-                ),
-            );
-        }
-        let erased_when_full = KEPT_ERASED + ((data - logical) / per_superblock) as u32;
-        if ftl.collect_below > erased_when_full {
-            return bad(
-                "ftl.collect_below",
-                format!(
-                    "is {}; with all logical blocks written at most {erased_when_full} superblocks can be erased, so \
-                     collection would never rest",
-                    ftl.collect_below
                 ),
             );
         }

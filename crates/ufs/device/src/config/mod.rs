@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of files:
-//! errors name the field, and whoever read the file knows its line.
+//! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of
+//! files: errors name the field, and whoever read the file knows its line.
 
 mod booster;
 mod check;
@@ -120,9 +120,10 @@ impl DeviceConfig {
         self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
     }
 
-    /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's writes:
-    /// all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased superblocks.
-    /// Divided by the logical capacity it is the over-provisioning that formulas of write amplification speak of.
+    /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's
+    /// writes: all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased
+    /// superblocks. Divided by the logical capacity it is the over-provisioning that formulas of write amplification
+    /// speak of.
     ///
     /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
     /// two, because the host is let have all that collection frees; and those that are being written, or emptied, are
@@ -133,8 +134,8 @@ impl DeviceConfig {
         (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }
 
-    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (or a group,
-    /// and 4 bytes).
+    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (or a
+    /// group, and 4 bytes).
     pub fn read_buffer_bytes(&self) -> u64 {
         let Some(hpb) = &self.hpb else { return 0 };
         let entries = hpb.prototype.map_or(1 << (hpb.sub_region_size - 3), |prototype| prototype.group_entries);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What becomes of an HPB entry that was not good: it is counted, and nothing else. Whether a forged one was made for
-//! another block of this device cannot be told from SRAM: an entry does not say for which. The slice that it names does, in
-//! its spare area, which has to be read; and that is done only if the configuration asks for it.
+//! another block of this device cannot be told from SRAM: an entry does not say for which. The slice that it names
+//! does, in its spare area, which has to be read; and that is done only if the configuration asks for it.
 
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -31,8 +31,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Reads the spare area of the slice that `entry` names. False if it names none, or too much is going on: then it stays
-    /// a forged one.
+    /// Reads the spare area of the slice that `entry` names. False if it names none, or too much is going on: then it
+    /// stays a forged one.
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
         let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.dies.ops().has_room()) else { return false };
         let word = u64::from_be_bytes(entry.0);

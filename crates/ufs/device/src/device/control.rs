@@ -194,8 +194,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless SRAM
-    /// holds it.
+    /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless
+    /// SRAM holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
         let Some(blocks) = self.hpb.blocks_of(lun, at).filter(|_| buffer_id == HPB_ENTRIES) else {
             return self.check(now, tag, Sense::INVALID_FIELD);

@@ -89,8 +89,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
-    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks bad, as
-    /// ever were counted, however often the power went away. Only tests may look at everything at once.
+    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks
+    /// bad, as ever were counted, however often the power went away. Only tests may look at everything at once.
     ///
     /// # Errors
     /// What does not agree.
@@ -98,8 +98,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.check_consistency(&self.back.stats)
     }
 
-    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place` is
-    /// told each logical page and its slice, for whoever keeps data.
+    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place`
+    /// is told each logical page and its slice, for whoever keeps data.
     ///
     /// # Errors
     /// [`NoSpace`] when the erased superblocks do not suffice.
@@ -138,7 +138,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 }
 
-/// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits suffice.
+/// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits
+/// suffice.
 fn map_cache_index(frames: u32, pages: u32) -> u64 {
     let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
     u64::from(frames) * (bytes(pages) + 2 * bytes(frames)) + u64::from(pages) * bytes(frames)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exchange with host memory, where copies of map pages are: what goes over the link, and what follows from what came.
+//! The exchange with host memory, where copies of map pages are: what goes over the link, and what follows from what
+//! came.
 
 use crate::back::{MediaMode, Op, Probe, Resource, StageOf, Work};
 use crate::config::MAP_ENTRY_BYTES;
@@ -289,9 +290,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.config.host_map().map_or(0, |host| host.bytes)
     }
 
-    /// Somebody on the host changes the copies of map pages that the device keeps there: `change` is given a logical page
-    /// and the slice where it is, for each that is held, and returns another one. Only a device whose data moves keeps what
-    /// the copies say.
+    /// Somebody on the host changes the copies of map pages that the device keeps there: `change` is given a logical
+    /// page and the slice where it is, for each that is held, and returns another one. Only a device whose data moves
+    /// keeps what the copies say.
     pub fn tamper_with_host_map(&mut self, change: impl FnMut(u32, u32) -> u32) {
         self.host_map.tamper(change);
     }

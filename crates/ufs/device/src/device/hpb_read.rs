@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An entry
-//! is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
+//! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An
+//! entry is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
 
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -20,8 +20,8 @@ pub(crate) enum Hint {
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Notes the entries in the extra header segment of the HPB READ `tag`. If this device does not take any, or they are not
-    /// one for each block, the command is served without them: a READ would be.
+    /// Notes the entries in the extra header segment of the HPB READ `tag`. If this device does not take any, or they
+    /// are not one for each block, the command is served without them: a READ would be.
     #[cold]
     pub(crate) fn keep_listed(&mut self, tag: u8, entries: &[u8]) {
         let takes = self.hpb.v2().is_some_and(|v2| v2.entries_in_ehs);
@@ -44,8 +44,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The time that checking the entries of the HPB READ `tag` takes: what is calibrated for the first, and as much as making
-    /// it took for each other.
+    /// The time that checking the entries of the HPB READ `tag` takes: what is calibrated for the first, and as much as
+    /// making it took for each other.
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = self.front.slot(tag);
         let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
@@ -53,8 +53,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Ns(self.hpb_read_extra.0 + each.0 * more)
     }
 
-    /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two operations of
-    /// the same command blocks may have moved, so everything is checked each time.
+    /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two
+    /// operations of the same command blocks may have moved, so everything is checked each time.
     pub(crate) fn by_entries(&mut self, now: Ns, tag: u8, index: u32) -> Hint {
         let slot = self.front.slot(tag);
         let left = slot.blocks - index;
@@ -92,8 +92,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Hint::Translate(bad)
     }
 
-    /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it finds
-    /// them; the firmware answers later.
+    /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it
+    /// finds them; the firmware answers later.
     pub(crate) fn pre_request(&mut self, tag: u8) {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body

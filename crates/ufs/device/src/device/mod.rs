@@ -33,13 +33,14 @@ use std::sync::Arc;
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 ///
-/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map` and `front` know nothing of each other but that the ones
-/// before may be used by those behind them, which hand them over; none reaches up. What flash translation has to tell
-/// waits in its line of effects, and is told ([`UfsDevice::settle`]) after every call of it, before anything else begins.
+/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map` and `front` know nothing of each other but that the
+/// ones before may be used by those behind them, which hand them over; none reaches up. What flash translation has to
+/// tell waits in its line of effects, and is told ([`UfsDevice::settle`]) after every call of it, before anything else
+/// begins.
 ///
 /// *Order.* Whoever drives the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
-/// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false, and only
-/// then submits what follows from the replies. Inside, what happens at the same time is taken in the order flash
+/// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false, and
+/// only then submits what follows from the replies. Inside, what happens at the same time is taken in the order flash
 /// (as its scheduler reports it), firmware core, the engine that checks HPB entries, commands that arrive, answers of
 /// host memory and requests between them, idle time; and each of these in the order in which it was begun.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
@@ -55,7 +56,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) map_access: Ns,
     /// What an HPB READ costs the firmware core more than a READ.
     pub(crate) hpb_read_extra: Ns,
-    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not earlier.
+    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not
+    /// earlier.
     reports_at_end: bool,
     /// Reads are counted by superblock, or there may be superblocks in SLC mode.
     pub(crate) looks_at_superblocks: bool,
@@ -87,9 +89,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
-    /// parameter list of UNMAP or HPB WRITE BUFFER, the entries in the extra header segment of HPB READ, or the descriptor of
-    /// WRITE DESCRIPTOR; the data of writes is moved by
-    /// whoever executes the media operations.
+    /// parameter list of UNMAP or HPB WRITE BUFFER, the entries in the extra header segment of HPB READ, or the
+    /// descriptor of WRITE DESCRIPTOR; the data of writes is moved by whoever executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
@@ -192,8 +193,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.cpu.find_soon(others);
     }
 
-    /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host has
-    /// no part in what happens before.
+    /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host
+    /// has no part in what happens before.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         loop {
@@ -230,8 +231,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// An event of the firmware, an arrival or, if it is neither, something that seldom happens. What the engine has done
-    /// comes before an arrival.
+    /// An event of the firmware, an arrival or, if it is neither, something that seldom happens. What the engine has
+    /// done comes before an arrival.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns) {
         if self.back.cpu.next() == at {

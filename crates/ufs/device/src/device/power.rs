@@ -8,8 +8,8 @@ use readpath_flash::DieSched;
 use readpath_kit::Ns;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks undefined, and
-    /// SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
+    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks
+    /// undefined, and SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
     pub fn power_cut(&mut self, now: Ns) {
         self.ftl.lose_power(now, &mut self.back);
         self.lose_sram();

@@ -90,8 +90,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// What a READ DESCRIPTOR (its bytes go to `data`), READ ATTRIBUTE or READ FLAG would return now (the value): for those
-    /// who look at a device without sending it a command, so it takes no time.
+    /// What a READ DESCRIPTOR (its bytes go to `data`), READ ATTRIBUTE or READ FLAG would return now (the value): for
+    /// those who look at a device without sending it a command, so it takes no time.
     ///
     /// # Errors
     /// The result code of the refusal ([`readpath_proto::query::result`]), as in a response.

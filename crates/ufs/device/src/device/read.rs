@@ -70,8 +70,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.submit(now, &Request { lun, tag, body }, &[]);
     }
 
-    /// READ or HPB READ arrives, or whoever checks its entries before the firmware does has done so. An entry that is not
-    /// good is ignored: the data is the same either way.
+    /// READ or HPB READ arrives, or whoever checks its entries before the firmware does has done so. An entry that is
+    /// not good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
         let &Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.front.slot(tag);
@@ -82,8 +82,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
     }
 
-    /// Finds the entries of an HPB READ that came before it, and has them checked if that is not the firmware's work. False if
-    /// the command has to wait for that.
+    /// Finds the entries of an HPB READ that came before it, and has them checked if that is not the firmware's work.
+    /// False if the command has to wait for that.
     #[cold]
     fn prepare_hpb_read(&mut self, now: Ns, tag: u8) -> bool {
         let slot = self.front.slot(tag);
@@ -182,7 +182,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(always)]
     fn note_block(&mut self, now: Ns, lun: u8, block: u32, good: bool) {
-        // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its reads.
+        // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its
+        // reads.
         let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.front.base(lun) + block);
         self.hpb.note_read(now, lun, block, is_served);
     }
@@ -236,8 +237,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
     pub(crate) fn issue_run(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let Run { tag, index, lpn, .. } = left;
-        // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a run
-        // of buffered blocks may go on into the next map page: whatever else is served ends with the page that was looked at.
+        // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a
+        // run of buffered blocks may go on into the next map page: whatever else is served ends with the page that was
+        // looked at.
         match self.ftl.known(lpn) {
             Some(Mapping::Buffered(_)) => return self.serve_buffered(now, left, extra),
             Some(mapping) => return self.serve_recent(now, left, mapping, extra),
@@ -411,8 +413,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
-    /// Serves the first run of buffered blocks, of which the first is one, without flash; returns its length. The data is
-    /// taken now; only the firmware's time passes.
+    /// Serves the first run of buffered blocks, of which the first is one, without flash; returns its length. The data
+    /// is taken now; only the firmware's time passes.
     pub(crate) fn serve_buffered(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
         let mut n = 0;
         while n < most.blocks.min(u32::from(u16::MAX))

@@ -11,8 +11,8 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping and
-    /// what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
+    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
+    /// and what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self, now: Ns) {
         self.ftl.drop_requests(now, &mut self.back);
         self.front.reset(&self.config);

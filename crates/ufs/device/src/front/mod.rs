@@ -204,7 +204,8 @@ impl Front {
         self.replies.front().map_or(Ns::NEVER, |reply| reply.0)
     }
 
-    /// Takes the next reply that has reached the host by `now`, of a command that was not dropped: when it did, and its tag.
+    /// Takes the next reply that has reached the host by `now`, of a command that was not dropped: when it did, and its
+    /// tag.
     #[inline(always)]
     pub fn take_reply(&mut self, now: Ns) -> Option<(Ns, u8)> {
         loop {
@@ -219,8 +220,8 @@ impl Front {
         }
     }
 
-    /// The command of `tag` has ended; its reply is the one that [`Front::reply`] is from now on. True if that says GOOD and
-    /// nothing else, as `is_plain` says of this one.
+    /// The command of `tag` has ended; its reply is the one that [`Front::reply`] is from now on. True if that says
+    /// GOOD and nothing else, as `is_plain` says of this one.
     #[inline(always)]
     pub fn end(&mut self, tag: u8, is_plain: bool) -> bool {
         let slot = &mut self.slots[usize::from(tag)];

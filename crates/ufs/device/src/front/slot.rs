@@ -23,7 +23,8 @@ pub enum Kind {
 /// Every slot, by task tag.
 pub type Slots = Box<[Slot; TAGS]>;
 
-/// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving it.
+/// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving
+/// it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Slot {

@@ -20,8 +20,8 @@ impl Ftl {
         self.idle_from > hw.cpu().last_command()
     }
 
-    /// The time for work in the background has come, if the host, which has commands under way (`busy`) or not, has been idle
-    /// for long enough.
+    /// The time for work in the background has come, if the host, which has commands under way (`busy`) or not, has
+    /// been idle for long enough.
     pub(crate) fn background_due(&mut self, now: Ns, busy: bool, hw: &mut impl Hardware) {
         let idle_at = if busy { now } else { hw.cpu().last_command() } + self.settings.idle_after;
         self.background = Ns::NEVER;

@@ -4,12 +4,12 @@
 
 use readpath_kit::Ns;
 
-/// WriteBooster (JESD220F): one buffer shared by all logical units, made of superblocks in SLC mode. It takes no space away
-/// from the logical units: superblocks are lent to it while they are free.
+/// WriteBooster (JESD220F): one buffer shared by all logical units, made of superblocks in SLC mode. It takes no space
+/// away from the logical units: superblocks are lent to it while they are free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteBoosterConfig {
-    /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded up
-    /// to whole superblocks, see [`crate::DeviceConfig::booster_superblocks`].
+    /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded
+    /// up to whole superblocks, see [`crate::DeviceConfig::booster_superblocks`].
     pub buffer_blocks: u32,
     /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has only one of so many of its pages
     /// (bWriteBoosterBufferCapAdjFac).
@@ -20,7 +20,7 @@ pub struct WriteBoosterConfig {
     pub slc_program: Ns,
     /// tBERS of a block in SLC mode.
     pub slc_erase: Ns,
-    /// Erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them the
-    /// buffer takes no more data.
+    /// Erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them
+    /// the buffer takes no more data.
     pub life_erases: u32,
 }

@@ -205,8 +205,8 @@ impl WriteBuffer {
         }
     }
 
-    /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and the
-    /// next slot of the same program.
+    /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and
+    /// the next slot of the same program.
     pub fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
         let s = &self.slots[usize::from(slot)];
         ((!s.void).then_some(s.lpn), s.sequence, s.next)
@@ -269,8 +269,8 @@ impl WriteBuffer {
         }
     }
 
-    /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more are
-    /// handed to `synced` with their life.
+    /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more
+    /// are handed to `synced` with their life.
     pub fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);

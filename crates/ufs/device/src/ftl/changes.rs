@@ -3,9 +3,9 @@
 //! write-back settles many. It knows neither time nor where map pages lie.
 //!
 //! The modelled device holds, for each change, the logical page, its new slice and two links (12 bytes, see
-//! [`Changes::sram_bytes`]), and for each stretch that was trimmed its bounds. What the map page in flash says instead is
-//! kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back learns
-//! when it has read the page.
+//! [`Changes::sram_bytes`]), and for each stretch that was trimmed its bounds. What the map page in flash says instead
+//! is kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back
+//! learns when it has read the page.
 
 use super::map::Entry;
 use crate::ids::{Lpn, MapPage};

@@ -12,11 +12,11 @@ pub struct FtlConfig {
     pub victim: VictimPolicy,
     /// Erased superblocks, beyond those kept for the map, below which collection goes on beside the host's writes.
     pub collect_below: u32,
-    /// Whether the last units of a full superblock of data hold a table of the logical pages in it, so that collection need
-    /// not read the spare areas of all units.
+    /// Whether the last units of a full superblock of data hold a table of the logical pages in it, so that collection
+    /// need not read the spare areas of all units.
     pub superblock_tables: bool,
-    /// Superblocks that are emptied one after the other, when space is short and victims are greedy, for one look into the
-    /// map: each map page that covers some of their slices is read once for all of them.
+    /// Superblocks that are emptied one after the other, when space is short and victims are greedy, for one look into
+    /// the map: each map page that covers some of their slices is read once for all of them.
     pub collect_together: u32,
     /// Erased superblocks below which collection goes on while the host is idle; 0 = never.
     pub collect_idle_below: u32,
@@ -98,8 +98,8 @@ pub struct Without {
     pub journal: bool,
     /// Spare areas are believed though their unit was torn.
     pub spare_check: bool,
-    /// A checkpoint is put together while programs are in progress, and its anchor is programmed before its parts are in
-    /// flash.
+    /// A checkpoint is put together while programs are in progress, and its anchor is programmed before its parts are
+    /// in flash.
     pub checkpoint_order: bool,
     /// Copies of map pages in host memory stay as they are when the page is written back.
     pub renewed_copies: bool,

@@ -7,8 +7,8 @@ use crate::ids::Lpn;
 
 impl Ftl {
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
-    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks bad, as
-    /// ever were counted, however often the power went away.
+    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks
+    /// bad, as ever were counted, however often the power went away.
     ///
     /// # Errors
     /// What does not agree.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash holds beside data: the newest checkpoint, and what was programmed since, in order. This is all that is left
-//! after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
+//! What flash holds beside data: the newest checkpoint, and what was programmed since, in order. This is all that is
+//! left after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
 
 use super::map::Entry;
 use super::superblock::{Stream, Superblock};
@@ -116,7 +116,8 @@ pub enum Logged {
 pub struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
-    /// What was in the write buffer then has this sequence number or a later one: it is programmed after the checkpoint.
+    /// What was in the write buffer then has this sequence number or a later one: it is programmed after the
+    /// checkpoint.
     pub oldest: u32,
     /// Openings and map writes so far.
     pub ticks: u32,
@@ -128,8 +129,9 @@ pub struct Checkpoint {
     pub directory: Vec<Option<Ppn>>,
     /// All superblocks.
     pub superblocks: Vec<Superblock>,
-    /// Logical page and entry of each change: clean, each page once. `None` as long as the power stays: looking up thousands of
-    /// entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what they were.
+    /// Logical page and entry of each change: clean, each page once. `None` as long as the power stays: looking up
+    /// thousands of entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what
+    /// they were.
     pub changes: Option<Vec<(Lpn, Entry)>>,
     /// Places of the table of changes that were in use.
     pub places: u32,
@@ -148,7 +150,8 @@ pub struct Durable {
     /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
     /// carries its own; here they lie in one row because a list for each would be allocated for each.
     refs: Vec<(SuperblockId, bool)>,
-    /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or not.
+    /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or
+    /// not.
     pub changed: Vec<(Lpn, Entry)>,
     /// A checkpoint that is being written.
     pub pending: Option<Pending>,
@@ -195,8 +198,8 @@ impl Durable {
         self.refs.len()
     }
 
-    /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096 entries
-    /// fill a map page, so there is no room for it where it belongs.
+    /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096
+    /// entries fill a map page, so there is no room for it where it belongs.
     pub fn peek_unpaid_refs(&self) -> &[(SuperblockId, bool)] {
         &self.refs
     }

@@ -23,9 +23,9 @@ impl Ftl {
         self.meta.given_up(sb);
     }
 
-    /// Begins to erase a superblock that was given up, one at a time. The record of that has to be in flash first, so that
-    /// no superblock that was free is taken for a full one after a power cut; and with it all records before it: trims,
-    /// because what they freed may be all that a power cut would bring back.
+    /// Begins to erase a superblock that was given up, one at a time. The record of that has to be in flash first, so
+    /// that no superblock that was free is taken for a full one after a power cut; and with it all records before it:
+    /// trims, because what they freed may be all that a power cut would bring back.
     pub(super) fn begin_erase(&mut self, now: Ns, hw: &mut impl Hardware) {
         if self.erasing.is_some() {
             return;

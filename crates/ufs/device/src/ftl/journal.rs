@@ -20,8 +20,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Records of trims that SRAM has room for until they are in flash. What others say stands in the table of superblocks
-    /// as well.
+    /// Records of trims that SRAM has room for until they are in flash. What others say stands in the table of
+    /// superblocks as well.
     pub const MOST_TRIMS: u64 = 1024;
 
     /// Whether SRAM has no room for the record of one more trim.

@@ -36,8 +36,8 @@ impl Mapping {
     }
 }
 
-/// One entry of the table: 0 is clean and unmapped (untouched memory); the top bit says recent; the rest is a slice plus
-/// one, 0 for unmapped, or one of the highest values for a buffer slot.
+/// One entry of the table: 0 is clean and unmapped (untouched memory); the top bit says recent; the rest is a slice
+/// plus one, 0 for unmapped, or one of the highest values for a buffer slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
 pub struct Entry(u32);

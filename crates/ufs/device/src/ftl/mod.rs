@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation: the map and where it lies, what of it SRAM knows better, the cache of map pages, the write buffer,
-//! superblocks and their collection, the journal, checkpoints and recovery.
+//! Flash translation: the map and where it lies, what of it SRAM knows better, the cache of map pages, the write
+//! buffer, superblocks and their collection, the journal, checkpoints and recovery.
 //!
-//! It works with the firmware core and the array ([`crate::back::Hardware`]) that it is handed, and knows nothing of SCSI, HPB or host
-//! memory. What concerns those above it waits in a line of [`Effect`]s, which its caller empties after every call.
+//! It works with the firmware core and the array ([`crate::back::Hardware`]) that it is handed, and knows nothing of
+//! SCSI, HPB or host memory. What concerns those above it waits in a line of [`Effect`]s, which its caller empties
+//! after every call.
 //!
-//! *What may be known.* Inside, the map is kept as it will be found: who moves a block notes so at once. Outside, it can be
-//! asked for two things only: what SRAM knows ([`Ftl::known`]), and what a map page says that was paid for
+//! *What may be known.* Inside, the map is kept as it will be found: who moves a block notes so at once. Outside, it
+//! can be asked for two things only: what SRAM knows ([`Ftl::known`]), and what a map page says that was paid for
 //! ([`Ftl::translate`]). Where today's device still looks without paying, the method is called `peek_unpaid_...`.
 
 mod background;

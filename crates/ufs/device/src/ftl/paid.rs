@@ -4,13 +4,14 @@
 
 use crate::ids::MapPage;
 
-/// A map page that SRAM holds, that has been read from where it is kept, or that does not exist, which the directory says.
+/// A map page that SRAM holds, that has been read from where it is kept, or that does not exist, which the directory
+/// says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paid(MapPage);
 
 impl Paid {
-    /// Of a page that is in SRAM, or has just come from flash or from host memory. The only way to one: who calls this has
-    /// paid for the load, or has found the page.
+    /// Of a page that is in SRAM, or has just come from flash or from host memory. The only way to one: who calls this
+    /// has paid for the load, or has found the page.
     #[inline(always)]
     pub(crate) fn loaded(page: MapPage) -> Paid {
         Paid(page)

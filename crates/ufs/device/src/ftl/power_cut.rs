@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a power cut leaves: data and its spare areas, map pages, the newest checkpoint whose anchor is in flash, and the
-//! journal since.
+//! What a power cut leaves: data and its spare areas, map pages, the newest checkpoint whose anchor is in flash, and
+//! the journal since.
 
 use super::buffer::NO_SLOT;
 use super::collect::Collector;
@@ -13,8 +13,8 @@ use crate::ids::Lpn;
 use readpath_kit::Ns;
 
 impl Ftl {
-    /// The power goes away at `now`: every program in progress is torn, every erase in progress leaves its blocks undefined,
-    /// and SRAM is lost.
+    /// The power goes away at `now`: every program in progress is torn, every erase in progress leaves its blocks
+    /// undefined, and SRAM is lost.
     pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.stalls.set(now, None, hw.stats());
         self.tear_programs(hw);

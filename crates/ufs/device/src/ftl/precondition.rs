@@ -18,8 +18,8 @@ pub enum Layout {
 }
 
 impl Ftl {
-    /// Maps these ranges, each a logical page and how many from there on, as if they had been written, in no time. `place` is
-    /// told each logical page and its slice.
+    /// Maps these ranges, each a logical page and how many from there on, as if they had been written, in no time.
+    /// `place` is told each logical page and its slice.
     ///
     /// # Errors
     /// [`NoSpace`] when the erased superblocks do not suffice.

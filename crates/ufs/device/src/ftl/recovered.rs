@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas say.
-//! It knows nothing of time or of what reading costs.
+//! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas
+//! say. It knows nothing of time or of what reading costs.
 
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
@@ -46,8 +46,8 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
-    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier may
-    /// have been erased.
+    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier
+    /// may have been erased.
     pub fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
         let Some(lpn) = lpn else { return };
         self.sequence = self.sequence.max(sequence);
@@ -101,8 +101,8 @@ impl Recovered {
 
     /// Puts what was found together with what the checkpoint and map pages know; `map` is what map pages say.
     ///
-    /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together; unless
-    ///   it was trimmed later.
+    /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together;
+    ///   unless it was trimmed later.
     /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
     ///
     /// A trim stays a stretch: it takes a place for each map page of which it changed something, as it did before.

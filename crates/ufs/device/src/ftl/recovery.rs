@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts and recovery. A cut leaves what flash holds: data and its spare areas, map pages, the newest checkpoint whose
-//! anchor is in flash, and the journal since. Recovery reads, each page paid for:
+//! Power cuts and recovery. A cut leaves what flash holds: data and its spare areas, map pages, the newest checkpoint
+//! whose anchor is in flash, and the journal since. Recovery reads, each page paid for:
 //!
 //! 1. anchors, by bisection of the superblock that was written last, and the checkpoint they lead to;
 //! 2. the meta stream since: map pages are known by their spare areas, journal parts are read whole;
 //! 3. the spare areas of all units programmed since: for each block the highest sequence number wins, and a unit whose
 //!    check fails was torn and says nothing.
 //!
-//! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open go on after what was torn. If
-//! what names the next superblock of the meta stream was lost, a new checkpoint comes before everything else,
-//! because only its anchor can name one; otherwise it comes soon.
+//! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open
+//! go on after what was torn. If what names the next superblock of the meta stream was lost, a new checkpoint comes
+//! before everything else, because only its anchor can name one; otherwise it comes soon.
 
 use super::durable::{Held, Logged, Record};
 use super::map::Entry;

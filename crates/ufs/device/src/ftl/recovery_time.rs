@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes at
-//! most, which follows from the configuration. It knows nothing of what is read.
+//! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes
+//! at most, which follows from the configuration. It knows nothing of what is read.
 
 use super::superblock::{ANCHORS, Stream, Superblock};
 use crate::config::DeviceConfig;
@@ -115,9 +115,9 @@ impl DeviceConfig {
     }
 
     /// Units that recovery may have to read behind a checkpoint: those after which the next one is due, and those that
-    /// are programmed until its anchor is in flash. Before its parts there is what was handed out when it became due, and
-    /// while a die programs one of them, or the anchor, every other die programs at most one unit of data, or as many more
-    /// in SLC mode as that is faster.
+    /// are programmed until its anchor is in flash. Before its parts there is what was handed out when it became due,
+    /// and while a die programs one of them, or the anchor, every other die programs at most one unit of data, or as
+    /// many more in SLC mode as that is faster.
     fn units_behind(&self, checkpoint_parts: u32) -> u32 {
         let unit = self.geometry.slices_per_unit();
         let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
@@ -129,16 +129,17 @@ impl DeviceConfig {
         self.ftl.checkpoint_after_units + 2 * handed_out + tables + self.geometry.dies() * (parts + 1) * meanwhile
     }
 
-    /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery, when
-    /// every slice programmed since the checkpoint before it may be a change.
+    /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery,
+    /// when every slice programmed since the checkpoint before it may be a change.
     pub fn checkpoint_parts(&self) -> u32 {
         const TOO_MANY: u32 = 1 << 17;
         let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
         let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;
         let mut parts = parts_with(u64::from(self.ftl.map_changes));
         loop {
-            // Longer checkpoints take longer to write, which lets more be programmed meanwhile: less than as much again,
-            // unless there are hundreds of dies in SLC mode. Then none is long enough, and no superblock holds it.
+            // Longer checkpoints take longer to write, which lets more be programmed meanwhile: less than as much
+            // again, unless there are hundreds of dies in SLC mode. Then none is long enough, and no superblock holds
+            // it.
             if parts > TOO_MANY {
                 return parts;
             }
@@ -154,14 +155,14 @@ impl DeviceConfig {
         u64::from(self.units_behind(checkpoint_parts)) * u64::from(self.geometry.slices_per_unit())
     }
 
-    /// Changes that recovery may find beyond those that the table of changes holds. Until they are written back they lie
-    /// in the SRAM of the write buffer, which accepts nothing meanwhile.
+    /// Changes that recovery may find beyond those that the table of changes holds. Until they are written back they
+    /// lie in the SRAM of the write buffer, which accepts nothing meanwhile.
     pub(crate) fn surplus_changes(&self) -> u64 {
         self.changes_behind(self.checkpoint_parts())
     }
 
-    /// What recovery reads at most after a power cut, and when it is then ready, counted from 0: the longest checkpoint,
-    /// and as many units behind it as there can be.
+    /// What recovery reads at most after a power cut, and when it is then ready, counted from 0: the longest
+    /// checkpoint, and as many units behind it as there can be.
     pub fn longest_recovery(&self) -> Recovery {
         let mut recovery = Recovery {
             ready_at: Ns::ZERO,

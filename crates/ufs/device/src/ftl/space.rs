@@ -26,9 +26,9 @@ impl Ftl {
         self.superblocks.erased().saturating_sub(kept)
     }
 
-    /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs fail, one
-    /// more is needed before the first does: it closes the superblock to which data is being moved. And one with bad blocks may
-    /// not hold all of another's data.
+    /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs
+    /// fail, one more is needed before the first does: it closes the superblock to which data is being moved. And one
+    /// with bad blocks may not hold all of another's data.
     pub(super) fn spare_for_host(&self) -> u32 {
         let fails = self.superblocks.has_bad_blocks() || self.settings.faults.program_failures_ppm > 0;
         2 + u32::from(fails)
@@ -59,8 +59,8 @@ impl Ftl {
         if self.superblocks.open_of(stream).is_none() {
             let room = match purpose {
                 Purpose::Host => self.spare_superblocks() >= self.spare_for_host(),
-                // A power cut in the middle of a move wastes what was prepared for it. Then it may have one that is kept
-                // for the map, unless the map needs it soon: emptying the victim gives it back.
+                // A power cut in the middle of a move wastes what was prepared for it. Then it may have one that is
+                // kept for the map, unless the map needs it soon: emptying the victim gives it back.
                 Purpose::Move => self.spare_superblocks() >= 1 || self.superblocks.erased() >= 3,
             };
             if !room {

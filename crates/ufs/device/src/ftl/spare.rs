@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spare areas: what a slice of data says of itself beside its data. This is flash: who wants to know it has to read the
-//! page. Lines: logical page and sequence number (4 bytes each).
+//! Spare areas: what a slice of data says of itself beside its data. This is flash: who wants to know it has to read
+//! the page. Lines: logical page and sequence number (4 bytes each).
 //!
 //! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
 //! last checkpoint, so they are kept as distances from a number that follows the checkpoints; what is older has none.
@@ -13,8 +13,8 @@ use readpath_kit::huge_vec;
 pub struct Spares {
     /// Logical page plus one; 0 is erased or padding.
     lpn: Vec<u32>,
-    /// When its data was accepted from the host, counted from `base` on, little-endian; 0 is `base` or before. A copy made
-    /// by garbage collection keeps the number.
+    /// When its data was accepted from the host, counted from `base` on, little-endian; 0 is `base` or before. A copy
+    /// made by garbage collection keeps the number.
     after_base: Vec<[u8; 3]>,
     base: u32,
 }

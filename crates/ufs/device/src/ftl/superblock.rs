@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices are
-//! written next. It knows nothing of time, of logical pages, or of why something is written.
+//! Superblocks: what each is used for, how many map entries point into it, how often it was erased; and which slices
+//! are written next. It knows nothing of time, of logical pages, or of why something is written.
 
 mod choice;
 mod consistency;
@@ -286,8 +286,8 @@ impl Superblocks {
     }
 
     /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
-    /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that it has
-    /// been read as many times more as it has pages.
+    /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that
+    /// it has been read as many times more as it has pages.
     #[inline]
     pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
@@ -420,8 +420,8 @@ impl Superblocks {
         self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
     }
 
-    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the block was
-    /// known to be bad: several units of it may be in flight.
+    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the
+    /// block was known to be bad: several units of it may be in flight.
     pub fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
         let is_news = self.mark_bad(sb, die);
         if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
@@ -457,8 +457,8 @@ impl Superblocks {
         }
     }
 
-    /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock has
-    /// been given up since.
+    /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock
+    /// has been given up since.
     pub fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.add_ref(ppn);
@@ -477,7 +477,8 @@ impl Superblocks {
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0
     }
 
-    /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in flash.
+    /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in
+    /// flash.
     pub fn discard(&mut self, sb: SuperblockId, record: Mark) {
         let slot = &mut self.table[sb.index()];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
@@ -569,14 +570,15 @@ impl Superblocks {
         self.table[sb.index()].bad_dies > 0 && self.bad.contains((sb.0 * self.dies + die) as usize)
     }
 
-    /// Takes whole units for `slices` slices as if they had been written; `each` is told runs of consecutive slices. Who
-    /// refers to them is the caller's business.
+    /// Takes whole units for `slices` slices as if they had been written; `each` is told runs of consecutive slices.
+    /// Who refers to them is the caller's business.
     pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
         let mut left = slices;
         let mut sorted = false;
         while left > 0 {
             if self.open[stream.index()].is_none() {
-                // In the order in which they would be opened, the first last, so that a large device is not searched each time.
+                // In the order in which they would be opened, the first last, so that a large device is not searched
+                // each time.
                 if !std::mem::replace(&mut sorted, true) {
                     self.sort_erased_for(stream);
                 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits for flash translation, and what it has to tell those above. They know neither time nor what becomes of them.
+//! What waits for flash translation, and what it has to tell those above. They know neither time nor what becomes of
+//! them.
 
 use crate::ids::{Lpn, MapPage, TagRef};
 

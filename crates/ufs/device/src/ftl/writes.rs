@@ -85,7 +85,8 @@ impl Ftl {
         std::mem::replace(&mut self.written_recently[hash as usize], lpn.0 + 1) == lpn.0 + 1
     }
 
-    /// Programs what fills a multi-plane page, and what somebody waits for even if it does not. Returns what it waits for.
+    /// Programs what fills a multi-plane page, and what somebody waits for even if it does not. Returns what it waits
+    /// for.
     fn program_buffer(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
         let unit = self.geometry.slices_per_unit();
         let mut stall = None;

@@ -7,8 +7,8 @@ use readpath_kit::Ns;
 /// A place for the map that is larger than SRAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapMemory {
-    /// All of the map in DRAM of the device, in place of the map cache. Pages come from flash when they are first needed
-    /// after power is applied, and stay.
+    /// All of the map in DRAM of the device, in place of the map cache. Pages come from flash when they are first
+    /// needed after power is applied, and stay.
     Dram {
         /// A look at the map: the firmware core waits for it.
         access: Ns,
@@ -23,15 +23,16 @@ pub enum Protocol {
     /// As NVMe's Host Memory Buffer (NVM Express 1.2): the device reads and writes host memory itself, and writes are
     /// posted.
     Hmb,
-    /// As the Unified Memory Extension of UFS (JESD220-1A): messages to the host's controller, each of which is answered.
+    /// As the Unified Memory Extension of UFS (JESD220-1A): messages to the host's controller, each of which is
+    /// answered.
     Ume,
 }
 
 /// Memory of the host that belongs to the device from the start, and what its use costs.
 ///
-/// A read whose map page is not in SRAM, but here, fetches the line with its entries: firmware, a request on the link to
-/// the host, the host's memory, the line on the link to the device. Map pages read from flash for translation are copied
-/// here, and pages that are held are written here anew when they are written back.
+/// A read whose map page is not in SRAM, but here, fetches the line with its entries: firmware, a request on the link
+/// to the host, the host's memory, the line on the link to the device. Map pages read from flash for translation are
+/// copied here, and pages that are held are written here anew when they are written back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostMap {
     /// Kind of exchange.

@@ -155,8 +155,8 @@ impl Copies {
         (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line))) && lpn.run(count).all(exists)
     }
 
-    /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and its
-    /// address, and returns another one.
+    /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and
+    /// its address, and returns another one.
     pub fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
         let Some(c) = &mut self.contents else { return };
         for (frame, &page) in self.page_of_frame.iter().enumerate().filter(|(_, page)| **page != NONE) {
@@ -199,8 +199,8 @@ impl Contents {
         self.tags[place] == self.tag(held, line)
     }
 
-    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it tells changes that do not
-    /// know the key, which is all that is asked here.
+    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it tells changes that do
+    /// not know the key, which is all that is asked here.
     fn tag(&self, held: Held, line: u32) -> u64 {
         let mix = |h: u64, word: u64| {
             let x = (h ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);

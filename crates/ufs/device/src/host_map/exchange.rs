@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is on its way between the device and its memory on the host, and what waits for the link there. It knows times and
-//! operations, not what they are for.
+//! What is on its way between the device and its memory on the host, and what waits for the link there. It knows times
+//! and operations, not what they are for.
 //!
-//! The link is a server in each direction, reserved when something arrives at it. Requests of the host arrive a constant
-//! delay after they were sent, which is known beforehand, and could be reserved ahead; with answers from host memory
-//! between them that would let an answer wait for a request that has not come yet. So both stand in line here.
+//! The link is a server in each direction, reserved when something arrives at it. Requests of the host arrive a
+//! constant delay after they were sent, which is known beforehand, and could be reserved ahead; with answers from host
+//! memory between them that would let an answer wait for a request that has not come yet. So both stand in line here.
 
 use crate::ids::TagRef;
 use readpath_flash::OpId;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has no
-//! part in a read. Here is what the device knows of them, and what is on its way there and back.
+//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has
+//! no part in a read. Here is what the device knows of them, and what is on its way there and back.
 //!
-//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes, which
-//! is looked at first. When a page is written back its changes leave that table, so its copy is written anew at that
-//! moment, and what is on its way from the old one is fetched again. This part knows neither the link nor the map.
+//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes,
+//! which is looked at first. When a page is written back its changes leave that table, so its copy is written anew at
+//! that moment, and what is on its way from the old one is fetched again. This part knows neither the link nor the map.
 
 pub(crate) mod config;
 mod copies;
@@ -173,8 +173,8 @@ impl HostMemory {
         self.copies.tamper(change);
     }
 
-    /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may have
-    /// operations.
+    /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
+    /// have operations.
     pub fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(&'static str, u64)> {
         let Some(host) = self.host else { return Vec::new() };
         let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;

@@ -22,15 +22,15 @@ pub struct HpbConfig {
     pub activate_after: u8,
     /// Reads that found no good entry before a loaded sub-region is recommended again.
     pub refresh_after: u8,
-    /// When as many regions are active as may be: reads of an inactive sub-region before its region takes the place of one
-    /// that is read little. Small values follow change quickly, and load maps in vain when reads are spread evenly.
+    /// When as many regions are active as may be: reads of an inactive sub-region before its region takes the place of
+    /// one that is read little. Small values follow change quickly, and load maps in vain when reads are spread evenly.
     pub replace_after: u8,
     /// A recommendation that was not followed is repeated after this time, if the sub-region is still read.
     pub repeat_after: Ns,
     /// Entries that share one bit of the freshness table; a power of two.
     pub freshness_chunk_entries: u32,
-    /// HPB READ BUFFER commands that are served at the same time, at most 64; more wait in order of arrival. Each has SRAM
-    /// for the map pages and the entries of a sub-region ([`crate::DeviceConfig::read_buffer_bytes`]).
+    /// HPB READ BUFFER commands that are served at the same time, at most 64; more wait in order of arrival. Each has
+    /// SRAM for the map pages and the entries of a sub-region ([`crate::DeviceConfig::read_buffer_bytes`]).
     pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
@@ -38,7 +38,7 @@ pub struct HpbConfig {
     pub entries: EntryConfig,
     /// What HPB 2.0 adds; `None` for HPB 1.0.
     pub v2: Option<Hpb2Config>,
-    /// Not HPB of JESD220-3, but its prototype. Of the fields before this one only `read_buffers` and `verification` then mean
-    /// anything.
+    /// Not HPB of JESD220-3, but its prototype. Of the fields before this one only `read_buffers` and `verification`
+    /// then mean anything.
     pub prototype: Option<PrototypeConfig>,
 }

@@ -5,8 +5,8 @@
 //! - the same address and 4 bytes of zeros, encrypted together under a tweak of logical block and hand-out;
 //! - the address and 4 bytes of zeros as they are, which proves nothing.
 //!
-//! With HPB 2.0 the upper bits of the address say how many blocks lay in a row from there when the entry was made. The tag
-//! or the encryption covers them as well.
+//! With HPB 2.0 the upper bits of the address say how many blocks lay in a row from there when the entry was made. The
+//! tag or the encryption covers them as well.
 //!
 //! A host that makes up an entry of the first two kinds is believed once in 2^32 tries.
 
@@ -21,8 +21,8 @@ type Block = aes::Block;
 /// Makes and checks entries. The tag is the first 4 bytes of one AES-128 block: the message has a fixed length of one
 /// block, so plain encryption is a sound authentication code, and controllers have the engine for it.
 ///
-/// Encrypted entries are a block of 64 bits of a Feistel network with AES-128 as its round function. The tweak, logical page
-/// and generation, and the number of the round are part of every round's input.
+/// Encrypted entries are a block of 64 bits of a Feistel network with AES-128 as its round function. The tweak, logical
+/// page and generation, and the number of the round are part of every round's input.
 #[derive(Clone)]
 pub struct EntryCodec {
     cipher: Aes128Enc,
@@ -36,7 +36,8 @@ pub struct EntryCodec {
 }
 
 /// Rounds of the Feistel network. Six withstand any use of it with far fewer than 2^32 blocks under one tweak (Patarin,
-/// CRYPTO 2004), and a tweak has one entry; two more are a margin, and make it as many as FF3-1 has (NIST SP 800-38G Rev. 1).
+/// CRYPTO 2004), and a tweak has one entry; two more are a margin, and make it as many as FF3-1 has (NIST SP 800-38G
+/// Rev. 1).
 const ROUNDS: u32 = 8;
 /// Entries that are made together, which processors with AES instructions work on side by side.
 const BATCH: u32 = 32;
@@ -94,8 +95,8 @@ impl EntryCodec {
         if self.runs { u32::from(RUNS[(place >> ADDRESS_BITS) as usize]) } else { 1 }
     }
 
-    /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`. A
-    /// block without an address gets the entry of all zeros. Runs end with the last of these blocks.
+    /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`.
+    /// A block without an address gets the entry of all zeros. Runs end with the last of these blocks.
     pub fn make_all(
         &self,
         lpn: u32,
@@ -142,8 +143,8 @@ impl EntryCodec {
         }
     }
 
-    /// Encrypts at most [`BATCH`] entries. That one becomes all zeros, which the host takes for none, happens once in 2^64
-    /// entries and costs a look into the map.
+    /// Encrypts at most [`BATCH`] entries. That one becomes all zeros, which the host takes for none, happens once in
+    /// 2^64 entries and costs a look into the map.
     fn encrypt(&self, first: u32, generation: u32, entries: &mut [[u8; HpbEntry::BYTES]]) {
         let mut halves = [(0u32, 0u32); BATCH as usize];
         let mut blocks = [Block::default(); BATCH as usize];
@@ -164,8 +165,8 @@ impl EntryCodec {
         }
     }
 
-    /// Address and length of the run in `entry`, if this device made it for `lpn` in the hand-out `generation`, or if nothing
-    /// protects it. One comparison of one word: its time does not tell how much of a guess was right.
+    /// Address and length of the run in `entry`, if this device made it for `lpn` in the hand-out `generation`, or if
+    /// nothing protects it. One comparison of one word: its time does not tell how much of a guess was right.
     #[inline(always)]
     pub fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
         if self.protection == Protection::Mac {
@@ -329,8 +330,8 @@ mod tests {
         }
     }
 
-    /// Neighbours in address, block or generation look nothing alike: half of the 64 bits differ, give or take what chance
-    /// does.
+    /// Neighbours in address, block or generation look nothing alike: half of the 64 bits differ, give or take what
+    /// chance does.
     #[test]
     fn encrypted_entries_of_neighbours_have_nothing_in_common() {
         let codec = encrypted();
@@ -346,7 +347,8 @@ mod tests {
         assert!(differ.iter().all(|&n| (31_200..32_800).contains(&n)), "{differ:?}");
     }
 
-    /// Kept so that a change of the network, which would make every entry that hosts hold worthless, does not go unseen.
+    /// Kept so that a change of the network, which would make every entry that hosts hold worthless, does not go
+    /// unseen.
     #[test]
     fn rounds_are_those_of_a_feistel_network() {
         let (codec, lpn, generation) = (encrypted(), 42, 9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the entries that a device gives out are protected, what that takes and who does it, and the checks that it can be
-//! so. It knows nothing of how an entry is made.
+//! How the entries that a device gives out are protected, what that takes and who does it, and the checks that it can
+//! be so. It knows nothing of how an entry is made.
 
 use crate::config::error::{ConfigError, bad};
 use readpath_kit::Ns;
@@ -21,8 +21,8 @@ pub enum Protection {
     Mac,
     /// Address and redundancy are encrypted together: the host learns no address.
     Encrypted,
-    /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood has
-    /// changed since. A host that makes entries up, or keeps old ones, reads whatever it likes.
+    /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood
+    /// has changed since. A host that makes entries up, or keeps old ones, reads whatever it likes.
     None,
 }
 
@@ -67,8 +67,8 @@ pub struct EntryConfig {
     pub check_on: CheckOn,
     /// Time to protect one entry that is given out, on top of [`crate::FirmwareTiming::make_entry`].
     pub make: Ns,
-    /// Time to check one entry that comes with an HPB READ, on top of [`crate::FirmwareTiming::hpb_read_extra`]. An entry that is not
-    /// of the current hand-out is checked a second time, against the one before.
+    /// Time to check one entry that comes with an HPB READ, on top of [`crate::FirmwareTiming::hpb_read_extra`]. An
+    /// entry that is not of the current hand-out is checked a second time, against the one before.
     pub check: Ns,
     /// Whether the device finds out if an entry that it did not make for this block was made for another: it reads the
     /// spare area of the slice that the entry names. For counting only.

@@ -2,8 +2,8 @@
 //! The device's side of HPB: what hosts hold of it and what of that is still good ([`HpbUnit`], or [`Groups`] of the
 //! prototype), what entries are made of, which generation they are of, and what is recommended.
 //!
-//! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with; and no
-//! time but what it is told with a read.
+//! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with; and
+//! no time but what it is told with a read.
 
 pub(crate) mod config;
 mod entry;
@@ -59,8 +59,8 @@ pub struct Hpb {
     pre_requests: PreRequests,
     /// fHPBEn, which survives the loss of power; always on with HPB 1.0.
     enabled: bool,
-    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it worth
-    /// recommending anything.
+    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it
+    /// worth recommending anything.
     in_use: bool,
     /// The same whether or not fHPBEn is set.
     is_known: bool,
@@ -182,8 +182,8 @@ impl Hpb {
         Some(self.codec.address(entry)).filter(|ppn| ppn.0 < self.array_slices)
     }
 
-    /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that page is
-    /// of a unit without HPB.
+    /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that
+    /// page is of a unit without HPB.
     pub fn was_made_for(&self, lpn: Lpn, entry: HpbEntry) -> Option<bool> {
         let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
         let unit = self.standard(lun as u8)?;
@@ -224,9 +224,9 @@ impl Hpb {
         Some(n)
     }
 
-    /// A number for the next hand-out; 0 says that there is none. `may_use` tells whether a number has been named where a
-    /// power cut does not reach it: none is used twice under one key. After the last the key is changed, and the host,
-    /// whose entries are then worth nothing, is told.
+    /// A number for the next hand-out; 0 says that there is none. `may_use` tells whether a number has been named where
+    /// a power cut does not reach it: none is used twice under one key. After the last the key is changed, and the
+    /// host, whose entries are then worth nothing, is told.
     pub fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
         let next = self.generations_used + 1;
         if !self.enabled || !may_use(next) {
@@ -250,8 +250,8 @@ impl Hpb {
         self.generations_used = used;
     }
 
-    /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as of
-    /// now: under `generation`, or all zeros without one. `place` tells where a logical page lies.
+    /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as
+    /// of now: under `generation`, or all zeros without one. `place` tells where a logical page lies.
     pub fn hand_out(
         &mut self,
         lun: u8,
@@ -285,8 +285,8 @@ impl Hpb {
         }
     }
 
-    /// The host does not hold `region`, or any, any more. In device control mode that is advice, which this device does not
-    /// need. False if there is no such region.
+    /// The host does not hold `region`, or any, any more. In device control mode that is advice, which this device does
+    /// not need. False if there is no such region.
     pub fn inactivate(&mut self, lun: u8, region: Option<u16>) -> bool {
         let unit = self.standard_mut(lun).expect("an HPB unit");
         let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
@@ -319,8 +319,8 @@ impl Hpb {
         self.enabled
     }
 
-    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is served
-    /// as READ, HPB READ BUFFER returns zeros.
+    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is
+    /// served as READ, HPB READ BUFFER returns zeros.
     pub fn set_enabled(&mut self, on: bool) {
         self.enabled = on;
         self.in_use = on && self.is_known;
@@ -352,8 +352,8 @@ impl Hpb {
         (self.in_use, self.is_known) = (false, false);
     }
 
-    /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of the
-    /// time before or with none, or may not know HPB at all. Whoever does not know it ignores what is said.
+    /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of
+    /// the time before or with none, or may not know HPB at all. Whoever does not know it ignores what is said.
     pub fn recover(&mut self, used: u64) {
         self.set_generation(used);
         let has_units = matches!(&self.side, Side::Standard(units) if units.iter().any(Option::is_some));
@@ -391,8 +391,8 @@ impl Hpb {
         if matches!(self.side, Side::Standard(_)) { self.table_bytes() } else { 0 }
     }
 
-    /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers take
-    /// `read_buffers` bytes.
+    /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers
+    /// take `read_buffers` bytes.
     pub fn sram(&self, read_buffers: u64) -> [(&'static str, u64); 3] {
         // The prototype recommends nothing.
         let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };

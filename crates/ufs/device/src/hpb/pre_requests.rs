@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that comes or they
-//! are displaced. Nobody here looks into an entry.
+//! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that comes or
+//! they are displaced. Nobody here looks into an entry.
 
 use super::v2_config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;
@@ -29,8 +29,8 @@ impl PreRequests {
         PreRequests { places: (0..places).map(|_| free()).collect(), now: 0 }
     }
 
-    /// Keeps `entries` of the blocks from `lba` on: in the place of what has the same READ ID, in a free one, or in that of
-    /// the oldest.
+    /// Keeps `entries` of the blocks from `lba` on: in the place of what has the same READ ID, in a free one, or in
+    /// that of the oldest.
     pub fn store(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
         self.now = self.now.wrapping_add(1);
         let now = self.now;

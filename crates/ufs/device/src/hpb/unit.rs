@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB of one logical unit: which sub-regions the host holds, which of their entries are still current, what is read where,
-//! and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only told which
-//! of its sub-regions have become worthless.
+//! HPB of one logical unit: which sub-regions the host holds, which of their entries are still current, what is read
+//! where, and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only
+//! told which of its sub-regions have become worthless.
 //!
-//! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an entry
-//! is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries carry
-//! in their tags, or under which they are encrypted, and a bit for every few entries that is set when one of them changes. A change of a neighbour costs a
-//! good entry its speed, never its correctness.
+//! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an
+//! entry is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries
+//! carry in their tags, or under which they are encrypted, and a bit for every few entries that is set when one of them
+//! changes. A change of a neighbour costs a good entry its speed, never its correctness.
 
 #[cfg(test)]
 mod tests;
@@ -141,7 +141,8 @@ impl HpbUnit {
         unit
     }
 
-    /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer verify.
+    /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer
+    /// verify.
     pub fn reset(&mut self) {
         self.first_chunk_of_region.fill(NO_SLOT);
         self.handed.fill(HandOut::NONE);
@@ -248,8 +249,8 @@ impl HpbUnit {
         generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
     }
 
-    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did when it was
-    /// made, and never goes beyond its sub-region; none of them may have changed since.
+    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did
+    /// when it was made, and never goes beyond its sub-region; none of them may have changed since.
     pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
         let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
@@ -282,8 +283,8 @@ impl HpbUnit {
     }
 
     /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
-    /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten to
-    /// say what it dropped does not block itself: the region that is read least makes way.
+    /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten
+    /// to say what it dropped does not block itself: the region that is read least makes way.
     pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
         let region = u32::from(at.region);
         if !self.has_slot(region) && !self.assign_slot(region) {
@@ -374,8 +375,8 @@ impl HpbUnit {
         }
     }
 
-    /// The chunk of `block`, if its region has a slot. Chunks are counted over all slots; each sub-region is a power of two
-    /// of them, so that one look at the region gives everything that a check of an entry needs.
+    /// The chunk of `block`, if its region has a slot. Chunks are counted over all slots; each sub-region is a power of
+    /// two of them, so that one look at the region gives everything that a check of an entry needs.
     #[inline(always)]
     fn chunk_of(&self, block: u32) -> Option<usize> {
         let first = self.first_chunk_of_region[(block >> self.region_shift) as usize];

@@ -39,7 +39,8 @@ impl Hpb2Config {
             return bad(
                 "hpb.v2",
                 format!(
-                    "needs the upper bits of addresses; the array has {slices} slices of 4 KiB, at most {most} are possible"
+                    "needs the upper bits of addresses; the array has {slices} slices of 4 KiB, at most {most} are \
+                     possible"
                 ),
             );
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far collection has come: which pass it is in, and what is on its way. It knows neither time nor what flash holds.
+//! How far collection has come: which pass it is in, and what is on its way. It knows neither time nor what flash
+//! holds.
 
 mod passes;
 mod victims;
@@ -149,8 +150,8 @@ impl Collector {
         .map(|s| (self.moving[usize::from(s)].lpn, self.moving[usize::from(s)].sequence))
     }
 
-    /// Lets the host have its share of what the victims free, in step with the work: a quarter for each of the first two
-    /// passes, the rest for the copying. The cursor has `per_unit` steps to a unit.
+    /// Lets the host have its share of what the victims free, in step with the work: a quarter for each of the first
+    /// two passes, the rest for the copying. The cursor has `per_unit` steps to a unit.
     fn grant(&mut self, per_unit: u32) {
         let of = u64::from(self.units.max(1)) * u64::from(per_unit);
         let done = (u64::from(self.units_before) * u64::from(per_unit) + u64::from(self.cursor)).min(of);

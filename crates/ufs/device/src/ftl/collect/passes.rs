@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Garbage collection, wear levelling and the repair of disturbed data: superblocks are chosen, what is still current in
-//! them moves elsewhere, then they are given up.
+//! Garbage collection, wear levelling and the repair of disturbed data: superblocks are chosen, what is still current
+//! in them moves elsewhere, then they are given up.
 //!
-//! The device learns what is current by paying for it, in three passes. *Spares*: the table at the end of the superblock is
-//! read or, where there is none, the spare areas of all units, which gives the logical page of each slice. *Maps*: every map page that covers one of them is read once (the list is
-//! sorted in SRAM), unless the map cache or the table of changes has the answer. *Copy*: pages with current slices are
-//! read into a buffer and programmed from there. The first two passes go over all victims before the third goes over one
-//! after the other: a map page is read once for all of them. What is overwritten meanwhile is known ([`super::victims`]), and
-//! its copy is dropped.
+//! The device learns what is current by paying for it, in three passes. *Spares*: the table at the end of the
+//! superblock is read or, where there is none, the spare areas of all units, which gives the logical page of each
+//! slice. *Maps*: every map page that covers one of them is read once (the list is sorted in SRAM), unless the map
+//! cache or the table of changes has the answer. *Copy*: pages with current slices are read into a buffer and
+//! programmed from there. The first two passes go over all victims before the third goes over one after the other: a
+//! map page is read once for all of them. What is overwritten meanwhile is known ([`super::victims`]), and its copy is
+//! dropped.
 
 use super::{AHEAD, BETWEEN_LEVELLING, Moving, NONE, Pass, Why};
 use crate::back::{Hardware, Job, MediaOp, Op};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The superblocks that are being emptied, and which of their slices are current, as far as that was found out. It knows
-//! neither why they were chosen nor what it costs to find out.
+//! The superblocks that are being emptied, and which of their slices are current, as far as that was found out. It
+//! knows neither why they were chosen nor what it costs to find out.
 //!
 //! The modelled device keeps the logical page of each slice in a list, a list for each of them, and marks there what is
 //! current. A slice that is overwritten later is told from the table of changes, or when its map page is written back

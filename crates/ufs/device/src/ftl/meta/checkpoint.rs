@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checkpoints: when one is due, what it says, and the anchor that leads to it. It is put together when no program is in
-//! progress; see `write_back.rs` for why.
+//! Checkpoints: when one is due, what it says, and the anchor that leads to it. It is put together when no program is
+//! in progress; see `write_back.rs` for why.
 
 use super::{Numbers, Part, Step};
 use crate::back::{Hardware, Job, Op};
@@ -116,8 +116,8 @@ impl Ftl {
         self.pump(now, hw);
     }
 
-    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased. If all anchors
-    /// in the full one were torn, by one power cut after the other, it is the full one itself.
+    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased. If all
+    /// anchors in the full one were torn, by one power cut after the other, it is the full one itself.
     pub(in crate::ftl) fn erase_other_anchors(&mut self, now: Ns, hw: &mut impl Hardware) {
         let units = self.geometry.units_per_superblock();
         let checkpoint = &mut self.checkpoint;
@@ -185,8 +185,8 @@ impl Ftl {
         self.journal.want(self.generations_mark);
     }
 
-    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power cut, so
-    /// the journal names numbers before they are used, long ahead.
+    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power
+    /// cut, so the journal names numbers before they are used, long ahead.
     pub(crate) fn reserve_generation(&mut self, next: u64) -> bool {
         if next + FIRST_GENERATIONS / 2 > self.generations_named {
             self.name_generations();

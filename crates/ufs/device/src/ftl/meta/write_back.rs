@@ -3,10 +3,10 @@
 //! each as long as a map page.
 //!
 //! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
-//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no other
-//! record can be in its way. A checkpoint is put together when no program is
-//! in progress: otherwise a slice programmed after it could be older than what the checkpoint, or a map page before it,
-//! already says, and recovery would take it for news. Its anchor is programmed when all its parts are in flash.
+//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no
+//! other record can be in its way. A checkpoint is put together when no program is in progress: otherwise a slice
+//! programmed after it could be older than what the checkpoint, or a map page before it, already says, and recovery
+//! would take it for news. Its anchor is programmed when all its parts are in flash.
 
 use super::{Part, Step};
 use crate::back::{Hardware, Job, Op};
@@ -147,8 +147,8 @@ impl Ftl {
             self.meta.journal_under_way = true;
             parts.push(self.journal_part(sb, hw));
         }
-        // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would be
-        // lost with the checkpoint, and with it what was given up for its sake.
+        // Before the first anchor nothing leads to this superblock: a map page beside the checkpoint's last part would
+        // be lost with the checkpoint, and with it what was given up for its sake.
         let first_only = self.checkpoint.first;
         while parts.len() < self.meta.parts_per_unit
             && self.meta.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which superblock is emptied, and which erased one is written next: garbage collection and wear levelling choose here.
-//! It sees references and erase counts, nothing else; it knows neither time nor data.
+//! Which superblock is emptied, and which erased one is written next: garbage collection and wear levelling choose
+//! here. It sees references and erase counts, nothing else; it knows neither time nor data.
 //!
-//! *Wear levelling.* Superblocks with data that nobody overwrites are never erased, so the others wear out early.
-//! Two things are done about it. Whoever opens a superblock takes one that suits what it writes: data that may stay goes
+//! *Wear levelling.* Superblocks with data that nobody overwrites are never erased, so the others wear out early. Two
+//! things are done about it. Whoever opens a superblock takes one that suits what it writes: data that may stay goes
 //! where wear is. And data that has stayed while others were erased is moved onto the most worn of the erased
 //! superblocks, into a stream of its own: mixed with other data it would be collected, and moved, again and again.
 //!
-//! When is that due? Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that was
-//! erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock that was erased fewer
-//! than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what is parked at *m* + *w*
-//! stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays, *s* / 2*w* of all
-//! erases are due to levelling, and no scheme that holds such a band can do with fewer.
+//! When is that due? Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that
+//! was erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock that was erased
+//! fewer than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what is parked at
+//! *m* + *w* stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays,
+//! *s* / 2*w* of all erases are due to levelling, and no scheme that holds such a band can do with fewer.
 
 use super::{State, Stream, Superblock, Superblocks};
 use crate::ids::SuperblockId;
@@ -21,15 +21,15 @@ use crate::ids::SuperblockId;
 pub enum VictimPolicy {
     /// The one with the fewest references.
     Greedy,
-    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is likely to
-    /// stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A Flash-Memory Based
-    /// File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u, because their cleaner reads
-    /// whole segments). Age is counted in writes of the host since the superblock was closed.
+    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is likely
+    /// to stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A Flash-Memory
+    /// Based File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u, because their
+    /// cleaner reads whole segments). Age is counted in writes of the host since the superblock was closed.
     CostBenefit,
 }
 
-/// Erase counts of the superblocks that hold data or the map, or may. Anchors stay in two superblocks of their own and do
-/// not count; nor do superblocks that are retired.
+/// Erase counts of the superblocks that hold data or the map, or may. Anchors stay in two superblocks of their own and
+/// do not count; nor do superblocks that are retired.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Wear {
     /// Superblocks that count.
@@ -49,7 +49,8 @@ pub struct Wear {
 }
 
 impl Wear {
-    /// How far the count that is farthest from the mean is away from it, in percent of the mean; 0 if nothing was erased.
+    /// How far the count that is farthest from the mean is away from it, in percent of the mean; 0 if nothing was
+    /// erased.
     pub fn spread_percent(&self) -> f64 {
         if self.mean == 0.0 {
             return 0.0;
@@ -76,9 +77,9 @@ impl WearBand {
 }
 
 impl Superblocks {
-    /// Where in the list of erased superblocks the one is that suits `stream`; of equals the first superblock. Data that
-    /// levelling moves gets the most worn. So does what collection moves, which has proved to live longer than other
-    /// data, but of those within the band if there are any. All else gets the least worn.
+    /// Where in the list of erased superblocks the one is that suits `stream`; of equals the first superblock. Data
+    /// that levelling moves gets the most worn. So does what collection moves, which has proved to live longer than
+    /// other data, but of those within the band if there are any. All else gets the least worn.
     pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
         let order = |&(_, &sb): &(usize, &SuperblockId)| self.suits(stream, sb);
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
@@ -107,8 +108,8 @@ impl Superblocks {
         (self.units - sb.bad_dies * self.units / self.dies).saturating_sub(self.table_units) * self.slices_per_unit
     }
 
-    /// How much of a superblock is in use, in no particular unit. Among superblocks of which some have bad blocks, the number of
-    /// references would not do: the smallest ones have the fewest even if they hold no garbage at all.
+    /// How much of a superblock is in use, in no particular unit. Among superblocks of which some have bad blocks, the
+    /// number of references would not do: the smallest ones have the fewest even if they hold no garbage at all.
     fn share_in_use(&self, sb: &Superblock) -> u64 {
         if self.any_bad { (u64::from(sb.refs) << 32) / u64::from(self.capacity(sb).max(1)) } else { u64::from(sb.refs) }
     }
@@ -118,8 +119,8 @@ impl Superblocks {
         self.victim_beside(policy, now, &[])
     }
 
-    /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much garbage
-    /// as it. With less they would be worth more later.
+    /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much
+    /// garbage as it. With less they would be worth more later.
     pub fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<SuperblockId>) {
         let garbage = |sb: SuperblockId| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
         let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
@@ -181,8 +182,8 @@ impl Superblocks {
     }
 
     /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
-    /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small, and
-    /// a few erases among the thousands that flash stands mean nothing.
+    /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small,
+    /// and a few erases among the thousands that flash stands mean nothing.
     pub fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
         let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
         // All n times as large as they are, so that the mean is a whole number.
@@ -199,8 +200,8 @@ impl Superblocks {
         candidates.min_by_key(|&(i, sb)| (sb.erases, sb.closed_at, i)).map(|(i, _)| i)
     }
 
-    /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has left
-    /// it behind: open ones cannot be emptied.
+    /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has
+    /// left it behind: open ones cannot be emptied.
     pub fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
         let sb = self.open_of(stream)?;
         let Superblock { next_unit, erases, .. } = *self.get(sb);

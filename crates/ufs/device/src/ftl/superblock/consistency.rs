@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the lists and counts of superblocks, which are kept as things change, against a walk over their states and over
-//! the table of bad blocks.
+//! Holds the lists and counts of superblocks, which are kept as things change, against a walk over their states and
+//! over the table of bad blocks.
 
 use super::{State, Stream, Superblocks};
 use crate::ids::SuperblockId;
 
 impl Superblocks {
-    /// Checks that every superblock is on the list of its state and on no other, once; `erasing` is the one that is being
-    /// erased. And that a superblock is retired when more than half of its blocks are bad, not before.
+    /// Checks that every superblock is on the list of its state and on no other, once; `erasing` is the one that is
+    /// being erased. And that a superblock is retired when more than half of its blocks are bad, not before.
     ///
     /// # Errors
     /// What does not agree.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes a device one of the prototype of HPB (HotStorage 2017) instead of one of JESD220-3, and the checks that it can
-//! exist. It knows nothing of commands.
+//! What makes a device one of the prototype of HPB (HotStorage 2017) instead of one of JESD220-3, and the checks that
+//! it can exist. It knows nothing of commands.
 
 use crate::config::error::{ConfigError, bad};
 use crate::hpb::entry_config::{EntryConfig, Protection};
@@ -13,8 +13,8 @@ pub struct PrototypeConfig {
     pub update: GroupUpdate,
     /// Entries of a group, a power of two from 64 to 65,536; 4096 are a map page of 16 KiB, and 16 MiB of data.
     pub group_entries: u32,
-    /// With [`GroupUpdate::Device`]: changed entries that the device remembers until the host has them, 1 to 4096. A change
-    /// for which there is no room makes its group dirty.
+    /// With [`GroupUpdate::Device`]: changed entries that the device remembers until the host has them, 1 to 4096. A
+    /// change for which there is no room makes its group dirty.
     pub listed_changes: u16,
 }
 
@@ -47,7 +47,8 @@ impl PrototypeConfig {
         Ok(())
     }
 
-    /// Checks it beside the rest of the device: whether the map is in host memory, and the first unit that pins regions.
+    /// Checks it beside the rest of the device: whether the map is in host memory, and the first unit that pins
+    /// regions.
     pub(crate) fn check_device(&self, has_host_map: bool, pinned: Option<usize>) -> Result<(), ConfigError> {
         if has_host_map {
             return bad(

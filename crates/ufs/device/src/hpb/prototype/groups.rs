@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the prototype's device knows of the entries that its host may hold: a dirty bit for each group and, if the device
-//! begins updates, a list of entries that changed since. It is SRAM, and counted by [`Groups::sram_bytes`].
+//! What the prototype's device knows of the entries that its host may hold: a dirty bit for each group and, if the
+//! device begins updates, a list of entries that changed since. It is SRAM, and counted by [`Groups::sram_bytes`].
 //!
-//! An entry is a plain address: it does not say when it was made. So a hint is believed only if its group is not dirty, and
-//! its block is not listed, or was sent in an update that the host has seen when it sends the hint. That is enough as long as
-//! commands arrive in the order in which they are sent and the host keeps to two rules: it sends no hint of a group
-//! while that is being loaded, and drops what an update says meanwhile.
+//! An entry is a plain address: it does not say when it was made. So a hint is believed only if its group is not dirty,
+//! and its block is not listed, or was sent in an update that the host has seen when it sends the hint. That is enough
+//! as long as commands arrive in the order in which they are sent and the host keeps to two rules: it sends no hint of
+//! a group while that is being loaded, and drops what an update says meanwhile.
 
 use super::config::PrototypeConfig;
 use fixedbitset::FixedBitSet;
 use readpath_proto::groups::{GroupHint, GroupUpdate};
 use std::ops::Range;
 
-/// Updates that may be on their way before the host has shown that it has seen the first. The count has 8 bits, and what is
-/// further back than half of them would be taken for what is yet to come.
+/// Updates that may be on their way before the host has shown that it has seen the first. The count has 8 bits, and
+/// what is further back than half of them would be taken for what is yet to come.
 const UNSEEN_UPDATES: u8 = 100;
 /// Changes that are looked at for one that can be sent with a response.
 const LOOKS: usize = 16;
@@ -122,8 +122,8 @@ impl Groups {
             .find(|&group| self.dirty.contains((unit.first_bit + group) as usize))
     }
 
-    /// Whether every entry of these blocks of a unit that the host may have is current, to a host that has seen the update
-    /// `seen`. What has not changed since it was given out says nothing of who sends it.
+    /// Whether every entry of these blocks of a unit that the host may have is current, to a host that has seen the
+    /// update `seen`. What has not changed since it was given out says nothing of who sends it.
     pub fn are_current(&self, lun: u8, blocks: Range<u32>, seen: u8) -> bool {
         let Some(unit) = self.unit(lun) else { return false };
         if self.first_dirty(lun, blocks.clone()).is_some() {
@@ -191,8 +191,8 @@ impl Groups {
         self.hand_outs
     }
 
-    /// A changed entry of the unit to go with a response, and the number of that update. `entry_of` says what the entry is
-    /// now: `Ok(None)` if it is not known yet, an error if it is known no more, which makes its group dirty.
+    /// A changed entry of the unit to go with a response, and the number of that update. `entry_of` says what the entry
+    /// is now: `Ok(None)` if it is not known yet, an error if it is known no more, which makes its group dirty.
     pub fn next_update<T>(
         &mut self,
         lun: u8,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out with HPB
-//! READ BUFFER, and what responses tell. What may be believed is decided in [`crate::hpb::Groups`].
+//! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out
+//! with HPB READ BUFFER, and what responses tell. What may be believed is decided in [`crate::hpb::Groups`].
 //!
-//! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is, and its
-//! spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an older copy of
-//! the same block has the same spare area, and only the dirty bits tell it.
+//! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is,
+//! and its spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an
+//! older copy of the same block has the same spare area, and only the dirty bits tell it.
 
 use super::Forgotten;
 use crate::back::Probe;
@@ -105,8 +105,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.config.hpb.is_some_and(|hpb| hpb.verification == Verification::Off)
     }
 
-    /// Begins to read where the hint of `tag` says, as much as its limit allows. Each block may turn out to need an operation
-    /// of its own, so it counts as one.
+    /// Begins to read where the hint of `tag` says, as much as its limit allows. Each block may turn out to need an
+    /// operation of its own, so it counts as one.
     fn read_as_hinted(&mut self, now: Ns, tag: u8) {
         loop {
             let slot = self.front.slot(tag);
@@ -166,8 +166,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
-    /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed since, that
-    /// its address is.
+    /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed
+    /// since, that its address is.
     fn go_on_with_hint(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         if slot.issued == slot.blocks {
@@ -188,7 +188,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the read.
+    /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the
+    /// read.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
         self.front.slot_mut(op.tag.tag).entry = HpbEntry::ZERO;
         let mut left = Run::of(op);
@@ -207,7 +208,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any more.
+    /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any
+    /// more.
     pub(crate) fn hand_out_group(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
