@@ -52,36 +52,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         self.cpu.soon().min(self.dies.next_deadline())
     }
 
-    /// Reserves the firmware core for `cost` from `now` on.
-    #[inline]
-    pub fn work(&mut self, now: Ns, cost: Ns, work: Work) {
-        let (start, end) = self.cpu.reserve(now, cost);
-        if P::ACTIVE {
-            let of = match work {
-                Work::Flash(id) | Work::AskHost(id) => stage_of(self.dies.ops().get(id), true),
-                Work::WriteHost => StageOf::WriteBack,
-                Work::Served { tag, .. }
-                | Work::Accept(tag)
-                | Work::HandOut(tag)
-                | Work::Trimmed(tag)
-                | Work::Control(tag) => StageOf::Request(tag.tag),
-            };
-            self.probe.stage(of, Resource::Firmware, start, end);
-        }
-        if let Work::Flash(id) = work {
-            let op = *self.dies.ops().get(id);
-            return self.go_to_die(end, id, &op);
-        }
-        self.cpu.will_be_done(end, work);
-    }
-
-    /// A flash operation begins: firmware first.
-    pub fn begin(&mut self, now: Ns, op: Op) {
-        self.dies.count_write(op.job);
-        let id = self.dies.ops_mut().take(op);
-        self.work(now, self.cpu.timing().flash_op, Work::Flash(id));
-    }
-
     /// A read of data begins, on which the firmware spends `extra` time.
     #[inline(always)]
     pub fn begin_read(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
@@ -106,22 +76,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         self.dies.stages(done, |resource, start, end| probe.stage(of, resource, start, end));
     }
 
-    /// Takes an operation that has ended out of those in progress.
-    #[inline(always)]
-    pub fn end(&mut self, id: OpId) -> Op {
-        let op = *self.dies.ops().get(id);
-        self.dies.ops_mut().free(id);
-        op
-    }
-
-    /// Data moves.
-    #[inline]
-    pub fn emit(&mut self, op: MediaOp) {
-        if M::ACTIVE {
-            self.media.push_back(op);
-        }
-    }
-
     /// The next movement of data, in order.
     #[inline]
     pub fn poll_media(&mut self) -> Option<MediaOp> {
@@ -136,14 +90,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
-    #[inline]
     fn begin(&mut self, now: Ns, op: Op) {
-        Back::begin(self, now, op);
+        self.dies.count_write(op.job);
+        let id = self.dies.ops_mut().take(op);
+        self.work(now, self.cpu.timing().flash_op, Work::Flash(id));
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, id: OpId) -> Op {
-        Back::end(self, id)
+        let op = *self.dies.ops().get(id);
+        self.dies.ops_mut().free(id);
+        op
     }
 
     #[inline]
@@ -158,7 +115,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     #[inline]
     fn work(&mut self, now: Ns, cost: Ns, work: Work) {
-        Back::work(self, now, cost, work);
+        let (start, end) = self.cpu.reserve(now, cost);
+        if P::ACTIVE {
+            let of = match work {
+                Work::Flash(id) | Work::AskHost(id) => stage_of(self.dies.ops().get(id), true),
+                Work::WriteHost => StageOf::WriteBack,
+                Work::Served { tag, .. }
+                | Work::Accept(tag)
+                | Work::HandOut(tag)
+                | Work::Trimmed(tag)
+                | Work::Control(tag) => StageOf::Request(tag.tag),
+            };
+            self.probe.stage(of, Resource::Firmware, start, end);
+        }
+        if let Work::Flash(id) = work {
+            let op = *self.dies.ops().get(id);
+            return self.go_to_die(end, id, &op);
+        }
+        self.cpu.will_be_done(end, work);
     }
 
     #[inline]
@@ -172,7 +146,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     #[inline]
     fn emit(&mut self, op: MediaOp) {
-        Back::emit(self, op);
+        if M::ACTIVE {
+            self.media.push_back(op);
+        }
     }
 
     #[inline]

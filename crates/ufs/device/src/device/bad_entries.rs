@@ -5,7 +5,7 @@
 
 use crate::back::MediaMode;
 use crate::back::Probe;
-use crate::back::{Job, Op};
+use crate::back::{Hardware, Job, Op};
 use crate::device::UfsDevice;
 use crate::hpb::Verdict;
 use crate::ids::TagRef;

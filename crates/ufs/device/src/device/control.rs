@@ -6,7 +6,7 @@ use super::run::OPS_PER_REQUEST;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::Work;
-use crate::back::{Job, Op};
+use crate::back::{Hardware, Job, Op};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use crate::ftl::Paid;

@@ -2,7 +2,7 @@
 //! The exchange with host memory, where copies of map pages are: what goes over the link, and what follows from what
 //! came.
 
-use crate::back::{MediaMode, Op, Probe, Resource, StageOf, Work};
+use crate::back::{Hardware, MediaMode, Op, Probe, Resource, StageOf, Work};
 use crate::config::MAP_ENTRY_BYTES;
 use crate::device::{Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};

@@ -18,7 +18,7 @@ mod write;
 
 pub(crate) use run::{OPS_PER_REQUEST, Run, residual};
 
-use crate::back::{Back, Cpu, Dies, Engine, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
+use crate::back::{Back, Cpu, Dies, Engine, Hardware, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
 use crate::front::{Delays, Front, Kind};
 use crate::ftl::Ftl;

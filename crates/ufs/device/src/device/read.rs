@@ -5,7 +5,7 @@ use super::hpb_read::Hint;
 use super::run::{OPS_PER_REQUEST, Run, residual};
 use crate::back::Probe;
 use crate::back::Work;
-use crate::back::{Job, NO_OP, Op};
+use crate::back::{Hardware, Job, NO_OP, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
 use crate::front::{Kind, Slot};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a write and of TRIM at the device's front, and what becomes of what flash translation has to tell.
 
-use crate::back::{MediaMode, Probe, Work};
+use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
 use crate::front::Slot;
 use crate::ftl::{Effect, Incoming};

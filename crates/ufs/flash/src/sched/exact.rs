@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The oracle: explicit waiting lines before every die and every channel, and an event at the end of every stage. Slower
-//! than [`super::Lean`] and written without any of its shortcuts, so that a shared mistake is unlikely.
+//! The oracle: explicit waiting lines before every die and every channel, and an event at the end of every stage.
+//! Slower than [`super::Lean`] and written without any of its shortcuts, so that a shared mistake is unlikely.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Ns};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fast scheduler: one event per array operation. A die is a first-in-first-out server that is reserved when an
-//! operation arrives at it, or earlier if nothing can come between; the channel is reserved when the array is done. Reads
-//! alone are scheduled exactly; a caller that goes on to a third server at the reported end does so in order of array
-//! ends, not of transfer ends.
+//! operation arrives at it, or earlier if nothing can come between; the channel is reserved when the array is done.
+//! Reads alone are scheduled exactly; a caller that goes on to a third server at the reported end does so in order of
+//! array ends, not of transfer ends.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
@@ -143,7 +143,8 @@ impl DieSched for Lean {
         }
     }
 
-    /// Its die serves in order of arrival, so it may, unless something that comes earlier has not taken its place there.
+    /// Its die serves in order of arrival, so it may, unless something that comes earlier has not taken its place
+    /// there.
     #[inline(always)]
     fn plans_ahead(&self, die: u32) -> bool {
         self.servers[die as usize % SERVERS].expected == 0

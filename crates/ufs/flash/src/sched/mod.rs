@@ -71,8 +71,8 @@ pub trait DieSched {
     /// An operation of `die` will be submitted when it arrives.
     fn expect(&mut self, die: u32);
 
-    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or the future where
-    /// [`DieSched::plans_ahead`] allows it.
+    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or the future
+    /// where [`DieSched::plans_ahead`] allows it.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
     /// When something happens next.

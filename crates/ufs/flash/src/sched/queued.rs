@@ -22,9 +22,9 @@ impl SuspendTiming {
     pub const OFF: SuspendTiming = SuspendTiming { suspend: Ns::ZERO, resume: Ns::ZERO, max_per_op: 0 };
 }
 
-/// Reads that overtake a program or an erase while it waits or is suspended. An assumption: controllers that put reads first
-/// let what waits get old, and how old is not published. Reads that came before it are served before it in any case: an
-/// erase must not meet a read of what it erases.
+/// Reads that overtake a program or an erase while it waits or is suspended. An assumption: controllers that put reads
+/// first let what waits get old, and how old is not published. Reads that came before it are served before it in any
+/// case: an erase must not meet a read of what it erases.
 pub(crate) const READS_AHEAD: u32 = 16;
 
 /// See the module.

@@ -38,7 +38,8 @@ fn ends<S: DieSched>(ops: &[(u64, FlashOp)], suspend: SuspendTiming) -> Vec<Ns> 
     }
 }
 
-/// The same, but each operation is known when the one `ahead` places before it arrives, and then goes to its die if it may.
+/// The same, but each operation is known when the one `ahead` places before it arrives, and then goes to its die if it
+/// may.
 fn planned_ends(ops: &[(u64, FlashOp)], ahead: usize) -> (Vec<Ns>, usize) {
     let mut sched = Lean::new(2, 4, SuspendTiming::OFF);
     let mut ends = vec![Ns::NEVER; ops.len()];
@@ -160,7 +161,8 @@ fn queued_reads_do_not_keep_a_program_waiting_for_ever() {
         let mut ops = vec![(0, program(0))];
         ops.extend((1..200).map(|i| (i, read(0))));
         let got = ends::<Queued>(&ops, suspend);
-        // Its array time, that of the reads before it and before each resumption, and a suspension and a resumption each.
+        // Its array time, that of the reads before it and before each resumption, and a suspension and a resumption
+        // each.
         let turns = u64::from(max_per_op) + 1;
         let most = 508_000 + turns * (u64::from(READS_AHEAD + 1) * R.0 + 12_000);
         assert!(got[0] <= Ns(most), "{max_per_op}: {}", got[0]);

@@ -8,7 +8,7 @@
 
 use super::Forgotten;
 use crate::back::Probe;
-use crate::back::{Job, Op};
+use crate::back::{Hardware, Job, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
 use crate::device::{OPS_PER_REQUEST, Run, residual};
