@@ -54,9 +54,10 @@ fn ruled<'a, T: Count + 'a>(
         Form::Plain(known) => Form::Plain(known.into_iter().chain([schema]).collect()),
         other => other,
     };
-    let about = move || About { expected: expected.clone(), form: form.clone(), counted };
+    let expects = expected.clone();
+    let about = move || About { expected: expects.clone(), form: form.clone(), counted };
     let read = move |found: &Found| {
-        let n = read(found)?;
+        let n = read(found).map_err(|_| found.unlike(&expected))?;
         check(n.into()).map_or(Ok(n), |right| Err(found.wrong(format!("is {}; it must be {right}", n.into()))))
     };
     Kind::new(about, read, |n| Value::whole((*n).into()), blank)

@@ -115,7 +115,10 @@ impl<T> Keys<'_, '_, T> {
                 Ok(kind.absent.unwrap_or_else(kind.blank))
             }
             (Pass::Names(names), _) => {
-                names.push(key.name);
+                // Groups may share a key.
+                if !names.contains(&key.name) {
+                    names.push(key.name);
+                }
                 Ok(kind.absent.unwrap_or_else(kind.blank))
             }
             (Pass::Write(_), None) => Ok((kind.blank)()),

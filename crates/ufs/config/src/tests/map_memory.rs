@@ -73,7 +73,7 @@ fn mistakes_name_line_and_key() {
     for (table, from, to, key, says) in [
         (HOST, "\"ume\"", "\"nvme\"", "map_memory.kind", "expected \"dram\" or \"hmb\" or \"ume\""),
         (HOST, "line_bytes = 128", "line_bytes = 100", "map_memory.line_bytes", "a power of two from 16"),
-        (HOST, "line_bytes = 128", "line_bytes = 32768", "map_memory.line_bytes", "to the 16384 of a map page"),
+        (HOST, "line_bytes = 128", "line_bytes = 32768", "map_memory.line_bytes", "from 16 to 16384"),
         (HOST, "size_mib = 16", "size_mib = 0", "map_memory.size_mib", "a whole number from 1"),
         (HOST, "outstanding = 8", "outstanding = 65", "map_memory.outstanding", "a whole number from 1 to 64"),
         (HOST, "check = true", "check = false", "map_memory.check_us", "has no meaning with check = false"),
