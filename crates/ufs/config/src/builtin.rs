@@ -54,8 +54,8 @@ pub fn experiments() -> &'static [Builtin] {
     ]
 }
 
-/// Text and file name of what is meant by a name or a path. `others` are names that the user may have meant and whoever asks
-/// knows himself.
+/// Text and file name of what is meant by a name or a path. `others` are names that the user may have meant and whoever
+/// asks knows himself.
 pub(crate) fn find(
     kind: &str,
     all: &[Builtin],
@@ -76,7 +76,8 @@ pub(crate) fn find(
     let hint = nearest(name_or_path, names.clone()).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
     let names: Vec<&str> = names.collect();
     Err(error(format!(
-        "there is no {kind} of this name{hint} (built in: {}; a file of your own is given as a path that ends in .toml)",
+        "there is no {kind} of this name{hint} (built in: {}; a file of your own is given as a path that ends in \
+         .toml)",
         names.join(", ")
     )))
 }

@@ -2,9 +2,9 @@
 //! The files that describe devices and experiments: commented TOML with units in key names.
 //!
 //! A file is read into a tree that knows the line of every value, overrides are put into that tree as if they had stood
-//! in the file, and only then the tree is made into what the simulator takes. So every mistake, also one that the device
-//! finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a function
-//! that reads one. It knows nothing of workloads beyond their description, and runs nothing.
+//! in the file, and only then the tree is made into what the simulator takes. So every mistake, also one that the
+//! device finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a
+//! function that reads one. It knows nothing of workloads beyond their description, and runs nothing.
 
 mod builtin;
 mod decimal;

@@ -13,8 +13,8 @@ pub struct Override {
 }
 
 impl Override {
-    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` names whoever says so, for errors
-    /// (`--set`).
+    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` names whoever says so, for
+    /// errors (`--set`).
     ///
     /// # Errors
     /// When the text is neither.

@@ -7,7 +7,7 @@ use readpath_device::{FirmwareTiming, FlashTiming, LinkTiming};
 use readpath_flash::{Geometry, SuspendTiming};
 use readpath_kit::Ns;
 
-use super::DevicePreset;
+use super::preset::DevicePreset;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
@@ -50,8 +50,8 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
 }
 
-/// The map cache holds whole pages, so a whole page crosses the channel: never faster than as much data, and just as fast
-/// unless the file says otherwise.
+/// The map cache holds whole pages, so a whole page crosses the channel: never faster than as much data, and just as
+/// fast unless the file says otherwise.
 pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_bytes: u32) -> Result<FlashTiming> {
     let blocks = u64::from(map_page_bytes / 4096);
     let least = Ns(flash.transfer_block.0 * blocks);
@@ -59,7 +59,8 @@ pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_
         return Ok(FlashTiming { map_transfer: least, ..flash });
     }
     let message = format!(
-        "is {}; a map page of {map_page_bytes} bytes takes at least {} ({blocks} x transfer_4k_us), which is the default",
+        "is {}; a map page of {map_page_bytes} bytes takes at least {} ({blocks} x transfer_4k_us), which is the \
+         default",
         flash.map_transfer.as_us_f64(),
         least.as_us_f64()
     );
@@ -94,8 +95,8 @@ pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
         make_entry = "make_entry_us": us();
         /// each query, and each command that touches no media
         control = "control_us": us();
-        /// each map page that a range of UNMAP covers, all of it or in part, on top of `control_us` (assumption: a flag or
-        /// a count in SRAM is set for each)
+        /// each map page that a range of UNMAP covers, all of it or in part, on top of `control_us` (assumption: a flag
+        /// or a count in SRAM is set for each)
         trim_map_page = "trim_map_page_us": us().or(Ns(500));
     }))
 }

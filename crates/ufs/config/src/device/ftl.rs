@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of flash translation and of the flash's faults. Every key has a default.
 
-use super::DevicePreset;
+use super::preset::DevicePreset;
 use crate::error::ConfigFileError;
 use crate::keys::{Key, Keys, blocks_of_kib, flag, keys, ms, table, whole, words};
 use readpath_device::{FaultConfig, FtlConfig, VictimPolicy, Without};
@@ -27,19 +27,19 @@ pub(super) fn read(k: &mut Keys<DevicePreset>) -> Result<FtlConfig> {
 fn keys_of_ftl(k: &mut Keys<FtlConfig>) -> Result<FtlConfig> {
     let default = FtlConfig::DEFAULT;
     Ok(keys!(k => FtlConfig {
-        /// what garbage collection empties: the superblock with the fewest references, or with the greatest benefit for its
-        /// cost and age (Kawaguchi et al., 1995)
+        /// what garbage collection empties: the superblock with the fewest references, or with the greatest benefit for
+        /// its cost and age (Kawaguchi et al., 1995)
         victim: words(VICTIMS).or(default.victim);
-        /// with fewer erased superblocks, beyond those kept for the map, collection goes on beside the host's writes. At
-        /// most what can be erased when all logical blocks are written
+        /// with fewer erased superblocks, beyond those kept for the map, collection goes on beside the host's writes.
+        /// At most what can be erased when all logical blocks are written
         collect_below: whole(2..=1 << 16).or(default.collect_below);
-        /// superblocks that are emptied for one look into the map when space is short and `victim` is `greedy`: each map
-        /// page that covers some of their slices is read once for all of them. SRAM: 4 bytes for each slice of a
+        /// superblocks that are emptied for one look into the map when space is short and `victim` is `greedy`: each
+        /// map page that covers some of their slices is read once for all of them. SRAM: 4 bytes for each slice of a
         /// superblock, each
         collect_together: whole(1..=64).or(default.collect_together);
-        /// the last units of a superblock of data hold a table of the logical pages in it, at most a quarter of its units,
-        /// so that collection need not read all its spare areas. SRAM: 4 bytes for each slice of a superblock, for each
-        /// stream of data
+        /// the last units of a superblock of data hold a table of the logical pages in it, at most a quarter of its
+        /// units, so that collection need not read all its spare areas. SRAM: 4 bytes for each slice of a superblock,
+        /// for each stream of data
         superblock_tables: flag().or(default.superblock_tables);
         /// as `collect_below` while the host is idle, as long as a superblock is at least a quarter garbage; 0 = never
         collect_idle_below: whole(0..=1 << 16).or(default.collect_idle_below);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of the host around a device.
 
-use super::DevicePreset;
+use super::preset::DevicePreset;
 use crate::error::ConfigFileError;
 use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, table, us_within, whole};
 use readpath_device::Delays;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of HPB: what the device offers, how its entries are protected, HPB 2.0, and the prototype.
 
-use super::DevicePreset;
+use super::preset::DevicePreset;
 use crate::error::ConfigFileError;
 use crate::keys::{
     Key, Keys, Kind, fields, flag, in_blocks, keys, ms, multiple, power_of_two, table, text, us, whole, words,
@@ -60,15 +60,15 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
         activate_after of config = "activate_after_reads": whole(1..=255);
         /// the same for a sub-region that is loaded
         refresh_after of config = "refresh_after_reads": whole(1..=255);
-        /// with as many regions active as may be: reads of an inactive sub-region before its region takes the place of one
-        /// that is read little
+        /// with as many regions active as may be: reads of an inactive sub-region before its region takes the place of
+        /// one that is read little
         replace_after of config = "replace_after_reads": whole(1..=255);
         /// a recommendation that was not followed is made again after this time
         repeat_after of config = "repeat_after_ms": ms(Ns::ZERO, Ns::from_secs(1000));
         /// entries that share a bit of the freshness table; at most those of a sub-region
         freshness_chunk_entries of config: power_of_two(1..=65_536);
-        /// HPB READ BUFFERs that are served at the same time; more wait in order of arrival. Each takes SRAM for the map
-        /// pages and the entries (8 bytes each) of a sub-region
+        /// HPB READ BUFFERs that are served at the same time; more wait in order of arrival. Each takes SRAM for the
+        /// map pages and the entries (8 bytes each) of a sub-region
         read_buffers of config: whole(1..=64).or(4);
     }
     let verify = Key::new("verify", "false = the device uses any entry, right or wrong; for tests").of("verification");
@@ -119,20 +119,20 @@ fn hex(text: String) -> std::result::Result<[u64; 2], String> {
 fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
     let default = EntryConfig::DEFAULT;
     Ok(keys!(k => EntryConfig {
-        /// `mac` (a keyed tag beside the physical address), `encrypted` (the host learns no address) or `none` (unsafe: an
-        /// address is believed if it exists and nothing near it has changed)
+        /// `mac` (a keyed tag beside the physical address), `encrypted` (the host learns no address) or `none` (unsafe:
+        /// an address is believed if it exists and nothing near it has changed)
         protection: words(Protection::ALL).or(default.protection);
         /// bits of the tag; fewer are for measuring how often forgeries succeed. Only with `mac`
         tag_bits: whole(8..=32).or(default.tag_bits);
-        /// who makes and checks entries: the `firmware` core, or an `engine` of its own, first come, first served. Not with
-        /// `none`
+        /// who makes and checks entries: the `firmware` core, or an `engine` of its own, first come, first served. Not
+        /// with `none`
         check_on: words(CheckOn::ALL).or(default.check_on);
         /// to protect an entry that is handed out, on top of `firmware.make_entry_us`. 0 with `none`
         make = "make_us": us().or(default.make);
         /// to check an entry of an HPB READ, on top of `firmware.hpb_read_extra_us`. 0 with `none`
         check = "check_us": us().or(default.check);
-        /// the spare area of the slice that a forged entry names is read, to count those that were made for another block
-        /// apart. Only with `mac`
+        /// the spare area of the slice that a forged entry names is read, to count those that were made for another
+        /// block apart. Only with `mac`
         tell_foreign: flag().or(default.tell_foreign);
     }))
 }
@@ -146,8 +146,8 @@ fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
         pre_requests: whole(1..=126).or(16);
         /// fHPBEn as the device leaves its maker
         enabled: flag().or(true);
-        /// an HPB READ may carry an entry for each block in an extra header segment; an extension of this program, not part
-        /// of JESD220-3A
+        /// an HPB READ may carry an entry for each block in an extra header segment; an extension of this program, not
+        /// part of JESD220-3A
         entries_in_ehs: flag().or(false);
     }))
 }
@@ -155,8 +155,8 @@ fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
 /// `[hpb.prototype]`.
 fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
     Ok(keys!(k => PrototypeConfig {
-        /// who begins an update: the `host`, which loads a group that responses name, or the `device`, whose responses bring
-        /// entries
+        /// who begins an update: the `host`, which loads a group that responses name, or the `device`, whose responses
+        /// bring entries
         update: words(GroupUpdate::ALL).or(GroupUpdate::Host);
         /// data whose entries are a group; a bit of SRAM each. Default: a map page of 16 KiB (HotStorage 2017)
         group_entries = "group_kib": in_blocks(power_of_two(256..=256 << 10)).or(4096);

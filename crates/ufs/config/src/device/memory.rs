@@ -16,8 +16,8 @@ const UNIT_MIB: u64 = ALLOCATION_UNIT_BLOCKS as u64 / MIB_BLOCKS;
 pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoosterConfig> {
     let buffer_mib = multiple(UNIT_MIB..=u64::from(u32::MAX) / MIB_BLOCKS, UNIT_MIB);
     fields! { k:
-        /// the most data that the buffer holds (dNumSharedWriteBoosterBufferAllocUnits). Rounded up to whole superblocks in
-        /// SLC mode; no more of them than there are for data
+        /// the most data that the buffer holds (dNumSharedWriteBoosterBufferAllocUnits). Rounded up to whole
+        /// superblocks in SLC mode; no more of them than there are for data
         buffer_blocks = "buffer_mib":
             buffer_mib.scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)");
     }
@@ -30,8 +30,8 @@ pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoo
     k.refuse(!shared, "mode", "is \"dedicated\"; only a buffer that all logical units share is built: \"shared\"")?;
     let preserve = Key::new(
         "preserve_user_space",
-        "bWriteBoosterBufferPreserveUserSpaceEn: true (1), the buffer uses space that is free at the moment. false (0), a \
-         buffer that takes space away from the logical units, is not built and refused",
+        "bWriteBoosterBufferPreserveUserSpaceEn: true (1), the buffer uses space that is free at the moment. false \
+         (0), a buffer that takes space away from the logical units, is not built and refused",
     );
     let preserves = k.key(preserve, flag().or(true), |_| true)?;
     let message = "is false; a buffer that takes space from the logical units is not built";
@@ -46,8 +46,8 @@ pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoo
         slc_program = "slc_program_us": us_above_zero();
         /// tBERS of a block in SLC mode
         slc_erase = "slc_erase_us": us_above_zero();
-        /// erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them
-        /// the buffer takes no more data
+        /// erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After
+        /// them the buffer takes no more data
         life_erases: whole(1..=10_000_000);
         .. buffer_blocks
     }))
@@ -60,9 +60,9 @@ const KINDS: [(&str, Option<Protocol>); 3] =
 pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     let kind = Key::new(
         "kind",
-        "`dram`: all of the map in DRAM of the device, in place of the map cache; a map page comes from flash when it is \
-         first needed after power is applied. `hmb`, `ume`: copies of map pages in memory of the host that belongs to the \
-         device, behind the map cache",
+        "`dram`: all of the map in DRAM of the device, in place of the map cache; a map page comes from flash when it \
+         is first needed after power is applied. `hmb`, `ume`: copies of map pages in memory of the host that belongs \
+         to the device, behind the map cache",
     );
     let of_host = |memory: &MapMemory| match memory {
         MapMemory::Dram { .. } => None,
@@ -72,8 +72,8 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     let access = Key {
         name: "access_us",
         field: "access",
-        doc: "`dram`: a look at the map, for which the firmware core waits. Otherwise from the end of a request on the link \
-              until the host's answer is ready for it",
+        doc: "`dram`: a look at the map, for which the firmware core waits. Otherwise from the end of a request on the \
+              link until the host's answer is ready for it",
     };
     let access = k.key(access, us(), |memory| match memory {
         MapMemory::Dram { access } => *access,

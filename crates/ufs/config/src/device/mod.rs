@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the device;
-//! here they are only read, converted and checked, and written as a file would say them. The files of this folder are the
-//! tables of its keys; `docs/formats/device.md` has them for readers.
+//! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the
+//! device; here they are only read, converted and checked, and written as a file would say them. The files of this
+//! folder are the tables of its keys; `docs/formats/device.md` has them for readers.
 
 mod array;
 mod ftl;
 mod host;
 mod hpb;
 mod memory;
+mod preset;
 mod units;
 
 pub(crate) use hpb::MODES;
+pub use preset::{DevicePreset, Scheduler};
 
 use crate::builtin::{self, ReadFile};
 use crate::error::ConfigFileError;
@@ -21,53 +23,16 @@ use crate::keys::{
 use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
-use readpath_device::{ConfigError, Control, Delays, DeviceConfig};
+use readpath_device::{ConfigError, DeviceConfig};
 use readpath_flash::SuspendTiming;
-use readpath_host::HostConfig;
 use serde::{Serialize, Serializer};
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
 const SCHEMA: &str = "readpath-device/1";
 
-/// Which die scheduler a device is run with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scheduler {
-    /// First come, first served; the fastest.
-    Lean,
-    /// Reads overtake and suspend programs and erases.
-    Queued,
-    /// An event for every stage; the oracle.
-    Exact,
-}
-
 const SCHEDULERS: [(&str, Scheduler); 3] =
     [("lean", Scheduler::Lean), ("queued", Scheduler::Queued), ("exact", Scheduler::Exact)];
-
-/// A device file that has been read and checked.
-#[derive(Clone, Debug)]
-pub struct DevicePreset {
-    /// Name for reports and on the command line.
-    pub name: String,
-    /// What it is a model of, for people.
-    pub description: String,
-    /// Where its numbers come from.
-    pub sources: Vec<String>,
-    /// The device.
-    pub device: DeviceConfig,
-    /// Delays of the host's software.
-    pub delays: Delays,
-    /// Limits of the host; HPB is up to whoever runs it.
-    pub host: HostConfig,
-    /// The die scheduler.
-    pub scheduler: Scheduler,
-    /// The only control mode of HPB that it can be configured for, if not either.
-    pub only_control: Option<Control>,
-    /// Keys that were fitted, and the published row that each was fitted to.
-    pub fitted: Vec<(String, String)>,
-    /// What all this was made from, for overrides.
-    tree: Node,
-}
 
 #[derive(Clone)]
 struct MapCache {
@@ -112,8 +77,8 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         product_name of device: text();
         /// commands that the device accepts at once (bQueueDepth)
         queue_depth of device: whole(1..=64);
-        /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and erases)
-        /// or `exact` (an event for every stage, the oracle)
+        /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
+        /// erases) or `exact` (an event for every stage, the oracle)
         scheduler: words(SCHEDULERS);
         /// shape of the flash array
         geometry of device: table(geometry);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of logical units, and of what was fitted.
 
-use super::DevicePreset;
+use super::preset::DevicePreset;
 use crate::error::ConfigFileError;
 use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole};
 use crate::tree::Value;
@@ -24,7 +24,7 @@ fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
     const CAPACITY: &str = "a capacity in GiB (or blocks = a number of 4 KiB blocks)";
     let from_millionths = |millionths: u64| {
         let blocks = u128::from(millionths) << 18;
-        let whole = blocks.is_multiple_of(1_000_000).then(|| (blocks / 1_000_000) as u32);
+        let whole = blocks.is_multiple_of(1_000_000).then_some((blocks / 1_000_000) as u32);
         whole.ok_or_else(|| "is no whole number of 4 KiB blocks; give blocks instead".to_owned())
     };
     // Written as blocks.
@@ -69,8 +69,8 @@ pub(super) fn fitted(k: &mut Keys<DevicePreset>) -> Result<Vec<(String, String)>
     };
     let all = |k: &mut Keys<Calibration>| {
         Ok(keys!(k => Calibration {
-            /// `{ key = "firmware.flash_op_us", to = "iozone 1 GB, HPB off" }`: the key was chosen so that the published row
-            /// comes out
+            /// `{ key = "firmware.flash_op_us", to = "iozone 1 GB, HPB off" }`: the key was chosen so that the
+            /// published row comes out
             fitted: list(table(pair), "an array of tables");
         }))
     };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others have claimed about an experiment without giving every figure: that one variant is faster than another, by so
-//! much. It knows nothing of results.
+//! What others have claimed about an experiment without giving every figure: that one variant is faster than another,
+//! by so much. It knows nothing of results.
 
-use super::snake;
 use crate::error::ConfigFileError;
-use crate::keys::{Keys, filled, flag, keys, number, texts};
+use crate::keys::{Keys, filled, flag, keys, number, snake, texts};
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 

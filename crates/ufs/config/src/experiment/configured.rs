@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The device as its maker or its user would have configured it for a host that uses HPB in a certain way, and what no
-//! configuration makes possible: a host that is to use HPB on a device where it would find none. What is done with either is
-//! the business of device and host.
+//! configuration makes possible: a host that is to use HPB on a device where it would find none. What is done with
+//! either is the business of device and host.
 
-use super::Variant;
 use super::host_control::refused;
+use super::variant::Variant;
 use crate::device::DevicePreset;
 use crate::error::ConfigFileError;
 use crate::overrides::Override;
@@ -23,8 +23,9 @@ impl Variant {
     /// The device of this variant: `base` with its overrides, and configured for the use of HPB that it names.
     ///
     /// # Errors
-    /// Names the key in `set` that is at fault, or the key of HPB that this device does not take; so does a variant with HPB
-    /// on a device on which it would find none, unless that offers none at all: a host that may use HPB does without.
+    /// Names the key in `set` that is at fault, or the key of HPB that this device does not take; so does a variant
+    /// with HPB on a device on which it would find none, unless that offers none at all: a host that may use HPB does
+    /// without.
     pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
         let preset = base.with_overrides(&self.set)?;
         match &self.hpb {
@@ -63,8 +64,8 @@ impl Wish<'_> {
             };
         };
         if hpb.prototype.is_some() {
-            let message = "makes the device one of the prototype, on which a host with HPB of JESD220-3 finds none; choose \
-                           hpb = prototype-host or prototype-device, or leave the table out";
+            let message = "makes the device one of the prototype, on which a host with HPB of JESD220-3 finds none; \
+                           choose hpb = prototype-host or prototype-device, or leave the table out";
             return Err(preset.locate(PROTOTYPE).error(PROTOTYPE, message));
         }
         self.has_units(preset)?;
@@ -76,8 +77,8 @@ impl Wish<'_> {
         Ok(configured)
     }
 
-    /// The device as one of the prototype that begins updates as its host wants it. Its groups are not regions, and its host
-    /// knows what one takes.
+    /// The device as one of the prototype that begins updates as its host wants it. Its groups are not regions, and its
+    /// host knows what one takes.
     fn prototype(&self, preset: &DevicePreset, update: GroupUpdate) -> Result<DevicePreset> {
         if preset.device.hpb.is_none() {
             let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", preset.name);
@@ -93,15 +94,15 @@ impl Wish<'_> {
             return Ok(());
         }
         let message = format!(
-            "is false, as for all logical units: variant {:?} would be called one with HPB and have none; use hpb = off, or \
-             make it true",
+            "is false, as for all logical units: variant {:?} would be called one with HPB and have none; use hpb = \
+             off, or make it true",
             self.variant.name
         );
         Err(preset.locate("lu[0].hpb").error("lu[0].hpb", message))
     }
 
-    /// The device with what the variant says for a key. A device file may say something else, as no file is written for one
-    /// host; who says it beside the variant is mistaken.
+    /// The device with what the variant says for a key. A device file may say something else, as no file is written for
+    /// one host; who says it beside the variant is mistaken.
     fn with(&self, preset: &DevicePreset, key: &str, said_by: &str, word: &str) -> Result<DevicePreset> {
         let wanted = Override { at: self.at(said_by), ..Override::new(key, word, "")? };
         if let Some((at, other)) = preset.given_beside_file(key)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to host and device in the middle of a run, at which virtual time. Whoever runs the workload makes it happen.
+//! What happens to host and device in the middle of a run, at which virtual time. Whoever runs the workload makes it
+//! happen.
 
-use super::{Experiment, Variant};
+use super::variant::Variant;
 use crate::error::ConfigFileError;
 use crate::keys::{Key, Keys, fields, ms, whole, words, write_document};
 use readpath_host::HpbOptions;
@@ -129,8 +130,8 @@ pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
     let bytes = k.group(what == "pressure", Some(&others("pressure")), limit, |k| {
         let key = Key::new(
             "memory_bytes",
-            "for `pressure`: host memory for HPB from now on, maps, dirty bitmaps and tables together, in bytes; for each \
-             logical unit with HPB, which have their memory to themselves",
+            "for `pressure`: host memory for HPB from now on, maps, dirty bitmaps and tables together, in bytes; for \
+             each logical unit with HPB, which have their memory to themselves",
         );
         k.key(key, whole(1..=1 << 40), |bytes| *bytes)
     })?;
@@ -143,7 +144,7 @@ pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
 }
 
 /// Events come in order of time, and the variants are able to do what they ask for.
-pub(super) fn check(k: &Keys<Experiment>, events: &[Event], variants: &[Variant]) -> Result<()> {
+pub(super) fn check<T>(k: &Keys<T>, events: &[Event], variants: &[Variant]) -> Result<()> {
     for (i, event) in events.iter().enumerate() {
         let (at, what) = (format!("event[{i}].at_ms"), format!("event[{i}].what"));
         let early = i > 0 && event.at < events[i - 1].at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the parameters of
-//! host control mode. What they do is the business of the host.
+//! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the
+//! parameters of host control mode. What they do is the business of the host.
 
 use crate::device::MODES;
 use crate::error::ConfigFileError;
@@ -71,8 +71,8 @@ fn params(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<Hpb
         if let Some(policy) = policy.filter(|_| k.has(param.name()) && !HpbParam::MANAGED.contains(&param)) {
             let (name, used) = (policy.name(), HpbParam::MANAGED.map(HpbParam::name).join(" and "));
             let message = format!(
-                "belongs to Linux's host control mode (policy = \"linux-hcm\"); {name:?} decides in its own way and takes \
-                 {used} only"
+                "belongs to Linux's host control mode (policy = \"linux-hcm\"); {name:?} decides in its own way and \
+                 takes {used} only"
             );
             k.refuse(true, param.name(), message)?;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of an experiment file that describes launches of apps. It knows the keys and their units, not what is made of
-//! them.
+//! The part of an experiment file that describes launches of apps. It knows the keys and their units, not what is made
+//! of them.
 
 use crate::error::ConfigFileError;
 use crate::keys::{Keys, Kind, keys, list, number, whole};
@@ -70,15 +70,15 @@ pub(super) fn launches(k: &mut Keys<LaunchKeys>) -> Result<LaunchKeys, ConfigFil
         range_gib: gib();
         /// what all apps share, at the start of it
         shared_gib: gib();
-        /// what the 4096 fragments (8 KiB to 1 MiB) of an app are strewn over; four fifths of its reads go to a fifth of
-        /// them
+        /// what the 4096 fragments (8 KiB to 1 MiB) of an app are strewn over; four fifths of its reads go to a fifth
+        /// of them
         span_gib: gib();
         /// the share of reads that go to what all apps share, by Zipf's law
         shared_percent: percent();
         /// reads of a launch that are as in the app's script; the others are drawn anew
         repeat_percent: percent();
-        /// steps in which 4 to 8 requests begin at once; otherwise the app waits for each read of 4 KiB, and reads longer
-        /// ones ahead
+        /// steps in which 4 to 8 requests begin at once; otherwise the app waits for each read of 4 KiB, and reads
+        /// longer ones ahead
         burst_percent: percent();
         /// requests that are writes of 4 KiB, in an area of 1 MiB for each app
         write_percent: percent();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiment files: a device, a workload, the variants that are compared under it, and what others have published about
-//! it. The workload is plain data here; whoever runs the experiment makes requests of it. The files of this folder are the
-//! tables of its keys; `docs/formats/experiment.md` has them for readers.
+//! Experiment files: a device, a workload, the variants that are compared under it, and what others have published
+//! about it. The workload is plain data here; whoever runs the experiment makes requests of it. The files of this
+//! folder are the tables of its keys; `docs/formats/experiment.md` has them for readers.
 
 mod claim;
 mod configured;
@@ -24,8 +24,7 @@ use crate::builtin::{self, ReadFile};
 use crate::device::{self, DevicePreset};
 use crate::error::ConfigFileError;
 use crate::keys::{
-    Keys, Kind, fields, filled, keys, list, name, number, read_document, table, text, texts, whole, words,
-    write_document,
+    Keys, fields, filled, keys, list, number, read_document, snake, table, text, texts, whole, words, write_document,
 };
 use crate::tree::parse_document;
 use readpath_host::HpbOptions;
@@ -123,12 +122,6 @@ const RANGES: [(&str, PreconditionRange); 3] =
 const ORIGINS: [(&str, Origin); 2] = [("fit", Origin::Fit), ("predicted", Origin::Predicted)];
 const TABLES: &str = "an array of tables";
 
-/// Lower-case letters, digits and `_`.
-fn snake() -> Kind<'static, String> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    name("lower-case letters, digits and '_'", allowed)
-}
-
 /// The keys of an experiment file.
 fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
     k.schema(SCHEMA)?;
@@ -159,7 +152,7 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
         events = "event": list(table(events::event), TABLES).or(Vec::new()).quiet();
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-    names_differ(k, "variant", "an earlier variant", &names)?;
+    k.refuse_same_names("variant", "an earlier variant", &names)?;
     k.refuse(variants.is_empty(), "variant", "is empty; at least one variant is needed")?;
     events::check(k, &events, &variants)?;
     let cases = workload.cases();
@@ -197,8 +190,8 @@ fn precondition(k: &mut Keys<Precondition>) -> Result<Precondition> {
     Ok(keys!(k => Precondition {
         /// `sequential` (as if written once in ascending order) or `random` (block by block in random order)
         layout: words(LAYOUTS);
-        /// `files` (the files of the workload), `all` (the whole of each logical unit that the workload has files on) or
-        /// `none` (as new)
+        /// `files` (the files of the workload), `all` (the whole of each logical unit that the workload has files on)
+        /// or `none` (as new)
         range: words(RANGES);
     }))
 }
@@ -224,15 +217,6 @@ fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Pub
         k.refuse(!names.contains(&name.as_str()), key, message)?;
     }
     Ok(row)
-}
-
-/// Refuses the first table of the array `list` that is called as one before, which is `earlier`.
-fn names_differ<T>(k: &Keys<T>, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
-    let mut twice = names.iter().enumerate().filter(|(i, name)| names[..*i].contains(name));
-    twice.try_for_each(|(i, name)| {
-        let message = format!("is {name:?}, as that of {earlier}; names must differ");
-        k.refuse(true, &format!("{list}[{i}].name"), message)
-    })
 }
 
 /// All that is known of the keys of an experiment file.

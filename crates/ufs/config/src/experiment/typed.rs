@@ -12,7 +12,8 @@ use readpath_host::{Control, GroupUpdate, PolicyChoice};
 /// A key of a variant with its value, as somebody typed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
-    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says `prototype`), another key of a variant that says what the host does, or a dotted key of the device.
+    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says
+    /// `prototype`), another key of a variant that says what the host does, or a dotted key of the device.
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
@@ -86,8 +87,8 @@ impl Variant {
     /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
     ///
     /// # Errors
-    /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out when
-    /// the device is made.
+    /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out
+    /// when the device is made.
     pub fn of_keys(name: &str, keys: &[GivenKey]) -> Result<Variant, ConfigFileError> {
         let nowhere = At::outside(name);
         let hpb_keys = hpb_keys();

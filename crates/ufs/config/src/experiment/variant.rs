@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of a variant: the host's use of HPB, and what is different about the device. What they do is the business of the
-//! host.
+//! Keys of a variant: the host's use of HPB, and what is different about the device. What they do is the business of
+//! the host.
 
 use super::host_control::{self, memory};
 use crate::device::DevicePreset;
@@ -65,12 +65,12 @@ pub(super) fn variant(k: &mut Keys<Variant>) -> Result<Variant> {
     let given = |key: &str, Found { node, .. }: &Found| {
         Ok(Override { key: key.to_owned(), value: node.value.clone(), at: node.at.clone() })
     };
+    let written = |set: &Vec<Override>| Value::table(set.iter().map(|o| (o.key.as_str(), o.value.clone())));
     let hpb = k.key(Key::new("hpb", "whether the host uses HPB"), flag(), |variant| variant.hpb.is_some())?;
     let hpb = k.group(hpb, Some("has no meaning with hpb = false"), |variant| variant.hpb, hpb_options)?;
     fields! { k:
         /// keys of the device that differ: `{ "map_cache.size_kib" = 512 }`
-        set: open_table(given, |set: &Vec<Override>| Value::table(set.iter().map(|o| (o.key.as_str(), o.value.clone()))))
-            .or(Vec::new()).quiet();
+        set: open_table(given, written).or(Vec::new()).quiet();
     }
     let places = hpb_keys().into_iter().filter_map(|key| Some((key, k.place(key)?))).collect();
     Ok(Variant { name, hpb, set, places })
@@ -86,27 +86,27 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     fields! { k:
         /// order in which regions are evicted: `activation`, as Linux does, or `recency` of use
         order: words(ORDERS).or(default.order);
-        /// do as Linux 6.1, faults included; not beside another `order`, `long_reads` or `policy` than Linux's, or
-        /// `dirty_bitmap = false`
+        /// do as Linux 6.1, faults included; not beside another `order`, `long_reads` or `policy` than Linux's,
+        /// or `dirty_bitmap = false`
         strict_linux: flag().or(default.strict_linux);
         /// whether writes make entries dirty; false only for tests
         dirty_bitmap: flag().or(default.dirty_bitmap);
     }
-    let max_map = "bound on the maps that the host holds, at least those of one region; unless given, what the device allows. \
-                   Not together with a bound on everything";
+    let max_map = "bound on the maps that the host holds, at least those of one region; unless given, what the device \
+                   allows. Not together with a bound on everything";
     let max_map_bytes = memory(k, ["max_map_mib", "max_map"], max_map, |options| options.max_map_bytes)?;
     fields! { k:
         /// entries that go with reads of more than one block, if the device has HPB 2.0
         /// ([what they are](../hpb-modes.md#longer-reads-hpb-20)); the last two are refused by a device without
         long_reads: words(LONG_READS).or(default.long_reads).quiet();
-        /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who begins its
-        /// updates; the device is made one. Beside it only `order`, `max_map` and `memory` (or `_mib`) may be given
+        /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who begins
+        /// its updates; the device is made one. Beside it only `order`, `max_map` and `memory` (or `_mib`) may be given
         prototype: words(GroupUpdate::ALL).optional();
     }
     let options = HpbOptions { order, strict_linux, dirty_bitmap, max_map_bytes, long_reads, prototype, ..default };
     let options = host_control::read(k, options)?;
-    // It takes the place of the modes of JESD220-3 and all that belongs to them. Experiments say two keys also where they
-    // are as usual.
+    // It takes the place of the modes of JESD220-3 and all that belongs to them. Experiments say two keys also where
+    // they are as usual.
     let usual = |key: &str| match key {
         "strict_linux" => !strict_linux,
         "dirty_bitmap" => dirty_bitmap,

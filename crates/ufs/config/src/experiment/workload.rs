@@ -2,7 +2,6 @@
 //! What an experiment runs, as plain data, and its keys. It knows nothing of requests.
 
 use super::launches::{self, LaunchKeys};
-use super::names_differ;
 use crate::error::ConfigFileError;
 use crate::keys::{
     Found, Key, Keys, filled, gib, keys, list, multiple, names, open_table, table, text, texts, whole, words,
@@ -192,12 +191,12 @@ fn ranges(k: &mut Keys<Ranges>) -> Result<Ranges> {
         threads: whole(1..=65_535);
         /// the same: size of a read
         record_kib: multiple(4..=65_535 * 4, 4);
-        /// the same: `{ name = "1 GB", total_gib = 1 }`, size of all files together; names differ; each thread gets a whole number of
-        /// records
+        /// the same: `{ name = "1 GB", total_gib = 1 }`, size of all files together; names differ; each thread gets a
+        /// whole number of records
         cases: list(table(|k| range(k, threads, record_kib)), "an array of tables");
     });
     let names: Vec<&str> = ranges.cases.iter().map(|case| case.name.as_str()).collect();
-    names_differ(k, "cases", AN_EARLIER_CASE, &names)?;
+    k.refuse_same_names("cases", AN_EARLIER_CASE, &names)?;
     k.refuse(names.is_empty(), "cases", "is empty; at least one case is needed")?;
     Ok(ranges)
 }
@@ -239,8 +238,8 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
     })?;
     let cases = Key::new(
         "cases",
-        "`fio`: `{ name = \"2 threads\", with = { THREADS = \"2\" } }`, `text` is run once for each, with `2` wherever it says \
-         `${THREADS}`; names differ; not together with `job` or `case`",
+        "`fio`: `{ name = \"2 threads\", with = { THREADS = \"2\" } }`, `text` is run once for each, with `2` wherever \
+         it says `${THREADS}`; names differ; not together with `job` or `case`",
     );
     k.refuse(k.has("cases") && text.is_none(), "cases", "fill places of text, which is missing")?;
     let filling = list(table(|k| fio_case(k, text.as_deref().unwrap_or_default())), "an array of tables");
@@ -253,7 +252,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
             k.refuse(given, key, "has no meaning beside cases, which have names of their own and fill text")?;
         }
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-        names_differ(k, "cases", AN_EARLIER_CASE, &names)?;
+        k.refuse_same_names("cases", AN_EARLIER_CASE, &names)?;
         k.refuse(names.is_empty(), "cases", "is empty; at least one case is needed")?;
         return Ok(Fio::Cases { text: text.unwrap_or_default(), cases });
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a kind of value is: how it is read, written and described, and whether its key has to be there. It knows no kind.
+//! What a kind of value is: how it is read, written and described, and whether its key has to be there. It knows no
+//! kind.
 
-use super::table::Row;
 use crate::error::ConfigFileError;
 use crate::tree::{Node, Value};
+use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
 
@@ -25,6 +26,39 @@ impl Found<'_> {
     }
 }
 
+/// A key as it stands in the table of keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    /// Field of the type that is made of the table; empty if the table's keys are fields of the type around it.
+    pub field: &'static str,
+    /// What it means, in Markdown.
+    pub doc: &'static str,
+}
+
+impl Key {
+    /// A key that is called as its field, or belongs to none.
+    pub const fn new(name: &'static str, doc: &'static str) -> Key {
+        Key { name, field: name, doc }
+    }
+
+    /// The same with the path of its field.
+    pub const fn of(self, field: &'static str) -> Key {
+        Key { field, ..self }
+    }
+}
+
+/// A key that is described.
+#[derive(Clone)]
+pub(crate) struct Row {
+    pub key: Key,
+    pub about: Arc<About>,
+    /// It has to be there; not if it belongs to keys that are there, or not, together.
+    pub required: bool,
+    /// What it means if it is left out.
+    pub default: Option<Value>,
+}
+
 /// What is known of a kind without any file.
 pub(crate) struct About {
     /// What is expected, for messages and for readers.
@@ -44,11 +78,14 @@ pub(crate) enum Form {
     Table(Vec<Row>),
 }
 
+type Read<'a, T> = Box<dyn Fn(&Found) -> Result<T> + 'a>;
+type Write<'a, T> = Box<dyn Fn(&T) -> Option<Value> + 'a>;
+
 /// A kind of value, of a key that has to be there unless it is made to something else.
 pub(crate) struct Kind<'a, T> {
     pub(super) about: Box<dyn Fn() -> About + 'a>,
-    pub(super) read: Box<dyn Fn(&Found) -> Result<T> + 'a>,
-    pub(super) write: Box<dyn Fn(&T) -> Option<Value> + 'a>,
+    pub(super) read: Read<'a, T>,
+    pub(super) write: Write<'a, T>,
     /// Any value, for a pass without one.
     pub(super) blank: Box<dyn Fn() -> T + 'a>,
     /// What it means if the key is left out.

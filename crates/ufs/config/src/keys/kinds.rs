@@ -20,13 +20,20 @@ pub(crate) fn filled<'a>() -> Kind<'a, String> {
     text().parsed(|text| if text.is_empty() { Err("is empty".into()) } else { Ok(text) }, |text| Value::text(text))
 }
 
-/// A text that names something: one line, at least a character, every one of them accepted by `allowed`, which are `what`.
+/// A text that names something: one line, at least a character, every one of them accepted by `allowed`, which are
+/// `what`.
 pub(crate) fn name<'a>(what: &'static str, allowed: fn(char) -> bool) -> Kind<'a, String> {
     let checked = move |name: String| match name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
         true => Err(format!("is {name:?}; expected 1 to 64 characters: {what}")),
         false => Ok(name),
     };
     text().parsed(checked, |text| Value::text(text))
+}
+
+/// A name of lower-case letters, digits and `_`.
+pub(crate) fn snake<'a>() -> Kind<'a, String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name("lower-case letters, digits and '_'", allowed)
 }
 
 /// The only text that is possible.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of files. A function for each table says every key of it once: its name, its kind of value, its default and
-//! what it means. Passes over that function read the table, write it, or describe it. This module knows no particular key.
+//! what it means. Passes over that function read the table, write it, or describe it. This module knows no particular
+//! key.
 
 mod kind;
 mod kinds;
@@ -8,16 +9,16 @@ mod numbers;
 mod schema;
 mod table;
 
-pub(crate) use kind::{Form, Found, Kind};
-pub(crate) use kinds::{filled, flag, list, name, number, open_table, size, text, texts, words};
+pub(crate) use kind::{Form, Found, Key, Kind, Row};
+pub(crate) use kinds::{filled, flag, list, name, number, open_table, size, snake, text, texts, words};
 pub(crate) use numbers::{
     blocks_of_kib, either, gib, in_blocks, ms, multiple, power_of_two, us, us_above_zero, us_within, whole,
 };
 pub(crate) use schema::json_schema;
-pub(crate) use table::{Key, Keys, Row, describe, names, read_document, read_table, table, write_document};
+pub(crate) use table::{Keys, describe, names, read_document, read_table, table, write_document};
 
-/// Keys that are fields: each `/// meaning`, `field = "name": kind;` becomes a variable that is called as the field. The name
-/// is left out where it is the field's; `field of part.part` is a field of a part.
+/// Keys that are fields: each `/// meaning`, `field = "name": kind;` becomes a variable that is called as the field.
+/// The name is left out where it is the field's; `field of part.part` is a field of a part.
 macro_rules! fields {
     ($keys:ident: $(
         $(#[doc = $doc:literal])+ $field:ident $(of $($part:ident).+)? $(= $name:literal)?: $slot:expr;

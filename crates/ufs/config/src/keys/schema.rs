@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A JSON schema of a kind of file, for editors and checkers. It says of each key what is known without the others.
 
-use super::kind::Form;
-use super::table::Row;
+use super::kind::{Form, Row};
 use crate::tree::Value;
 
 /// The schema of a document with these keys.

@@ -1,47 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables: a pass over the function that names their keys, which reads, writes or describes them. It knows no particular
-//! table.
+//! Tables: a pass over the function that names their keys, which reads, writes or describes them. It knows no
+//! particular table.
 
-use super::kind::{About, Form, Found, Kind};
+use super::kind::{About, Form, Found, Key, Kind, Row};
 use super::kinds::constant;
 use crate::error::{ConfigFileError, nearest};
 use crate::tree::{At, Node, Table, Value};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, ConfigFileError>;
-
-/// A key as it stands in the table of keys.
-#[derive(Clone, Copy)]
-pub(crate) struct Key {
-    pub name: &'static str,
-    /// Field of the type that is made of the table; empty if the table's keys are fields of the type around it.
-    pub field: &'static str,
-    /// What it means, in Markdown.
-    pub doc: &'static str,
-}
-
-impl Key {
-    /// A key that is called as its field, or belongs to none.
-    pub const fn new(name: &'static str, doc: &'static str) -> Key {
-        Key { name, field: name, doc }
-    }
-
-    /// The same with the path of its field.
-    pub const fn of(self, field: &'static str) -> Key {
-        Key { field, ..self }
-    }
-}
-
-/// A key that is described.
-#[derive(Clone)]
-pub(crate) struct Row {
-    pub key: Key,
-    pub about: Arc<About>,
-    /// It has to be there; not if it belongs to keys that are there, or not, together.
-    pub required: bool,
-    /// What it means if it is left out.
-    pub default: Option<Value>,
-}
 
 /// A table that is being read.
 struct Reading<'n> {
@@ -164,6 +131,15 @@ impl<T> Keys<'_, '_, T> {
     /// The same for each key that is there.
     pub fn refuse_keys(&self, keys: &[&str], message: &str) -> Result<()> {
         keys.iter().try_for_each(|key| self.refuse(self.has(key), key, message))
+    }
+
+    /// Refuses the first table of the array `list` that is called as one before, which is `earlier`.
+    pub fn refuse_same_names(&self, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
+        let mut twice = names.iter().enumerate().filter(|(i, name)| names[..*i].contains(name));
+        twice.try_for_each(|(i, name)| {
+            let message = format!("is {name:?}, as that of {earlier}; names must differ");
+            self.refuse(true, &format!("{list}[{i}].name"), message)
+        })
     }
 
     /// Whether a key, or a longer path, is in the file that is read.

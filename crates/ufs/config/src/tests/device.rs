@@ -88,8 +88,8 @@ fn times_are_exact() {
     assert_eq!(p.scheduler, Scheduler::Lean);
 }
 
-/// A map page of 16 KiB crosses the channel four times as long as 4 KiB of data, unless the file says that it takes even
-/// longer; less is refused.
+/// A map page of 16 KiB crosses the channel four times as long as 4 KiB of data, unless the file says that it takes
+/// even longer; less is refused.
 #[test]
 fn a_map_page_takes_as_long_as_its_bytes() {
     for (name, nanoseconds) in

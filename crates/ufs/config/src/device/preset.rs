@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a device file says, read and checked. It knows no key.
+
+use crate::tree::Node;
+use readpath_device::{Control, Delays, DeviceConfig};
+use readpath_host::HostConfig;
+
+/// Which die scheduler a device is run with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheduler {
+    /// First come, first served; the fastest.
+    Lean,
+    /// Reads overtake and suspend programs and erases.
+    Queued,
+    /// An event for every stage; the oracle.
+    Exact,
+}
+
+/// A device file that has been read and checked.
+#[derive(Clone, Debug)]
+pub struct DevicePreset {
+    /// Name for reports and on the command line.
+    pub name: String,
+    /// What it is a model of, for people.
+    pub description: String,
+    /// Where its numbers come from.
+    pub sources: Vec<String>,
+    /// The device.
+    pub device: DeviceConfig,
+    /// Delays of the host's software.
+    pub delays: Delays,
+    /// Limits of the host; HPB is up to whoever runs it.
+    pub host: HostConfig,
+    /// The die scheduler.
+    pub scheduler: Scheduler,
+    /// The only control mode of HPB that it can be configured for, if not either.
+    pub only_control: Option<Control>,
+    /// Keys that were fitted, and the published row that each was fitted to.
+    pub fitted: Vec<(String, String)>,
+    /// What all this was made from, for overrides.
+    pub(super) tree: Node,
+}
