@@ -24,6 +24,9 @@ pub fn main(args: &Reproduce) -> Result<()> {
         let name = &args.name;
         return Err(usage(anyhow!("--image goes with reproduce ubi; {name} reads no image of NAND")));
     }
+    if args.own.cost.is_some() {
+        return Err(usage(anyhow!("--cost goes with reproduce ubi; {} has no NAND to name", args.name)));
+    }
     if args.name == policies::NAME {
         return policies::reproduce(args);
     }
@@ -49,6 +52,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
         ("--image", !args.own.images.is_empty()),
+        ("--cost", args.own.cost.is_some()),
     ];
     let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = refused.or(common.live.given()) {

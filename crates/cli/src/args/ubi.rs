@@ -38,9 +38,9 @@ pub struct StreamInput {
     /// Skip and count lines that cannot be read, instead of refusing the stream
     #[arg(long)]
     pub lenient: bool,
-    /// Read costs: a preset or a file
-    #[arg(long, value_name = "NAME|FILE", default_value = "mlc-16k")]
-    pub cost: String,
+    /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub cost: Option<String>,
 }
 
 /// Arguments of `ubi replay`.

@@ -3,18 +3,19 @@
 
 use super::names::json_text;
 use super::open::{ambiguity, not_attached, of_device, sized};
+use super::streams::cost;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use readpath_config::size;
 use readpath_kit::Ns;
-use readpath_lab::ubi::Published;
 use readpath_ubi::attach::{Method, Options, PebCounts};
+use readpath_ubi::cost::Cost;
 use readpath_ubi::device::Volume;
 use readpath_ubi::guess::{Guess, Known};
-use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd};
-use readpath_ubi::nand::{PRESETS, Preset, preset};
+use readpath_ubi::mtd::{Image, Logged, Mtd};
+use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Pressure, Setup, Stream, run};
 use readpath_ubi::variant::Variant;
 use readpath_ubi::{NoCache, Ubi, printable};
@@ -42,9 +43,9 @@ pub struct UbiAttach {
     /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
     #[arg(long, value_name = "N")]
     pebs: Option<u32>,
-    /// NAND whose times are used [default: the one with such pages, if there is one]
-    #[arg(long, value_name = "NAME")]
-    nand: Option<String>,
+    /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
+    #[arg(long, visible_alias = "nand", value_name = "NAME|FILE")]
+    cost: Option<String>,
     /// Read all headers, even if there is a fastmap
     #[arg(long)]
     scan: bool,
@@ -59,20 +60,15 @@ type Device = Ubi<Logged<Image<File>>, NoCache>;
 pub fn main(args: &UbiAttach) -> Result<()> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
     let (file, found) = sized(&args.image, &known(args)?)?;
-    let nand = nand(args, &found.geometry)?;
+    let given = args.cost.as_deref().map(cost).transpose()?;
     let image = Image::new(file, of_device(&found, args.pebs)).map_err(|e| wrong(&e))?;
-    let present = image.present_pebs();
     let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };
-    let mut device = match nand {
-        Some(nand) => Logged::timed(image, nand.timing),
-        None => Logged::new(image),
-    };
-    device.recording = true;
-    let ubi = Ubi::attach(device, NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
-    let takes = Takes::of(&ubi, nand);
+    let ubi = Ubi::attach(Logged::new(image), NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
+    let takes = Takes::of(&ubi, given);
+    let missing = too_few(&ubi, args.pebs);
     let text = match args.json {
-        true => json_text(&document(&ubi, &found, &takes, present)),
-        false => table(&ubi, &found, &takes, present),
+        true => json_text(&document(&ubi, &found, &takes, missing.as_deref())),
+        false => table(&ubi, &found, &takes, missing.as_deref()),
     };
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
@@ -92,56 +88,43 @@ fn known(args: &UbiAttach) -> Result<Known> {
     })
 }
 
-fn names() -> String {
-    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
-}
-
-/// The NAND that was asked for, or else the first whose page and sub-page are as large, if there is one.
-fn nand(args: &UbiAttach, geometry: &Geometry) -> Result<Option<&'static Preset>> {
-    if let Some(name) = &args.nand {
-        let named = preset(name);
-        return named.map(Some).ok_or_else(|| usage(anyhow!("--nand: no NAND \"{name}\"; there are {}", names())));
-    }
-    let subpages = geometry.subpage_bytes < geometry.page_bytes;
-    let like = |p: &&Preset| p.geometry.page_bytes == geometry.page_bytes;
-    let also = |p: &&Preset| like(p) && (p.geometry.subpage_bytes < p.geometry.page_bytes) == subpages;
-    Ok(PRESETS.iter().find(also).or_else(|| PRESETS.iter().find(like)))
-}
-
-/// What the attach takes, with sub-page reads and without.
+/// What the reads of the attach take.
 struct Takes {
     reads: usize,
-    /// Waiting for this NAND.
-    nand: Option<(&'static Preset, [Ns; 2])>,
-    /// Seconds of waiting and CPU by a preset of costs of that name, for pages that it was fitted to.
-    with_cpu: Option<(String, [f64; 2])>,
-    /// What makes the times doubtful.
-    warning: Option<String>,
+    cost: CostPreset,
+    with_subpage_reads: Cost,
+    without: Cost,
 }
 
 impl Takes {
-    fn of(ubi: &Device, nand: Option<&'static Preset>) -> Takes {
+    fn of(ubi: &Device, given: Option<CostPreset>) -> Takes {
         let (g, log) = (*ubi.mtd().geometry(), &ubi.mtd().records);
-        let waits = |nand: &'static Preset| [ubi.mtd().elapsed, nand.timing.without_subpage_reads(&g, log)];
-        let other = nand.filter(|nand| nand.geometry.page_bytes != g.page_bytes);
-        let warning = other.map(|Preset { name, geometry, .. }| {
-            let theirs = geometry.page_bytes;
-            format!("{name} has pages of {theirs} bytes, the image of {}: no device takes these times", g.page_bytes)
+        let has_subpages = g.subpage_bytes < g.page_bytes;
+        let cost = given.unwrap_or_else(|| CostPreset::for_pages(g.page_bytes, Some(has_subpages)));
+        let stream = Stream::of_log(log, g.page_bytes);
+        let [with_subpage_reads, without] = ["none", "nand-page"].map(|cache| {
+            let variant = Variant::parse(cache, 1).expect("the name of a cache");
+            let setup = Setup { variant, costs: cost.model(g.page_bytes), pressure: &Pressure::default() };
+            run(&stream.records, &setup).expect("no cache that knows the future").other.cost
         });
-        // The costs with which 'reproduce ubi' counts the reads of an attach.
-        let costs = Published::builtin().preset();
-        let with_cpu = (costs.page_bytes == g.page_bytes).then(|| {
-            let stream = Stream::of_log(log, g.page_bytes);
-            let seconds = ["none", "nand-page"].map(|cache| {
-                let variant = Variant::parse(cache, 1).expect("the name of a cache");
-                let setup = Setup { variant, costs: costs.model(g.page_bytes), pressure: &Pressure::default() };
-                run(&stream.records, &setup).expect("no cache that knows the future").other.cost.seconds()
-            });
-            (costs.name.clone(), seconds)
-        });
-        Takes { reads: log.len(), nand: nand.map(|nand| (nand, waits(nand))), with_cpu, warning }
+        Takes { reads: log.len(), cost, with_subpage_reads, without }
     }
 }
+
+/// What to say of an image that is smaller than its volumes, as ubinize makes it, where nobody said how large the device is.
+fn too_few(ubi: &Device, pebs: Option<u32>) -> Option<String> {
+    let here = ubi.mtd().geometry().pebs;
+    let needed = ubi.volumes().map(|v| u64::from(v.record.reserved_pebs)).sum::<u64>() + OVERHEAD_PEBS;
+    (pebs.is_none() && needed > here.into()).then(|| {
+        format!(
+            "the volumes need a device of {needed} PEBs at least, the image has {here}: the attach of the device takes longer; \
+             --pebs N says how many it has"
+        )
+    })
+}
+
+/// Erase blocks that UBI has beside those of volumes: two with the volume table, one for moves, one for atomic changes.
+const OVERHEAD_PEBS: u64 = 2 + 1 + 1;
 
 /// States of erase blocks, and how many are in them.
 fn counts(ubi: &Device) -> [(&'static str, u32); 6] {
@@ -173,11 +156,14 @@ fn method(ubi: &Device) -> String {
     }
 }
 
-fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
-    let (g, found) = (*ubi.mtd().geometry(), ubi.found());
+fn table(ubi: &Device, guess: &Guess, takes: &Takes, missing: Option<&str>) -> String {
+    let (g, found, present) = (*ubi.mtd().geometry(), ubi.found(), ubi.mtd().inner.present_pebs());
     let mut text = String::new();
     let mut line = |name: &str, value: String| writeln!(text, "{name:<15} {value}").expect("a string");
     line("device", format!("{} PEBs of {} bytes, {present} of them in the image", g.pebs, g.peb_bytes));
+    if let Some(missing) = missing {
+        line("warning", missing.to_owned());
+    }
     line("pages", format!("{} bytes, sub-pages {} bytes", g.page_bytes, g.subpage_bytes));
     if let Some(other) = ambiguity(guess) {
         line("or", other);
@@ -201,25 +187,13 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> String {
     let states: Vec<String> = counts(ubi).iter().map(|(name, n)| format!("{n} {}", name.replace('_', " "))).collect();
     line("PEBs", states.join(", "));
     line("erase counters", format!("{} to {}, mean {}", found.min_ec, found.max_ec, found.mean_ec));
-    let reads = takes.reads;
-    match &takes.nand {
-        Some((nand, [with, without])) => line(
-            "attach waits",
-            format!("{with} for {reads} reads on {}, {without} without sub-page reads; CPU is not in it", nand.name),
-        ),
-        None => {
-            let why = format!("the time is not known: no NAND has such pages, --nand names one of {}", names());
-            line("attach waits", format!("for {reads} reads; {why}"));
-        }
+    let Takes { reads, cost, with_subpage_reads: with, without } = takes;
+    let ms = |cost: &Cost| Ns(cost.total_ns());
+    line("attach takes", format!("{} for {reads} reads, {} without sub-page reads", ms(with), ms(without)));
+    if cost.cpu_is_known {
+        line("of these", format!("{} of waiting and {} of CPU time", Ns(with.wait_ns), Ns(with.cpu_ns)));
     }
-    if let Some((costs, [with, without])) = &takes.with_cpu {
-        let text =
-            format!("{with:.3} s, {without:.3} s without sub-page reads, by the costs {costs} of 'reproduce ubi'");
-        line("with CPU", text);
-    }
-    if let Some(warning) = &takes.warning {
-        line("warning", warning.clone());
-    }
+    line("costs", format!("{} (--cost names others)", cost.told(g.page_bytes)));
     for (copy, _) in found_rewrites(ubi) {
         line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
     }
@@ -247,8 +221,9 @@ fn found_rewrites(ubi: &Device) -> impl Iterator<Item = (usize, bool)> {
     ubi.found_table().rewrite.into_iter().enumerate().filter(|&(_, rewrite)| rewrite)
 }
 
-fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
+fn document(ubi: &Device, guess: &Guess, takes: &Takes, missing: Option<&str>) -> Value {
     let (g, found, layout) = (*ubi.mtd().geometry(), ubi.found(), ubi.layout());
+    let Takes { reads, cost, with_subpage_reads: with, without } = takes;
     let volumes = ubi.volumes().map(|v| {
         json!({
             "id": v.id,
@@ -265,7 +240,7 @@ fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
     json!({
         "device": {
             "pebs": g.pebs,
-            "pebs_in_image": present,
+            "pebs_in_image": ubi.mtd().inner.present_pebs(),
             "peb_bytes": g.peb_bytes,
             "page_bytes": g.page_bytes,
             "subpage_bytes": g.subpage_bytes,
@@ -280,15 +255,16 @@ fn document(ubi: &Device, guess: &Guess, takes: &Takes, present: u32) -> Value {
         "pebs": counts(ubi).into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect::<serde_json::Map<_, _>>(),
         "erase_counter": { "min": found.min_ec, "mean": found.mean_ec, "max": found.max_ec },
         "attach": {
-            "nand": takes.nand.map(|(nand, _)| nand.name),
-            "reads": takes.reads,
-            "seconds": takes.nand.map(|(_, [with, _])| with.as_secs_f64()),
-            "seconds_without_subpage_reads": takes.nand.map(|(_, [_, without])| without.as_secs_f64()),
-            "with_cpu": takes.with_cpu.as_ref().map(|(costs, [with, without])| {
-                json!({ "cost": costs, "seconds": with, "seconds_without_subpage_reads": without })
-            }),
-            "warning": takes.warning,
+            "cost": cost.name,
+            "cost_scaled": cost.page_bytes != g.page_bytes,
+            "cost_cpu_known": cost.cpu_is_known,
+            "reads": reads,
+            "seconds": with.seconds(),
+            "wait_seconds": with.wait_ns as f64 / 1e9,
+            "cpu_seconds": with.cpu_ns as f64 / 1e9,
+            "seconds_without_subpage_reads": without.seconds(),
         },
+        "pebs_warning": missing,
         "volume_table_copies_to_rewrite": found_rewrites(ubi).map(|(copy, _)| copy).collect::<Vec<_>>(),
         "volumes": volumes.collect::<Vec<_>>(),
     })

@@ -79,6 +79,8 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     let held = hold();
     drop(folder()?);
     drop(held);
+    let page_bytes = input.geometry.page_bytes;
+    let cost = input.cost();
     let texts = CacheTexts {
         title: format!("Read caches of UBI on {}", names.join(", ")),
         settings: json!({
@@ -87,22 +89,20 @@ pub fn main(args: &UbiReplay) -> Result<()> {
             "page_bytes_from": input.page_size_is_from(&cases),
             "peb_bytes": input.geometry.peb_bytes,
             "lenient": input.lenient,
-            "cost": input.cost.name,
+            "cost": cost.name,
+            "cost_from": if input.cost.is_some() { "--cost" } else { "page size" },
+            "cost_scaled": cost.page_bytes != page_bytes,
+            "cost_cpu_known": cost.cpu_is_known,
             "pressure": pressure.steps.iter().map(|s| [s.read, s.bytes]).collect::<Vec<_>>(),
         }),
     };
-    let costs = input.cost.model(input.geometry.page_bytes);
+    let costs = cost.model(page_bytes);
     let mut doc = document(&texts, &cases, &variants, &costs, &pressure).map_err(|e| match e {
         Error::TooLarge { .. } => usage(e),
         Error::Document(_) => e.into(),
     })?;
-    if input.cost.page_bytes != costs.page_bytes {
-        doc.notes.push(format!(
-            "The figures of the cost preset '{}' are for pages of {} bytes; for {} bytes they were scaled by the \
-             number of ECC steps, which nobody has measured.",
-            input.cost.name, input.cost.page_bytes, costs.page_bytes
-        ));
-    }
+    let chosen = if input.cost.is_some() { "" } else { " They were chosen by the page size; --cost names others." };
+    doc.notes.push(format!("Reads cost: {}.{chosen}", cost.told(page_bytes)));
     let of_pages = input.notes_of_pages(&cases);
     let missing = left_out.iter().map(|what| format!("INCOMPLETE: {what}"));
     // What makes all figures doubtful comes first.

@@ -4,7 +4,7 @@
 
 use super::boot::BootList;
 use super::own;
-use super::streams::{Input, load};
+use super::streams::{self, Input, load};
 use crate::args::{OwnImages, Reproduce};
 use crate::cases::names;
 use crate::output::{self, Folder};
@@ -13,6 +13,7 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
 use readpath_results::Document;
+use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::Geometry;
 use std::io::Write;
 use std::ops::Range;
@@ -69,6 +70,7 @@ pub struct Prepared {
     streams: Vec<TaskStream>,
     images: Vec<PathBuf>,
     boot_list: Option<(PathBuf, BootList)>,
+    cost: Option<CostPreset>,
     with_traces: bool,
     /// What the result has to say of what was left out.
     pub notes: Vec<String>,
@@ -76,9 +78,9 @@ pub struct Prepared {
 
 /// Reads streams, if there is a folder of them, and images.
 pub fn prepare(traces: Option<&Path>, own: &OwnImages) -> Result<Prepared> {
-    let cost = Published::builtin().preset();
-    let geometry = Geometry { page_bytes: cost.page_bytes, peb_bytes: None };
-    let input = Input { geometry, page_is_assumed: false, lenient: false, cost };
+    let cost = own.cost.as_deref().map(streams::cost).transpose()?;
+    let geometry = Geometry { page_bytes: Published::builtin().preset().page_bytes, peb_bytes: None };
+    let input = Input { geometry, page_is_assumed: false, lenient: false, cost: cost.clone() };
     let (mut streams, left_out) = traces.map(|folder| recorded(folder, &input)).transpose()?.unwrap_or_default();
     let read = |path: &PathBuf| BootList::read(path).map(|list| (path.clone(), list));
     let boot_list = own.boot_list.as_ref().map(read).transpose()?;
@@ -86,13 +88,13 @@ pub fn prepare(traces: Option<&Path>, own: &OwnImages) -> Result<Prepared> {
         streams.extend(own::streams(path, &name, own.pebs, boot_list.as_ref().map(|(_, list)| list))?);
     }
     let (images, with_traces) = (own.images.clone(), traces.is_some());
-    Ok(Prepared { streams, images, boot_list, with_traces, notes: left_out.into_iter().collect() })
+    Ok(Prepared { streams, images, boot_list, cost, with_traces, notes: left_out.into_iter().collect() })
 }
 
 impl Prepared {
     /// The document, written to the folder `out` and shown.
     pub fn write_and_show(self, out: &Path, json: bool) -> Result<Document> {
-        let Prepared { streams, images, boot_list, with_traces, notes } = self;
+        let Prepared { streams, images, boot_list, cost, with_traces, notes } = self;
         let inputs = || images.iter().chain(boot_list.as_ref().map(|(path, _)| path));
         let folder = || Folder::create(out)?.apart_from(inputs());
         // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until
@@ -100,7 +102,7 @@ impl Prepared {
         let held = stop::hold();
         drop(folder()?);
         drop(held);
-        let Reproduction { document: mut doc, caches, sizes } = readpath_lab::ubi::reproduce(&streams)?;
+        let Reproduction { document: mut doc, caches, sizes } = readpath_lab::ubi::reproduce(&streams, cost.as_ref())?;
         doc.notes.extend(notes);
         doc.read_from(boot_list.iter().map(|(_, list)| &list.input));
         doc.process = output::process();

@@ -7,7 +7,7 @@ use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_config::size;
 use readpath_lab::ubi::CacheCase;
-use readpath_ubi::preset::{BUILTIN, CostPreset};
+use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{self, Geometry, Limits, Misfit};
 use readpath_workload::trace::decompress;
 use std::io::{self, BufReader};
@@ -23,8 +23,8 @@ pub struct Input {
     pub page_is_assumed: bool,
     /// Whether lines with a fault are left out.
     pub lenient: bool,
-    /// What reads cost.
-    pub cost: CostPreset,
+    /// What reads cost, if somebody said so.
+    pub cost: Option<CostPreset>,
 }
 
 /// Bytes of a page where nobody says how many.
@@ -45,6 +45,11 @@ impl Input {
         let wrong = |e: String| usage(anyhow!("{}: {e}", first.input.file));
         self.geometry = Geometry::new(page_bytes, self.geometry.peb_bytes).map_err(wrong)?;
         Ok(())
+    }
+
+    /// What reads cost, once the size of pages is settled: that of the kind of NAND with such pages, if nobody said.
+    pub fn cost(&self) -> CostPreset {
+        self.cost.clone().unwrap_or_else(|| CostPreset::for_pages(self.geometry.page_bytes, None))
     }
 
     /// Who says how large pages are, once that is settled.
@@ -106,17 +111,18 @@ pub fn input(args: &StreamInput) -> Result<Input> {
         None => geometry,
         some => Geometry::new(page_bytes, some).map_err(|e| usage(anyhow!("--peb-size: {e}")))?,
     };
-    Ok(Input { geometry, page_is_assumed, lenient: args.lenient, cost: cost(&args.cost)? })
+    Ok(Input { geometry, page_is_assumed, lenient: args.lenient, cost: args.cost.as_deref().map(cost).transpose()? })
 }
 
-fn cost(name: &str) -> Result<CostPreset> {
+/// What reads cost, by the name of a kind of NAND or of a file.
+pub fn cost(name: &str) -> Result<CostPreset> {
     if let Some(preset) = CostPreset::builtin(name) {
         return Ok(preset);
     }
     if !name.contains('/') && !name.ends_with(".toml") {
-        let names: Vec<&str> = BUILTIN.iter().map(|(name, ..)| *name).collect();
         let own = "a file of your own is given as a path that ends in .toml";
-        return Err(usage(anyhow!("--cost: there is no preset '{name}' (built in: {}; {own})", names.join(", "))));
+        let names = CostPreset::names();
+        return Err(usage(anyhow!("--cost: there is no preset '{name}' (built in: {names}; {own})")));
     }
     CostPreset::parse(&inputs::text(Path::new(name))?, name).map_err(usage)
 }

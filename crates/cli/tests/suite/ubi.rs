@@ -116,7 +116,7 @@ fn mistakes_name_file_line_and_field() {
         ),
         (&["s.csv", "--lines", "0"], "--lines 0: expected 1 to 1048576"),
         (&["s.csv", "--pressure", "p.txt"], "p.txt:2: read: expected a read after 5, found 5"),
-        (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: mlc-16k"),
+        (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: slc-512, slc-2k, "),
         (&["s.csv", "--cost", "c.toml"], "c.toml:2:8: invalid type: integer `3`, expected a string"),
     ] {
         let mut all = vec!["ubi", "replay", "--out", "o"];
@@ -174,6 +174,49 @@ fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
         let notes = doc["notes"].to_string();
         assert!(!notes.contains("ASSUMED") && !notes.contains("NOT FIT"), "{notes}");
     }
+}
+
+/// Costs are those of the pages, not always those of the one NAND that was measured.
+#[test]
+fn the_kind_of_nand_follows_from_the_pages() {
+    let room = Room::new();
+    room.write("s.csv", &format!("# page_bytes=2048\n{STREAM}"));
+    let settings = |doc: &Value| {
+        let of = &doc["configuration"]["streams"];
+        (
+            of["cost"].as_str().unwrap().to_owned(),
+            of["cost_from"].as_str().unwrap().to_owned(),
+            of["cost_scaled"] == true,
+        )
+    };
+    let own = document(&room, &["s.csv", "--cache", "none"]);
+    assert_eq!(settings(&own), ("slc-2k".into(), "page size".into(), false));
+    note(
+        &own,
+        "Reads cost: slc-2k, waiting only: nobody has measured the CPU time. They were chosen by the page size;",
+    );
+    let scaled = document(&room, &["s.csv", "--cache", "none", "--cost", "mlc-16k"]);
+    assert_eq!(settings(&scaled), ("mlc-16k".into(), "--cost".into(), true));
+    note(
+        &scaled,
+        "mlc-16k, SCALED from pages of 16384 bytes to 2048 by the number of ECC steps, which nobody has measured",
+    );
+    assert!(value(&own, "none", "seconds") < value(&scaled, "none", "seconds") / 5.0);
+    // The published table keeps its own costs; streams take those that are asked for.
+    std::fs::create_dir(room.path("t")).expect("a folder");
+    room.write("t/x_find.csv", STREAM);
+    let reproduced = |cost: &[&str]| -> Value {
+        let args = [&["reproduce", "ubi", "--traces", "t", "--json"][..], cost].concat();
+        serde_json::from_str(&room.good(&args)).expect("JSON")
+    };
+    let (plain, given) = (reproduced(&[]), reproduced(&["--cost", "mlc-8k"]));
+    let seconds = |doc: &Value, case: &str| {
+        let rows = doc["rows"].as_array().expect("rows");
+        rows.iter().find(|r| r["case"] == case && r["metric"] == "real_seconds").expect("it")["simulated"].clone()
+    };
+    assert_eq!(seconds(&plain, "find"), seconds(&given, "find"));
+    assert_ne!(seconds(&plain, "find, recorded: x_find.csv"), seconds(&given, "find, recorded: x_find.csv"));
+    assert_eq!(given["configuration"]["streams"][0]["cost"], "mlc-8k");
 }
 
 #[test]

@@ -43,20 +43,31 @@ fn what_an_attach_finds() {
     assert_eq!(all["layout"], json!({ "vid_offset": 512, "data_offset": 2048, "leb_bytes": 129024 }));
     assert_eq!(all["pebs"], json!({ "used": 27, "to_scrub": 0, "free": 0, "to_erase": 0, "kept": 0, "bad": 0 }));
     assert_eq!((&all["method"], &all["image_sequence"]), (&json!("scan"), &json!(99)));
-    // 54 headers in one step of ECC each, and two copies of the table of 11 pages: 50 us and 526 or 519 cycles of 25 ns.
-    let header = 50_000 + (7 + 519) * 25;
-    let table = 10_000 + 11 * (40_000 + (7 + 4 * 519) * 25);
-    let seconds = f64::from(54 * header + 2 * table) / 1e9;
+    // 54 headers in one step of ECC each, and two copies of the table of 11 pages: 50 us for a page, 526 or 519 cycles of 25
+    // ns for a step.
+    let page = 50_000 + (7 + 4 * 519) * 25;
+    let seconds = f64::from(54 * (50_000 + (7 + 519) * 25) + 22 * page) / 1e9;
     // Without sub-page reads, both headers of a block are in the page that the NAND core keeps.
-    let page = 40_000 + (7 + 4 * 519) * 25;
-    let whole = f64::from(27 * (20_000 + page) + 2 * table) / 1e9;
+    let whole = f64::from((27 + 22) * page) / 1e9;
     let takes = json!({
-        "nand": "slc-2k", "reads": 56, "seconds": seconds, "seconds_without_subpage_reads": whole, "with_cpu": null,
-        "warning": null,
+        "cost": "slc-2k", "cost_scaled": false, "cost_cpu_known": false, "reads": 56, "seconds": seconds,
+        "wait_seconds": seconds, "cpu_seconds": 0.0, "seconds_without_subpage_reads": whole,
     });
     assert_eq!(all["attach"], takes);
-    let line = "\nattach waits    5.456 ms for 56 reads on slc-2k, 5.072 ms without sub-page reads; CPU is not in it\n";
+    let line = "\nattach takes    5.656 ms for 56 reads, 5.002 ms without sub-page reads\ncosts           slc-2k, waiting only: \
+                nobody has measured the CPU time (--cost names others)\n";
     assert!(text.contains(line), "{text}");
+    // Of a device, an image of ubinize has only what is used.
+    let few = "the volumes need a device of 404 PEBs at least, the image has 27: the attach of the device takes longer; \
+               --pebs N says how many it has";
+    assert_eq!(all["pebs_warning"], few);
+    assert!(text.contains(&format!("\nwarning         {few}\n")), "{text}");
+    // Other costs, by the name that all commands know.
+    let mlc = document(&room, &["fx.mtd", "--cost", "mlc-16k"]);
+    let of = |key: &str| mlc["attach"][key].clone();
+    assert_eq!([of("cost"), of("cost_scaled"), of("cost_cpu_known")], [json!("mlc-16k"), json!(true), json!(true)]);
+    let told = room.good(&["ubi", "attach", "fx.mtd", "--cost", "mlc-16k"]);
+    assert!(told.contains("\ncosts           mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{told}");
 
     // With larger sub-pages both headers are in one, and the second is read with what is before it.
     let shared = document(&room, &["fx.mtd", "--subpage-size", "2048"]);
@@ -65,6 +76,7 @@ fn what_an_attach_finds() {
     // As the device that it was made for: what is beyond the image is read, too.
     let all = document(&room, &["fx.mtd", "--pebs", "512"]);
     assert_eq!((&all["attach"]["reads"], &all["pebs"]["to_erase"]), (&json!(541), &json!(485)));
+    assert_eq!(all["pebs_warning"], json!(null));
 }
 
 #[test]
@@ -72,7 +84,10 @@ fn mistakes() {
     let room = room("fx.mtd");
     room.bad(&["ubi", "attach", "no"], &["no: cannot be read"]);
     room.bad(&["ubi", "attach", "."], &["is a folder"]);
-    room.bad(&["ubi", "attach", "fx.mtd", "--nand", "xyz"], &["--nand: no NAND \"xyz\"; there are slc-512, slc-2k"]);
+    room.bad(
+        &["ubi", "attach", "fx.mtd", "--nand", "xyz"],
+        &["--cost: there is no preset 'xyz' (built in: slc-512, slc-2k, "],
+    );
     room.bad(&["ubi", "attach", "fx.mtd", "--pebs", "9"], &["the image has more PEBs than that"]);
     room.bad(&["ubi", "attach", "fx.mtd", "--peb-size", "0"], &["--peb-size: \"0\" is not a size"]);
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
@@ -158,23 +173,11 @@ fn pages_of_a_size_that_no_nand_has() {
     let room = Room::new();
     made(&room, Geometry { peb_bytes: 64 << 10, page_bytes: 1024, subpage_bytes: 1024, pebs: 8 }, &[7; 5000]);
     let text = room.good(&["ubi", "attach", "made", "--page-size", "1K"]);
-    assert!(
-        text.contains("for 8 reads; the time is not known: no NAND has such pages, --nand names one of slc-512"),
-        "{text}"
-    );
+    assert!(text.contains("\ncosts           slc-512, SCALED from pages of 512 bytes to 1024"), "{text}");
     assert!(text.ends_with("  v\\u{1b}[2J\n"), "a name cannot steer the terminal: {text}");
-    let all = document(&room, &["made", "--page-size", "1K"]);
-    let takes = json!({
-        "nand": null, "reads": 8, "seconds": null, "seconds_without_subpage_reads": null, "with_cpu": null,
-        "warning": null,
-    });
-    assert_eq!(all["attach"], takes);
     let all = document(&room, &["made", "--page-size", "1K", "--nand", "slc-2k"]);
+    assert_eq!((&all["attach"]["cost"], &all["attach"]["cost_scaled"]), (&json!("slc-2k"), &json!(true)));
     assert!(all["attach"]["seconds"].as_f64().is_some_and(|s| s > 0.0), "{all}");
-    let warning = "slc-2k has pages of 2048 bytes, the image of 1024: no device takes these times";
-    assert_eq!(all["attach"]["warning"], json!(warning));
-    let text = room.good(&["ubi", "attach", "made", "--page-size", "1K", "--nand", "slc-2k"]);
-    assert!(text.contains(&format!("\nwarning         {warning}\n")), "{text}");
 }
 
 #[test]

@@ -60,6 +60,16 @@ impl Configuration {
             Configuration::C61 => "C61: UBI, 61 lines",
         }
     }
+
+    /// What it is, in a sentence.
+    pub fn short(self) -> &'static str {
+        match self {
+            Configuration::A => "no cache",
+            Configuration::B => "one page in the NAND core",
+            Configuration::C1 => "one line in UBI",
+            Configuration::C61 => "61 lines in UBI",
+        }
+    }
 }
 
 /// What the cache counted.

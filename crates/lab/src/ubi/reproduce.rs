@@ -36,18 +36,28 @@ pub(super) struct Model {
     preset: CostPreset,
     /// For the pages of the published table.
     costs: CostModel,
+    /// What somebody asks streams to cost.
+    given: Option<CostPreset>,
 }
 
 impl Model {
-    fn new() -> Model {
+    fn new(given: Option<&CostPreset>) -> Model {
         let published = Published::builtin();
         let preset = published.preset();
         let costs = preset.model(preset.page_bytes);
-        Model { published, preset, costs }
+        Model { published, preset, costs, given: given.cloned() }
+    }
+
+    /// What reads of a stream cost: what was asked for, or the figures for such pages.
+    fn preset(&self, page_bytes: u32) -> CostPreset {
+        self.given.clone().unwrap_or_else(|| match self.preset.page_bytes == page_bytes {
+            true => self.preset.clone(),
+            false => CostPreset::for_pages(page_bytes, None),
+        })
     }
 
     pub(super) fn costs(&self, page_bytes: u32) -> CostModel {
-        self.preset.model(page_bytes)
+        self.preset(page_bytes).model(page_bytes)
     }
 
     /// Seconds of CPU: reads and what the task takes beside them. None for boot, where the two cannot be told apart.
@@ -110,34 +120,44 @@ fn percent(hits: u64, misses: u64) -> f64 {
     100.0 * hits as f64 / (hits + misses).max(1) as f64
 }
 
-/// The document of the experiment, with `streams` in the order in which they are to be shown.
+/// The document of the experiment, with `streams` in the order in which they are to be shown. Their reads cost what `cost`
+/// says, or else what the kind of NAND with such pages does.
 ///
 /// # Errors
 /// A figure that is not finite, or a stream that is too much for a cache that knows the future.
-pub fn reproduce(streams: &[TaskStream]) -> Result<Reproduction, Error> {
-    let model = Model::new();
+pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Reproduction, Error> {
+    let model = Model::new(cost);
     let Model { published, preset, .. } = &model;
+    let us = |ns: u64| ns / 1000;
     let mut doc = Document::new(&published.name, &published.title);
     doc.description = published.description.clone();
     doc.citations = published.citations.clone();
     doc.configuration = json!({
         "cost": { "preset": preset.name, "page_bytes": preset.page_bytes, "ecc_step_bytes": preset.ecc_step_bytes,
-            "wait_us": preset.wait_us, "cpu_us": preset.cpu_us, "core_hit_us": preset.core_hit_us,
+            "wait_us": preset.wait_ns.map(us), "cpu_us": preset.cpu_ns.map(us), "core_hit_us": us(preset.core_hit_ns),
             "find_ms": preset.find_ms, "rm_ms": preset.rm_ms, "boot_ms": preset.boot_ms },
-        "streams": streams.iter().map(|s| json!({ "stream": s.name(""), "page_bytes": s.page_bytes })).collect::<Vec<_>>(),
+        "streams": streams.iter().map(|s| json!({ "stream": s.name(""), "page_bytes": s.page_bytes,
+            "cost": model.preset(s.page_bytes).name })).collect::<Vec<_>>(),
     });
+    // Who has an image asks for it first; the published table is there to compare with.
+    let images: BTreeSet<&str> = streams.iter().filter(|s| s.is_own()).map(|s| s.case.name.as_str()).collect();
+    if !images.is_empty() {
+        let names = images.into_iter().collect::<Vec<_>>().join(", ");
+        doc.title = format!("Read caches of UBI on {names}");
+        doc.description = format!(
+            "Reads that our reader of UBIFS makes of {names}, without a cache, with the one page of the NAND core, and with \
+             caches in UBI. Behind them, to compare with: {}. {}",
+            published.title, published.description
+        );
+        of_streams(&mut doc, &model, streams)?;
+    }
     doc.notes.push(answer(&model));
     for task in Task::ALL {
         let real = on_counts(&mut doc, &model, task)?;
         doc.notes.push(order_note(&model, task, "on the published counts", &real));
     }
-    for stream in streams {
-        let first = doc.rows.len();
-        replayed(&mut doc, &model, stream)?;
-        let note = far_off(stream, &doc.rows[first..]);
-        doc.notes.extend(note);
-        doc.notes.extend(stream.case.notes.iter().cloned());
-        doc.read_from([&stream.case.input]);
+    if doc.title == published.title {
+        of_streams(&mut doc, &model, streams)?;
     }
     general_notes(&mut doc, &model, streams);
     break_even_chart(&mut doc, &model)?;
@@ -155,6 +175,19 @@ pub fn reproduce(streams: &[TaskStream]) -> Result<Reproduction, Error> {
     Ok(Reproduction { document: doc, caches, sizes })
 }
 
+/// Rows and notes of all streams.
+fn of_streams(doc: &mut Document, model: &Model, streams: &[TaskStream]) -> Result<(), Error> {
+    for stream in streams {
+        let first = doc.rows.len();
+        replayed(doc, model, stream)?;
+        let note = far_off(stream, &doc.rows[first..]);
+        doc.notes.extend(note);
+        doc.notes.extend(stream.case.notes.iter().cloned());
+        doc.read_from([&stream.case.input]);
+    }
+    Ok(())
+}
+
 /// What holds for several streams, or for want of them.
 fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     if streams.iter().any(|s| s.case.stream.summary.other_reads > 0) {
@@ -168,11 +201,15 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
         streams.iter().map(|s| s.page_bytes).filter(|&b| b != model.preset.page_bytes).collect();
     for page_bytes in other_pages {
         doc.notes.push(format!(
-            "Streams with pages of {page_bytes} bytes do not stand beside published values, which are for {}; costs of reads \
-             were scaled by the number of ECC steps, which nobody has measured.",
+            "Streams with pages of {page_bytes} bytes do not stand beside published values, which are for {}.",
             model.preset.page_bytes
         ));
     }
+    let pages: BTreeSet<u32> = streams.iter().map(|s| s.page_bytes).collect();
+    doc.notes.extend(pages.into_iter().map(|page_bytes| {
+        let told = model.preset(page_bytes).told(page_bytes);
+        format!("Reads of streams with pages of {page_bytes} bytes cost: {told}. --cost names others.")
+    }));
     if streams.is_empty() {
         doc.notes.push(
             "Without streams: the model ran on the counts that the thread published, so hits, misses and no_query are not \
@@ -336,13 +373,13 @@ fn order_note(model: &Model, task: Task, on: &str, real: &[f64; 4]) -> String {
     let order = |seconds: &[f64; 4]| {
         let mut list: Vec<usize> = (0..4).collect();
         list.sort_by(|&a, &b| seconds[a].total_cmp(&seconds[b]));
-        let names: Vec<String> = list.into_iter().map(|i| format!("{:?}", Configuration::ALL[i])).collect();
-        names.join(" < ")
+        let names: Vec<&str> = list.into_iter().map(|i| Configuration::ALL[i].short()).collect();
+        names.join(", ")
     };
     let known = Configuration::ALL.map(|c| published.seconds(task, c).real_s);
     let verdict = if in_order(published, task, real) { "the same" } else { "NOT the same" };
     format!(
-        "{}, {on}: published order {}, model {}; {verdict} where published times differ by {:.0} % or more.",
+        "{}, {on}, the fastest first. Published: {}. Model: {}; {verdict} where published times differ by {:.0} % or more.",
         task.name(),
         order(&known),
         order(real),
@@ -398,7 +435,7 @@ mod tests {
 
     #[test]
     fn every_cell_of_find_and_rm_is_within_five_percent() {
-        let doc = reproduce(&[]).unwrap().document;
+        let doc = reproduce(&[], None).unwrap().document;
         for row in doc.rows.iter().filter(|r| r.metric == "real_seconds" || r.metric == "sys_seconds") {
             let error = row.error_percent.unwrap();
             assert!(error.abs() <= 5.0, "{} {} {}: {error:.1} %", row.case, row.variant, row.metric);
@@ -417,7 +454,7 @@ mod tests {
         let case = CacheCase { name: "i".into(), stream, notes: Vec::new(), input: Input::of_text("i", "") };
         let explained = |like| {
             let stream = TaskStream::own("work", Some(like), 16384, case.clone());
-            let notes = reproduce(&[stream]).unwrap().document.notes;
+            let notes = reproduce(&[stream], None).unwrap().document.notes;
             notes.into_iter().find(|n| n.contains("mkfs.ubifs writes the index level by level"))
         };
         let note = explained(Task::Rm).expect("an explanation");
@@ -428,7 +465,7 @@ mod tests {
     #[test]
     fn the_order_of_configurations_is_right() {
         let published = Published::builtin();
-        let doc = reproduce(&[]).unwrap().document;
+        let doc = reproduce(&[], None).unwrap().document;
         assert_eq!(doc.notes.iter().filter(|n| n.contains("; the same where")).count(), 3, "{:#?}", doc.notes);
         // On the published counts it is that of the table to the last pair, those that nearly tie included.
         for task in Task::ALL {

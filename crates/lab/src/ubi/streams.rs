@@ -4,6 +4,9 @@
 use super::CacheCase;
 use super::published::{Published, Task};
 
+/// Our reader of UBIFS.
+const OWN: &str = "own reader";
+
 /// A stream of the experiment.
 #[derive(Clone, Debug)]
 pub struct TaskStream {
@@ -37,7 +40,12 @@ impl TaskStream {
         let published = Published::builtin();
         let same_pages = published.preset().page_bytes == page_bytes;
         let task = like.filter(|&task| same_pages && published.is_as_large(task, case.stream.summary.reads));
-        TaskStream { work: work.to_owned(), reader: "own reader", task, page_bytes, case }
+        TaskStream { work: work.to_owned(), reader: OWN, task, page_bytes, case }
+    }
+
+    /// Whether our reader made it of an image.
+    pub(super) fn is_own(&self) -> bool {
+        self.reader == OWN
     }
 
     /// Name of a case in tables; `beyond` says what of the work it is about.

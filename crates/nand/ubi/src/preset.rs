@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost presets: TOML text to a [`CostModel`]. Opens no file.
+//! What reads cost, by name: the kinds of NAND of [`PRESETS`], of which one has figures that were measured, and TOML text of
+//! one's own. Gives a [`CostModel`]; opens no file.
 
 use crate::cost::CostModel;
+use crate::nand::{self, PRESETS};
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;
@@ -10,8 +12,8 @@ use toml::Spanned;
 /// Name and number of the format.
 pub const SCHEMA: &str = "readpath-ubi-cost/1";
 
-/// A preset that comes with the program: its name, its file and its text.
-pub const BUILTIN: [(&str, &str, &str); 1] =
+/// Figures that were measured: name, file and text.
+const MEASURED: [(&str, &str, &str); 1] =
     [("mlc-16k", "presets/ubi/mlc-16k.toml", include_str!("../../../../presets/ubi/mlc-16k.toml"))];
 
 /// A preset that cannot be used. Displayed as `file:line:column: message`.
@@ -33,7 +35,7 @@ impl fmt::Display for PresetError {
     }
 }
 
-/// What a preset says, times in microseconds.
+/// What a preset says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostPreset {
     /// Name.
@@ -44,12 +46,14 @@ pub struct CostPreset {
     pub page_bytes: u32,
     /// Bytes of an ECC step.
     pub ecc_step_bytes: u32,
-    /// Wait of a part read of one step, and of a page read.
-    pub wait_us: (u32, u32),
-    /// CPU of a part read, and of a page read.
-    pub cpu_us: (u32, u32),
-    /// CPU of a read that the one page of the NAND core serves.
-    pub core_hit_us: u32,
+    /// Wait of a part read of one step, and of a page read, in ns.
+    pub wait_ns: [u64; 2],
+    /// CPU of a part read, and of a page read, in ns.
+    pub cpu_ns: [u64; 2],
+    /// CPU of a read that the one page of the NAND core serves, in ns.
+    pub core_hit_ns: u64,
+    /// Whether anything is known of the CPU; if not, figures are of waiting only.
+    pub cpu_is_known: bool,
     /// CPU of the task find beside its reads, in ms.
     pub find_ms: u32,
     /// The same of rm.
@@ -165,6 +169,7 @@ impl CostPreset {
         if wait_us.0 + cpu_us.0 == 0 {
             return Err(fault(f.wait.part_read_us.span(), "part_read_us: expected more than 0 for wait or CPU".into()));
         }
+        let ns = |(part, page): (u32, u32)| [part, page].map(|us| u64::from(us) * 1000);
         let Base { find_ms, rm_ms, boot_ms } = f.base_cpu;
         let (name, description) = (f.name, f.description);
         Ok(CostPreset {
@@ -172,19 +177,72 @@ impl CostPreset {
             description,
             page_bytes,
             ecc_step_bytes,
-            wait_us,
-            cpu_us,
-            core_hit_us,
+            wait_ns: ns(wait_us),
+            cpu_ns: ns(cpu_us),
+            core_hit_ns: u64::from(core_hit_us) * 1000,
+            cpu_is_known: true,
             find_ms,
             rm_ms,
             boot_ms,
         })
     }
 
-    /// The preset of that name that comes with the program.
+    /// The kind of NAND of that name.
     pub fn builtin(name: &str) -> Option<CostPreset> {
-        let (_, file, text) = BUILTIN.into_iter().find(|(n, ..)| *n == name)?;
-        Some(CostPreset::parse(text, file).expect("built-in presets are valid"))
+        match MEASURED.into_iter().find(|(n, ..)| *n == name) {
+            Some((_, file, text)) => Some(CostPreset::parse(text, file).expect("built-in presets are valid")),
+            None => nand::preset(name).map(CostPreset::of_nand),
+        }
+    }
+
+    /// Names of all kinds of NAND.
+    pub fn names() -> String {
+        PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The kind of NAND for pages of `page_bytes`: the first with such pages, and with sub-pages or without, if that is
+    /// known; or else the one whose pages are nearest in size, whose figures are then scaled.
+    pub fn for_pages(page_bytes: u32, has_subpages: Option<bool>) -> CostPreset {
+        let apart = |p: &nand::Preset| p.geometry.page_bytes.ilog2().abs_diff(page_bytes.ilog2());
+        let other = |p: &nand::Preset| {
+            has_subpages.is_some_and(|has| has != (p.geometry.subpage_bytes < p.geometry.page_bytes))
+        };
+        let nearest = PRESETS.iter().min_by_key(|p| (apart(p), other(p))).expect("there are kinds");
+        CostPreset::builtin(nearest.name).expect("it is one of them")
+    }
+
+    /// Waiting for a NAND. Nobody has measured the CPU time of these.
+    fn of_nand(nand: &nand::Preset) -> CostPreset {
+        let page_bytes = nand.geometry.page_bytes;
+        let ecc_step_bytes = nand.timing.ecc_step_bytes;
+        CostPreset {
+            name: nand.name.to_owned(),
+            description: "waiting for a NAND as in data sheets of its class; CPU time is not known".to_owned(),
+            page_bytes,
+            ecc_step_bytes,
+            wait_ns: [ecc_step_bytes, page_bytes].map(|bytes| nand.timing.read(&nand.geometry, 0, bytes).0),
+            cpu_ns: [0; 2],
+            core_hit_ns: 0,
+            cpu_is_known: false,
+            find_ms: 0,
+            rm_ms: 0,
+            boot_ms: 0,
+        }
+    }
+
+    /// The name, and what a reader must know of the figures for pages of `page_bytes`.
+    pub fn told(&self, page_bytes: u32) -> String {
+        let mut text = self.name.clone();
+        if self.page_bytes != page_bytes {
+            text += &format!(
+                ", SCALED from pages of {} bytes to {page_bytes} by the number of ECC steps, which nobody has measured",
+                self.page_bytes
+            );
+        }
+        if !self.cpu_is_known {
+            text += ", waiting only: nobody has measured the CPU time";
+        }
+        text
     }
 
     /// The model for pages of `page_bytes`, a power of two. For a page other than the preset's, what a page read costs
@@ -193,17 +251,16 @@ impl CostPreset {
         let steps_between = u64::from(self.page_bytes / self.ecc_step_bytes - 1);
         let step_bytes = self.ecc_step_bytes.min(page_bytes);
         let steps = u64::from(page_bytes / step_bytes) - 1;
-        let ns = |us: u32| u64::from(us) * 1000;
-        let wait_step_ns = (ns(self.wait_us.1) - ns(self.wait_us.0)) / steps_between;
+        let wait_step_ns = (self.wait_ns[1] - self.wait_ns[0]) / steps_between;
         CostModel {
             page_bytes,
             step_bytes,
             // Presets with a step that takes longer than a part read are refused.
-            wait_fixed_ns: ns(self.wait_us.0) - wait_step_ns,
+            wait_fixed_ns: self.wait_ns[0] - wait_step_ns,
             wait_step_ns,
-            cpu_part_ns: ns(self.cpu_us.0),
-            cpu_page_ns: ns(self.cpu_us.0) + (ns(self.cpu_us.1) - ns(self.cpu_us.0)) * steps / steps_between,
-            cpu_core_hit_ns: ns(self.core_hit_us),
+            cpu_part_ns: self.cpu_ns[0],
+            cpu_page_ns: self.cpu_ns[0] + (self.cpu_ns[1] - self.cpu_ns[0]) * steps / steps_between,
+            cpu_core_hit_ns: self.core_hit_ns,
         }
     }
 }
@@ -215,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_preset_gives_the_figures_it_names() {
-        for (name, file, text) in BUILTIN {
+        for (name, file, text) in MEASURED {
             assert_eq!(CostPreset::parse(text, file).unwrap().name, name);
         }
         let preset = CostPreset::builtin("mlc-16k").unwrap();
@@ -228,13 +285,41 @@ mod tests {
         assert_eq!(preset.model(512).page(), preset.model(512).steps(1));
         // A file that does not know of it charges nothing.
         assert_eq!(model.cpu_core_hit_ns, 20_000);
-        let without = BUILTIN[0].2.replace("core_hit_us = 20\n", "");
-        assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_us, 0);
+        let without = MEASURED[0].2.replace("core_hit_us = 20\n", "");
+        assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_ns, 0);
+    }
+
+    /// One table for all who ask what reads cost.
+    #[test]
+    fn the_kind_of_nand_follows_from_the_page() {
+        let kind = |page_bytes, has_subpages| CostPreset::for_pages(page_bytes, has_subpages).name;
+        for preset in PRESETS {
+            let cost = CostPreset::builtin(preset.name).unwrap();
+            assert_eq!(
+                (cost.page_bytes, cost.ecc_step_bytes),
+                (preset.geometry.page_bytes, preset.timing.ecc_step_bytes)
+            );
+            let subpages = preset.geometry.subpage_bytes < preset.geometry.page_bytes;
+            assert_eq!(kind(preset.geometry.page_bytes, Some(subpages)), preset.name);
+            // What was measured of one kind fits what its data sheets say: the model of the others.
+            let sheet = CostPreset::of_nand(&preset).wait_ns;
+            assert!(cost.wait_ns.iter().zip(sheet).all(|(a, b)| a.abs_diff(b) < 2_000), "{}: {sheet:?}", preset.name);
+        }
+        assert_eq!([kind(2048, None), kind(4096, None), kind(16384, None)], ["slc-2k", "slc-4k", "mlc-16k"]);
+        assert_eq!([kind(1024, None), kind(65536, None)], ["slc-512", "mlc-16k"]);
+        let slc = CostPreset::builtin("slc-2k").unwrap();
+        let model = slc.model(2048);
+        // Call 10 us, page 15 us, tR 25 us, 7 cycles and 519 bytes of 25 ns for each step.
+        assert_eq!(model.steps(1), Cost { wait_ns: 50_000 + 526 * 25, cpu_ns: 0 });
+        assert_eq!(model.page(), Cost { wait_ns: 50_000 + (7 + 4 * 519) * 25, cpu_ns: 0 });
+        assert_eq!(slc.told(2048), "slc-2k, waiting only: nobody has measured the CPU time");
+        let told = CostPreset::builtin("mlc-16k").unwrap().told(2048);
+        assert!(told.starts_with("mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{told}");
     }
 
     #[test]
     fn errors_name_the_place() {
-        let good = BUILTIN[0].2;
+        let good = MEASURED[0].2;
         for (from, to, says) in [
             (
                 "page_bytes = 16384",

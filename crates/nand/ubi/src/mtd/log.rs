@@ -3,8 +3,6 @@
 //! nothing.
 
 use super::{Geometry, Mtd, MtdError, ReadOutcome, Why};
-use crate::nand::Timing;
-use readpath_kit::Ns;
 use std::io::{self, Write};
 
 /// Kind of an operation.
@@ -47,35 +45,18 @@ pub struct Logged<M> {
     pub inner: M,
     /// The operations so far, in order; take them with `std::mem::take` to bound memory.
     pub records: Vec<Record>,
-    /// What they took one after the other; stays 0 without [`Logged::timing`].
-    pub elapsed: Ns,
-    /// What an operation takes.
-    pub timing: Option<Timing>,
-    /// Whether operations are noted; time is added up in any case.
+    /// Whether operations are noted.
     pub recording: bool,
 }
 
 impl<M: Mtd> Logged<M> {
-    /// Notes operations on `inner`, without times.
+    /// Notes operations on `inner`.
     pub fn new(inner: M) -> Self {
-        Logged { inner, records: Vec::new(), elapsed: Ns::ZERO, timing: None, recording: true }
+        Logged { inner, records: Vec::new(), recording: true }
     }
 
-    /// Adds up times of `timing` only.
-    pub fn timed(inner: M, timing: Timing) -> Self {
-        Logged { inner, records: Vec::new(), elapsed: Ns::ZERO, timing: Some(timing), recording: false }
-    }
-
-    /// Notes an operation, and adds what it takes.
+    /// Notes an operation.
     pub fn note(&mut self, op: Op, peb: u32, offset: u32, len: u32, why: Why) {
-        if let Some(timing) = &self.timing {
-            let geometry = self.inner.geometry();
-            self.elapsed += match op {
-                Op::Read => timing.read(geometry, offset, len),
-                Op::Write => timing.write(geometry, offset, len),
-                Op::Erase => timing.erase(),
-            };
-        }
         if self.recording {
             self.records.push(Record { op, peb, offset, len, why });
         }

@@ -3,7 +3,6 @@
 
 mod presets;
 mod timing;
-mod whole_pages;
 
 pub use presets::{PRESETS, Preset, preset};
 pub use timing::Timing;

@@ -42,7 +42,7 @@ impl Timing {
     }
 
     /// Steps of ECC that `len` bytes at byte `column` of a page touch.
-    pub fn steps(&self, column: u32, len: u32) -> u32 {
+    fn steps(&self, column: u32, len: u32) -> u32 {
         if len == 0 {
             return 0;
         }
@@ -64,21 +64,6 @@ impl Timing {
             at += piece;
         }
         Ns(ns)
-    }
-
-    /// A write of `len` bytes at `offset` of a block: whole pages are moved, also for a sub-page.
-    pub fn write(&self, geometry: &Geometry, offset: u32, len: u32) -> Ns {
-        let page_bytes = geometry.page_bytes;
-        let pages = u64::from((offset + len).div_ceil(page_bytes) - offset / page_bytes);
-        let steps = u64::from(page_bytes.div_ceil(self.ecc_step_bytes));
-        let moved = steps * u64::from(self.ecc_step_bytes + self.ecc_check_bytes);
-        let one = self.page.0 + self.program_page.0 + self.cycles(u64::from(self.command_cycles) + moved);
-        Ns(self.call.0 + pages * one)
-    }
-
-    /// An erase.
-    pub fn erase(&self) -> Ns {
-        Ns(self.call.0 + self.page.0 + self.erase_block.0)
     }
 }
 
