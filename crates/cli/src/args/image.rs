@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// An image and the volume in it.
 #[derive(Args, Debug)]
 pub struct ImageInput {
-    /// The image: made by ubinize, or dumped by nanddump without spare areas
+    /// The image: made by ubinize or dumped by nanddump; plain, or packed with gzip, xz or zstd
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     #[command(flatten)]
@@ -29,6 +29,9 @@ pub struct ImageSizes {
     /// Sub-page size in bytes, or with K
     #[arg(long, value_name = "BYTES")]
     pub subpage_size: Option<String>,
+    /// Bytes of the spare area behind each page, if the image has spare areas
+    #[arg(long, value_name = "BYTES")]
+    pub oob: Option<String>,
     /// Number of erase blocks of the device; blocks beyond the image are erased [default: those of the image]
     #[arg(long, value_name = "N")]
     pub pebs: Option<u32>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi attach`: what UBI finds in an image, and how long that takes on a NAND.
 
+use super::bytes::ImageBytes;
 use super::names::json_text;
-use super::open::{ambiguity, not_attached, of_device, sized};
+use super::open::{ambiguity, not_attached, of_device, oob, sized};
 use super::streams::cost;
 use crate::output::stdout;
 use crate::usage;
@@ -21,14 +22,13 @@ use readpath_ubi::variant::Variant;
 use readpath_ubi::{NoCache, Ubi, printable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of `ubi attach`.
 #[derive(Args, Debug)]
 pub struct UbiAttach {
-    /// The image: what ubinize makes, or nanddump without spare areas
+    /// The image: what ubinize makes, or nanddump gives; plain, or packed with gzip, xz or zstd
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
     /// Bytes of an erase block, also with K or M [default: found in the image]
@@ -40,6 +40,9 @@ pub struct UbiAttach {
     /// Bytes of a sub-page, also with K [default: found in the image]
     #[arg(long, value_name = "BYTES")]
     subpage_size: Option<String>,
+    /// Bytes of the spare area behind each page, where the image has them
+    #[arg(long, value_name = "BYTES")]
+    oob: Option<String>,
     /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
     #[arg(long, value_name = "N")]
     pebs: Option<u32>,
@@ -54,12 +57,12 @@ pub struct UbiAttach {
     json: bool,
 }
 
-type Device = Ubi<Logged<Image<File>>, NoCache>;
+type Device = Ubi<Logged<Image<ImageBytes>>, NoCache>;
 
 /// `readpath ubi attach`.
 pub fn main(args: &UbiAttach) -> Result<()> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
-    let (file, found) = sized(&args.image, &known(args)?)?;
+    let (file, found) = sized(&args.image, &known(args)?, oob(args.oob.as_deref())?)?;
     let given = args.cost.as_deref().map(cost).transpose()?;
     let image = Image::new(file, of_device(&found, args.pebs)).map_err(|e| wrong(&e))?;
     let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };

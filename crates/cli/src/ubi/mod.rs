@@ -3,6 +3,7 @@
 
 mod attach;
 mod boot;
+mod bytes;
 mod check;
 mod image;
 mod names;

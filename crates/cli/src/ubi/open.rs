@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the name of an image to a UBIFS volume: sizes are guessed where they are not given, the volume is picked.
 
+use super::bytes::{ImageBytes, Spare};
 use crate::args::{ImageInput, ImageSizes};
 use crate::usage;
 use anyhow::{Result, anyhow};
@@ -13,15 +14,14 @@ use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, ReadAt};
 use readpath_ubi::{NoCache, Ubi, UbiError, printable};
 use readpath_ubifs::{NODE_MAGIC, NodeType, UbiVolume, UbifsError};
 use rustix::fs::Advice;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
 /// A volume in an image, whose flash operations are logged when asked for.
-pub type Volume = UbiVolume<Logged<Image<File>>, NoCache>;
+pub type Volume = UbiVolume<Logged<Image<ImageBytes>>, NoCache>;
 
-/// Opens an image and finds its sizes.
-pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
+/// Opens an image and finds its sizes. Behind each page is a spare area of `oob` bytes, if somebody says so.
+pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageBytes, Guess)> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", image.display()));
     let unreadable = |e: io::Error| wrong(&format!("cannot be read: {e}"));
     // Whoever opens a pipe waits for its other end.
@@ -32,21 +32,44 @@ pub fn sized(image: &Path, known: &Known) -> Result<(File, Guess)> {
     if !kind.is_file() {
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
-    let file = File::open(image).map_err(unreadable)?;
-    will_read(&file, Advice::Random);
-    let mut guess = guess(&file, known).map_err(|e| match (something_else(&file, image), &e) {
+    let raw = ImageBytes::open(image).map_err(unreadable)?;
+    // Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not.
+    raw.advise(Advice::Random);
+    let (bytes, found) = match oob {
+        None => {
+            let found = guess(&raw, known);
+            (raw, found)
+        }
+        Some(oob) => match without_spare(&raw, known, &[oob]) {
+            Some((bytes, _, found)) => (bytes, Ok(found)),
+            None => return Err(wrong(&format!("--oob {oob}: it is no UBI in pages with spare areas of {oob} bytes"))),
+        },
+    };
+    let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {
         (Some(what), _) => wrong(&what),
+        (None, _) if let Some((_, Spare { page, oob }, _)) = without_spare(&bytes, known, &SPARE) => wrong(&format!(
+            "looks like pages of {page} + {oob} bytes: dump it without spare areas (nanddump --omitoob), or give --oob {oob}"
+        )),
         (None, UbiError::Sizes(e)) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
         (None, e) => wrong(e),
     })?;
-    settle(&file, &mut guess);
-    Ok((file, guess))
+    settle(&bytes, &mut found);
+    Ok((bytes, found))
 }
 
-/// Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not.
-/// It is only advice, and for all handles of the open file.
-fn will_read(file: &File, advice: Advice) {
-    let _ = rustix::fs::fadvise(file, 0, None, advice);
+/// Bytes of spare areas that chips have.
+const SPARE: [u32; 13] = [16, 64, 112, 128, 218, 224, 232, 256, 448, 640, 744, 1280, 1664];
+
+/// The image without the spare areas behind its pages, if with one of these sizes, and some size of a page, it is UBI.
+fn without_spare(raw: &ImageBytes, known: &Known, sizes: &[u32]) -> Option<(ImageBytes, Spare, Guess)> {
+    let pages = (9..=16).map(|bits| 1 << bits).filter(|&page| known.page_bytes.is_none_or(|known| known == page));
+    let mut all = pages.flat_map(|page| sizes.iter().map(move |&oob| Spare { page, oob }));
+    all.find_map(|spare| {
+        let bytes = raw.without(spare)?;
+        let found = guess(&bytes, known).ok()?;
+        let page = found.geometry.page_bytes;
+        (page == spare.page || found.ambiguous && 2 * page == spare.page).then_some((bytes, spare, found))
+    })
 }
 
 /// Sizes of the device that an image is of, which may have more erase blocks.
@@ -54,18 +77,12 @@ pub fn of_device(found: &Guess, pebs: Option<u32>) -> Geometry {
     Geometry { pebs: pebs.unwrap_or(found.geometry.pebs), ..found.geometry }
 }
 
-/// First bytes of packed files, and what unpacks them.
-const PACKED: [(&[u8], &str, &str); 6] = [
-    (&[0x1F, 0x8B], "gzip", "gzip -dk"),
-    (&[0xFD, b'7', b'z', b'X', b'Z', 0], "xz", "xz -dk"),
-    (&[0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstd -d"),
-    (b"BZh", "bzip2", "bzip2 -dk"),
-    (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"),
-    (b"PK\x03\x04", "zip", "unzip"),
-];
+/// First bytes of packed files that are not unpacked here, and what does it.
+const PACKED: [(&[u8], &str, &str); 3] =
+    [(b"BZh", "bzip2", "bzip2 -dk"), (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"), (b"PK\x03\x04", "zip", "unzip")];
 
 /// What a file is that has nothing of UBI, where that is easy to say.
-fn something_else(file: &File, image: &Path) -> Option<String> {
+fn something_else(file: &ImageBytes, image: &Path) -> Option<String> {
     let mut first = [0; 6];
     file.read_exact_at(0, &mut first).ok()?;
     if let Some((_, name, command)) = PACKED.iter().find(|(magic, ..)| first.starts_with(magic)) {
@@ -77,7 +94,7 @@ fn something_else(file: &File, image: &Path) -> Option<String> {
 }
 
 /// Decides between two sizes of a page by a superblock of UBIFS, which says it. Volumes are where they are with either.
-fn settle(file: &File, guess: &mut Guess) {
+fn settle(file: &ImageBytes, guess: &mut Guess) {
     if !guess.ambiguous {
         return;
     }
@@ -131,19 +148,16 @@ pub fn ambiguity(guess: &Guess) -> Option<String> {
     })
 }
 
-fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image<File>>>> {
+fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image<ImageBytes>>>> {
     let ImageInput { image, sizes } = input;
-    let (file, guess) = sized(image, &known(sizes)?)?;
+    let (file, guess) = sized(image, &known(sizes)?, oob(sizes.oob.as_deref())?)?;
     let geometry = of_device(&guess, sizes.pebs);
-    let handle = file.try_clone().ok();
-    let device = Image::new(file, geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
+    let device = Image::new(file.clone(), geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
     let mut logged = Logged::new(device);
     logged.recording = log;
     let options = Options { vid_offset: guess.vid_offset, fastmap, ..Options::image() };
     let ubi = Ubi::attach(logged, NoCache, &options).map_err(|e| not_attached(image, &guess, &e))?;
-    if let Some(file) = handle {
-        will_read(&file, Advice::Normal);
-    }
+    file.advise(Advice::Normal);
     Ok(ubi)
 }
 
@@ -154,7 +168,7 @@ pub enum Opened {
     /// A static one with other contents.
     Static {
         /// The device.
-        ubi: Ubi<Logged<Image<File>>>,
+        ubi: Ubi<Logged<Image<ImageBytes>>>,
         /// Number of the volume.
         id: u32,
     },
@@ -186,7 +200,7 @@ pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
 }
 
 /// Whether LEB 0 begins as all nodes of UBIFS do.
-fn is_ubifs(ubi: &mut Ubi<Logged<Image<File>>>, id: u32) -> bool {
+fn is_ubifs(ubi: &mut Ubi<Logged<Image<ImageBytes>>>, id: u32) -> bool {
     let mut magic = [0; 4];
     // No kernel makes this read, so it is not in the log.
     let recording = std::mem::replace(&mut ubi.mtd_mut().recording, false);
@@ -219,13 +233,20 @@ pub fn only_ubifs(input: &ImageInput) -> Result<(u32, String)> {
 }
 
 /// What is wrong with the device that holds a volume, below what the volume holds.
-pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<File>>>) -> Result<Vec<Finding>> {
+pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<ImageBytes>>>) -> Result<Vec<Finding>> {
     let found = match ubi.found().method {
         Method::Scan => ubi.findings(),
         // A fastmap makes most headers needless to read, so that nobody has looked at them.
         Method::Fastmap { .. } => open(input, false, false)?.findings(),
     };
     found.map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
+}
+
+/// Bytes of a spare area.
+pub fn oob(text: Option<&str>) -> Result<Option<u32>> {
+    let wrong = |text: &str| usage(anyhow!("--oob: \"{text}\" is no number of bytes from 1 to 65536"));
+    let bytes = |text: &str| text.parse().ok().filter(|n| (1..=65536).contains(n)).ok_or_else(|| wrong(text));
+    text.map(bytes).transpose()
 }
 
 fn known(sizes: &ImageSizes) -> Result<Known> {

@@ -52,6 +52,45 @@ fn what_is_wrong_with_an_image() {
 }
 
 #[test]
+fn images_may_be_packed() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let plain = [room.good(&["ubi", "find", "fx.mtd"]), room.good(&["ubi", "attach", "--json", "fx.mtd"])];
+    let bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    let xz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../nand/ubi/tests/data/fx.mtd.xz");
+    fs::copy(xz, room.path("i.xz")).expect("a file");
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, &bytes).expect("memory");
+    fs::write(room.path("i.gz"), gz.finish().expect("memory")).expect("a file");
+    fs::write(room.path("i.zst"), zstd::encode_all(&bytes[..], 1).expect("memory")).expect("a file");
+    for packed in ["i.xz", "i.gz", "i.zst"] {
+        assert_eq!([room.good(&["ubi", "find", packed]), room.good(&["ubi", "attach", "--json", packed])], plain);
+    }
+}
+
+#[test]
+fn a_dump_with_spare_areas_is_told_and_read() {
+    let room = Room::new();
+    dump(&room, "fx.mtd");
+    let bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    let with_spare: Vec<u8> = bytes.chunks(2048).flat_map(|page| [page, &[0xFF; 64]].concat()).collect();
+    fs::write(room.path("oob.mtd"), with_spare).expect("a file");
+    let says = "oob.mtd: looks like pages of 2048 + 64 bytes: dump it without spare areas (nanddump --omitoob), or give \
+                --oob 64";
+    room.bad(&["ubi", "ls", "oob.mtd"], &[says]);
+    room.bad(&["ubi", "attach", "oob.mtd"], &[says]);
+    room.bad(
+        &["ubi", "ls", "oob.mtd", "--oob", "128"],
+        &["--oob 128: it is no UBI in pages with spare areas of 128 bytes"],
+    );
+    room.bad(&["ubi", "ls", "oob.mtd", "--oob", "64K"], &["--oob: \"64K\" is no number of bytes"]);
+    for command in [&["find"][..], &["attach", "--json"], &["check"]] {
+        let of = |image: &[&str]| room.good(&[&["ubi"], command, image].concat());
+        assert_eq!(of(&["oob.mtd", "--oob", "64"]), of(&["fx.mtd"]), "{command:?}");
+    }
+}
+
+#[test]
 fn streams_can_be_replayed() {
     let room = Room::new();
     dump(&room, "fxj.mtd");
