@@ -114,14 +114,15 @@ impl Takes {
     }
 }
 
-/// What to say of an image that is smaller than its volumes, as ubinize makes it, where nobody said how large the device is.
+/// What to say of an image that is smaller than its volumes, as ubinize makes it, where nobody said how large the
+/// device is.
 fn too_few(ubi: &Device, pebs: Option<u32>) -> Option<String> {
     let here = ubi.mtd().geometry().pebs;
     let needed = ubi.volumes().map(|v| u64::from(v.record.reserved_pebs)).sum::<u64>() + OVERHEAD_PEBS;
     (pebs.is_none() && needed > here.into()).then(|| {
         format!(
-            "the volumes need a device of {needed} PEBs at least, the image has {here}: the attach of the device takes longer; \
-             --pebs N says how many it has"
+            "the volumes need a device of {needed} PEBs at least, the image has {here}: the attach of the device takes \
+             longer; --pebs N says how many it has"
         )
     })
 }

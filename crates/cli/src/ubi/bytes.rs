@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of an image, at any place: those of a file, unpacked if it is packed, and without spare areas. Knows nothing of
-//! UBI.
+//! The bytes of an image, at any place: those of a file, unpacked if it is packed, and without spare areas. Knows
+//! nothing of UBI.
 
 use readpath_ubi::mtd::ReadAt;
 use readpath_workload::trace::decompress;

@@ -59,8 +59,8 @@ pub fn check(args: &UbiCheck) -> Result<()> {
             Some(what) => writeln!(out, "{clean}{what}")?,
             None => writeln!(
                 out,
-                "{clean}{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of the \
-                 journal{unclean}",
+                "{clean}{} inodes, {} entries, {} attributes, {} data nodes ({} bytes), {} index nodes, {} nodes of \
+                 the journal{unclean}",
                 c.inodes, c.entries, c.xattrs, c.data_nodes, c.data_bytes, c.index_nodes, c.journal_nodes
             )?,
         }

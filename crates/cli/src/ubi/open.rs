@@ -33,7 +33,8 @@ pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageByte
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
     let raw = ImageBytes::open(image).map_err(unreadable)?;
-    // Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are not.
+    // Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are
+    // not.
     raw.advise(Advice::Random);
     let (bytes, found) = match oob {
         None => {

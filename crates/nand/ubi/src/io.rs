@@ -76,7 +76,7 @@ impl<M: Mtd> Io<M> {
     }
 
     /// Reads an EC header. One that is good but makes no sense here is an error.
-    pub fn read_ec(&mut self, peb: u32) -> Result<Header<EcHeader>, UbiError> {
+    pub(crate) fn read_ec(&mut self, peb: u32) -> Result<Header<EcHeader>, UbiError> {
         let mut bytes = [0; HEADER_BYTES];
         let outcome = self.read(peb, 0, &mut bytes, Why::EcHeader)?;
         let header = classify(EcHeader::parse(&bytes), outcome);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reads cost, by name: the kinds of NAND of [`PRESETS`], of which one has figures that were measured, and TOML text of
-//! one's own. Gives a [`CostModel`]; opens no file.
+//! What reads cost, by name: the kinds of NAND of [`PRESETS`], of which one has figures that were measured, and TOML
+//! text of one's own. Gives a [`CostModel`]; opens no file.
 
 use crate::cost::CostModel;
 use crate::nand::{self, PRESETS};

@@ -3,9 +3,9 @@
 //! only, so a large device that is mostly empty costs four bytes a page.
 //!
 //! What may happen, and when (all of it deterministic from the seed):
-//! - **Flips** in an ECC step: counted, not drawn into the data. Up to the strength of the code a read returns the right
-//!   data and says so; beyond, the step's bytes come back changed. They are put there by [`Nand::flip`], by chance on
-//!   reads, or by read disturb.
+//! - **Flips** in an ECC step: counted, not drawn into the data. Up to the strength of the code a read returns the
+//!   right data and says so; beyond, the step's bytes come back changed. They are put there by [`Nand::flip`], by
+//!   chance on reads, or by read disturb.
 //! - **Program failure**: the page is left half programmed. **Erase failure**: the block is left half erased.
 //! - **Power cut** during the n-th program or erase from now ([`Nand::cut_after`]). The page may be untouched, half
 //!   programmed, complete but weak, or complete; the block likewise. Afterwards everything fails until

@@ -2,12 +2,13 @@
 //! The learned and the adaptive cache. Three judgements, each made from the past alone, with no figure chosen for a
 //! stream; the learned cache makes only the first:
 //!
-//! - **Which page goes** (`learning.rs`). Of the 64 pages touched longest ago the one least likely to be touched soon, by
-//!   `reuse.rs`. A directory of tags follows plain LRU beside it; while that has missed less, the cache does as LRU would.
-//! - **Whether caching pays** (`judge.rs`). Pages that would be filled are followed even if they are not. While what they would
-//!   have saved is less than what filling them costs, nothing is filled.
-//! - **What may be risked** (`judge.rs`). A fill is an advance on hits to come. It is made only while the cache stays within 2 %
-//!   of what part reads alone would have cost so far, so no stream costs more than that.
+//! - **Which page goes** (`learning.rs`). Of the 64 pages touched longest ago the one least likely to be touched soon,
+//!   by `reuse.rs`. A directory of tags follows plain LRU beside it; while that has missed less, the cache does as LRU
+//!   would.
+//! - **Whether caching pays** (`judge.rs`). Pages that would be filled are followed even if they are not. While what
+//!   they would have saved is less than what filling them costs, nothing is filled.
+//! - **What may be risked** (`judge.rs`). A fill is an advance on hits to come. It is made only while the cache stays
+//!   within 2 % of what part reads alone would have cost so far, so no stream costs more than that.
 //!
 //! The first judgement needs tables of the size of two lines. Where a budget is so small that lines would do more, it
 //! is not made, and the least recently used page goes (`lean.rs`).
