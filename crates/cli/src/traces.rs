@@ -132,7 +132,7 @@ fn beyond() -> String {
     let Some((blocks, name)) = sized.max() else { return String::new() };
     format!(
         " (--device: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device show {name}') \
-         with more lu[0].blocks and geometry.blocks_per_plane; --fold to fold them, --lenient to leave them out)",
+         with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them, --lenient to leave them out)",
         f64::from(blocks) * 4096.0 / f64::from(1 << 30)
     )
 }

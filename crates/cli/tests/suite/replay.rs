@@ -333,7 +333,7 @@ fn mistakes() {
         (&["t.csv", "--host-map", "1K"], &["--host-map: 1024 bytes do not hold", "32768"]),
         (&["t.csv", "--host-map", "1M", "--hpb", "off"], &["--host-map is memory for HPB"]),
         (&["t.csv", "--iodepth", "4"], &["--iodepth goes with --mode closed"]),
-        (&["t.csv", "--mode", "closed", "--speed", "2"], &["--speed and --max-idle change times"]),
+        (&["t.csv", "--mode", "closed", "--speed", "2"], &["--speed, --max-idle and --spread-ties change times"]),
         (&["t.csv", "--speed", "0"], &["--speed: "]),
         (&["t.csv", "--max-idle", "10"], &["--max-idle: \"10\" is not a time"]),
         (&["t.csv", "--shift-sectors", "8"], &["error: "]),
@@ -370,7 +370,7 @@ fn lenient_reading_counts_what_it_skips() {
     assert!(notes(&doc).contains(says), "{}", notes(&doc));
     let says = "2 requests of the trace lie beyond it; take a device of at least 13194139537408 bytes (12288.0 GiB, \
                 3221225473 blocks)";
-    let way = "the largest preset is ufs40-512g with 476.8 GiB";
+    let way = "the largest preset is ufs40-512g with 512.0 GiB";
     room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, way, "--fold to fold them"]);
 }
 

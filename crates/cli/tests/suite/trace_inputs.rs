@@ -177,7 +177,7 @@ fn coarse_times_are_told_and_spread() {
     let (note, recorded) = run(&[fine]);
     assert!(!note.contains("COARSE"), "{note}");
     // The same requests with their times in microseconds.
-    assert!(bursts > 10.0 * recorded && (spread / recorded - 1.0).abs() < 0.1, "{bursts} {spread} {recorded}");
+    assert!(bursts > 10.0 * recorded && (spread / recorded - 1.0).abs() < 0.3, "{bursts} {spread} {recorded}");
     let shown = room.good(&["trace", "info", trace]);
     let notes = shown.lines().find(|l| l.starts_with("Note: ")).expect("a note");
     assert!(notes.contains("COARSE TIMES"), "{shown}");

@@ -7,6 +7,8 @@ use readpath_kit::Ns;
 
 /// Units in which times may be recorded, from the coarsest. Finer ones make no bursts that anybody would notice.
 const UNITS: [u64; 4] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000];
+/// Coarse times do no harm where fewer requests than this share one: devices have queues.
+const FEW: u64 = 8;
 /// So many requests at one time are a burst, however fine times are: more than a device takes at once.
 const BURST: u64 = 64;
 
@@ -53,7 +55,9 @@ impl Stamps {
     pub fn warning(&self, requests: u64) -> Option<String> {
         let share = 100.0 * self.tied as f64 / requests.max(1) as f64;
         let what = match self.coarse_unit() {
-            Some(unit) if share >= 1.0 => format!("its times are whole multiples of {unit}"),
+            Some(unit) if share >= 1.0 && self.largest_burst >= FEW => {
+                format!("its times are whole multiples of {unit}")
+            }
             _ if self.largest_burst >= BURST => "requests share their times".to_owned(),
             _ => return None,
         };
@@ -99,7 +103,9 @@ mod tests {
     fn units_and_bursts() {
         let seconds = of(&[5_000_000_000, 5_000_000_000, 7_000_000_000, 7_000_000_000, 7_000_000_000]);
         assert_eq!((seconds.coarse_unit(), seconds.largest_burst, seconds.tied), (Some(Ns::from_secs(1)), 3, 3));
-        assert!(seconds.warning(5).is_some_and(|w| w.contains("60.0 %") && w.contains("up to 3 start at once")));
+        assert_eq!(seconds.warning(5), None, "few at once");
+        let burst = of(&[5_000_000_000; 9]).warning(10).expect("a warning");
+        assert!(burst.contains("80.0 %") && burst.contains("up to 9 start at once"), "{burst}");
         let millis = of(&[1_000_000_000, 1_030_000_000, 1_031_000_000]);
         assert_eq!((millis.coarse_unit(), millis.warning(3)), (Some(Ns::from_ms(1)), None), "no ties");
         let fine = of(&[1_000_000_000, 1_000_001_000, 1_000_001_000]);
