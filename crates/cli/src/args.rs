@@ -48,7 +48,7 @@ pub enum Command {
     Replay(Replay),
     /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
-    /// Cut the power at random moments of a fio job, and check all data after each recovery
+    /// Cut the power at random moments of a fio job or a block trace, and check all data after each recovery
     Power(Power),
     /// Describe block traces and convert them
     #[command(subcommand)]

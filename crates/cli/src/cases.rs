@@ -118,17 +118,17 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
     files.iter().map(name).collect()
 }
 
-/// Loads `files`, which are called `names`, for a device of `blocks` blocks.
+/// Loads `files`, which are called `names`, for a device of `blocks` blocks, and what is replayed before each of them.
 pub fn cases(
     how: &TraceHow,
+    before: &[PathBuf],
     files: &[PathBuf],
     names: &[String],
     blocks: u32,
     shared: &Shared,
 ) -> Result<Vec<ReplayCase>> {
     let (prepare, options, mode) = (prepare(how, blocks)?, traces::options(&how.input)?, mode(how)?);
-    let before =
-        how.precondition.iter().map(|p| load(how, p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
+    let before = before.iter().map(|p| load(how, p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
         let read = load(how, path, &options, prepare, shared)?;
@@ -158,8 +158,14 @@ pub fn cases(
     Ok(cases)
 }
 
-/// What a document says of `cases` on `device`.
-pub fn texts(how: &TraceHow, files: &[PathBuf], device: &str, layout: Layout, cases: &[ReplayCase]) -> ReplayTexts {
+/// What a document says of `cases` on `device`, which come from `files`, each behind those that are `before`.
+pub fn texts(
+    how: &TraceHow,
+    (before, files): (&[PathBuf], &[PathBuf]),
+    device: &str,
+    layout: Layout,
+    cases: &[ReplayCase],
+) -> ReplayTexts {
     let names: Vec<&str> = cases.iter().map(|c| c.name.as_str()).collect();
     let folded: u64 = cases.iter().flat_map(|c| c.before.iter().chain([&c.trace])).map(|t| t.prepared.folded).sum();
     let mut title = format!("Replay of {}", names.join(", "));
@@ -192,7 +198,7 @@ pub fn texts(how: &TraceHow, files: &[PathBuf], device: &str, layout: Layout, ca
         description: format!("Simulated on the device '{device}'. {when}"),
         settings: json!({
             "files": paths(files),
-            "precondition": paths(&how.precondition),
+            "precondition": paths(before),
             "format": input.format,
             "columns": input.columns,
             "lenient": input.lenient,

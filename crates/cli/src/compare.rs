@@ -136,14 +136,15 @@ fn base(args: &Compare, variants: &[String]) -> Result<String> {
 
 /// Where the document goes.
 fn folder(args: &Compare) -> Result<Option<Folder>> {
-    let inputs = [&args.workload].into_iter().chain(&args.how.precondition);
+    let inputs = [&args.workload].into_iter().chain(&args.precondition);
     args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()
 }
 
 /// A job, or an experiment.
 fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     let what = if experiment.is_some() { "an experiment" } else { "a fio job" };
-    if let Some(option) = args.how.given() {
+    let before = (!args.precondition.is_empty()).then_some("--precondition");
+    if let Some(option) = before.or(args.how.given()) {
         let name = args.workload.display();
         return Err(usage(anyhow!(
             "{option} is for traces, but {name} is taken for {what} (--trace if it is a trace)"
@@ -238,17 +239,17 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
-    inputs::only_one_stdin([&args.workload].into_iter().chain(&args.how.precondition))?;
+    inputs::only_one_stdin([&args.workload].into_iter().chain(&args.precondition))?;
     let shared = runs::stoppable(&Live::default())?;
     let folder = folder(args)?;
     let files = std::slice::from_ref(&args.workload);
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
     let case_names = cases::names(files)?;
     beforehand::variants(&case_names[0], &variants).map_err(classify)?;
-    let cases = cases::cases(&args.how, files, &case_names, blocks, &shared)?;
+    let cases = cases::cases(&args.how, &args.precondition, files, &case_names, blocks, &shared)?;
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
-    let of_replay = cases::texts(&args.how, files, device, layout, &cases);
+    let of_replay = cases::texts(&args.how, (&args.precondition, files), device, layout, &cases);
     let trials = runs::side_by_side(args.basics.threads, count, Some(expected), &shared, |shared| {
         run_replays(&of_replay, &cases, &variants, &options, seeds, shared)
     })?;

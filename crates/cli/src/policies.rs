@@ -178,11 +178,11 @@ fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
-        cases.extend(cases::cases(&how(precondition), &[exec], &[app.to_owned()], blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(), &precondition, &[exec], &[app.to_owned()], blocks, &Shared::default())?);
     }
     for file in files_in(&dir.join(singles))? {
         let names = cases::names(std::slice::from_ref(&file))?;
-        cases.extend(cases::cases(&how(Vec::new()), &[file], &names, blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(), &[], &[file], &names, blocks, &Shared::default())?);
     }
     if cases.is_empty() {
         let dir = dir.display();
@@ -203,10 +203,9 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn how(precondition: Vec<PathBuf>) -> TraceHow {
+fn how() -> TraceHow {
     let input = TraceInput { format: None, columns: None, lenient: false, trace_device: None, merge_devices: false };
     TraceHow {
-        precondition,
         input,
         mode: None,
         iodepth: None,

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath power`: plans the runs of a fio job as `fio` does, has the power cut in the middle of each and shows what
-//! recovery took and whether all data was there.
+//! `readpath power`: plans the runs of a fio job as `fio` does, or of a trace as `replay` does, has the power cut in
+//! the middle of each and shows what recovery took and whether all data was there.
 
-use crate::args::{Loses, Power};
+use crate::args::{Fill, Loses, Power};
 use crate::events::time_without_power;
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::presets::overrides;
-use crate::{memory, runs, typed, usage};
+use crate::presets::{self, overrides};
+use crate::{cases, memory, runs, typed, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
+use readpath_config::experiment::{Layout, Precondition, PreconditionRange, Variant};
+use readpath_device::Probe;
 use readpath_kit::Ns;
 use readpath_lab::beforehand;
-use readpath_lab::experiment::{ExperimentError, Plan, expected_ios, plan};
-use readpath_lab::power_cuts::{self, PowerCuts, PowerError, PowerRun, PowerTexts, document};
+use readpath_lab::experiment::{self, ExperimentError, Plan, Shared, expected_ios, plan};
+use readpath_lab::power_cuts::{self, Load, Moments, PowerCuts, PowerRun, PowerTexts, document};
+use readpath_lab::replay::{Mode, ReplayCase};
+use readpath_run::{LUN, Setup};
 use readpath_stack::Tags;
+use readpath_workload::Workload;
+use serde_json::Value;
+use std::slice;
+use std::sync::Arc;
 
 /// Columns of the table.
 const COLUMNS: [(&str, &str); 12] = [
@@ -37,6 +45,72 @@ const COLUMNS: [(&str, &str); 12] = [
 /// Most seconds without power in all.
 const MOST_OFF_S: u64 = 1_000_000;
 
+/// What is run: a plan for each host, and the trace that all of them replay, if it is one.
+struct Planned {
+    plans: Vec<Plan>,
+    trace: Option<(ReplayCase, Mode)>,
+    /// What the document is called and says.
+    texts: PowerTexts,
+    /// How the trace was read and prepared.
+    settings: Option<Value>,
+}
+
+impl Planned {
+    /// Keeps the runs that `--case` and `--variant` leave.
+    fn choose(&mut self, args: &Power) -> Result<()> {
+        let (plans, common) = (&mut self.plans, &args.common);
+        runs::choose(plans, |p| &p.case, "--case", common.case.as_deref())?;
+        runs::choose(plans, |p| &p.variant, "--variant", common.variant.as_deref())?;
+        plans.iter_mut().for_each(|plan| plan.setup.encoded = common.wire);
+        runs::only_one_traced(common, plans.len())
+    }
+
+    /// Reads the trace, if there is one.
+    fn read_trace(&mut self, args: &Power, shared: &Shared) -> Result<()> {
+        if !args.trace {
+            return Ok(());
+        }
+        let (files, first) = (slice::from_ref(&args.workload), &self.plans[0]);
+        let blocks = first.setup.preset.device.lus[usize::from(LUN)].blocks;
+        let case = cases::cases(&args.how, &[], files, slice::from_ref(&first.case), blocks, shared)?.remove(0);
+        let layout = first.setup.precondition.layout;
+        for plan in &mut self.plans {
+            plan.inputs.clone_from(&case.inputs);
+            plan.workload.notes.clone_from(&case.notes);
+        }
+        let of_replay = cases::texts(&args.how, (&[], files), &args.target.device, layout, slice::from_ref(&case));
+        self.texts.title = of_replay.title.replacen("Replay", "Power cuts under a replay", 1);
+        self.texts.description = of_replay.description;
+        self.settings = Some(of_replay.settings);
+        self.trace = Some((case, cases::mode(&args.how)?));
+        Ok(())
+    }
+
+    /// What the moments of the cuts are drawn from, run by run; not before a trace was read.
+    fn check(&mut self, cuts: &PowerCuts) -> Result<Vec<Moments>> {
+        let trace = self.trace.as_ref();
+        let loads = self.plans.iter_mut().map(|plan| Planned::load(trace, &mut plan.workload));
+        loads.map(|load| power_cuts::check(&load, cuts).map_err(usage)).collect()
+    }
+
+    /// The load of a plan.
+    fn load<'a>(trace: Option<&'a (ReplayCase, Mode)>, workload: &'a mut Workload) -> Load<'a> {
+        match trace {
+            Some((case, mode)) => Load::Trace { case, mode: *mode },
+            None => Load::Workload(workload),
+        }
+    }
+
+    /// Requests of all runs, if that is known.
+    fn ios(&self) -> Option<u64> {
+        let of = |plan: &Plan| match &self.trace {
+            Some((case, _)) => Some(case.ios()),
+            None => expected_ios(&plan.workload),
+        };
+        self.plans.iter().map(of).sum()
+    }
+}
+
 /// `readpath power`.
 pub fn main(args: &Power) -> Result<()> {
     let cuts = PowerCuts {
@@ -48,37 +122,152 @@ pub fn main(args: &Power) -> Result<()> {
         off: off(&args.off, args.cuts).map_err(|e| usage(anyhow!(e)))?,
         seed: args.target.seed,
     };
-    let target = &args.target;
-    let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, typed::variants(&target.host)?);
-    experiment.seed = target.seed;
-    let set = overrides(&args.basics.set)?;
-    let mut plans = plan(&experiment, &set, &read_text).map_err(classify)?;
-    plans.iter().try_for_each(|p| power_cuts::check(&p.workload, &cuts).map(drop)).map_err(usage)?;
-    beforehand::plans(&plans).map_err(classify)?;
-    check_memory(&plans, args.basics.threads)?;
-    let folder = args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from([&args.job])).transpose()?;
-    let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
-    let count = plans.len();
-    let results: Vec<Result<PowerRun, PowerError>> =
-        runs::side_by_side(args.basics.threads, count, expected, &runs::stoppable(&Live::default())?, |shared| {
-            plans.par_iter_mut().map(|p| power_cuts::run(&p.setup, &mut p.workload, &cuts, shared)).collect()
-        })?;
-    let runs = plans.iter().zip(results).map(|(plan, result)| result.map_err(|error| mark(plan, error)));
-    let runs = runs.collect::<Result<Vec<_>>>()?;
-    let texts = PowerTexts {
-        title: format!("Power cuts under {}", experiment.title),
-        description: format!("Simulated on the device '{}'.", target.device),
-    };
-    let mut doc = document(&texts, &plans, &cuts, &runs)?;
+    let basics = &args.common.basics;
+    let mut planned = if args.trace { of_trace(args)? } else { of_job(args)? };
+    planned.choose(args)?;
+    if !args.trace {
+        planned.check(&cuts)?;
+    }
+    beforehand::plans(&planned.plans).map_err(classify)?;
+    check_memory(&planned.plans, basics.threads)?;
+    let folder = basics.out.as_deref().map(|out| Folder::create(out)?.apart_from([&args.workload])).transpose()?;
+    let names = planned.plans.iter().map(|plan| (plan.case.clone(), plan.variant.clone()));
+    let live = Live::start(&args.common.live, names)?;
+    let shared = runs::stoppable(&live)?;
+    planned.read_trace(args, &shared)?;
+    let runs = run(args, &mut planned, &cuts, &shared)?;
+    let mut doc = document(&planned.texts, &planned.plans, &cuts, &runs)?;
+    if let (Some(settings), Some(configuration)) = (planned.settings, doc.configuration.as_object_mut()) {
+        configuration.insert("replay".to_owned(), settings);
+    }
+    doc.notes.extend(live.notes());
     doc.process = output::process();
     doc.validate()?;
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
-    output::emit(&output::table(&doc, args.basics.json, args.basics.out.as_deref(), &COLUMNS)?, None)?;
+    output::emit(&output::table(&doc, basics.json, basics.out.as_deref(), &COLUMNS)?, None)?;
+    live.finish()?;
     match runs.iter().map(|run| run.wrong).sum::<u64>() {
         0 => Ok(()),
         wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
+    }
+}
+
+/// The runs of a fio job.
+fn of_job(args: &Power) -> Result<Planned> {
+    let target = &args.target;
+    if let Some(option) = args.how.given() {
+        return Err(usage(anyhow!(
+            "{option} is for traces; {} is taken for a fio job without --trace",
+            args.workload.display()
+        )));
+    }
+    let variants = typed::variants(&target.host)?;
+    let mut experiment = typed::of_job(&args.workload, &target.device, target.precondition, variants);
+    experiment.seed = target.seed;
+    let plans = plan(&experiment, &overrides(&args.common.basics.set)?, &read_text).map_err(classify)?;
+    let texts = PowerTexts {
+        title: format!("Power cuts under {}", experiment.title),
+        description: format!("Simulated on the device '{}'.", target.device),
+    };
+    Ok(Planned { plans, trace: None, texts, settings: None })
+}
+
+/// The runs of a trace.
+fn of_trace(args: &Power) -> Result<Planned> {
+    let target = &args.target;
+    let layout = match target.precondition {
+        Fill::Sequential => Layout::Sequential,
+        Fill::Random => Layout::Random,
+        Fill::None => {
+            let message = "blocks of a trace that are read before they are written have to be there";
+            return Err(usage(anyhow!("--precondition none is for jobs: {message}")));
+        }
+    };
+    let files = slice::from_ref(&args.workload);
+    let names = cases::names(files)?;
+    // Options are looked at before the file is.
+    cases::mode(&args.how)?;
+    cases::prepare(&args.how, 1)?;
+    let base = presets::preset(&target.device, &args.common.basics.set)?;
+    let range = PreconditionRange::None;
+    let plan_of = |variant: &Variant| {
+        let preset = variant.device(&base).map_err(usage)?;
+        Ok(Plan {
+            case: names[0].clone(),
+            variant: variant.name.clone(),
+            setup: Setup {
+                host: variant.host(&preset),
+                preset,
+                precondition: Precondition { range, layout },
+                seed: target.seed,
+                encoded: false,
+                events: Vec::new(),
+            },
+            workload: nothing(&names[0]),
+            inputs: Vec::new(),
+        })
+    };
+    let plans = typed::variants(&target.host)?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
+    let texts = PowerTexts { title: String::new(), description: String::new() };
+    Ok(Planned { plans, trace: None, texts, settings: None })
+}
+
+/// What runs beside a trace.
+fn nothing(name: &str) -> Workload {
+    Workload {
+        name: name.to_owned(),
+        phases: Vec::new(),
+        groups: Vec::new(),
+        global_options: Vec::new(),
+        files: Vec::new(),
+        launches: None,
+        notes: Vec::new(),
+    }
+}
+
+/// Makes the runs, or one that is recorded.
+fn run(args: &Power, planned: &mut Planned, cuts: &PowerCuts, shared: &Arc<Shared>) -> Result<Vec<PowerRun>> {
+    let (common, expected, moments) = (&args.common, planned.ios(), planned.check(cuts)?);
+    let Planned { plans, trace, .. } = planned;
+    let cutting = Cutting { trace: trace.as_ref(), cuts, moments: &moments };
+    if let (Some(path), [plan]) = (&common.trace_io, &mut plans[..]) {
+        let title = format!("{}, {}", plan.case, plan.variant);
+        return runs::recorded(path, &title, common.trace_io_limit, shared, |tap, shared| {
+            let (run, tap) = cutting.run(plan, 0, tap, shared);
+            (run.map(|run| vec![run]), tap)
+        });
+    }
+    let count = plans.len();
+    let results: Vec<Result<PowerRun, ExperimentError>> =
+        runs::side_by_side(common.basics.threads, count, expected, shared, |shared| {
+            plans.par_iter_mut().enumerate().map(|(at, plan)| cutting.run(plan, at, (), shared).0).collect()
+        })?;
+    results.into_iter().map(|result| result.map_err(classify)).collect()
+}
+
+/// What all runs have in common, and when the power may go in each.
+struct Cutting<'a> {
+    trace: Option<&'a (ReplayCase, Mode)>,
+    cuts: &'a PowerCuts,
+    moments: &'a [Moments],
+}
+
+impl Cutting<'_> {
+    /// Makes the run with this place in the plan.
+    fn run<P: Probe>(
+        &self,
+        plan: &mut Plan,
+        at: usize,
+        probe: P,
+        shared: &Shared,
+    ) -> (Result<PowerRun, ExperimentError>, Option<P>) {
+        let load = Planned::load(self.trace, &mut plan.workload);
+        let watch = &mut experiment::watch(shared, at);
+        let (run, probe) = power_cuts::run(&plan.setup, load, self.cuts, self.moments[at], probe, watch);
+        let failed = |error| ExperimentError::Run { case: plan.case.clone(), variant: plan.variant.clone(), error };
+        (run.map_err(failed), probe)
     }
 }
 
@@ -107,13 +296,4 @@ fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
          --threads 1 or --hpb off, or a smaller device (--set lu[0].blocks=N)",
         gib(available)
     )))
-}
-
-fn mark(plan: &Plan, error: PowerError) -> anyhow::Error {
-    match error {
-        PowerError::Run(error) => {
-            classify(ExperimentError::Run { case: plan.case.clone(), variant: plan.variant.clone(), error })
-        }
-        error => usage(error),
-    }
 }

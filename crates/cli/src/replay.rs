@@ -56,7 +56,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: args.seed, encoded: common.wire };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
-    inputs::only_one_stdin(files.iter().chain(&args.how.precondition))?;
+    inputs::only_one_stdin(files.iter().chain(&args.precondition))?;
     beforehand::variants(&names[0], &variants).map_err(|error| match option_at_fault(args, &error) {
         Some(option) => usage(anyhow!("{option}: {error}")),
         None => classify(error),
@@ -64,10 +64,10 @@ pub fn main(args: &Replay) -> Result<()> {
     let planned = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
     let live = Live::start(&common.live, planned)?;
     let shared = runs::stoppable(&live)?;
-    let inputs = files.iter().chain(&args.how.precondition).chain(&args.pressure).chain(&args.events);
+    let inputs = files.iter().chain(&args.precondition).chain(&args.pressure).chain(&args.events);
     let folder = common.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
     let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
-    let cases = cases::cases(&args.how, &files, &names, blocks, &shared)?;
+    let cases = cases::cases(&args.how, &args.precondition, &files, &names, blocks, &shared)?;
 
     let (runs, failures) = match &common.trace_io {
         Some(path) => {
@@ -87,7 +87,7 @@ pub fn main(args: &Replay) -> Result<()> {
         }
     };
 
-    let texts = cases::texts(&args.how, &files, &args.device, layout, &cases);
+    let texts = cases::texts(&args.how, (&args.precondition, &files), &args.device, layout, &cases);
     let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
     let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
     doc.notes.extend(missing.iter().map(|what| format!("INCOMPLETE: {what}")));

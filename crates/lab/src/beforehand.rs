@@ -9,8 +9,7 @@ use readpath_config::{DevicePreset, Event, EventKind};
 use readpath_flash::Lean;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
-use readpath_run::events::{Schedule, limit};
-use readpath_run::execute::ExecuteError;
+use readpath_run::{ExecuteError, Schedule, limit};
 use readpath_stack::{AnyWire, NoData, Stack};
 
 /// Device, host and what limits its memory in the middle of the run.
@@ -44,7 +43,7 @@ impl Trial<'_> {
             Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, *host, preset.delays, NoData, (), wire)?;
         let now = stack.start(Ns::ZERO)?;
         Schedule::new(events, &stack, now)?;
-        limit(&mut stack, limits, now)
+        Ok(limit(&mut stack, limits, now)?)
     }
 }
 

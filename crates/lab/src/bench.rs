@@ -11,8 +11,7 @@ use readpath_device::Layout;
 use readpath_flash::Lean;
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::Ns;
-use readpath_run::execute::{ExecuteError, LUN};
-use readpath_run::run::Runner;
+use readpath_run::{ExecuteError, LUN, Runner};
 use readpath_stack::{AnyWire, NoData, Stack, Typed};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 

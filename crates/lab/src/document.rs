@@ -12,8 +12,7 @@ use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_host::{HostConfig, HpbCounters};
 use readpath_kit::Histogram;
 use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle, X};
-use readpath_run::execute::{PhaseOutput, UnitOutput};
-use readpath_run::measure::{GroupStats, KindStats};
+use readpath_run::{GroupStats, KindStats, PhaseOutput, UnitOutput};
 use readpath_workload::IoKind;
 use serde_json::{Value, json};
 

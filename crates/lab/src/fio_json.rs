@@ -5,7 +5,7 @@
 //! does not have is zero, as `docs/formats/fio-json.md` lists. Knows measurements and the options of jobs, not the model.
 
 use readpath_kit::{Histogram, Ns};
-use readpath_run::measure::{GroupStats, JobStats, KindStats, PhaseStats};
+use readpath_run::{GroupStats, JobStats, KindStats, PhaseStats};
 use readpath_workload::{IoKind, Job, Phase, Workload};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

@@ -5,7 +5,7 @@
 use crate::experiment::CaseRun;
 use readpath_config::DevicePreset;
 use readpath_device::DeviceStats;
-use readpath_run::execute::PhaseOutput;
+use readpath_run::PhaseOutput;
 
 /// Metric, unit, value.
 pub(crate) type Figure = (&'static str, &'static str, f64);

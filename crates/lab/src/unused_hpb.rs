@@ -6,7 +6,7 @@ use crate::experiment::Plan;
 use readpath_config::DevicePreset;
 use readpath_host::HostConfig;
 use readpath_results::Document;
-use readpath_run::execute::LUN;
+use readpath_run::LUN;
 
 /// Adds a sentence to the notes, once, if the host of `variant` was to use HPB and found none on the logical units `luns`
 /// (none: the one that traces and launches run on).

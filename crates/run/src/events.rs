@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before, between
-//! and after them. Whoever submits requests asks for the time of the next one, and knows nothing of what it does.
+//! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before,
+//! between and after them. Whoever submits requests knows nothing of them.
 
-use crate::execute::{ExecuteError, LUN};
+use crate::drive::Hooks;
+use crate::error::RunError;
+use crate::request::LUN;
 use readpath_config::{Event, EventKind};
 use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
@@ -75,6 +77,8 @@ pub struct Schedule<'a> {
     next: usize,
     /// What had been counted when the newest span began.
     before: Counts,
+    /// What hosts had counted that have lost their power.
+    gone: HpbCounters,
     spans: Vec<Span>,
 }
 
@@ -101,26 +105,12 @@ impl<'a> Schedule<'a> {
         Ok(schedule)
     }
 
-    /// When the next event is due; [`Ns::NEVER`] if there is none.
-    #[inline]
-    pub fn next_at(&self) -> Ns {
-        self.events.get(self.next).map_or(Ns::NEVER, |event| self.start + event.at)
-    }
-
-    /// A request has ended.
-    #[inline]
-    pub fn request_ended(&mut self, kind: IoKind, latency: Ns) {
-        if let Some(span) = self.spans.last_mut() {
-            span.latency[kind as usize].record(latency.0);
-        }
-    }
-
     /// Lets the next event happen at `now`, which is not before its time. Returns the time when it is over.
     #[cold]
-    pub fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) -> Ns {
+    fn next_event<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) -> Ns {
         let Some(&event) = self.events.get(self.next) else { return now };
         stack.advance(now);
-        self.close(&Counts::of(stack), now);
+        self.close(self.counts(stack), now);
         let (mut after, mut recovery) = (now, None);
         match event.kind {
             EventKind::Suspend => stack.suspend(),
@@ -147,7 +137,7 @@ impl<'a> Schedule<'a> {
 
     /// The spans of a run that ends at `now`.
     pub fn end<S: DieSched, X: Payload, P: Probe, W: Wire>(mut self, stack: &Stack<S, X, P, W>, now: Ns) -> Vec<Span> {
-        self.close(&Counts::of(stack), now);
+        self.close(self.counts(stack), now);
         self.spans
     }
 
@@ -156,16 +146,62 @@ impl<'a> Schedule<'a> {
         self.spans.push(Span { event, from, to: from, counts, recovery, latency });
     }
 
+    /// What has been counted.
+    fn counts<S: DieSched, X: Payload, P: Probe, W: Wire>(&self, stack: &Stack<S, X, P, W>) -> Counts {
+        let counts = Counts::of(stack);
+        Counts { hpb: counts.hpb.map(|hpb| hpb.plus(&self.gone)), ..counts }
+    }
+
     /// Ends the newest span, if there is one.
-    fn close(&mut self, counts: &Counts, now: Ns) {
+    fn close(&mut self, counts: Counts, now: Ns) {
         if let Some(span) = self.spans.last_mut() {
             (span.to, span.counts) = (now.max(span.from), counts.since(&self.before));
-            self.before = *counts;
+            self.before = counts;
         }
     }
 }
 
-/// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own memory.
+impl Hooks for Schedule<'_> {
+    #[inline(always)]
+    fn next_at(&self) -> Ns {
+        self.events.get(self.next).map_or(Ns::NEVER, |event| self.start + event.at)
+    }
+
+    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+        _: u32,
+    ) -> Result<Ns, RunError> {
+        Ok(self.next_event(stack, now))
+    }
+
+    fn host_goes<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
+        self.gone = self.gone.plus(&stack.host.all_counters().unwrap_or_default());
+    }
+
+    #[inline(always)]
+    fn ended(&mut self, kind: IoKind, latency: Ns) {
+        if let Some(span) = self.spans.last_mut() {
+            span.latency[kind as usize].record(latency.0);
+        }
+    }
+}
+
+/// Why a limit of host memory is not possible.
+#[derive(Clone, Debug, Error)]
+#[error("limit {number} of host memory, from {} ms on: {error}", at.0 as f64 / 1e6)]
+pub struct LimitError {
+    /// Its place, from 1.
+    pub number: usize,
+    /// Its time from the start of the trace.
+    pub at: Ns,
+    /// Why.
+    pub error: ParamError,
+}
+
+/// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own
+/// memory.
 ///
 /// # Errors
 /// One that is not possible.
@@ -173,7 +209,7 @@ pub fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     limits: &[(Ns, u64)],
     start: Ns,
-) -> Result<(), ExecuteError> {
+) -> Result<(), LimitError> {
     if limits.is_empty() {
         return Ok(());
     }
@@ -181,7 +217,7 @@ pub fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
     let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
     for lun in if units.is_empty() { vec![LUN] } else { units } {
         let scheduled = stack.host.schedule_limits(lun, &later);
-        scheduled.map_err(|(i, error)| ExecuteError::Limit { number: i + 1, at: limits[i].0, error })?;
+        scheduled.map_err(|(i, error)| LimitError { number: i + 1, at: limits[i].0, error })?;
     }
     Ok(())
 }

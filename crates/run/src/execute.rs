@@ -2,17 +2,22 @@
 //! One run from a preset to its figures: builds the stack that a preset describes, fills the device, lets the host find
 //! it, runs the phases of a workload and takes what every layer counted. It knows nothing of files, tables or cases.
 
-use crate::events::{EventError, Schedule, Span};
-use crate::launches::play_cycle;
+use crate::drive::Hooks;
+use crate::error::RunError;
+use crate::events::{EventError, LimitError, Schedule, Span};
+use crate::launches::Cycle;
 use crate::measure::PhaseStats;
-use crate::run::{Observer, RunError, Runner};
+use crate::request::LUN;
+use crate::runner::Runner;
+use crate::stacks::{Parts, Work};
+use crate::watch::{Observer, Watched};
 use readpath_config::experiment::{Precondition, PreconditionRange};
-use readpath_config::{DevicePreset, Event, Scheduler};
+use readpath_config::{DevicePreset, Event};
 use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_flash::{DieSched, Lean};
 use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError, ProbeError};
 use readpath_kit::Ns;
-use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Typed};
+use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Typed, Wire};
 use readpath_workload::Workload;
 use readpath_workload::launch::Launches;
 use thiserror::Error;
@@ -27,15 +32,8 @@ pub enum ExecuteError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A limit of host memory during a trace is not possible.
-    #[error("limit {number} of host memory, from {} ms on: {error}", at.0 as f64 / 1e6)]
-    Limit {
-        /// Its place, from 1.
-        number: usize,
-        /// Its time from the start of the trace.
-        at: Ns,
-        /// Why.
-        error: ParamError,
-    },
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// An event of the run is not possible.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -158,9 +156,6 @@ impl RunOutput {
     }
 }
 
-/// The logical unit that traces, launches and benches run on.
-pub const LUN: u8 = 0;
-
 /// Runs `workload` on what `setup` describes. `probe` sees every stage, and comes back in any case.
 pub fn execute<P: Probe>(
     setup: &Setup,
@@ -168,67 +163,60 @@ pub fn execute<P: Probe>(
     probe: P,
     observer: &mut impl Observer,
 ) -> (Result<RunOutput, ExecuteError>, Option<P>) {
-    match setup.preset.scheduler {
-        Scheduler::Lean => on::<Lean, P>(setup, workload, probe, observer),
-        Scheduler::Queued => on::<Queued, P>(setup, workload, probe, observer),
-        Scheduler::Exact => on::<Exact, P>(setup, workload, probe, observer),
+    let parts =
+        Parts { preset: &setup.preset, host: setup.host, payload: NoData, probe, wire: AnyWire::new(setup.encoded) };
+    match parts.stack_for(Execution { setup, workload, observer }) {
+        Ok((result, probe)) => (result, Some(probe)),
+        Err(e) => (Err(e.into()), None),
     }
 }
 
-fn on<S: DieSched, P: Probe>(
-    setup: &Setup,
-    workload: &mut Workload,
-    probe: P,
-    observer: &mut impl Observer,
-) -> (Result<RunOutput, ExecuteError>, Option<P>) {
-    let preset = &setup.preset;
-    let stack = Stack::<S, NoData, P, AnyWire>::new(
-        &preset.device,
-        setup.host,
-        preset.delays,
-        NoData,
-        probe,
-        AnyWire::new(setup.encoded),
-    );
-    let mut stack = match stack {
-        Ok(stack) => stack,
-        Err(e) => return (Err(e.into()), None),
-    };
-    let result = in_stack(setup, &mut stack, workload, observer);
-    (result, Some(stack.device.into_probe()))
+/// A run that is to be made.
+struct Execution<'a, O> {
+    setup: &'a Setup,
+    workload: &'a mut Workload,
+    observer: &'a mut O,
 }
 
-fn in_stack<S: DieSched, P: Probe>(
-    setup: &Setup,
-    stack: &mut Stack<S, NoData, P, AnyWire>,
-    workload: &mut Workload,
-    observer: &mut impl Observer,
-) -> Result<RunOutput, ExecuteError> {
-    fits(workload, &setup.preset)?;
-    // Runs that have not begun when another fails, or a signal comes, need not begin.
-    if !observer.progress(0, Ns::ZERO) {
-        return Err(RunError::Interrupted.into());
+impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Execution<'_, O> {
+    type Output = (Result<RunOutput, ExecuteError>, P);
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
+        let result = self.run(&mut stack);
+        (result, stack.device.into_probe())
     }
-    precondition(stack, setup, workload)?;
-    let ready = stack.start(Ns::ZERO)?;
-    let mut events = Schedule::new(&setup.events, stack, ready)?;
-    let (phases, cut_short) = match &workload.launches {
-        Some(launches) => (cycles(stack, ready, launches, &mut events, observer)?, None),
-        None => phases(stack, ready, workload, &mut events, observer)?,
-    };
-    let ios = phases.iter().map(|p| p.stats.ios).sum();
-    let end = match &cut_short {
-        Some(CutShort { error: RunError::Io { at, .. }, .. }) => *at,
-        _ => phases.last().map_or(ready, |p| p.stats.end),
-    };
-    Ok(RunOutput {
-        phases,
-        cut_short,
-        probe_time: ready,
-        sram: stack.device.sram(),
-        spans: events.end(stack, end),
-        ios,
-    })
+}
+
+impl<O: Observer> Execution<'_, O> {
+    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<RunOutput, ExecuteError> {
+        let Execution { setup, workload, observer } = self;
+        fits(workload, &setup.preset)?;
+        // Runs that have not begun when another fails, or a signal comes, need not begin.
+        if !observer.progress(0, Ns::ZERO) {
+            return Err(RunError::Interrupted.into());
+        }
+        precondition(stack, setup, workload)?;
+        let ready = stack.start(Ns::ZERO)?;
+        let mut hooks = (Schedule::new(&setup.events, stack, ready)?, Watched(observer));
+        let mut runner = Runner::new(ready);
+        let (phases, cut_short) = match &workload.launches {
+            Some(launches) => (cycles(stack, &mut runner, launches, &mut hooks)?, None),
+            None => phases(stack, &mut runner, workload, &mut hooks)?,
+        };
+        let ios = phases.iter().map(|p| p.stats.ios).sum();
+        let end = match &cut_short {
+            Some(CutShort { error: RunError::Io { at, .. }, .. }) => *at,
+            _ => phases.last().map_or(ready, |p| p.stats.end),
+        };
+        Ok(RunOutput {
+            phases,
+            cut_short,
+            probe_time: ready,
+            sram: stack.device.sram(),
+            spans: hooks.0.end(stack, end),
+            ios,
+        })
+    }
 }
 
 /// What the layers had counted when a phase began.
@@ -240,15 +228,15 @@ pub struct Before {
 
 impl Before {
     /// What they have counted now.
-    pub fn of<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Self {
+    pub fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
         Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack) }
     }
 
     /// What a phase did that has ended now.
-    pub fn output<S: DieSched, P: Probe>(
+    pub fn output<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stats: PhaseStats,
-        stack: &Stack<S, NoData, P, AnyWire>,
+        stack: &Stack<S, X, P, W>,
     ) -> PhaseOutput {
         let mut units = units(stack);
         for unit in &mut units {
@@ -268,7 +256,7 @@ impl Before {
 }
 
 /// HPB of each unit that has it, since the host began.
-fn units<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Vec<UnitOutput> {
+fn units<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Vec<UnitOutput> {
     let unit = |lun| {
         Some(UnitOutput { lun, hpb: *stack.host.counters(lun)?, memory: stack.host.memory(lun).unwrap_or_default() })
     };
@@ -276,19 +264,17 @@ fn units<S: DieSched, P: Probe>(stack: &Stack<S, NoData, P, AnyWire>) -> Vec<Uni
 }
 
 /// Runs the phases of a workload.
-fn phases<S: DieSched, P: Probe>(
+fn phases<S: DieSched, P: Probe, O: Observer>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
-    ready: Ns,
+    runner: &mut Runner,
     workload: &mut Workload,
-    events: &mut Schedule,
-    observer: &mut impl Observer,
+    hooks: &mut (Schedule, Watched<O>),
 ) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
-    let mut runner = Runner::new(ready);
     let mut phases = Vec::with_capacity(workload.phases.len());
     let planned = workload.phases.len();
     for (i, phase) in workload.phases.iter_mut().enumerate() {
         let before = Before::of(stack);
-        let stats = match runner.phase_with(stack, phase, events, observer) {
+        let stats = match runner.jobs(stack, phase, hooks) {
             Ok(stats) => stats,
             // What ended before stands. A run that has shown nothing has failed.
             Err(error @ RunError::Io { .. }) if i > 0 => {
@@ -300,7 +286,7 @@ fn phases<S: DieSched, P: Probe>(
         if i + 1 == planned {
             // The work that is left behind counts for the last phase.
             Runner::settle(stack)?;
-            observer.look(stack, runner.now());
+            hooks.1.0.look(stack, runner.now());
         }
         phases.push(before.output(stats, stack));
     }
@@ -310,20 +296,16 @@ fn phases<S: DieSched, P: Probe>(
 /// Launches apps, a phase for each cycle.
 fn cycles<S: DieSched, P: Probe>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
-    ready: Ns,
+    runner: &mut Runner,
     launches: &Launches,
-    events: &mut Schedule,
-    observer: &mut impl Observer,
+    hooks: &mut impl Hooks,
 ) -> Result<Vec<PhaseOutput>, ExecuteError> {
-    let mut now = ready;
     let mut phases = Vec::with_capacity(launches.cycles());
     for cycle in 0..launches.cycles() {
         let before = Before::of(stack);
-        let stats = play_cycle(stack, LUN, &mut now, launches, cycle, events, observer)?;
-        phases.push(before.output(stats, stack));
-    }
-    if let Some(e) = stack.wire_error() {
-        return Err(RunError::from(e.clone()).into());
+        let mut apps = Cycle::new(launches, cycle, LUN, runner.now());
+        let driven = runner.run(stack, &mut apps, hooks)?;
+        phases.push(before.output(apps.stats(driven), stack));
     }
     Ok(phases)
 }
@@ -341,8 +323,8 @@ pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteErr
 }
 
 /// Puts what is to be there at the start into flash, unit by unit.
-pub fn precondition<S: DieSched, X: Payload, P: Probe>(
-    stack: &mut Stack<S, X, P, AnyWire>,
+pub fn precondition<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
     setup: &Setup,
     workload: &Workload,
 ) -> Result<(), ExecuteError> {
@@ -352,8 +334,8 @@ pub fn precondition<S: DieSched, X: Payload, P: Probe>(
     stack.precondition_all(ranges, layout, setup.seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
 }
 
-/// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the units
-/// that have files.
+/// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the
+/// units that have files.
 pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePreset) -> Vec<(u8, u32, u32)> {
     let files = workload.files.iter();
     let mut wanted: Vec<(u8, u32, u32)> = match range {

@@ -1,45 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plays launches of apps: computes, asks for what comes next, waits for what cannot be read ahead, and so on. One app at a
-//! time.
+//! Launches of apps as a source: an app computes, asks for what comes next, waits for what cannot be read ahead, and so
+//! on. One app at a time.
 
-use crate::events::Schedule;
+use crate::drive::{Driven, Port, Source};
+use crate::error::TOO_LATE;
 use crate::measure::{JobStats, KindStats, PhaseStats};
-use crate::request::{Flights, LATEST, block_op, io_error};
-use crate::run::{Observer, RunError, watch};
-use readpath_device::Probe;
-use readpath_flash::DieSched;
+use crate::request::{Flights, block_op};
 use readpath_host::BlockRequest;
 use readpath_kit::Ns;
-use readpath_stack::{Payload, Stack, Wire};
-use readpath_workload::Io;
 use readpath_workload::launch::{Launch, Launches};
-
-/// All launches of `cycle`, from `now` on, which is then the time when the last has ended. Requests are counted as those of
-/// one job.
-pub(crate) fn play_cycle<S: DieSched, X: Payload, P: Probe, W: Wire>(
-    stack: &mut Stack<S, X, P, W>,
-    lun: u8,
-    now: &mut Ns,
-    launches: &Launches,
-    cycle: usize,
-    events: &mut Schedule,
-    observer: &mut impl Observer,
-) -> Result<PhaseStats, RunError> {
-    let start = *now;
-    let mut kinds: [KindStats; 4] = Default::default();
-    let mut ios = 0;
-    watch(stack, observer, 0, start)?;
-    for app in 0..launches.apps() {
-        let launch = launches.launch(cycle, app);
-        stack.foreground(*now, app);
-        play(stack, lun, now, &launch, events, &mut kinds)?;
-        ios += launch.requests.len() as u64;
-        watch(stack, observer, ios, *now)?;
-    }
-    let name = format!("cycle {}", cycle + 1);
-    let job = JobStats { name: name.clone(), group: 0, start, end: *now, kinds };
-    Ok(PhaseStats { name, start, end: *now, jobs: vec![job], ios })
-}
+use readpath_workload::{Io, IoKind};
 
 /// A request under way.
 #[derive(Clone, Copy)]
@@ -49,93 +19,145 @@ struct Flight {
     is_waited_for: bool,
 }
 
-/// What is under way, and what has ended.
-struct Playing<'a> {
-    flights: Flights<Flight>,
-    waited_for: usize,
-    kinds: &'a mut [KindStats; 4],
+/// What the app in the foreground does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// It is at the beginning of a step, and computes until then.
+    Thinks(Ns),
+    /// It waits for what it cannot go on without.
+    Waits,
+    /// It has asked for everything, and is launched when all of it is there.
+    Ends,
+    /// All apps were launched.
+    Nothing,
 }
 
-impl Playing<'_> {
-    fn take_done<S: DieSched, X: Payload, P: Probe, W: Wire>(
-        &mut self,
-        stack: &mut Stack<S, X, P, W>,
-        now: Ns,
-        events: &mut Schedule,
-    ) -> Result<(), RunError> {
-        while let Some(done) = stack.poll_done() {
-            let flight = self.flights.get(done.cookie);
-            self.flights.end(done.cookie);
-            if let Some(sense) = done.error {
-                return Err(io_error(flight.io, sense, now));
-            }
-            self.waited_for -= usize::from(flight.is_waited_for);
-            self.kinds[flight.io.kind as usize].record(u32::from(flight.io.blocks), now - flight.begun);
-            events.request_ended(flight.io.kind, now - flight.begun);
-        }
-        Ok(())
-    }
-}
-
-fn play<S: DieSched, X: Payload, P: Probe, W: Wire>(
-    stack: &mut Stack<S, X, P, W>,
+/// One cycle of launches. Requests are counted as those of one job.
+pub struct Cycle<'a> {
+    launches: &'a Launches,
     lun: u8,
-    now: &mut Ns,
-    launch: &Launch,
-    events: &mut Schedule,
-    kinds: &mut [KindStats; 4],
-) -> Result<(), RunError> {
-    let mut playing = Playing { flights: Flights::new(), waited_for: 0, kinds };
-    let mut requests = launch.requests.iter();
-    for step in &launch.steps {
-        let until = *now + step.think;
-        if until > LATEST {
-            return Err(RunError::TooLong { limit: LATEST });
-        }
-        while stack.next_deadline().min(events.next_at()) <= until {
-            step_once(stack, now, events)?;
-            playing.take_done(stack, *now, events)?;
-        }
-        // With the device idle, only timers of the host are left, which are not among its deadlines. An event may have taken
-        // longer than the app computes.
-        let until = until.max(*now);
-        *now = until;
-        stack.advance(until);
-        for &io in requests.by_ref().take(usize::from(step.requests)) {
-            playing.waited_for += usize::from(step.waits);
-            let cookie = playing.flights.begin(Flight { io, begun: until, is_waited_for: step.waits });
-            let request = BlockRequest { cookie, lun, op: block_op(io), block: io.block, blocks: u32::from(io.blocks) };
-            stack.submit(until, &request);
-        }
-        playing.take_done(stack, *now, events)?;
-        while playing.waited_for > 0 {
-            step_once(stack, now, events)?;
-            playing.take_done(stack, *now, events)?;
-        }
-    }
-    while !playing.flights.is_empty() {
-        step_once(stack, now, events)?;
-        playing.take_done(stack, *now, events)?;
-    }
-    Ok(())
+    cycle: usize,
+    start: Ns,
+    /// The app in the foreground.
+    app: u32,
+    launch: Launch,
+    /// Its next step, and the first request of that.
+    step: usize,
+    request: usize,
+    doing: Doing,
+    flights: Flights<Flight>,
+    waited_for: u32,
+    kinds: [KindStats; 4],
 }
 
-/// The next thing happens.
-fn step_once<S: DieSched, X: Payload, P: Probe, W: Wire>(
-    stack: &mut Stack<S, X, P, W>,
-    now: &mut Ns,
-    events: &mut Schedule,
-) -> Result<(), RunError> {
-    let next = stack.next_deadline();
-    if events.next_at() <= next {
-        // One whose time came while nobody had requests happens now.
-        *now = events.happen(stack, events.next_at().max(*now));
-        return Ok(());
+impl<'a> Cycle<'a> {
+    /// Cycle `cycle`, from `start` on.
+    pub fn new(launches: &'a Launches, cycle: usize, lun: u8, start: Ns) -> Self {
+        Cycle {
+            launches,
+            lun,
+            cycle,
+            start,
+            app: 0,
+            launch: Launch::default(),
+            step: 0,
+            request: 0,
+            doing: Doing::Nothing,
+            flights: Flights::new(),
+            waited_for: 0,
+            kinds: Default::default(),
+        }
     }
-    if next == Ns::NEVER {
-        return Err(RunError::Stuck(*now));
+
+    /// What was measured.
+    pub fn stats(self, driven: Driven) -> PhaseStats {
+        let (name, Driven { end, ios }) = (format!("cycle {}", self.cycle + 1), driven);
+        let job = JobStats { name: name.clone(), group: 0, start: self.start, end, kinds: self.kinds };
+        PhaseStats { name, start: self.start, end, jobs: vec![job], ios }
     }
-    *now = next;
-    stack.advance(next);
-    Ok(())
+
+    /// The app with number `app` comes to the foreground, if there is one.
+    fn begin_app(&mut self, port: &mut impl Port, app: u32, now: Ns) {
+        (self.app, self.step, self.request) = (app, 0, 0);
+        if app == self.launches.apps() {
+            self.doing = Doing::Nothing;
+            return;
+        }
+        self.launch = self.launches.launch(self.cycle, app);
+        port.foreground(now, app);
+        self.think(now);
+    }
+
+    /// Begins the next step.
+    fn think(&mut self, now: Ns) {
+        self.doing = match self.launch.steps.get(self.step) {
+            Some(step) => Doing::Thinks(now + step.think),
+            None => Doing::Ends,
+        };
+    }
+
+    /// Asks for what the step wants.
+    fn ask(&mut self, port: &mut impl Port, now: Ns) {
+        let step = self.launch.steps[self.step];
+        let first = self.request;
+        self.request += usize::from(step.requests);
+        for &io in &self.launch.requests[first..self.request] {
+            let cookie = self.flights.begin(Flight { io, begun: now, is_waited_for: step.waits });
+            let (lun, op, block, blocks) = (self.lun, block_op(io), io.block, u32::from(io.blocks));
+            port.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
+        }
+        self.waited_for += u32::from(step.waits) * u32::from(step.requests);
+        self.step += 1;
+        self.doing = Doing::Waits;
+    }
+}
+
+impl Source for Cycle<'_> {
+    const WATCH_EVERY: u64 = 1 << 10;
+
+    fn begin(&mut self, port: &mut impl Port, now: Ns) {
+        self.begin_app(port, 0, now);
+    }
+
+    fn next_at(&self) -> Ns {
+        match self.doing {
+            Doing::Thinks(until) => until.min(TOO_LATE),
+            Doing::Waits if self.waited_for == 0 => Ns::ZERO,
+            Doing::Ends if self.flights.is_empty() => Ns::ZERO,
+            Doing::Waits | Doing::Ends | Doing::Nothing => Ns::NEVER,
+        }
+    }
+
+    fn act(&mut self, port: &mut impl Port, now: Ns, _: Ns) {
+        match self.doing {
+            Doing::Thinks(_) => self.ask(port, now),
+            Doing::Waits => self.think(now),
+            Doing::Ends => self.begin_app(port, self.app + 1, now),
+            Doing::Nothing => {}
+        }
+    }
+
+    fn ended(&mut self, _: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        let Flight { io, begun, is_waited_for } = self.flights.end(cookie);
+        self.waited_for -= u32::from(is_waited_for);
+        self.kinds[io.kind as usize].record(u32::from(io.blocks), now - begun);
+        Some((io.kind, now - begun))
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.flights.get(cookie).io
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.flights.len()
+    }
+
+    fn is_over(&self) -> bool {
+        self.doing == Doing::Nothing
+    }
+
+    fn lost(&mut self, _: &mut impl Port, _: Ns) {
+        self.flights = Flights::new();
+        self.waited_for = 0;
+    }
 }

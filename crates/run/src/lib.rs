@@ -1,19 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run: a workload on a stack in virtual time, and what a user of the modelled system would have seen. The same inputs
-//! and seed give the same bits. This room knows stacks and workloads; it knows no files, cases, variants or tables.
+//! One run: a workload on a stack, and what a user of the modelled system would have seen. The same inputs and seed
+//! give the same bits. This room knows stacks and workloads; it knows no files, cases, variants or tables.
+//!
+//! One loop drives everything ([`drive`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks do
+//! what happens in between ([`Schedule`], [`Watched`]), a clock lets time go on ([`Virtual`]).
 
-pub mod events;
-pub mod execute;
+mod drive;
+mod error;
+mod events;
+mod execute;
+mod jobs;
 mod launches;
-pub mod live;
-pub mod measure;
+mod live;
+mod measure;
 mod rate;
-pub mod request;
-pub mod run;
+mod read_back;
+mod request;
+mod runner;
+mod stacks;
 mod tap;
+mod trace;
+mod watch;
 
-pub use events::{Counts, EventError, Span};
-pub use execute::{CutShort, ExecuteError, LUN, PhaseOutput, RunOutput, Setup, UnitOutput, execute, sram};
+pub use drive::{Clock, Driven, Hooks, Pace, Port, Rest, Source, Virtual, drive};
+pub use error::{LATEST, RunError};
+pub use events::{Counts, EventError, LimitError, Schedule, Span, limit};
+pub use execute::{
+    Before, CutShort, ExecuteError, PhaseOutput, RunOutput, Setup, UnitOutput, execute, fits, precondition, ranges,
+    sram,
+};
+pub use jobs::Jobs;
+pub use launches::Cycle;
+pub use live::{Board, Change, HpbView, Post, Publisher, RunState, StoreError, UnitView, View};
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
-pub use run::{Observer, RunError, Runner};
+pub use read_back::ReadBack;
+pub use request::LUN;
+pub use runner::Runner;
+pub use stacks::{Parts, Work};
 pub use tap::{TRACE_IO_LIMIT, Tap};
+pub use trace::{Mode, Trace};
+pub use watch::{Observer, Watched};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs in progress show of themselves, and what they let others change: a [`Board`] with a [`Post`] for each planned
-//! run. The run looks at its post now and then, between requests: it leaves there a copy of what host and device would tell
-//! ([`View`]), and takes changes of HPB parameters that somebody asked for. Everybody else reads the copy.
+//! What runs in progress show of themselves, and what they let others change: a [`Board`] with a [`Post`] for each
+//! planned run. The run looks at its post now and then, between requests: it leaves there a copy of what host and
+//! device would tell ([`View`]), and takes changes of HPB parameters that somebody asked for. Everybody else reads the
+//! copy.
 //!
 //! It knows no names of files and no sockets, and costs nothing while nobody asked for a board.
 
@@ -154,7 +155,8 @@ impl Post {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets somebody see how far the run is, and what it showed last. It should not take long: the run may have to wait.
+    /// Lets somebody see how far the run is, and what it showed last. It should not take long: the run may have to
+    /// wait.
     pub fn read<T>(&self, see: impl FnOnce(RunState, Option<&View>) -> T) -> T {
         let inner = self.lock();
         see(inner.state, inner.view.as_ref())
@@ -165,7 +167,8 @@ impl Post {
         self.lock().state
     }
 
-    /// Asks for a change of a parameter and waits until the run has made or refused it: it looks every few thousand requests.
+    /// Asks for a change of a parameter and waits until the run has made or refused it: it looks every few thousand
+    /// requests.
     ///
     /// # Errors
     /// As the host's; [`StoreError::NotRunning`] if the run has not begun, or ends before it looks.

@@ -3,6 +3,7 @@
 //! request is not due, and a kind that is ahead of its rate lets the other kind of a mix go first (fio's `rate_ddir`).
 //! Knows streams and times, not the stack.
 
+use crate::error::TOO_LATE;
 use readpath_kit::Ns;
 use readpath_workload::{Io, IoKind, Stream, Turn};
 
@@ -30,9 +31,6 @@ pub(crate) struct Rates {
     /// What waits for its time.
     waiting: Option<Turn>,
 }
-
-/// Later than any run goes on, but not never: a run that waits for it ends with an error.
-const TOO_LATE: Ns = Ns(u64::MAX / 2);
 
 impl Rates {
     pub fn new(limits: [Option<u64>; 3], started: Ns) -> Rates {

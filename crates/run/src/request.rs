@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What everybody who submits requests to a stack needs: a place for each request in flight, the operation that it asks
-//! for, the error when it is refused, and the end of time. Knows neither jobs nor traces.
+//! What every source needs: a place for each request in flight, and the operation that it asks for.
 
-use crate::run::RunError;
-use readpath_host::{BlockOp, SenseData};
-use readpath_kit::{DeadlineHeap, Ns};
+use readpath_host::BlockOp;
 use readpath_workload::{Io, IoKind};
 
-/// Runs stop a day before the deadlines of the device run out of bits.
-pub const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
+/// The logical unit that traces, launches and benches run on.
+pub const LUN: u8 = 0;
 
-/// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, so that there are
-/// never more than requests were outstanding at once.
+/// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, so that there
+/// are never more than requests were outstanding at once.
 pub struct Flights<T> {
     places: Vec<T>,
     free: Vec<u32>,
@@ -39,8 +36,20 @@ impl<T: Copy> Flights<T> {
         }
     }
 
+    /// Forgets everything in flight, and returns it.
+    #[cold]
+    pub fn take(&mut self) -> Vec<T> {
+        let Flights { places, free } = std::mem::replace(self, Flights::new());
+        (0..).zip(places).filter(|(cookie, _)| !free.contains(cookie)).map(|(_, flight)| flight).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        (self.places.len() - self.free.len()) as u32
+    }
+
     /// Whether nothing is in flight.
-    #[inline]
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }
@@ -57,10 +66,11 @@ impl<T: Copy> Flights<T> {
         &mut self.places[cookie as usize]
     }
 
-    /// The request has ended; its cookie may be given out again.
+    /// The request has ended; its cookie may be given out again. Returns what was kept of it.
     #[inline(always)]
-    pub fn end(&mut self, cookie: u32) {
+    pub fn end(&mut self, cookie: u32) -> T {
         self.free.push(cookie);
+        self.places[cookie as usize]
     }
 }
 
@@ -79,26 +89,5 @@ fn other_op(io: Io) -> BlockOp {
         IoKind::Write => BlockOp::Write,
         IoKind::Trim => BlockOp::Discard,
         IoKind::Flush => BlockOp::Flush,
-    }
-}
-
-/// The device refused `io`.
-pub fn io_error(io: Io, sense: SenseData, at: Ns) -> RunError {
-    let meaning = match (sense.key, sense.asc, sense.ascq) {
-        (5, 0x21, _) => "beyond the logical unit",
-        (7, 0x27, 7) => {
-            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its capacity"
-        }
-        _ => "see SPC-4",
-    };
-    RunError::Io {
-        kind: io.kind,
-        block: io.block,
-        blocks: io.blocks,
-        key: sense.key,
-        asc: sense.asc,
-        ascq: sense.ascq,
-        meaning,
-        at,
     }
 }

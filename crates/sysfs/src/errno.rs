@@ -2,7 +2,7 @@
 //! The error numbers that Linux gives for files of sysfs.
 
 use readpath_host::ParamError;
-use readpath_run::live::StoreError;
+use readpath_run::StoreError;
 
 /// An error number of Linux (`include/uapi/asm-generic/errno-base.h` and `errno.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 //! or path.
 //!
 //! Sources: Linux `drivers/ufs/core/ufs-sysfs.c` and `ufshpb.c`, `Documentation/ABI/testing/sysfs-driver-ufs`.
-//! It knows neither FUSE nor sockets, and nothing of a run but what its post shows ([`readpath_run::live`]).
+//! It knows neither FUSE nor sockets, and nothing of a run but what its post shows ([`readpath_run::Post`]).
 
 mod errno;
 mod names;

@@ -132,7 +132,7 @@ pub(crate) fn power_levels() -> impl Iterator<Item = (String, u8)> {
     })
 }
 
-/// Files of `string_descriptors`, in the order of [`readpath_run::live::View::strings`].
+/// Files of `string_descriptors`, in the order of [`readpath_run::View::strings`].
 pub(crate) const STRINGS: [&str; 5] =
     ["manufacturer_name", "product_name", "oem_id", "serial_number", "product_revision"];
 

@@ -7,7 +7,7 @@ use crate::names::{ATTRIBUTES, DESCRIPTORS, FLAGS, STATS, STRINGS, UNIT, power_l
 use crate::number::parse_uint;
 use readpath_host::HpbParam;
 use readpath_proto::query::descriptor;
-use readpath_run::live::{Board, HpbView, Post, RunState, UnitView, View};
+use readpath_run::{Board, HpbView, Post, RunState, UnitView, View};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -57,6 +57,9 @@ pub struct Compare {
     pub case: Option<String>,
     #[command(flatten)]
     pub basics: Basics,
+    /// A trace to replay first (- for standard input), measured apart; may be repeated, and goes before each trace
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
     #[command(flatten)]
     pub how: TraceHow,
 }

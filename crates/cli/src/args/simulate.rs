@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands that run a workload on a modelled device.
 
-use super::common::{Basics, Common, Target};
+use super::common::{Common, Target};
 use super::image::OwnImages;
+use super::trace::TraceHow;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -87,8 +88,12 @@ pub enum Loses {
 /// Arguments of `power`.
 #[derive(Args, Debug)]
 pub struct Power {
-    /// The job file; without runtime, rates or think time, because the number of requests has to be known
-    pub job: PathBuf,
+    /// A fio job file; with --trace a block trace
+    #[arg(value_name = "FILE")]
+    pub workload: PathBuf,
+    /// Replay FILE, a block trace (- for standard input)
+    #[arg(long)]
+    pub trace: bool,
     /// Number of power cuts, at random moments
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub cuts: u32,
@@ -101,5 +106,7 @@ pub struct Power {
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
-    pub basics: Basics,
+    pub how: TraceHow,
+    #[command(flatten)]
+    pub common: Common,
 }

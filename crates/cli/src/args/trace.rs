@@ -47,9 +47,6 @@ pub enum Preload {
 /// How block traces are read and replayed.
 #[derive(Args, Debug)]
 pub struct TraceHow {
-    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
-    #[arg(long, value_name = "FILE")]
-    pub precondition: Vec<PathBuf>,
     #[command(flatten)]
     pub input: TraceInput,
     /// When requests are submitted [default: timed]
@@ -80,7 +77,6 @@ impl TraceHow {
     pub fn given(&self) -> Option<&'static str> {
         let input = &self.input;
         let options = [
-            (!self.precondition.is_empty(), "--precondition"),
             (input.format.is_some(), "--format"),
             (input.columns.is_some(), "--columns"),
             (input.lenient, "--lenient"),
@@ -104,6 +100,9 @@ pub struct Replay {
     /// The traces, each on a fresh device; one may be - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
     #[command(flatten)]
     pub how: TraceHow,
     /// Device preset, or a device file

@@ -14,7 +14,7 @@ use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use mount::Mounted;
 use readpath_lab::experiment::Shared;
-use readpath_run::live::{Board, Post};
+use readpath_run::{Board, Post};
 use readpath_sysfs::Tree;
 use server::Server;
 use std::io::{self, Write};

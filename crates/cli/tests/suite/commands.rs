@@ -312,7 +312,10 @@ fn power_cuts_are_survived_and_measured() {
     assert!(value("blocks_checked") >= 4096.0);
     assert!(value("recovery_time_max") > 0.0 && value("recovery_time_max") <= value("recovery_time_bound"));
     room.write("timed.fio", "[job]\nrw=randread\nbs=4k\nsize=16m\nruntime=1\ntime_based=1\n");
-    room.bad(&["power", "timed.fio", "--out", "timed"], &["'job'", "runtime"]);
+    room.good(&["power", "timed.fio", "--cuts", "2", "--hpb", "off"]);
+    let short = ["power", "timed.fio", "--cuts", "10"];
+    room.bad(&short, &["10 power cuts take 1", "the workload runs for 1"]);
+    room.bad(&["power", "job.fio", "--mode", "closed"], &["--mode is for traces", "--trace"]);
     room.bad(&["power", "job.fio", "--off", "soon"], &["--off", "\"soon\""]);
     for off in ["1001s", "2000000s", "18446744073s"] {
         room.bad(&["power", "job.fio", "--off", off], &["--off: ", off, "at most 1000 s are possible"]);
@@ -320,6 +323,33 @@ fn power_cuts_are_survived_and_measured() {
     let often = ["power", "job.fio", "--cuts", "1001", "--off", "1000s"];
     room.bad(&often, &["--off: 1001 times 1000s", "at most 1000000 s in all"]);
     room.good(&["power", "job.fio", "--cuts", "1", "--hpb", "off", "--off", "1000s"]);
+}
+
+#[test]
+fn power_cuts_under_a_trace() {
+    let room = Room::new();
+    let mut rows = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    for i in 0..2000 {
+        let op = if i % 3 == 0 { "W" } else { "R" };
+        rows += &format!("{},{op},{},4096,,\n", i * 100_000, (i * 7919 % 5000) * 4096);
+    }
+    room.write("t.csv", &rows);
+    let cut = ["power", "--trace", "t.csv", "--cuts", "3", "--precondition", "random"];
+    let shown = room.good(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
+    assert!(shown.starts_with("Power cuts under a replay of t.csv"), "{shown}");
+    assert!(room.read("io.json").contains("no reply"), "requests that a cut took");
+    let document = json(&room.read("cut/result.json"));
+    let value = |metric: &str| {
+        let row = document["rows"].as_array().expect("rows").iter().find(|row| row["metric"] == metric);
+        row.unwrap_or_else(|| panic!("{metric}"))["simulated"].as_f64().expect("a number")
+    };
+    assert_eq!((value("power_cuts"), value("blocks_wrong")), (3.0, 0.0));
+    assert!(value("blocks_checked") >= 2000.0 && value("requests") > 500.0);
+    assert_eq!(document["configuration"]["replay"]["preload"], "random");
+    assert_eq!(document["inputs"][0]["file"], "t.csv");
+    room.bad(&["power", "--trace", "t.csv", "--precondition", "none"], &["--precondition none is for jobs"]);
+    room.bad(&["power", "--trace", "t.csv", "--cuts", "2001"], &["2001 power cuts", "has 2000"]);
+    room.bad(&["power", "--trace", "t.csv", "--iodepth", "2"], &["--iodepth goes with --mode closed"]);
 }
 
 #[test]

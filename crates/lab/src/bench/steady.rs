@@ -5,8 +5,7 @@
 use super::{BenchCase, bench_preset, case};
 use readpath_device::Layout;
 use readpath_flash::Lean;
-use readpath_run::execute::{ExecuteError, LUN};
-use readpath_run::run::Runner;
+use readpath_run::{ExecuteError, LUN, Runner};
 use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::{IoKind, Kinds, Offsets, Phase, Stream, StreamSpec};
 

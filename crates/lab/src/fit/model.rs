@@ -5,20 +5,17 @@
 
 use super::measurements::{Metric, Setting};
 use super::params::{self, Param, region_blocks};
-use crate::experiment::Shared;
+use crate::experiment::{Shared, watch};
 use rayon::prelude::*;
-use readpath_config::{ConfigFileError, DevicePreset, Scheduler};
+use readpath_config::{ConfigFileError, DevicePreset};
 use readpath_device::Layout;
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_run::execute::{ExecuteError, LUN};
-use readpath_run::request::io_error;
-use readpath_run::run::RunError;
-use readpath_stack::{NoData, Stack, StackError, Typed};
+use readpath_run::{ExecuteError, LUN, Parts, Port, Runner, Source, Watched, Work};
+use readpath_stack::{NoData, Stack, Typed};
 use readpath_workload::{Io, IoKind, Stream};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 /// Why the model has no answer.
@@ -125,11 +122,11 @@ impl<'a> Model<'a> {
         let setting = &self.settings[key.0];
         // The warm-up is that of the device at the start, so that all of them are measured on the same requests.
         let warm_up = warm_up(self.preset, setting);
-        let outcome = match preset.scheduler {
-            Scheduler::Lean => simulate::<Lean>(&preset, setting, warm_up, self.ios, self.seed, self.shared),
-            Scheduler::Queued => simulate::<Queued>(&preset, setting, warm_up, self.ios, self.seed, self.shared),
-            Scheduler::Exact => simulate::<Exact>(&preset, setting, warm_up, self.ios, self.seed, self.shared),
-        };
+        let hpb = setting.hpb.then(HpbOptions::default);
+        let host = HostConfig { hpb, ..preset.host };
+        let parts = Parts { preset: &preset, host, payload: NoData, probe: (), wire: Typed };
+        let simulation = Simulation { setting, warm_up, ios: self.ios, seed: self.seed, shared: self.shared };
+        let outcome = parts.stack_for(simulation).unwrap_or_else(|error| Err(error.into()));
         outcome.map_err(|error| ModelError::Run { setting: setting.to_string(), error })
     }
 }
@@ -156,89 +153,129 @@ pub(super) fn warm_up(preset: &DevicePreset, setting: &Setting) -> u32 {
     (reads.min(LONGEST_WARM_UP) as u32).max(1000)
 }
 
-/// Reads `warm_up` and then `ios` times, always with `queue_depth` requests outstanding, and times the latter.
-fn simulate<S: DieSched>(
-    preset: &DevicePreset,
-    setting: &Setting,
+/// A run that is to be made.
+struct Simulation<'a> {
+    setting: &'a Setting,
     warm_up: u32,
     ios: u32,
     seed: u64,
-    shared: &Shared,
-) -> Result<Outcome, ExecuteError> {
-    let hpb = setting.hpb.then(HpbOptions::default);
-    let host = HostConfig { hpb, ..preset.host };
-    let mut stack = Stack::<S, NoData, (), Typed>::new(&preset.device, host, preset.delays, NoData, (), Typed)?;
-    let blocks = setting.range_blocks;
-    stack.precondition(LUN, 0, blocks, Layout::Sequential, seed).map_err(|_| ExecuteError::Precondition { blocks })?;
-    let mut now = stack.start(Ns::ZERO)?;
-    // Cannot fail: the range was checked to hold a request and to be within the unit.
-    let stream = Stream::uniform_reads(0, blocks, setting.block_count, seed);
-    let mut reader =
-        Reader { stream: stream.map_err(|_| ExecuteError::Precondition { blocks })?, batch: [READ; BATCH], at: BATCH };
-    let mut flights = vec![(now, READ); setting.queue_depth as usize];
-    for (cookie, flight) in flights.iter_mut().enumerate() {
-        flight.1 = reader.submit(&mut stack, cookie as u32, now);
-    }
-    let (first, last) = (u64::from(warm_up), u64::from(warm_up) + u64::from(ios));
-    let (mut ended, mut start, mut latencies) = (0, now, Vec::with_capacity(ios as usize));
-    while ended < last {
-        let next = stack.advance_to_reply(Ns::NEVER);
-        if next == Ns::NEVER {
-            return Err(RunError::Stuck(now).into());
-        }
-        now = next;
-        while let Some(done) = stack.poll_done() {
-            let flight = &mut flights[done.cookie as usize];
-            if let Some(sense) = done.error {
-                return Err(io_error(flight.1, sense, now).into());
-            }
-            if ended == last {
-                break;
-            }
-            ended += 1;
-            if ended > first {
-                latencies.push((now - flight.0).0);
-            } else if ended == first {
-                start = now;
-            }
-            *flight = (now, reader.submit(&mut stack, done.cookie, now));
-        }
-        if ended % CHECK_EVERY == 0 && shared.stop.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted.into());
-        }
-    }
-    if let Some(e) = stack.wire_error() {
-        return Err(StackError::Wire(e.clone()).into());
-    }
-    shared.ios.fetch_add(ended, Ordering::Relaxed);
-    Ok(outcome(latencies, now - start, setting))
+    shared: &'a Shared,
 }
 
-const CHECK_EVERY: u64 = 4096;
+impl Work<NoData, (), Typed> for Simulation<'_> {
+    type Output = Result<Outcome, ExecuteError>;
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, (), Typed>) -> Self::Output {
+        let Simulation { setting, warm_up, ios, seed, shared } = self;
+        let blocks = setting.range_blocks;
+        let impossible = ExecuteError::Precondition { blocks };
+        stack.precondition(LUN, 0, blocks, Layout::Sequential, seed).map_err(|_| impossible)?;
+        let ready = stack.start(Ns::ZERO)?;
+        // Cannot fail: the range was checked to hold a request and to be within the unit.
+        let stream = Stream::uniform_reads(0, blocks, setting.block_count, seed);
+        let stream = stream.map_err(|_| ExecuteError::Precondition { blocks })?;
+        let mut reads = Reads::new(stream, setting.queue_depth, warm_up, ios);
+        let driven = Runner::new(ready).run(&mut stack, &mut reads, &mut Watched(&mut watch(shared, 0)))?;
+        Ok(outcome(reads.latencies, driven.end - reads.start, setting))
+    }
+}
+
 const BATCH: usize = 16;
 const READ: Io = Io { block: 0, blocks: 0, kind: IoKind::Read, fua: false };
 
-/// Takes requests from a stream in batches.
-struct Reader {
+/// Reads `first` and then some more times until there were `last`, always with as many requests outstanding, and times
+/// the latter exactly.
+struct Reads {
     stream: Stream,
+    /// Requests are taken from the stream in batches.
     batch: [Io; BATCH],
     at: usize,
+    /// By cookie.
+    flights: Vec<(Ns, Io)>,
+    first: u64,
+    last: u64,
+    ended: u64,
+    /// When the first one that is timed began.
+    start: Ns,
+    latencies: Vec<u64>,
 }
 
-impl Reader {
-    fn submit<S: DieSched>(&mut self, stack: &mut Stack<S, NoData, (), Typed>, cookie: u32, now: Ns) -> Io {
+impl Reads {
+    fn new(stream: Stream, depth: u32, warm_up: u32, ios: u32) -> Self {
+        let (first, last) = (u64::from(warm_up), u64::from(warm_up) + u64::from(ios));
+        Reads {
+            stream,
+            batch: [READ; BATCH],
+            at: BATCH,
+            flights: vec![(Ns::ZERO, READ); depth as usize],
+            first,
+            last,
+            ended: 0,
+            start: Ns::ZERO,
+            latencies: Vec::with_capacity(ios as usize),
+        }
+    }
+
+    #[inline(always)]
+    fn submit(&mut self, port: &mut impl Port, cookie: u32, now: Ns) {
         if self.at == BATCH {
             self.stream.fill(&mut self.batch);
             for io in &self.batch {
-                stack.prefetch(LUN, io.block);
+                port.prefetch(LUN, io.block);
             }
             self.at = 0;
         }
         let io = self.batch[self.at];
         self.at += 1;
+        self.flights[cookie as usize] = (now, io);
         let (block, blocks) = (io.block, u32::from(io.blocks));
-        stack.submit(now, &BlockRequest { cookie, lun: LUN, op: BlockOp::Read, block, blocks });
-        io
+        port.submit(now, &BlockRequest { cookie, lun: LUN, op: BlockOp::Read, block, blocks });
+    }
+}
+
+impl Source for Reads {
+    fn begin(&mut self, port: &mut impl Port, now: Ns) {
+        (0..self.flights.len() as u32).for_each(|cookie| self.submit(port, cookie, now));
+    }
+
+    #[inline(always)]
+    fn next_at(&self) -> Ns {
+        Ns::NEVER
+    }
+
+    fn act(&mut self, _: &mut impl Port, _: Ns, _: Ns) {}
+
+    #[inline(always)]
+    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        if self.ended == self.last {
+            return None;
+        }
+        let latency = now - self.flights[cookie as usize].0;
+        self.ended += 1;
+        if self.ended > self.first {
+            self.latencies.push(latency.0);
+        } else if self.ended == self.first {
+            self.start = now;
+        }
+        self.submit(port, cookie, now);
+        Some((IoKind::Read, latency))
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.flights[cookie as usize].1
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.flights.len() as u32
+    }
+
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.ended == self.last
+    }
+
+    fn lost(&mut self, port: &mut impl Port, now: Ns) {
+        self.begin(port, now);
     }
 }
 

@@ -8,7 +8,7 @@ use readpath_config::experiment::{Experiment, Workload};
 use readpath_config::{ConfigFileError, Override};
 use readpath_kit::Ns;
 use readpath_results::{Document, Error};
-use readpath_run::execute::PhaseOutput;
+use readpath_run::PhaseOutput;
 use readpath_workload::launch::Launches;
 use serde_json::json;
 

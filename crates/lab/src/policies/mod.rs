@@ -20,7 +20,7 @@ use readpath_device::DeviceConfig;
 use readpath_host::{HostMemory, ManagedPolicy, PolicyChoice};
 use readpath_kit::Histogram;
 use readpath_results::{Document, Error, Origin};
-use readpath_run::execute::PhaseOutput;
+use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde_json::json;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What HPB did for a workload with power cuts. A host that loses its power forgets what it counted, so it is asked before.
+//! What HPB did for a workload with power cuts. A host that loses its power forgets what it counted, so it is asked
+//! before.
 
 use super::Loses;
-use readpath_device::DeviceStats;
+use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
 use readpath_host::HpbCounters;
-use readpath_stack::{AnyWire, Payload, Stack};
+use readpath_stack::{Payload, Stack, Wire};
 
 /// From the start of the workload to its end, over all cuts.
 #[derive(Clone, Default, Debug)]
@@ -24,7 +25,7 @@ pub struct HpbUse {
 
 impl HpbUse {
     /// The power is about to go.
-    pub(super) fn cut<S: DieSched, X: Payload>(&mut self, stack: &Stack<S, X, (), AnyWire>, loses: Loses) {
+    pub(super) fn cut<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>, loses: Loses) {
         self.look(stack);
         self.after_cuts = HpbCounters::default();
         if loses == Loses::Everything {
@@ -33,12 +34,12 @@ impl HpbUse {
     }
 
     /// The workload has ended.
-    pub(super) fn ended<S: DieSched, X: Payload>(&mut self, stack: &Stack<S, X, (), AnyWire>) {
+    pub(super) fn ended<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
         self.look(stack);
         self.device = *stack.device.stats();
     }
 
-    fn look<S: DieSched, X: Payload>(&mut self, stack: &Stack<S, X, (), AnyWire>) {
+    fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
         let all = self.gone.plus(&stack.host.all_counters().unwrap_or_default());
         self.after_cuts = self.after_cuts.plus(&all.since(&self.counters));
         self.counters = all;

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts in the middle of a workload: at random moments the power goes and comes back, the device recovers, the
-//! workload goes on, and at the end everything is read back and held against what may be there. It opens no file.
+//! Power cuts in the middle of a workload, a trace or launches: at random moments the power goes and comes back, the
+//! device recovers, the workload goes on, and at the end everything is read back and held against what may be there. It
+//! opens no file.
 //!
 //! Data is reduced to tags (see [`readpath_stack::Tags`]), so every block read tells whose it is and which version.
 
+mod cuts;
 mod document;
 mod hpb_use;
 
 pub use document::{PowerTexts, document};
 pub use hpb_use::HpbUse;
 
-use crate::experiment::{Shared, expected_ios};
-use readpath_config::Scheduler;
+use crate::experiment::expected_ios;
+use crate::replay::{Mode, ReplayCase};
+use cuts::Cuts;
 use readpath_config::experiment::PreconditionRange;
-use readpath_device::{DeviceStats, Recovery};
-use readpath_flash::{DieSched, Exact, Lean, Queued};
-use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::{Ns, Prng};
-use readpath_run::execute::{ExecuteError, Setup, fits, precondition, ranges};
-use readpath_run::request::{Flights, LATEST, block_op, io_error};
-use readpath_run::run::RunError;
-use readpath_stack::{AnyWire, ReadCheck, Stack, StackError, Tags};
-use readpath_workload::{Io, IoKind, Job, Workload};
-use std::sync::atomic::Ordering;
+use readpath_device::{DeviceStats, Probe, Recovery};
+use readpath_flash::DieSched;
+use readpath_kit::Ns;
+use readpath_run::{
+    Cycle, ExecuteError, Hooks, Jobs, LUN, Observer, Parts, ReadBack, Rest, RunError, Runner, Schedule, Setup, Span,
+    Trace, Watched, Work, fits, precondition, ranges,
+};
+use readpath_stack::{AnyWire, ReadCheck, Stack, Tags};
+use readpath_workload::Workload;
 use thiserror::Error;
 
 /// Who loses the power.
@@ -47,19 +49,40 @@ pub struct PowerCuts {
     pub seed: u64,
 }
 
-/// Why there is no result.
-#[derive(Debug, Error)]
-pub enum PowerError {
-    /// The workload asks for something that makes no sense together with power cuts.
-    #[error("job '{job}': {what} does not go with power cuts")]
-    Unsupported {
-        /// Name of the job.
-        job: String,
-        /// The option.
-        what: &'static str,
+impl PowerCuts {
+    /// How long the power is away in all.
+    fn time_without_power(&self) -> Ns {
+        Ns(self.off.0.saturating_mul(u64::from(self.cuts)))
+    }
+}
+
+/// What the power is cut under.
+pub enum Load<'a> {
+    /// Jobs or launches.
+    Workload(&'a mut Workload),
+    /// A trace and those before it, on unit [`LUN`].
+    Trace {
+        /// The traces.
+        case: &'a ReplayCase,
+        /// When their requests are submitted.
+        mode: Mode,
     },
+}
+
+/// What moments are drawn from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moments {
+    /// The requests that there will be. After that many have ended the power goes between any two events of the device.
+    Requests(u64),
+    /// The virtual time that the workload is given, time without power included.
+    Time(Ns),
+}
+
+/// Why the power cannot be cut so.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PowerError {
     /// Nobody knows when the moments would be.
-    #[error("the workload has no known length; give its jobs a size or number_ios, and no runtime")]
+    #[error("the workload has no known length; give its jobs a size, number_ios or runtime")]
     Endless,
     /// More cuts than requests.
     #[error("{cuts} power cuts need at least as many requests; the workload has {ios}")]
@@ -69,9 +92,16 @@ pub enum PowerError {
         /// Requests of the workload.
         ios: u64,
     },
-    /// A run failed.
-    #[error(transparent)]
-    Run(#[from] ExecuteError),
+    /// Nothing but time without power.
+    #[error("{cuts} power cuts take {off}, and the workload runs for {runtime} only; cut less often or for less long")]
+    TooShort {
+        /// Cuts asked for.
+        cuts: u32,
+        /// What they take.
+        off: Ns,
+        /// What there is.
+        runtime: Ns,
+    },
 }
 
 /// One power cut.
@@ -106,314 +136,173 @@ pub struct PowerRun {
     pub device: DeviceStats,
     /// What HPB did for the workload.
     pub hpb: HpbUse,
+    /// What was counted before, between and after events; empty for a run without.
+    pub spans: Vec<Span>,
     /// Virtual time at the end of the workload.
     pub end: Ns,
 }
 
-/// Runs `workload` on what `setup` describes and cuts the power meanwhile.
+/// Whether something can be run through these power cuts, and what their moments are drawn from.
 ///
 /// # Errors
-/// [`PowerError`]; wrong blocks are no error here.
-pub fn run(setup: &Setup, workload: &mut Workload, plan: &PowerCuts, shared: &Shared) -> Result<PowerRun, PowerError> {
-    let ios = check(workload, plan)?;
-    match setup.preset.scheduler {
-        Scheduler::Lean => on::<Lean>(setup, workload, plan, ios, shared),
-        Scheduler::Queued => on::<Queued>(setup, workload, plan, ios, shared),
-        Scheduler::Exact => on::<Exact>(setup, workload, plan, ios, shared),
+/// Any [`PowerError`].
+pub fn check(load: &Load, plan: &PowerCuts) -> Result<Moments, PowerError> {
+    let PowerCuts { cuts, .. } = *plan;
+    let ios = match load {
+        Load::Workload(workload) => match run_time(workload) {
+            Some(runtime) => {
+                let off = plan.time_without_power();
+                return match runtime > off {
+                    true => Ok(Moments::Time(runtime)),
+                    false => Err(PowerError::TooShort { cuts, off, runtime }),
+                };
+            }
+            None => expected_ios(workload).ok_or(PowerError::Endless)?,
+        },
+        Load::Trace { case, .. } => case.ios(),
+    };
+    if u64::from(cuts) > ios {
+        return Err(PowerError::TooMany { cuts, ios });
+    }
+    Ok(Moments::Requests(ios))
+}
+
+/// How long the jobs of all phases may run that end after a time, if there are any: with them nobody knows how many
+/// requests there will be.
+fn run_time(workload: &Workload) -> Option<Ns> {
+    let of_job = |job: &readpath_workload::Job| Some(job.start_delay + job.limits.runtime?);
+    let of_phases = workload.phases.iter().map(|phase| phase.jobs.iter().filter_map(of_job).max());
+    let sum = of_phases.flatten().fold(Ns::ZERO, |sum, time| Ns(sum.0.saturating_add(time.0)));
+    (sum > Ns::ZERO).then_some(sum)
+}
+
+/// Runs `load` on what `setup` describes and cuts the power meanwhile, at `moments` that [`check`] has found. `probe`
+/// sees every stage, and comes back in any case but that of a device which cannot be made. Wrong blocks are no error
+/// here.
+pub fn run<P: Probe>(
+    setup: &Setup,
+    load: Load,
+    plan: &PowerCuts,
+    moments: Moments,
+    probe: P,
+    observer: &mut impl Observer,
+) -> (Result<PowerRun, ExecuteError>, Option<P>) {
+    let wire = AnyWire::new(setup.encoded);
+    let parts = Parts { preset: &setup.preset, host: setup.host, payload: Tags::default(), probe, wire };
+    match parts.stack_for(Session { setup, load, plan, moments, observer }) {
+        Ok((run, probe)) => (run, Some(probe)),
+        Err(error) => (Err(error.into()), None),
     }
 }
 
-/// Whether a workload can be run through these power cuts; returns how many requests it will make.
-///
-/// # Errors
-/// Any [`PowerError`] but a failed run.
-pub fn check(workload: &Workload, plan: &PowerCuts) -> Result<u64, PowerError> {
-    for job in workload.phases.iter().flat_map(|p| &p.jobs) {
-        check_job(job)?;
-    }
-    let ios = expected_ios(workload).ok_or(PowerError::Endless)?;
-    if u64::from(plan.cuts) > ios {
-        return Err(PowerError::TooMany { cuts: plan.cuts, ios });
-    }
-    Ok(ios)
+/// A run that is to be made.
+struct Session<'a, O> {
+    setup: &'a Setup,
+    load: Load<'a>,
+    plan: &'a PowerCuts,
+    moments: Moments,
+    observer: &'a mut O,
 }
 
-fn check_job(job: &Job) -> Result<(), PowerError> {
-    let unsupported = |what| Err(PowerError::Unsupported { job: job.name.clone(), what });
-    if job.rate_bytes.iter().any(Option::is_some) {
-        return unsupported("a rate");
+impl<P: Probe, O: Observer> Work<Tags, P, AnyWire> for Session<'_, O> {
+    type Output = (Result<PowerRun, ExecuteError>, P);
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, Tags, P, AnyWire>) -> Self::Output {
+        let run = self.run(&mut stack);
+        (run, stack.device.into_probe())
     }
-    if job.think.time > Ns::ZERO {
-        return unsupported("thinktime");
+}
+
+impl<O: Observer> Session<'_, O> {
+    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, Tags, P, AnyWire>) -> Result<PowerRun, ExecuteError> {
+        let Session { setup, mut load, plan, moments, observer } = self;
+        fill(stack, setup, &load)?;
+        let ready = stack.start(Ns::ZERO)?;
+        let schedule = Schedule::new(&setup.events, stack, ready)?;
+        let mut hooks = ((schedule, Watched(observer)), Cuts::new(plan, moments, ready));
+        let mut runner = Runner::new(ready);
+        work(stack, &mut load, &mut runner, &mut hooks)?;
+        let ((mut schedule, mut watched), mut cuts) = hooks;
+        let mut end = runner.now();
+        while cuts.are_left() {
+            if cuts.takes_host() {
+                schedule.host_goes(stack);
+            }
+            end = cuts.late(stack, end)?;
+            if !watched.watch(stack, cuts.ios, end) {
+                return Err(RunError::Interrupted.into());
+            }
+        }
+        let spans = schedule.end(stack, end);
+        // What is read back is no part of the workload.
+        cuts.hpb.ended(stack);
+        let mut runner = Runner::new(end);
+        for (lun, first, blocks) in touched(&load, setup) {
+            runner.run(stack, &mut ReadBack::new(lun, first, blocks), &mut watched)?;
+        }
+        let Cuts { cuts, hpb, ios, .. } = cuts;
+        Ok(PowerRun {
+            cuts,
+            hpb,
+            longest: setup.preset.device.longest_recovery(),
+            ios,
+            checked: stack.payload.checked,
+            wrong: stack.payload.wrong,
+            first_wrong: stack.payload.first_wrong,
+            device: *stack.device.stats(),
+            spans,
+            end,
+        })
     }
-    if job.ramp > Ns::ZERO {
-        return unsupported("ramp_time");
+}
+
+type Powered<S, P> = Stack<S, Tags, P, AnyWire>;
+
+/// Puts what is to be there at the start into flash.
+fn fill<S: DieSched, P: Probe>(stack: &mut Powered<S, P>, setup: &Setup, load: &Load) -> Result<(), ExecuteError> {
+    match load {
+        Load::Workload(workload) => {
+            fits(workload, &setup.preset)?;
+            precondition(stack, setup, workload)
+        }
+        Load::Trace { case, .. } => case.preload_to(stack, setup.precondition.layout, setup.seed),
     }
-    if job.start_delay > Ns::ZERO {
-        return unsupported("startdelay");
-    }
-    if job.limits.runtime.is_some() {
-        return unsupported("runtime");
+}
+
+/// Runs all of it. Between phases of jobs the device comes to rest.
+fn work<S: DieSched, P: Probe>(
+    stack: &mut Powered<S, P>,
+    load: &mut Load,
+    runner: &mut Runner,
+    hooks: &mut impl Hooks,
+) -> Result<(), RunError> {
+    match load {
+        Load::Workload(Workload { launches: Some(launches), .. }) => {
+            for cycle in 0..launches.cycles() {
+                runner.run(stack, &mut Cycle::new(launches, cycle, LUN, runner.now()), hooks)?;
+            }
+        }
+        Load::Workload(workload) => {
+            for phase in &mut workload.phases {
+                runner.run(stack, &mut Jobs::new(phase, runner.now(), Rest::Events), hooks)?;
+            }
+        }
+        Load::Trace { case, mode } => {
+            for (_, trace) in case.phases() {
+                runner.run(stack, &mut Trace::new(&trace.ios, *mode, LUN, runner.now()), hooks)?;
+            }
+        }
     }
     Ok(())
 }
 
-type Powered<S> = Stack<S, Tags, (), AnyWire>;
-
-/// A job, how much of it is outstanding and what it may still submit.
-struct Running<'a> {
-    job: &'a mut Job,
-    outstanding: u32,
-    ios_left: u64,
-    bytes_left: u64,
-}
-
-impl Running<'_> {
-    fn next(&mut self) -> Option<Io> {
-        if self.ios_left == 0 || self.bytes_left == 0 {
-            return None;
+/// Ranges of blocks that the workload has to do with: unit, first block, blocks.
+fn touched(load: &Load, setup: &Setup) -> Vec<(u8, u32, u32)> {
+    match load {
+        Load::Workload(workload) => ranges(PreconditionRange::Files, workload, &setup.preset),
+        Load::Trace { case, .. } => {
+            let blocks = setup.preset.device.lus[usize::from(LUN)].blocks;
+            case.touched(blocks).into_iter().map(|(first, blocks)| (LUN, first, blocks)).collect()
         }
-        let mut io = [Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false }];
-        if self.job.stream.fill(&mut io) == 0 {
-            self.ios_left = 0;
-            return None;
-        }
-        self.ios_left -= 1;
-        let bytes = u64::from(io[0].blocks) * u64::from(readpath_kit::BLOCK_BYTES);
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        Some(io[0])
-    }
-}
-
-struct Session<'a, S: DieSched> {
-    stack: Powered<S>,
-    now: Ns,
-    plan: &'a PowerCuts,
-    /// Requests after which the power goes, in order.
-    moments: std::iter::Peekable<std::vec::IntoIter<u64>>,
-    /// Events until it does, once that many requests have ended.
-    events: Option<u64>,
-    rng: Prng,
-    flights: Flights<(usize, Io)>,
-    cuts: Vec<Cut>,
-    hpb: HpbUse,
-    ios: u64,
-}
-
-fn on<S: DieSched>(
-    setup: &Setup,
-    workload: &mut Workload,
-    plan: &PowerCuts,
-    expected: u64,
-    shared: &Shared,
-) -> Result<PowerRun, PowerError> {
-    let mut session = Session::<S>::start(setup, workload, plan, expected)?;
-    session.watch(shared, 0)?;
-    for phase in &mut workload.phases {
-        let mut jobs: Vec<Running> = phase
-            .jobs
-            .iter_mut()
-            .map(|job| Running {
-                outstanding: 0,
-                ios_left: job.limits.ios.unwrap_or(u64::MAX),
-                bytes_left: job.limits.bytes.unwrap_or(u64::MAX),
-                job,
-            })
-            .collect();
-        session.phase(&mut jobs, shared)?;
-    }
-    session.late_cuts(shared)?;
-    let end = session.now;
-    // What is read back is no part of the workload.
-    session.hpb.ended(&session.stack);
-    for (lun, first, blocks) in ranges(PreconditionRange::Files, workload, &setup.preset) {
-        session.read_back(lun, first, blocks, shared)?;
-    }
-    let Session { stack, cuts, hpb, ios, .. } = session;
-    Ok(PowerRun {
-        cuts,
-        hpb,
-        longest: setup.preset.device.longest_recovery(),
-        ios,
-        checked: stack.payload.checked,
-        wrong: stack.payload.wrong,
-        first_wrong: stack.payload.first_wrong,
-        device: *stack.device.stats(),
-        end,
-    })
-}
-
-fn failed(error: RunError) -> PowerError {
-    PowerError::Run(ExecuteError::Run(error))
-}
-
-impl<'a, S: DieSched> Session<'a, S> {
-    fn start(setup: &Setup, workload: &Workload, plan: &'a PowerCuts, expected: u64) -> Result<Self, PowerError> {
-        let preset = &setup.preset;
-        fits(workload, preset)?;
-        let stack = |e: StackError| PowerError::Run(e.into());
-        let wire = AnyWire::new(setup.encoded);
-        let mut stack: Powered<S> =
-            Stack::new(&preset.device, setup.host, preset.delays, Tags::default(), (), wire).map_err(stack)?;
-        precondition(&mut stack, setup, workload)?;
-        let now = stack.start(Ns::ZERO).map_err(|e| PowerError::Run(e.into()))?;
-        let mut rng = Prng::stream(plan.seed, "power cuts", 0);
-        let mut moments: Vec<u64> = (0..plan.cuts).map(|_| 1 + rng.below(expected)).collect();
-        moments.sort_unstable();
-        let moments = moments.into_iter().peekable();
-        Ok(Session {
-            stack,
-            now,
-            plan,
-            moments,
-            events: None,
-            rng,
-            flights: Flights::new(),
-            cuts: Vec::new(),
-            hpb: HpbUse::default(),
-            ios: 0,
-        })
-    }
-
-    fn phase(&mut self, jobs: &mut [Running], shared: &Shared) -> Result<(), PowerError> {
-        loop {
-            for (index, job) in jobs.iter_mut().enumerate() {
-                while job.outstanding < job.job.iodepth
-                    && let Some(io) = job.next()
-                {
-                    job.outstanding += 1;
-                    self.submit(job.job.lun, index, io);
-                }
-            }
-            if self.is_time_for_a_cut() {
-                self.watch(shared, 0)?;
-                self.cut(jobs)?;
-                continue;
-            }
-            let next = self.stack.next_deadline();
-            if next == Ns::NEVER {
-                break;
-            }
-            if next > LATEST {
-                return Err(failed(RunError::TooLong { limit: LATEST }));
-            }
-            self.now = next;
-            self.stack.advance(next);
-            while let Some(done) = self.stack.poll_done() {
-                let (index, io) = self.flights.get(done.cookie);
-                self.flights.end(done.cookie);
-                if let Some(sense) = done.error {
-                    return Err(failed(io_error(io, sense, self.now)));
-                }
-                jobs[index].outstanding -= 1;
-                self.ios += 1;
-                if self.ios.is_multiple_of(4096) {
-                    self.watch(shared, 4096)?;
-                }
-            }
-        }
-        if jobs.iter().any(|job| job.outstanding > 0) {
-            return Err(failed(RunError::Stuck(self.now)));
-        }
-        self.stack.wire_error().map_or(Ok(()), |e| Err(failed(e.clone().into())))
-    }
-
-    /// So many requests more have ended.
-    fn watch(&self, shared: &Shared, more: u64) -> Result<(), PowerError> {
-        shared.ios.fetch_add(more, Ordering::Relaxed);
-        if shared.stop.load(Ordering::Relaxed) { Err(failed(RunError::Interrupted)) } else { Ok(()) }
-    }
-
-    fn submit(&mut self, lun: u8, job: usize, io: Io) {
-        let cookie = self.flights.begin((job, io));
-        let (block, blocks) = (io.block, u32::from(io.blocks));
-        self.stack.submit(self.now, &BlockRequest { cookie, lun, op: block_op(io), block, blocks });
-    }
-
-    /// Counts requests, then events: the power may go between any two of them.
-    fn is_time_for_a_cut(&mut self) -> bool {
-        match &mut self.events {
-            Some(0) => {
-                self.events = None;
-                true
-            }
-            Some(left) => {
-                *left -= 1;
-                false
-            }
-            None => {
-                let ios = self.ios;
-                if self.moments.next_if(|&moment| ios >= moment).is_some() {
-                    self.events = Some(self.rng.below(256));
-                }
-                false
-            }
-        }
-    }
-
-    /// The cuts whose moments the end of the workload was ahead of.
-    fn late_cuts(&mut self, shared: &Shared) -> Result<(), PowerError> {
-        while self.events.take().is_some() || self.moments.next().is_some() {
-            self.watch(shared, 0)?;
-            self.cut(&mut [])?;
-        }
-        Ok(())
-    }
-
-    fn cut(&mut self, jobs: &mut [Running]) -> Result<(), PowerError> {
-        let at = self.now;
-        let on = at + self.plan.off;
-        let in_flight = jobs.iter().map(|job| job.outstanding).sum();
-        self.hpb.cut(&self.stack, self.plan.loses);
-        let recovery = match self.plan.loses {
-            Loses::Everything => {
-                let recovery = self.stack.power_cycle(at, on);
-                self.flights = Flights::new();
-                jobs.iter_mut().for_each(|job| job.outstanding = 0);
-                self.now = self.stack.start(recovery.ready_at).map_err(|e| PowerError::Run(e.into()))?;
-                recovery
-            }
-            Loses::Device => {
-                let recovery = self.stack.device_power_cycle(at, on);
-                self.now = on;
-                recovery
-            }
-        };
-        self.cuts.push(Cut { at, in_flight, took: recovery.ready_at - on, recovery });
-        Ok(())
-    }
-
-    /// Reads a range; the tags check every block.
-    fn read_back(&mut self, lun: u8, first: u32, blocks: u32, shared: &Shared) -> Result<(), PowerError> {
-        const EACH: u32 = 64;
-        const DEPTH: u32 = 16;
-        let (mut at, mut outstanding, mut ended) = (0, 0, 0u64);
-        while at < blocks || outstanding > 0 {
-            while outstanding < DEPTH && at < blocks {
-                let n = EACH.min(blocks - at);
-                let request = BlockRequest { cookie: 0, lun, op: BlockOp::Read, block: first + at, blocks: n };
-                self.stack.submit(self.now, &request);
-                at += n;
-                outstanding += 1;
-            }
-            let next = self.stack.next_deadline();
-            if next == Ns::NEVER {
-                return Err(failed(RunError::Stuck(self.now)));
-            }
-            self.now = next;
-            self.stack.advance(next);
-            while let Some(done) = self.stack.poll_done() {
-                if let Some(sense) = done.error {
-                    let io = Io { block: first, blocks: EACH as u16, kind: IoKind::Read, fua: false };
-                    return Err(failed(io_error(io, sense, self.now)));
-                }
-                outstanding -= 1;
-                ended += 1;
-                if ended.is_multiple_of(4096) {
-                    self.watch(shared, 4096)?;
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -1,44 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replay of block traces: cases (a trace, what runs before it, what is on the device) times variants (device, host), run
-//! side by side. Traces are loaded once and shared. It opens no file and knows nothing of their formats.
+//! Replay of block traces: cases (a trace, what runs before it, what is on the device) times variants (device, host),
+//! run side by side. Traces are loaded once and shared. It opens no file and knows nothing of their formats.
 
 mod document;
-mod player;
 mod preload;
 
 use crate::experiment::{ExperimentError, Shared, watch};
-use player::play;
 use rayon::prelude::*;
 use readpath_config::experiment::Variant;
-use readpath_config::{ConfigFileError, DevicePreset, Event, Scheduler};
+use readpath_config::{ConfigFileError, DevicePreset, Event};
 use readpath_device::{Layout, NoSpace, Probe};
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_flash::DieSched;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
 use readpath_results::Input;
-use readpath_run::events::{Schedule, Span, limit};
-use readpath_run::execute::{Before, ExecuteError, LUN, PhaseOutput};
-use readpath_run::measure::PhaseStats;
-use readpath_run::request::LATEST;
-use readpath_run::run::{Observer, RunError};
-use readpath_stack::{AnyWire, NoData, Stack};
+use readpath_run::{
+    Before, ExecuteError, LATEST, LUN, Observer, Parts, PhaseOutput, RunError, Runner, Schedule, Span, Trace, Watched,
+    Work, limit,
+};
+use readpath_stack::{AnyWire, NoData, Payload, Stack, Wire};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 
 pub use document::{ReplayTexts, document};
-
-/// When requests are submitted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
-    /// At their times, however many are outstanding. What does not fit into the controller's queue waits, and waiting
-    /// counts as latency.
-    Timed,
-    /// In the order of the trace, as soon as fewer than so many (at least 1) are outstanding. Times do not matter.
-    Closed {
-        /// Requests kept outstanding.
-        iodepth: u32,
-    },
-}
+pub use readpath_run::Mode;
 
 /// How traces are replayed, the same for all runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,11 +76,30 @@ impl ReplayCase {
         self.preload.iter().map(|r| u64::from(r.1)).sum()
     }
 
-    fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
+    /// The traces in order, with names for tables.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
         let one = self.before.len() == 1;
         let name = move |i: usize| if one { "precondition".into() } else { format!("precondition {}", i + 1) };
         let before = self.before.iter().enumerate().map(move |(i, t)| (name(i), t.as_ref()));
         before.chain([("replay".to_owned(), self.trace.as_ref())])
+    }
+
+    /// Blocks of a device of `device_blocks` blocks that any phase has to do with, as ranges in order.
+    pub(crate) fn touched(&self, device_blocks: u32) -> Vec<(u32, u32)> {
+        preload::touched(self.phases().map(|(_, trace)| trace), device_blocks)
+    }
+
+    /// Puts what has to be there at the start onto a device.
+    pub(crate) fn preload_to<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &self,
+        stack: &mut Stack<S, X, P, W>,
+        layout: Layout,
+        seed: u64,
+    ) -> Result<(), ExecuteError> {
+        let preloaded = preload::joined(&self.preload, stack.device.config().geometry.slices_per_unit());
+        let blocks = preloaded.iter().map(|&(_, blocks)| blocks).sum();
+        let ranges = preloaded.into_iter().map(|(first, blocks)| (LUN, first, blocks));
+        stack.precondition_all(ranges, layout, seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
     }
 
     /// Requests of all phases, as the device's host sees them.
@@ -195,8 +199,8 @@ pub fn run_all(
     Ok((runs, failures))
 }
 
-/// Makes the run of one case and variant, given by their places. `probe` sees every stage, and comes back in any case but
-/// that of a device which cannot be made.
+/// Makes the run of one case and variant, given by their places. `probe` sees every stage, and comes back in any case
+/// but that of a device which cannot be made.
 pub fn run_one<P: Probe>(
     cases: &[ReplayCase],
     variants: &[ReplayVariant],
@@ -208,12 +212,12 @@ pub fn run_one<P: Probe>(
     let (case, variant) = at;
     let (c, v) = (&cases[case], &variants[variant]);
     let watch = &mut watch(shared, case * variants.len() + variant);
-    let (run, probe) = match v.preset.scheduler {
-        Scheduler::Lean => on::<Lean, P>(c, v, options, probe, watch),
-        Scheduler::Queued => on::<Queued, P>(c, v, options, probe, watch),
-        Scheduler::Exact => on::<Exact, P>(c, v, options, probe, watch),
+    let parts = Parts { preset: &v.preset, host: v.host, payload: NoData, probe, wire: AnyWire::new(options.encoded) };
+    let (shown, probe) = match parts.stack_for(Replaying { case: c, variant: v, options, observer: watch }) {
+        Ok((shown, probe)) => (shown, Some(probe)),
+        Err(error) => (Err(error.into()), None),
     };
-    let run = match run {
+    let run = match shown {
         Ok((phases, sram, spans)) => Ok(ReplayRun { case, variant, phases, sram, spans }),
         Err(error) => Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error }),
     };
@@ -222,58 +226,45 @@ pub fn run_one<P: Probe>(
 
 type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>, Vec<Span>);
 
-fn on<S: DieSched, P: Probe>(
-    case: &ReplayCase,
-    variant: &ReplayVariant,
-    options: &ReplayOptions,
-    probe: P,
-    observer: &mut impl Observer,
-) -> (Result<Shown, ExecuteError>, Option<P>) {
-    let preset = &variant.preset;
-    let wire = AnyWire::new(options.encoded);
-    match Stack::<S, NoData, P, AnyWire>::new(&preset.device, variant.host, preset.delays, NoData, probe, wire) {
-        Ok(mut stack) => {
-            let shown = in_stack(case, variant, options, &mut stack, observer);
-            (shown, Some(stack.device.into_probe()))
-        }
-        Err(error) => (Err(error.into()), None),
+/// A run that is to be made.
+struct Replaying<'a, O> {
+    case: &'a ReplayCase,
+    variant: &'a ReplayVariant,
+    options: &'a ReplayOptions,
+    observer: &'a mut O,
+}
+
+impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Replaying<'_, O> {
+    type Output = (Result<Shown, ExecuteError>, P);
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
+        let shown = self.run(&mut stack);
+        (shown, stack.device.into_probe())
     }
 }
 
-fn in_stack<S: DieSched, P: Probe>(
-    case: &ReplayCase,
-    variant: &ReplayVariant,
-    options: &ReplayOptions,
-    stack: &mut Stack<S, NoData, P, AnyWire>,
-    observer: &mut impl Observer,
-) -> Result<Shown, ExecuteError> {
-    // Runs that have not begun when another fails, or a signal comes, need not begin.
-    if !observer.progress(0, Ns::ZERO) {
-        return Err(RunError::Interrupted.into());
-    }
-    let preloaded = preload::joined(&case.preload, variant.preset.device.geometry.slices_per_unit());
-    let blocks = preloaded.iter().map(|&(_, blocks)| blocks).sum();
-    stack
-        .precondition_all(
-            preloaded.into_iter().map(|(first, blocks)| (LUN, first, blocks)),
-            options.layout,
-            options.seed,
-        )
-        .map_err(|NoSpace| ExecuteError::Precondition { blocks })?;
-    let mut now = stack.start(Ns::ZERO)?;
-    let mut phases = Vec::new();
-    let mut events = Schedule::default();
-    for (name, trace) in case.phases() {
-        if phases.len() == case.before.len() {
-            events = Schedule::new(&variant.events, stack, now)?;
-            limit(stack, &variant.limits, now)?;
+impl<O: Observer> Replaying<'_, O> {
+    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<Shown, ExecuteError> {
+        let Replaying { case, variant, options, observer } = self;
+        // Runs that have not begun when another fails, or a signal comes, need not begin.
+        if !observer.progress(0, Ns::ZERO) {
+            return Err(RunError::Interrupted.into());
         }
-        let before = Before::of(stack);
-        let (job, most_outstanding) = play(stack, &trace.ios, options.mode, now, &mut events, observer)?;
-        let ios = job.kinds.iter().map(|k| k.ios).sum();
-        let stats = PhaseStats { name, start: now, end: job.end, jobs: vec![job], ios };
-        now = stats.end;
-        phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
+        case.preload_to(stack, options.layout, options.seed)?;
+        let mut runner = Runner::new(stack.start(Ns::ZERO)?);
+        let mut phases = Vec::new();
+        let mut hooks = (Schedule::default(), Watched(observer));
+        for (name, trace) in case.phases() {
+            if phases.len() == case.before.len() {
+                hooks.0 = Schedule::new(&variant.events, stack, runner.now())?;
+                limit(stack, &variant.limits, runner.now())?;
+            }
+            let before = Before::of(stack);
+            let mut source = Trace::new(&trace.ios, options.mode, LUN, runner.now());
+            let driven = runner.run(stack, &mut source, &mut hooks)?;
+            let (stats, most_outstanding) = source.stats(name, driven);
+            phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
+        }
+        Ok((phases, stack.device.sram(), hooks.0.end(stack, runner.now())))
     }
-    Ok((phases, stack.device.sram(), events.end(stack, now)))
 }

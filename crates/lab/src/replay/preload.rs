@@ -42,6 +42,15 @@ impl Blocks {
     }
 }
 
+/// What the traces read, write or discard.
+pub(super) fn touched<'a>(phases: impl Iterator<Item = &'a Loaded>, device_blocks: u32) -> Vec<(u32, u32)> {
+    let mut all = Blocks::none(device_blocks);
+    for io in phases.flat_map(|trace| &trace.ios) {
+        Blocks::words(io.block, u32::from(io.blocks), |word, mask| all.0[word] |= mask);
+    }
+    all.ranges()
+}
+
 /// What each trace needs at its start, less what those before it have written, discarded, or needed themselves.
 pub(super) fn of_phases(phases: &[&Loaded], device_blocks: u32) -> Vec<(u32, u32)> {
     if let [only] = phases {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts under a workload of the user's: as many as asked for, within the bounds of the configuration, nothing lost
+//! Power cuts under whatever can be run: as many as asked for, within the bounds of the configuration, nothing lost
 //! that was flushed, the same for the same seed; and what cannot be is said.
 
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange, default_hpb};
-use readpath_config::{DevicePreset, device};
-use readpath_kit::Ns;
-use readpath_lab::experiment::Shared;
-use readpath_lab::power_cuts::{Loses, PowerCuts, PowerError, PowerRun, run};
-use readpath_run::Setup;
+use readpath_config::{DevicePreset, Event, EventKind, device};
+use readpath_kit::{Ns, Prng};
+use readpath_lab::power_cuts::{Load, Loses, Moments, PowerCuts, PowerError, PowerRun, check, run};
+use readpath_lab::replay::{Mode, ReplayCase};
+use readpath_run::{Setup, Tap};
+use readpath_workload::launch::{LaunchSpec, Launches};
+use readpath_workload::trace::{Loaded, Options, Prepare, Reader};
 use readpath_workload::{Workload, fio};
+use std::fmt::Write;
+use std::sync::Arc;
 
 fn no_file(path: &std::path::Path) -> std::io::Result<String> {
     Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.display().to_string()))
@@ -18,20 +22,43 @@ fn preset() -> DevicePreset {
     device::load("ufs21-64g", &no_file).expect("it comes with the program")
 }
 
-fn workload(options: &str) -> Workload {
-    let text = format!("[job]\nbs=4k\nsize=48m\niodepth=8\n{options}\n");
-    let context = fio::Context { unit_blocks: &[preset().device.lus[0].blocks], seed: 3 };
-    fio::parse("job", &text, &no_file, &context).expect("a job")
-}
-
-fn cut(options: &str, cuts: u32, loses: Loses) -> Result<PowerRun, PowerError> {
+fn setup() -> Setup {
     let preset = preset();
     let mut host = preset.host;
     host.hpb = Some(default_hpb());
     let precondition = Precondition { layout: Layout::Random, range: PreconditionRange::Files };
-    let setup = Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new() };
-    let plan = PowerCuts { cuts, loses, off: Ns::from_ms(10), seed: 7 };
-    run(&setup, &mut workload(options), &plan, &Shared::default())
+    Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new() }
+}
+
+fn cuts(cuts: u32, loses: Loses) -> PowerCuts {
+    PowerCuts { cuts, loses, off: Ns::from_ms(10), seed: 7 }
+}
+
+fn job(options: &str) -> Workload {
+    let text = format!("[job]\nbs=4k\niodepth=8\n{options}\n");
+    let context = fio::Context { unit_blocks: &[preset().device.lus[0].blocks], seed: 3 };
+    fio::parse("job", &text, &no_file, &context).expect("a job")
+}
+
+fn checked(setup: &Setup, load: Load, plan: &PowerCuts) -> Result<PowerRun, PowerError> {
+    let moments = check(&load, plan)?;
+    Ok(run(setup, load, plan, moments, (), &mut ()).0.expect("it runs"))
+}
+
+fn cut(options: &str, count: u32, loses: Loses) -> Result<PowerRun, PowerError> {
+    let mut workload = job(&format!("size=48m\n{options}"));
+    checked(&setup(), Load::Workload(&mut workload), &cuts(count, loses))
+}
+
+/// Everything came, nothing was lost, and all of it was looked at.
+fn assert_well(run: &PowerRun, count: usize, blocks: u64, what: &str) {
+    assert_eq!((run.cuts.len(), run.wrong), (count, 0), "{what}: {:?}", run.first_wrong);
+    assert!(run.checked >= blocks, "{what}: only {} blocks were checked", run.checked);
+    assert!(run.cuts.windows(2).all(|pair| pair[0].at < pair[1].at), "{what}: one after another");
+    assert!(run.cuts.iter().any(|cut| cut.in_flight > 0), "{what}: in the middle of requests");
+    for cut in &run.cuts {
+        assert!(cut.took <= run.longest.ready_at && cut.recovery.reads() <= run.longest.reads(), "{what}: {cut:?}");
+    }
 }
 
 const MIX: &str = "rw=randrw\nrwmixread=40\nfsync=16";
@@ -54,17 +81,165 @@ fn the_power_goes_and_the_workload_goes_on() {
     }
 }
 
+const BOTH: [Loses; 2] = [Loses::Everything, Loses::Device];
+
+/// What jobs are paced by goes on over the cuts.
 #[test]
-fn what_does_not_go_with_power_cuts_is_said() {
-    for (options, what) in [
-        ("rw=randread\nrate_iops=100", "a rate"),
-        ("rw=randread\nthinktime=100", "thinktime"),
-        ("rw=randread\nstartdelay=1", "startdelay"),
-        ("rw=randread\nruntime=5\ntime_based=1", "runtime"),
+fn the_power_goes_under_jobs_with_a_pace() {
+    for (options, requests) in [
+        ("rw=randrw\nrate_iops=2000,1000\nnumber_ios=6000\nfsync=32", 6000),
+        ("rw=randwrite\nthinktime=3000\nthinktime_blocks=16\nnumber_ios=4000", 4000),
+        ("rw=randrw\nstartdelay=1\nramp_time=1\nrate_iops=1000,1000\nnumber_ios=2000", 2000),
     ] {
-        let error = cut(options, 1, Loses::Everything).expect_err(options).to_string();
-        assert!(error.contains(what) && error.contains("'job'"), "{error}");
+        for loses in BOTH {
+            let result = cut(options, 6, loses).expect(options);
+            assert_well(&result, 6, 12_288, options);
+            // With its host a cut takes the requests in flight along; the host that lives on sends them again.
+            let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+            let ended = result.ios + if loses == Loses::Everything { lost } else { 0 };
+            assert!(ended >= requests, "{options}: {} of {requests} ended, {lost} were lost", result.ios);
+        }
     }
+}
+
+/// Nobody knows how many requests there will be: the moments are times, and the job ends when it would have ended.
+#[test]
+fn the_power_goes_under_a_job_that_ends_after_a_time() {
+    let options = "rw=randrw\nruntime=2\ntime_based=1\nramp_time=1\nfsync=64";
+    for loses in BOTH {
+        let result = cut(options, 5, loses).expect("it runs");
+        assert_well(&result, 5, 12_288, options);
+        let first = result.cuts[0].at;
+        assert!(result.cuts.iter().all(|cut| cut.at - first < Ns::from_secs(3)), "{:?}", result.cuts);
+        assert!(result.cuts.windows(2).all(|pair| pair[1].at - pair[0].at >= Ns::from_ms(10)), "{:?}", result.cuts);
+        assert_eq!(cut(options, 5, loses).expect("it runs again").cuts, result.cuts);
+    }
+}
+
+/// Reads and writes of areas that are far apart, one each 200 us, some of half a block, every 20th behind a flush.
+fn trace(requests: u64) -> ReplayCase {
+    let blocks = preset().device.lus[0].blocks;
+    let mut text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut rng = Prng::stream(1, "trace", 0);
+    for i in 0..requests {
+        let (area, at) = (rng.below(16), rng.below(512));
+        let (op, size) = match rng.below(20) {
+            0 => ("F", 0),
+            1..8 => ("W", 512 << rng.below(7)),
+            _ => ("R", 4096 << rng.below(4)),
+        };
+        let offset = if size == 0 { 0 } else { ((area << 18) + at * 8) * 4096 };
+        writeln!(text, "{},{op},{offset},{size},,", i * 200_000).expect("a string");
+    }
+    let reader = Reader::new("t", Box::new(std::io::Cursor::new(text.into_bytes())), &Options::default());
+    let mut requests = Prepare::new(blocks).requests("t", reader.expect("a trace")).expect("prepared");
+    let loaded = Arc::new(Loaded::load(&mut requests, 1 << 20).expect("loaded"));
+    ReplayCase::new("t", vec![loaded.clone()], loaded, blocks)
+}
+
+#[test]
+fn the_power_goes_under_a_trace() {
+    let case = trace(4000);
+    for mode in [Mode::Timed, Mode::Closed { iodepth: 16 }] {
+        for loses in BOTH {
+            let load = || Load::Trace { case: &case, mode };
+            let what = format!("{mode:?}, {loses:?}");
+            assert_eq!(check(&load(), &cuts(6, loses)).expect("a known length"), Moments::Requests(8000));
+            let result = checked(&setup(), load(), &cuts(6, loses)).expect("it runs");
+            assert_well(&result, 6, 8000, &what);
+            let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+            assert!(result.ios == 8000 || loses == Loses::Everything && result.ios + lost == 8000, "{what}");
+            assert_eq!(checked(&setup(), load(), &cuts(6, loses)).expect("it runs again").cuts, result.cuts);
+        }
+    }
+}
+
+fn launches() -> Workload {
+    let spec = LaunchSpec {
+        apps: 6,
+        games: 1,
+        requests: 600,
+        game_percent: 200,
+        blocks: 1 << 18,
+        shared_blocks: 1 << 14,
+        span_blocks: 1 << 14,
+        shared_percent: 30,
+        repeat_percent: 85,
+        burst_percent: 12,
+        write_percent: 20,
+        busy: vec![Ns::from_ms(300), Ns::from_ms(200)],
+        seed: 3,
+    };
+    Launches::new(spec).expect("possible").workload("apps")
+}
+
+#[test]
+fn the_power_goes_under_launches_of_apps() {
+    for loses in BOTH {
+        let mut workload = launches();
+        let all = workload.launches.as_ref().map_or(0, Launches::total_requests);
+        let result = checked(&setup(), Load::Workload(&mut workload), &cuts(8, loses)).expect("it runs");
+        assert_well(&result, 8, 1 << 18, "launches");
+        let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+        assert!(result.ios == all || loses == Loses::Everything && result.ios + lost == all, "{}", result.ios);
+    }
+}
+
+/// Events come at their times, whatever the power does, and what was counted between them is told.
+#[test]
+fn events_come_between_the_cuts() {
+    let mut setup = setup();
+    let event = |ms, kind| Event { at: Ns::from_ms(ms), kind };
+    setup.events = vec![
+        event(20, EventKind::HardwareReset),
+        event(40, EventKind::PowerCycle { off: Ns::from_ms(5) }),
+        event(60, EventKind::Suspend),
+        event(70, EventKind::Resume),
+    ];
+    let case = trace(2000);
+    for loses in BOTH {
+        let (mut jobs, mut apps) = (job("size=48m\nrw=randrw\nrate_iops=9000,9000\nfsync=16"), launches());
+        for (what, load) in [
+            ("jobs", Load::Workload(&mut jobs)),
+            ("launches", Load::Workload(&mut apps)),
+            ("trace", Load::Trace { case: &case, mode: Mode::Timed }),
+        ] {
+            let result = checked(&setup, load, &cuts(6, loses)).expect(what);
+            assert_well(&result, 6, 2000, what);
+            let came: Vec<_> = result.spans.iter().filter_map(|span| span.event.map(|(_, event)| event)).collect();
+            assert_eq!(came, setup.events, "{what}");
+            assert!(result.spans[2].recovery.is_some_and(|time| time > Ns::ZERO), "{what}");
+            let ended: u64 = result.spans.iter().flat_map(|span| &span.latency).map(|l| l.count()).sum();
+            assert_eq!(ended, result.ios, "{what}");
+        }
+    }
+}
+
+/// The wire and whoever records what crosses it make no difference.
+#[test]
+fn cuts_are_the_same_when_recorded_and_on_the_wire() {
+    let (mut setup, case, plan) = (setup(), trace(500), cuts(3, Loses::Device));
+    let load = || Load::Trace { case: &case, mode: Mode::Timed };
+    let plain = checked(&setup, load(), &plan).expect("it runs");
+    let mut text = Vec::new();
+    let tap = Tap::new(&mut text, "cuts", None);
+    let (recorded, tap) = run(&setup, load(), &plan, Moments::Requests(case.ios()), tap, &mut ());
+    assert_eq!(recorded.expect("it runs").cuts, plain.cuts);
+    let mut tap = tap.expect("it comes back");
+    assert!(tap.requests() > 1000);
+    tap.finish().expect("memory");
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("\"no reply\"") && text.ends_with("]\n"), "what a cut took has no reply");
+    setup.encoded = true;
+    let encoded = checked(&setup, load(), &plan).expect("it runs");
+    assert_eq!((encoded.cuts, encoded.device), (plain.cuts, plain.device));
+}
+
+#[test]
+fn what_cannot_be_cut_is_said() {
     let error = cut("rw=randread\nnumber_ios=4", 5, Loses::Device).expect_err("more than requests");
     assert!(matches!(error, PowerError::TooMany { cuts: 5, .. }), "{error}");
+    let error = cut("rw=randread\nruntime=1\ntime_based=1", 100, Loses::Device).expect_err("nothing but cuts");
+    assert!(matches!(error, PowerError::TooShort { cuts: 100, .. }), "{error}");
+    assert!(error.to_string().contains("100 power cuts take 1"), "{error}");
 }

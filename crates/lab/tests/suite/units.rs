@@ -6,7 +6,7 @@ use readpath_config::experiment::{Experiment, parse};
 use readpath_kit::Ns;
 use readpath_lab::document;
 use readpath_lab::experiment::{CaseRun, Shared, plan, run_all};
-use readpath_lab::power_cuts::{Loses, PowerCuts, run};
+use readpath_lab::power_cuts::{Load, Loses, PowerCuts, check, run};
 use readpath_run::UnitOutput;
 use std::path::Path;
 
@@ -148,7 +148,9 @@ fn cuts_lose_nothing_on_any_unit() {
     for loses in [Loses::Everything, Loses::Device] {
         let cuts = PowerCuts { cuts: 8, loses, off: Ns::from_ms(5), seed: 3 };
         let mut workload = plan.workload.clone();
-        let shown = run(&plan.setup, &mut workload, &cuts, &Shared::default()).unwrap_or_else(|e| panic!("{e}"));
+        let load = Load::Workload(&mut workload);
+        let moments = check(&load, &cuts).expect("requests that can be counted");
+        let shown = run(&plan.setup, load, &cuts, moments, (), &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((shown.cuts.len(), shown.wrong), (8, 0), "{:?}", shown.first_wrong);
         assert_eq!(shown.checked, 2 * (16 << 8), "both ranges");
         // Of what was not flushed a little is lost; each range is written on its own unit only.

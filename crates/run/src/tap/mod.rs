@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tap on the wire and on the device's resources: every request, its stages and its UPIUs, written as they happen.
 //!
-//! The text is the JSON array of Chrome's trace event format (public document "Trace Event Format"), one event per line,
-//! which Perfetto and chrome://tracing open and a person can read; `docs/formats/trace-io.md` describes it. The tap sees
-//! what a [`Probe`] sees and nothing else; it keeps one buffer and the requests in flight, never the trace.
+//! The text is the JSON array of Chrome's trace event format (public document "Trace Event Format"), one event per
+//! line, which Perfetto and chrome://tracing open and a person can read; `docs/formats/trace-io.md` describes it. The
+//! tap sees what a [`Probe`] sees and nothing else; it keeps one buffer and the requests in flight, never the trace.
 
 mod text;
 

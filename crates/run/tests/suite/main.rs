@@ -4,6 +4,7 @@
 mod booster;
 mod closed_forms;
 mod determinism;
+mod drive;
 mod flush;
 mod generations;
 mod hpb2;

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One loop drives a stack: whatever submits requests, whatever happens in between, whatever clock time follows.
+//!
+//! The way of one request:
+//! 1. Its [`Source`] submits it through a [`Port`], because its time has come ([`Source::act`]) or because another
+//!    request has ended ([`Source::ended`]). The source keeps what it wants to know again at the request's cookie.
+//! 2. Host driver and device make of it what they do, as [`Stack`] moves it between them.
+//! 3. The [`Clock`] lets time go on to the next reply of the device, but not beyond the time for which the source or
+//!    one of the [`Hooks`] has something in mind.
+//! 4. Hooks whose time has come do their part: an event, a power cut. Nothing is lost on the way but what they say.
+//! 5. The end of the request is polled. A refusal ends the run; else the source hears of it, counts it and may submit
+//!    more, and the hooks hear its kind and latency.
+//! 6. When the source is over, what the device still does is waited for or left ([`Rest`]).
+
+use crate::error::{LATEST, RunError, io_error};
+use readpath_device::Probe;
+use readpath_flash::DieSched;
+use readpath_host::BlockRequest;
+use readpath_kit::Ns;
+use readpath_stack::{Payload, Stack, Wire};
+use readpath_workload::{Io, IoKind};
+
+/// What a source may do with a stack. It cannot let time go on.
+pub trait Port {
+    /// Submits a request at `now`.
+    fn submit(&mut self, now: Ns, request: &BlockRequest);
+    /// Brings near what a read of `block` will touch.
+    fn prefetch(&self, lun: u8, block: u32);
+    /// The same for a write or a trim.
+    fn prefetch_write(&self, lun: u8, block: u32);
+    /// The host hears which application comes to the foreground.
+    fn foreground(&mut self, now: Ns, app: u32);
+}
+
+impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
+    #[inline(always)]
+    fn submit(&mut self, now: Ns, request: &BlockRequest) {
+        Stack::submit(self, now, request);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, lun: u8, block: u32) {
+        Stack::prefetch(self, lun, block);
+    }
+
+    #[inline(always)]
+    fn prefetch_write(&self, lun: u8, block: u32) {
+        Stack::prefetch_write(self, lun, block);
+    }
+
+    fn foreground(&mut self, now: Ns, app: u32) {
+        Stack::foreground(self, now, app);
+    }
+}
+
+/// What becomes of a device's own work when a source is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// It takes its time; nobody waits for it.
+    Leave,
+    /// It is waited for; the time is then that of the last reply that reached the host.
+    Replies,
+    /// It is waited for, event by event; the time is then that of the last one.
+    Events,
+}
+
+/// Submits requests and hears of their ends.
+pub trait Source {
+    /// Ends of commands between two looks of those who watch.
+    const WATCH_EVERY: u64 = 1 << 12;
+    /// What comes first at one time: the ends of requests, or what the source does of itself.
+    const ENDS_FIRST: bool = true;
+
+    /// The run begins at `now`.
+    fn begin(&mut self, port: &mut impl Port, now: Ns) {
+        let _ = (port, now);
+    }
+
+    /// When it wants to act next, without hearing of an end before; [`Ns::NEVER`] if it does not. It may be in the
+    /// past: then it wants to act at once.
+    fn next_at(&self) -> Ns;
+
+    /// Its time has come: does at `now` what was to be done by `until`, which is not later. Afterwards
+    /// [`Source::next_at`] is later than `until`.
+    fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns);
+
+    /// A command has ended. If a request of the workload has ended with it, its kind and how long it took.
+    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)>;
+
+    /// The request that a cookie stands for, to name it in an error.
+    fn io(&self, cookie: u32) -> Io;
+
+    /// Requests that have not ended.
+    fn in_flight(&self) -> u32;
+
+    /// Whether it wants nothing any more.
+    fn is_over(&self) -> bool;
+
+    /// What is waited for when it is over.
+    fn rest(&self) -> Rest {
+        Rest::Leave
+    }
+
+    /// The host has lost its power and is back at `now`: nothing in flight will end.
+    fn lost(&mut self, port: &mut impl Port, now: Ns);
+}
+
+/// How far time may go on at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Pace {
+    /// To the next reply.
+    ToReply,
+    /// To the next event inside the device.
+    ToEvent,
+}
+
+/// What happens between requests. Each method does nothing unless it is written, and then costs nothing; several hooks
+/// at once are a pair of them.
+pub trait Hooks {
+    /// When something of its own happens next; time goes no further without it. In the past: at once. A source that is
+    /// over does not wait for it.
+    #[inline(always)]
+    fn next_at(&self) -> Ns {
+        Ns::NEVER
+    }
+
+    /// Time is about to go on: how far it may at once.
+    #[inline(always)]
+    fn pace(&mut self) -> Pace {
+        Pace::ToReply
+    }
+
+    /// Whether the host loses its power in what happens next, and all that it knows.
+    #[inline(always)]
+    fn takes_host(&self) -> bool {
+        false
+    }
+
+    /// The host is about to lose what it counted, whichever hook is at fault.
+    fn host_goes<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
+        let _ = stack;
+    }
+
+    /// It happens at `now`, with so many requests in flight; returns the time when it is over. Afterwards
+    /// [`Hooks::next_at`] is another time.
+    ///
+    /// # Errors
+    /// Host or device cannot go on.
+    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+        in_flight: u32,
+    ) -> Result<Ns, RunError> {
+        let _ = (stack, in_flight);
+        Ok(now)
+    }
+
+    /// A request has ended.
+    #[inline(always)]
+    fn ended(&mut self, kind: IoKind, latency: Ns) {
+        let _ = (kind, latency);
+    }
+
+    /// A look now and then: at the beginning, every [`Source::WATCH_EVERY`] commands, after what happened, and at the
+    /// end. `ios` requests have ended. False stops the run.
+    #[inline(always)]
+    fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        ios: u64,
+        now: Ns,
+    ) -> bool {
+        let _ = (stack, ios, now);
+        true
+    }
+}
+
+/// Nothing happens.
+impl Hooks for () {}
+
+/// Both; at one time the first before the second.
+impl<A: Hooks, B: Hooks> Hooks for (A, B) {
+    #[inline(always)]
+    fn next_at(&self) -> Ns {
+        self.0.next_at().min(self.1.next_at())
+    }
+
+    #[inline(always)]
+    fn pace(&mut self) -> Pace {
+        self.0.pace().max(self.1.pace())
+    }
+
+    fn takes_host(&self) -> bool {
+        if self.0.next_at() <= self.1.next_at() { self.0.takes_host() } else { self.1.takes_host() }
+    }
+
+    fn host_goes<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
+        self.0.host_goes(stack);
+        self.1.host_goes(stack);
+    }
+
+    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+        in_flight: u32,
+    ) -> Result<Ns, RunError> {
+        match self.0.next_at() <= self.1.next_at() {
+            true => self.0.happen(stack, now, in_flight),
+            false => self.1.happen(stack, now, in_flight),
+        }
+    }
+
+    #[inline(always)]
+    fn ended(&mut self, kind: IoKind, latency: Ns) {
+        self.0.ended(kind, latency);
+        self.1.ended(kind, latency);
+    }
+
+    #[inline(always)]
+    fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        ios: u64,
+        now: Ns,
+    ) -> bool {
+        let goes_on = self.0.watch(stack, ios, now);
+        self.1.watch(stack, ios, now) && goes_on
+    }
+}
+
+/// Lets time go on. [`Virtual`] time jumps. A clock of real time sleeps: it would be given to [`drive`] in its place,
+/// with a source whose requests come from outside and wake it. Neither stack nor source nor hooks can tell the two
+/// apart.
+pub trait Clock {
+    /// Whether nothing can come from outside before the next reply, so that the stack may go on to it at once.
+    const JUMPS: bool;
+
+    /// Waits until `at`, or, for a clock that can be woken, until somebody does; with [`Ns::NEVER`] only the latter.
+    /// Returns the time that it then is, never less than before. A real clock may return a little later than it was
+    /// asked to, and what was due meanwhile is then handled late, at its own modelled time.
+    fn wait_until(&mut self, at: Ns) -> Ns;
+}
+
+/// Virtual time: as fast as this machine can.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Virtual;
+
+impl Clock for Virtual {
+    const JUMPS: bool = true;
+
+    #[inline(always)]
+    fn wait_until(&mut self, at: Ns) -> Ns {
+        at
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Driven {
+    /// The time then.
+    pub end: Ns,
+    /// Requests of the source that have ended.
+    pub ios: u64,
+}
+
+/// Drives `stack` from time `from` on until `source` is over.
+///
+/// # Errors
+/// The first request that was refused, and whatever else a [`RunError`] says.
+pub fn drive<S, X, P, W, Q, H, C>(
+    stack: &mut Stack<S, X, P, W>,
+    source: &mut Q,
+    hooks: &mut H,
+    clock: &mut C,
+    from: Ns,
+) -> Result<Driven, RunError>
+where
+    S: DieSched,
+    X: Payload,
+    P: Probe,
+    W: Wire,
+    Q: Source,
+    H: Hooks,
+    C: Clock,
+{
+    let (mut now, mut ios, mut commands) = (from, 0, 0u64);
+    watch(stack, hooks, ios, now)?;
+    source.begin(stack, now);
+    loop {
+        while let Some(done) = stack.poll_done() {
+            if let Some(sense) = done.error {
+                return Err(io_error(source.io(done.cookie), sense, now));
+            }
+            if let Some((kind, latency)) = source.ended(stack, done.cookie, now) {
+                ios += 1;
+                hooks.ended(kind, latency);
+            }
+            commands += 1;
+            if commands % Q::WATCH_EVERY == 0 {
+                watch(stack, hooks, ios, now)?;
+            }
+        }
+        if Q::ENDS_FIRST && source.next_at() <= now {
+            source.act(stack, now, now);
+            continue;
+        }
+        let mut pace = hooks.pace();
+        let of_hooks = hooks.next_at();
+        if of_hooks <= now {
+            now = what_is_due(stack, source, hooks, clock, (now, ios))?;
+            continue;
+        }
+        let is_over = source.is_over();
+        if is_over {
+            match source.rest() {
+                Rest::Leave => break,
+                Rest::Replies => {}
+                Rest::Events => pace = Pace::ToEvent,
+            }
+        }
+        let due = source.next_at().min(of_hooks);
+        let next = go_on(stack, clock, if is_over { Ns::NEVER } else { due }, pace);
+        if next == Ns::NEVER {
+            break;
+        }
+        if next > LATEST {
+            return Err(RunError::TooLong { limit: LATEST });
+        }
+        now = next;
+        if due <= now {
+            now = what_is_due(stack, source, hooks, clock, (now, ios))?;
+        }
+    }
+    // Of what did not survive its encoding nothing more is heard.
+    if let Some(e) = stack.wire_error() {
+        return Err(e.clone().into());
+    }
+    if !source.is_over() {
+        return Err(RunError::Stuck(now));
+    }
+    watch(stack, hooks, ios, now)?;
+    Ok(Driven { end: now, ios })
+}
+
+/// Lets time go on until `limit` at most; [`Ns::NEVER`] if nothing can happen any more.
+#[inline(always)]
+fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
+    stack: &mut Stack<S, X, P, W>,
+    clock: &mut C,
+    limit: Ns,
+    pace: Pace,
+) -> Ns {
+    if C::JUMPS && pace == Pace::ToReply {
+        return stack.advance_to_reply(limit);
+    }
+    let now = clock.wait_until(stack.next_deadline().min(limit));
+    if now != Ns::NEVER {
+        stack.advance(now);
+    }
+    now
+}
+
+/// Lets everything happen whose time has come, in the order of the times. Returns the time when it is over.
+#[inline(never)]
+fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, C: Clock>(
+    stack: &mut Stack<S, X, P, W>,
+    source: &mut Q,
+    hooks: &mut H,
+    clock: &mut C,
+    (mut now, ios): (Ns, u64),
+) -> Result<Ns, RunError> {
+    loop {
+        let own = if Q::ENDS_FIRST { Ns::NEVER } else { source.next_at() };
+        let of_hooks = hooks.next_at();
+        if own.min(of_hooks) > now {
+            return Ok(now);
+        }
+        if own <= of_hooks {
+            source.act(stack, now, of_hooks.min(now));
+            continue;
+        }
+        let is_host_lost = hooks.takes_host();
+        if is_host_lost {
+            hooks.host_goes(stack);
+        }
+        now = clock.wait_until(hooks.happen(stack, now, source.in_flight())?);
+        if is_host_lost {
+            source.lost(stack, now);
+        }
+        watch(stack, hooks, ios, now)?;
+    }
+}
+
+/// Shows how far the run has come. In line, so that nothing is left of it where nobody watches.
+#[inline(always)]
+fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    hooks: &mut impl Hooks,
+    ios: u64,
+    now: Ns,
+) -> Result<(), RunError> {
+    if hooks.watch(stack, ios, now) { Ok(()) } else { Err(RunError::Interrupted) }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a run stops before its end: the device refuses a request, time comes to its end, or somebody wants it to.
+
+use readpath_host::SenseData;
+use readpath_kit::{DeadlineHeap, Ns};
+use readpath_stack::StackError;
+use readpath_workload::{Io, IoKind};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Runs stop a day before the deadlines of the device run out of bits.
+pub const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
+
+/// Later than any run goes on, but not never: a run that waits for it ends with an error.
+pub(crate) const TOO_LATE: Ns = Ns(LATEST.0 + 1);
+
+/// Why a run stopped.
+#[derive(Clone, Debug, Error)]
+pub enum RunError {
+    /// The device refused a request.
+    #[error(
+        "{kind:?} of {blocks} blocks at block {block} failed with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({meaning}) at {at}"
+    )]
+    Io {
+        /// What was asked.
+        kind: IoKind,
+        /// First block.
+        block: u32,
+        /// Blocks.
+        blocks: u16,
+        /// Sense key.
+        key: u8,
+        /// Additional sense code.
+        asc: u8,
+        /// Additional sense code qualifier.
+        ascq: u8,
+        /// What that means here.
+        meaning: &'static str,
+        /// Virtual time.
+        at: Ns,
+    },
+    /// Virtual time has gone further than the model can count.
+    #[error("the run goes beyond {limit} of virtual time; shorten its pauses, delays or rates")]
+    TooLong {
+        /// The limit.
+        limit: Ns,
+    },
+    /// A job was over before its ramp was.
+    #[error(
+        "job '{job}': ramp_time ({ramp}) ends after the job's work, so nothing was measured; make ramp_time shorter, or \
+         give the job more to do (size, loops, or time_based with runtime)"
+    )]
+    NothingMeasured {
+        /// The job's name.
+        job: String,
+        /// Its ramp.
+        ramp: Ns,
+    },
+    /// Nothing can happen any more though requests are outstanding.
+    #[error("the run stands still at {0} with requests outstanding")]
+    Stuck(Ns),
+    /// A UPIU did not survive.
+    #[error(transparent)]
+    Wire(#[from] readpath_stack::WireError),
+    /// After a power cut the host did not find the device again.
+    #[error(transparent)]
+    Restart(Arc<StackError>),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The device refused `io`.
+pub(crate) fn io_error(io: Io, sense: SenseData, at: Ns) -> RunError {
+    let meaning = match (sense.key, sense.asc, sense.ascq) {
+        (5, 0x21, _) => "beyond the logical unit",
+        (7, 0x27, 7) => {
+            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its capacity"
+        }
+        _ => "see SPC-4",
+    };
+    RunError::Io {
+        kind: io.kind,
+        block: io.block,
+        blocks: io.blocks,
+        key: sense.key,
+        asc: sense.asc,
+        ascq: sense.ascq,
+        meaning,
+        at,
+    }
+}

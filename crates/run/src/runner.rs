@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs one source after another on a stack, in virtual time, which goes on from each to the next.
+
+use crate::drive::{Driven, Hooks, Rest, Source, Virtual, drive};
+use crate::error::{LATEST, RunError};
+use crate::jobs::Jobs;
+use crate::measure::PhaseStats;
+use crate::watch::{Observer, Watched};
+use readpath_device::Probe;
+use readpath_flash::DieSched;
+use readpath_kit::Ns;
+use readpath_stack::{Payload, Stack, Wire};
+use readpath_workload::Phase;
+
+/// See the module.
+pub struct Runner {
+    now: Ns,
+}
+
+impl Runner {
+    /// A runner from virtual time `now` on.
+    pub fn new(now: Ns) -> Self {
+        Runner { now }
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Ns {
+        self.now
+    }
+
+    /// Runs a source, which begins now, to its end.
+    ///
+    /// # Errors
+    /// As [`drive`].
+    pub fn run<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        source: &mut impl Source,
+        hooks: &mut impl Hooks,
+    ) -> Result<Driven, RunError> {
+        let driven = drive(stack, source, hooks, &mut Virtual, self.now)?;
+        self.now = driven.end;
+        Ok(driven)
+    }
+
+    /// Runs the jobs of a phase. The next one does not wait for what a device does by itself that works when it is
+    /// idle.
+    ///
+    /// # Errors
+    /// As [`drive`], and for a job that was over before its ramp was.
+    pub fn jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        phase: &mut Phase,
+        hooks: &mut impl Hooks,
+    ) -> Result<PhaseStats, RunError> {
+        let rest = if stack.device.config().works_when_idle() { Rest::Leave } else { Rest::Replies };
+        let mut jobs = Jobs::new(phase, self.now, rest);
+        let driven = self.run(stack, &mut jobs, hooks)?;
+        jobs.stats(driven)
+    }
+
+    /// The same while nothing else happens.
+    ///
+    /// # Errors
+    /// As [`Runner::jobs`].
+    pub fn phase<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        phase: &mut Phase,
+        observer: &mut impl Observer,
+    ) -> Result<PhaseStats, RunError> {
+        self.jobs(stack, phase, &mut Watched(observer))
+    }
+
+    /// Lets the device end what it does by itself: nothing is submitted any more.
+    ///
+    /// # Errors
+    /// Virtual time comes to its end.
+    pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>) -> Result<(), RunError> {
+        while stack.next_deadline() != Ns::NEVER {
+            let now = stack.next_deadline();
+            if now > LATEST {
+                return Err(RunError::TooLong { limit: LATEST });
+            }
+            stack.advance(now);
+        }
+        Ok(())
+    }
+}

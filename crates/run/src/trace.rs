@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorded trace as a source: submits its requests at their times or at a queue depth, and measures each from the
+//! moment it was due to the end of its last piece.
+
+use crate::drive::{Driven, Port, Source};
+use crate::error::TOO_LATE;
+use crate::measure::{JobStats, KindStats, PhaseStats};
+use crate::request::{Flights, block_op};
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::Ns;
+use readpath_workload::trace::TimedIo;
+use readpath_workload::{Io, IoKind};
+
+/// When the requests of a trace are submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// At their times, however many are outstanding. What does not fit into the controller's queue waits, and waiting
+    /// counts as latency.
+    Timed,
+    /// In the order of the trace, as soon as fewer than so many (at least 1) are outstanding. Times do not matter.
+    Closed {
+        /// Requests kept outstanding.
+        iodepth: u32,
+    },
+}
+
+/// How far ahead of their use tables are prefetched, in requests.
+const PREFETCH: usize = 16;
+
+/// What a request waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// Nothing yet.
+    Due,
+    /// The flush before its write.
+    Flush,
+    /// The blocks that it writes in part, as they were.
+    Old,
+    /// Its pieces.
+    Pieces,
+}
+
+/// A request of the trace.
+#[derive(Clone, Copy)]
+struct Flight {
+    /// Where its pieces are in the trace.
+    first: u32,
+    end: u32,
+    step: Step,
+    /// Commands of this step that have not ended.
+    left: u32,
+    since: Ns,
+}
+
+/// One trace.
+pub struct Trace<'a> {
+    ios: &'a [TimedIo],
+    mode: Mode,
+    lun: u8,
+    start: Ns,
+    next: usize,
+    flights: Flights<Flight>,
+    most: u32,
+    kinds: [KindStats; 4],
+}
+
+impl<'a> Trace<'a> {
+    /// A trace whose time zero is `start`.
+    pub fn new(ios: &'a [TimedIo], mode: Mode, lun: u8, start: Ns) -> Self {
+        Trace { ios, mode, lun, start, next: 0, flights: Flights::new(), most: 0, kinds: Default::default() }
+    }
+
+    /// What was measured, and the most requests outstanding at once.
+    pub fn stats(self, name: String, driven: Driven) -> (PhaseStats, u32) {
+        let Driven { end, ios } = driven;
+        let job = JobStats { name: String::new(), group: 0, start: self.start, end, kinds: self.kinds };
+        (PhaseStats { name, start: self.start, end, jobs: vec![job], ios }, self.most)
+    }
+
+    /// When the next request is due; none if there is none.
+    fn due(&self) -> Option<Ns> {
+        self.ios.get(self.next).map(|io| Ns(self.start.0.saturating_add(io.time.0)))
+    }
+
+    /// Takes the next request of the trace.
+    fn take(&mut self, port: &mut impl Port, since: Ns, now: Ns) {
+        let first = self.next;
+        let more = self.ios[first + 1..].iter().take_while(|io| io.continued()).count();
+        self.next = first + 1 + more;
+        if let Some(io) = self.ios.get(self.next + PREFETCH) {
+            port.prefetch(self.lun, io.block);
+        }
+        let flight = Flight { first: first as u32, end: self.next as u32, step: Step::Due, left: 0, since };
+        let cookie = self.flights.begin(flight);
+        self.most = self.most.max(self.flights.len());
+        self.go_on(port, cookie, now);
+    }
+
+    /// Submits the commands of the next step that has any.
+    fn go_on(&mut self, port: &mut impl Port, cookie: u32, now: Ns) {
+        let lun = self.lun;
+        let flight = self.flights.get_mut(cookie);
+        let pieces = &self.ios[flight.first as usize..flight.end as usize];
+        let (head, tail) = (&pieces[0], &pieces[pieces.len() - 1]);
+        let command = |op, block, blocks| BlockRequest { cookie, lun, op, block, blocks };
+        if flight.step == Step::Due && head.preflush() {
+            (flight.step, flight.left) = (Step::Flush, 1);
+            port.submit(now, &command(BlockOp::Flush, 0, 0));
+            return;
+        }
+        if matches!(flight.step, Step::Due | Step::Flush) {
+            let front = head.partial_first().then_some(head.block);
+            let back = tail.partial_last().then(|| tail.block + u32::from(tail.blocks) - 1);
+            let back = back.filter(|_| front.is_none() || back != front || pieces.len() > 1);
+            if front.is_some() || back.is_some() {
+                flight.step = Step::Old;
+                flight.left = u32::from(front.is_some()) + u32::from(back.is_some());
+                for block in front.into_iter().chain(back) {
+                    port.submit(now, &command(BlockOp::Read, block, 1));
+                }
+                return;
+            }
+        }
+        (flight.step, flight.left) = (Step::Pieces, pieces.len() as u32);
+        for io in pieces {
+            port.submit(now, &command(block_op(io.io()), io.block, u32::from(io.blocks)));
+        }
+    }
+}
+
+impl Source for Trace<'_> {
+    /// A command may have 65,535 blocks.
+    const WATCH_EVERY: u64 = 1 << 8;
+
+    fn next_at(&self) -> Ns {
+        match (self.due(), self.mode) {
+            (None, _) => Ns::NEVER,
+            (Some(due), Mode::Timed) => due.min(TOO_LATE),
+            (Some(_), Mode::Closed { iodepth }) if self.flights.len() < iodepth => Ns::ZERO,
+            (Some(_), Mode::Closed { .. }) => Ns::NEVER,
+        }
+    }
+
+    fn act(&mut self, port: &mut impl Port, now: Ns, _: Ns) {
+        while self.next_at() <= now {
+            let since = match self.mode {
+                Mode::Timed => self.next_at(),
+                Mode::Closed { .. } => now,
+            };
+            self.take(port, since, now);
+        }
+    }
+
+    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        let flight = self.flights.get_mut(cookie);
+        flight.left -= 1;
+        if flight.left > 0 {
+            return None;
+        }
+        if flight.step != Step::Pieces {
+            self.go_on(port, cookie, now);
+            return None;
+        }
+        let Flight { first, end, since, .. } = self.flights.end(cookie);
+        let pieces = &self.ios[first as usize..end as usize];
+        let (kind, latency) = (pieces[0].kind, now - since);
+        self.kinds[kind as usize].record(pieces.iter().map(|io| u32::from(io.blocks)).sum(), latency);
+        Some((kind, latency))
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.ios[self.flights.get(cookie).first as usize].io()
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.flights.len()
+    }
+
+    fn is_over(&self) -> bool {
+        self.next == self.ios.len() && self.flights.is_empty()
+    }
+
+    fn lost(&mut self, _: &mut impl Port, _: Ns) {
+        self.flights = Flights::new();
+    }
+}
