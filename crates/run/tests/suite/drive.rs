@@ -290,8 +290,8 @@ impl Hooks for Cut {
 #[test]
 fn a_host_that_lost_its_power_goes_on() {
     for what in ALL {
-        // Long enough for what is read back to make progress.
-        let every = Ns::from_ms(15);
+        // What is read back begins again with each cut, and needs time to get on.
+        let every = Ns::from_ms(if what == What::ReadBack { 60 } else { 2 });
         let (driven, _, stack, cut) = run(what, |_, now| Cut { every, next: now + every, lost: 0 }, &mut Virtual);
         let ios = driven.unwrap_or_else(|e| panic!("{what:?}: {e}")).ios;
         let all = match what {
