@@ -10,23 +10,24 @@ use anyhow::Result;
 use readpath_config::Experiment;
 use readpath_lab::attack::{AttackError, RUNS, add_rows};
 use readpath_lab::experiment::CaseRun;
-use readpath_results::Document;
-use std::io::Write;
+use readpath_report::TableSpec;
+use readpath_results::metric;
+use readpath_results::{Document, Metric};
 
 /// The experiment that attacks belong to.
 const NAME: &str = "verification";
 
 /// Columns of the table of attacks.
-const COLUMNS: [(&str, &str); 9] = [
-    ("tries", "tries"),
-    ("believed", "believed"),
-    ("believed_share", "believed"),
-    ("believed_expected", "expected"),
-    ("leaked", "leaked"),
-    ("hpb_stale", "stale"),
-    ("hpb_forged", "forged"),
-    ("hpb_foreign", "foreign"),
-    ("hpb_zero", "zero"),
+static COLUMNS: [Metric; 9] = [
+    metric::TRIES,
+    metric::BELIEVED,
+    metric::BELIEVED_SHARE,
+    metric::BELIEVED_EXPECTED,
+    metric::LEAKED,
+    metric::HPB_STALE,
+    metric::HPB_FORGED,
+    metric::HPB_FOREIGN,
+    metric::HPB_ZERO,
 ];
 
 /// Attacks on a device with the times of the one in `runs`, if `experiment` is the one that they belong to and all of
@@ -47,8 +48,7 @@ pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> R
     }
 }
 
-/// Prints the table of attacks.
-pub fn print(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{}\n", doc.title)?;
-    output::print_columns(doc, &COLUMNS, width, out)
+/// The table of attacks.
+pub fn table(doc: &Document, width: Option<u16>) -> String {
+    format!("{}\n\n{}", doc.title, output::table(doc, TableSpec::of(&COLUMNS), width))
 }

@@ -6,11 +6,11 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::bench::{
-    BENCHES, BenchCase, FLAT, IMAGES, ImageCase, LOOKUPS, LookupCase, PARSES, ParseCase, STARTS, STEADY, StartCase,
-    SteadyCase, images, lookups, parse, run, start, steady,
+    BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, STARTS, STEADY, images, lookups, parse, run, start, steady,
 };
-use readpath_results::{Document, Origin};
-use std::io::{self, Write};
+use readpath_results::metric;
+use readpath_results::{Document, Metric, Origin};
+use std::io::{self, StdoutLock, Write};
 
 /// Bytes of a trace for each of `--ios`, about a row, and at most.
 const ROW_BYTES: u64 = 64;
@@ -45,180 +45,186 @@ pub fn main(args: &Bench) -> Result<()> {
     if args.flat {
         return flat(args);
     }
+    let mut shown = Shown::new(args, "bench", "Simulated requests per second of CPU time, one core", 5);
     if !names().into_iter().any(|name| is_wanted(args, name)) {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(usage(anyhow!("no bench has '{filter}' in its name; there are: {}", names().join(", "))));
     }
-    let mut bench = Measuring {
-        ios: args.ios.unwrap_or(4_000_000),
-        repeat: args.repeat.unwrap_or(5),
-        prints: !args.json,
-        doc: Document::new("bench", "Simulated requests per second of CPU time, one core"),
-    };
-    BENCHES.iter().filter(|b| is_wanted(args, b.name)).try_for_each(|case| bench.run(case))?;
-    STEADY.iter().filter(|s| is_wanted(args, s.bench.name)).try_for_each(|case| bench.steady(case))?;
-    PARSES.iter().filter(|p| is_wanted(args, p.name)).try_for_each(|case| bench.parse(case))?;
-    LOOKUPS.iter().filter(|l| is_wanted(args, l.name)).try_for_each(|case| bench.lookups(case))?;
-    IMAGES.iter().filter(|i| is_wanted(args, i.name)).try_for_each(|case| bench.images(case))?;
-    STARTS.iter().filter(|s| is_wanted(args, s.name)).try_for_each(|case| bench.start(case))?;
-    bench.doc.process = output::process();
-    if args.json {
-        io::stdout().lock().write_all(bench.doc.to_json_pretty()?.as_bytes())?;
-    }
-    Ok(())
+    let ios = args.ios.unwrap_or(4_000_000);
+    requests(&mut shown, ios)?;
+    steady_requests(&mut shown, ios)?;
+    parses(&mut shown, ios)?;
+    lookups_in_caches(&mut shown, ios)?;
+    images_and_starts(&mut shown)?;
+    shown.end()
 }
 
 fn is_wanted(args: &Bench, name: &str) -> bool {
-    args.filter.as_ref().is_none_or(|f| name.contains(f))
+    args.filter.as_ref().is_none_or(|filter| name.contains(filter))
 }
 
-/// The best of some repetitions: that with the least cost.
-fn best<T>(repeat: u32, mut once: impl FnMut() -> Result<T>, cost: impl Fn(&T) -> f64) -> Result<T> {
-    let mut best = once()?;
-    for _ in 1..repeat {
-        let next = once()?;
-        if cost(&next) < cost(&best) {
-            best = next;
-        }
-    }
-    Ok(best)
-}
-
-/// Benches in progress.
-struct Measuring {
-    ios: u64,
-    repeat: u32,
-    /// Each as it ends, for people.
-    prints: bool,
+/// What has been measured, and where it is shown.
+struct Shown<'a> {
+    args: &'a Bench,
     doc: Document,
+    out: StdoutLock<'static>,
+    repeat: u32,
 }
 
-impl Measuring {
-    fn row(&mut self, case: &str, metric: &str, unit: &str, value: f64) -> Result<()> {
-        Ok(self.doc.row(case, "", metric, unit, value, Origin::Measured).map(drop)?)
+impl<'a> Shown<'a> {
+    fn new(args: &'a Bench, experiment: &str, title: &str, repeat: u32) -> Self {
+        let doc = Document::new(experiment, title);
+        Self { args, doc, out: io::stdout().lock(), repeat: args.repeat.unwrap_or(repeat) }
     }
 
-    fn print(&self, line: std::fmt::Arguments) -> Result<()> {
-        if self.prints {
-            writeln!(io::stdout(), "{line}")?;
+    /// A line of text, unless JSON was asked for.
+    fn line(&mut self, text: std::fmt::Arguments<'_>) -> Result<()> {
+        if !self.args.json {
+            writeln!(self.out, "{text}")?;
         }
         Ok(())
     }
 
-    fn run(&mut self, case: &BenchCase) -> Result<()> {
-        let mut made = 0;
-        let once = || {
-            let result = run(case, self.ios, thread_cpu_seconds)?;
-            made += result.0;
-            Ok(result)
-        };
-        let (ios, seconds) = best(self.repeat, once, |&(ios, seconds)| seconds / ios as f64)?;
-        self.doc.simulated_ios += made;
-        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
-        self.row(case.name, "simulated_ios_per_cpu_second", "1/s", rate)?;
-        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
-        self.print(format_args!("{:<16} {:>7.2} M/s {ns:>7.1} ns   {}", case.name, rate / 1e6, case.what))
+    fn measured(&mut self, name: &str, figures: [(Metric, f64); 2]) -> Result<()> {
+        for (metric, value) in figures {
+            self.doc.row(name, "", metric, value, Origin::Measured)?;
+        }
+        Ok(())
     }
 
-    fn steady(&mut self, case: &SteadyCase) -> Result<()> {
+    /// The best of several times, by `cost`.
+    fn best<T>(&self, mut measure: impl FnMut() -> Result<T>, cost: impl Fn(&T) -> f64) -> Result<Option<T>> {
+        let mut best: Option<T> = None;
+        for _ in 0..self.repeat {
+            let measured = measure()?;
+            if best.as_ref().is_none_or(|best| cost(&measured) < cost(best)) {
+                best = Some(measured);
+            }
+        }
+        Ok(best)
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.doc.process = output::process();
+        if self.args.json {
+            self.out.write_all(self.doc.to_json_pretty()?.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+fn requests(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
+    for bench in BENCHES.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let mut simulated = 0;
+        let measure = || {
+            let (ios, seconds) = run(bench, ios, thread_cpu_seconds)?;
+            simulated += ios;
+            Ok((ios, seconds))
+        };
+        let Some((ios, seconds)) = shown.best(measure, |(ios, seconds)| seconds / *ios as f64)? else { continue };
+        shown.doc.simulated_ios += simulated;
+        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
+        shown.measured(bench.name, [(metric::SIMULATED_IOS_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
+        shown.line(format_args!("{:<16} {:>7.2} M/s {ns:>7.1} ns   {}", bench.name, rate / 1e6, bench.what))?;
+    }
+    Ok(())
+}
+
+fn steady_requests(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
+    for case in STEADY.iter().filter(|b| is_wanted(shown.args, b.bench.name)) {
         let name = case.bench.name;
-        let result = steady(case, self.ios, self.repeat, thread_cpu_seconds)?;
+        let result = steady(case, ios, shown.repeat, thread_cpu_seconds)?;
         let o = result.ok_or_else(|| anyhow!("{name}: write amplification did not become steady"))?;
-        self.doc.simulated_ios += o.simulated_ios;
+        shown.doc.simulated_ios += o.simulated_ios;
         let (rate, ns) = (o.ios as f64 / o.seconds, o.seconds * 1e9 / o.ios as f64);
-        self.row(name, "simulated_ios_per_cpu_second", "1/s", rate)?;
-        self.row(name, "cpu_time_per_io", "ns", ns)?;
-        self.doc.row(name, "", "data_write_amplification", "", o.write_amplification, Origin::Predicted)?;
-        self.doc.row(name, "", "passes_before", "", o.passes_before, Origin::Predicted)?;
-        self.print(format_args!(
-            "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {:.2}, steady after {} passes)",
+        shown.measured(name, [(metric::SIMULATED_IOS_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
+        let (amplification, passes) = (o.write_amplification, o.passes_before);
+        for (metric, value) in [(metric::DATA_WRITE_AMPLIFICATION, amplification), (metric::PASSES_BEFORE, passes)] {
+            shown.doc.row(name, "", metric, value, Origin::Predicted)?;
+        }
+        shown.line(format_args!(
+            "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {amplification:.2}, steady after {passes} passes)",
             rate / 1e6,
             case.bench.what,
-            o.write_amplification,
-            o.passes_before
-        ))
+        ))?;
     }
+    Ok(())
+}
 
-    fn parse(&mut self, case: &ParseCase) -> Result<()> {
-        let bytes = self.ios.saturating_mul(ROW_BYTES).min(MOST_TRACE_BYTES) as usize;
-        let once = || Ok(parse(case, bytes, thread_cpu_seconds)?);
-        let (bytes, requests, seconds) = best(self.repeat, once, |&(.., seconds)| seconds)?;
+fn parses(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
+    let bytes = ios.saturating_mul(ROW_BYTES).min(MOST_TRACE_BYTES) as usize;
+    for case in PARSES.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let measure = || Ok(parse(case, bytes, thread_cpu_seconds)?);
+        let Some((bytes, requests, seconds)) = shown.best(measure, |m| m.2)? else { continue };
         let (rate, ns) = (bytes as f64 / seconds / 1e6, seconds * 1e9 / requests as f64);
-        self.row(case.name, "parsed_per_cpu_second", "MB/s", rate)?;
-        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
-        self.print(format_args!("{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what))
+        shown.measured(case.name, [(metric::PARSED_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
+        shown.line(format_args!("{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what))?;
     }
+    Ok(())
+}
 
-    fn lookups(&mut self, case: &LookupCase) -> Result<()> {
-        let once = || Ok(lookups(case, self.ios, thread_cpu_seconds));
-        let (reads, hits, seconds) = best(self.repeat, once, |&(.., seconds)| seconds)?;
+fn lookups_in_caches(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
+    for case in LOOKUPS.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let measure = || Ok(lookups(case, ios, thread_cpu_seconds));
+        let Some((reads, hits, seconds)) = shown.best(measure, |m| m.2)? else { continue };
         let (rate, ns) = (reads as f64 / seconds, seconds * 1e9 / reads as f64);
-        let hit_ratio = 100.0 * hits as f64 / reads as f64;
-        self.row(case.name, "lookups_per_cpu_second", "1/s", rate)?;
-        self.row(case.name, "cpu_time_per_io", "ns", ns)?;
-        self.doc.row(case.name, "", "hit_ratio", "%", hit_ratio, Origin::Predicted)?;
+        let ratio = 100.0 * hits as f64 / reads as f64;
+        shown.measured(case.name, [(metric::LOOKUPS_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
+        shown.doc.row(case.name, "", metric::HIT_RATIO, ratio, Origin::Predicted)?;
         let (m, what) = (rate / 1e6, case.what);
-        self.print(format_args!("{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({hit_ratio:.1} % hits)", case.name))
+        shown.line(format_args!("{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({ratio:.1} % hits)", case.name))?;
     }
+    Ok(())
+}
 
-    fn images(&mut self, case: &ImageCase) -> Result<()> {
-        let (found, seconds) = images(case, self.repeat, thread_cpu_seconds);
+fn images_and_starts(shown: &mut Shown<'_>) -> Result<()> {
+    for case in IMAGES.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let (found, seconds) = images(case, shown.repeat, thread_cpu_seconds);
         let ns = seconds * 1e9 / found as f64;
-        self.row(case.name, "cpu_time", "s", seconds)?;
-        self.row(case.name, "cpu_time_per_item", "ns", ns)?;
-        self.print(format_args!("{:<16} {seconds:>7.3} s  {ns:>6.0} ns   {}", case.name, case.what))
+        shown.measured(case.name, [(metric::CPU_TIME, seconds), (metric::CPU_TIME_PER_ITEM, ns)])?;
+        shown.line(format_args!("{:<16} {seconds:>7.3} s  {ns:>6.0} ns   {}", case.name, case.what))?;
     }
-
-    fn start(&mut self, case: &StartCase) -> Result<()> {
+    for case in STARTS.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let measure = || Ok(start(case, thread_cpu_seconds)?);
+        let Some((seconds, bytes)) = shown.best(measure, |m| m.0)? else { continue };
+        shown.measured(case.name, [(metric::START_CPU_TIME, seconds), (metric::PROCESS_BYTES_PER_BLOCK, bytes)])?;
         let (name, what) = (case.name, case.what);
-        let (seconds, bytes) = best(self.repeat, || Ok(start(case, thread_cpu_seconds)?), |&(seconds, _)| seconds)?;
-        self.row(name, "start_cpu_time", "s", seconds)?;
-        self.row(name, "process_bytes_per_block", "bytes", bytes)?;
-        self.print(format_args!("{name:<16} {seconds:>7.3} s  {bytes:>6.2} B   {what} (CPU time, bytes per 4 KiB)"))
+        shown.line(format_args!("{name:<16} {seconds:>7.3} s  {bytes:>6.2} B   {what} (CPU time, bytes per 4 KiB)"))?;
     }
+    Ok(())
 }
 
 /// `readpath bench --flat`: runs of different lengths take turns, so that a busy machine troubles all of them alike.
 fn flat(args: &Bench) -> Result<()> {
     let shortest = args.ios.unwrap_or(1_000_000);
     let lengths = [shortest, 10 * shortest, 100 * shortest];
-    let mut doc = Document::new("bench-flat", "CPU time of a simulated request by length of the run, one core");
-    let mut out = io::stdout().lock();
-    let wanted: Vec<&BenchCase> =
-        FLAT.iter().filter(|b| args.filter.as_ref().is_none_or(|f| b.name.contains(f))).collect();
+    let title = "CPU time of a simulated request by length of the run, one core";
+    let mut shown = Shown::new(args, "bench-flat", title, 3);
+    let wanted: Vec<&BenchCase> = FLAT.iter().filter(|b| is_wanted(args, b.name)).collect();
     if wanted.is_empty() {
         let names: Vec<&str> = FLAT.iter().map(|b| b.name).collect();
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(usage(anyhow!("no flat bench has '{filter}' in its name; there are: {}", names.join(", "))));
     }
-    if !args.json {
-        writeln!(
-            out,
-            "{:<14} {:>14} {:>14} {:>14}   (ns of CPU time per request)",
-            "requests", lengths[0], lengths[1], lengths[2]
-        )?;
-    }
+    let [a, b, c] = lengths;
+    shown.line(format_args!("{:<14} {a:>14} {b:>14} {c:>14}   (ns of CPU time per request)", "requests"))?;
     for bench in wanted {
         let mut best = [f64::INFINITY; 3];
-        for _ in 0..args.repeat.unwrap_or(3) {
+        for _ in 0..shown.repeat {
             for (best, length) in best.iter_mut().zip(lengths) {
                 let (ios, seconds) = run(bench, length, thread_cpu_seconds)?;
-                doc.simulated_ios += ios;
+                shown.doc.simulated_ios += ios;
                 *best = best.min(seconds * 1e9 / ios as f64);
             }
         }
         for (best, length) in best.iter().zip(lengths) {
-            doc.row(bench.name, format!("{length} requests"), "cpu_time_per_io", "ns", *best, Origin::Measured)?;
+            let variant = format!("{length} requests");
+            shown.doc.row(bench.name, variant, metric::CPU_TIME_PER_IO, *best, Origin::Measured)?;
         }
-        if !args.json {
-            writeln!(out, "{:<14} {:>14.1} {:>14.1} {:>14.1}   {}", bench.name, best[0], best[1], best[2], bench.what)?;
-        }
+        let ([a, b, c], what) = (best, bench.what);
+        shown.line(format_args!("{:<14} {a:>14.1} {b:>14.1} {c:>14.1}   {what}", bench.name))?;
     }
-    doc.process = output::process();
-    if args.json {
-        out.write_all(doc.to_json_pretty()?.as_bytes())?;
-    }
-    Ok(())
+    shown.end()
 }
 
 fn thread_cpu_seconds() -> f64 {

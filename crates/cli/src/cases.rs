@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
 use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
-use readpath_results::Input;
+use readpath_results::{Input, Note, NoteKind};
 use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
 struct Read {
     trace: Arc<Loaded>,
     /// What makes it another trace than the recorded one, or figures doubtful.
-    warnings: Vec<String>,
-    notes: Vec<String>,
+    warnings: Vec<Note>,
+    notes: Vec<Note>,
     input: Input,
 }
 
@@ -70,19 +70,17 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
         return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
     }
     let reader = replay.into_inner();
+    let altered = loaded.prepared.altered().map(|text| Note::new(NoteKind::Altered, format!("{name}: {text}")));
     let mut warnings = Vec::new();
     if how.spread_ties {
         loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
     } else if how.mode != Some(ReplayMode::Closed) {
-        warnings.extend(traces::coarse_times(&name, &reader, "--spread-ties spreads them"));
+        let coarse = traces::coarse_times(&name, &reader, "--spread-ties spreads them");
+        warnings.extend(coarse.into_iter().map(Note::remark));
     }
-    let of_trace = traces::notes(&name, &reader);
-    let mut notes: Vec<String> = loaded.prepared.warnings().into_iter().map(|w| format!("{name}: {w}")).collect();
-    // It is the first of them.
-    if loaded.prepared.folded > 0 {
-        warnings.push(notes.remove(0));
-    }
-    notes.extend(of_trace);
+    warnings.extend(altered);
+    let prepared = loaded.prepared.warnings().into_iter().map(|text| format!("{name}: {text}"));
+    let notes = prepared.chain(traces::notes(&name, &reader)).map(Note::remark).collect();
     let input = traces::input(file, &name, shared)?;
     Ok(Read { trace: Arc::new(loaded), warnings, notes, input })
 }
@@ -146,12 +144,12 @@ pub fn cases(
         case.notes.extend(read.notes);
         case.notes.extend(before.iter().flat_map(|read| read.notes.clone()));
         if case.preload_blocks() > 0 {
-            case.notes.push(format!(
+            case.notes.push(Note::remark(format!(
                 "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: they \
                  are on the device at the start",
                 case.preload_blocks(),
                 case.preload().len()
-            ));
+            )));
         }
         cases.push(case);
     }

@@ -17,8 +17,9 @@ use readpath_lab::compare::{CompareError, CompareTexts, Seeds, Trial, document, 
 use readpath_lab::experiment::{Plan, expected_ios, plan};
 use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant};
 use readpath_report::{TableSpec, comparison};
+use readpath_results::Metric;
+use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_run::LUN;
-use std::io::Write;
 use std::sync::Arc;
 
 /// Seeds, where nobody says how many.
@@ -27,35 +28,35 @@ const SEEDS: u32 = 5;
 const DEVICE: &str = "ufs21-64g";
 
 /// Lines of the table, where a document has them; all metrics are in the document and on the page.
-const METRICS: [(&str, &str); 28] = [
-    ("random_read_throughput", "random read"),
-    ("read_throughput", "read"),
-    ("read_iops", "read IOPS"),
-    ("random_read_latency_mean", "read mean"),
-    ("random_read_latency_p50", "read p50"),
-    ("random_read_latency_p99", "read p99"),
-    ("read_latency_mean", "read mean"),
-    ("read_latency_p50", "read p50"),
-    ("read_latency_p99", "read p99"),
-    ("random_write_throughput", "random write"),
-    ("write_throughput", "write"),
-    ("write_iops", "write IOPS"),
-    ("random_write_latency_mean", "write mean"),
-    ("random_write_latency_p50", "write p50"),
-    ("random_write_latency_p99", "write p99"),
-    ("write_latency_mean", "write mean"),
-    ("write_latency_p50", "write p50"),
-    ("write_latency_p99", "write p99"),
-    ("trim_latency_mean", "trim mean"),
-    ("flush_latency_mean", "flush mean"),
-    ("map_hit_ratio", "map hits"),
-    ("hpb_hit_ratio", "HPB hits"),
-    ("map_loads", "map loads"),
-    ("device_map_memory", "map, device"),
-    ("host_memory", "map, host"),
-    ("write_amplification", "write ampl."),
-    ("most_outstanding", "most in flight"),
-    ("virtual_duration", "duration"),
+static METRICS: [Metric; 28] = [
+    RandomRead.of(Throughput),
+    Read.of(Throughput),
+    Read.of(Iops),
+    RandomRead.of(LatencyMean),
+    RandomRead.of(LatencyP50),
+    RandomRead.of(LatencyP99),
+    Read.of(LatencyMean),
+    Read.of(LatencyP50),
+    Read.of(LatencyP99),
+    RandomWrite.of(Throughput),
+    Write.of(Throughput),
+    Write.of(Iops),
+    RandomWrite.of(LatencyMean),
+    RandomWrite.of(LatencyP50),
+    RandomWrite.of(LatencyP99),
+    Write.of(LatencyMean),
+    Write.of(LatencyP50),
+    Write.of(LatencyP99),
+    Trim.of(LatencyMean),
+    Flush.of(LatencyMean),
+    metric::MAP_HIT_RATIO,
+    metric::HPB_HIT_RATIO,
+    metric::MAP_LOADS,
+    metric::DEVICE_MAP_MEMORY,
+    metric::HOST_MEMORY,
+    metric::WRITE_AMPLIFICATION,
+    metric::MOST_OUTSTANDING,
+    metric::VIRTUAL_DURATION,
 ];
 
 /// What WORKLOAD is.
@@ -91,14 +92,10 @@ pub fn main(args: &Compare) -> Result<()> {
     if let Some(folder) = made.folder {
         folder.write(&doc)?;
     }
-    let text = output::text(&doc, args.basics.json, args.basics.out.as_deref(), |out| {
-        let mut spec = METRICS.iter().fold(TableSpec::new(), |spec, (metric, label)| spec.column(*metric, *label));
-        if let Some(width) = output::terminal_width() {
-            spec = spec.width(width);
-        }
-        Ok(writeln!(out, "{}", comparison::table(&doc, &spec))?)
-    })?;
-    output::emit(&text, None)?;
+    let spec = output::limited(TableSpec::of(&METRICS), output::terminal_width());
+    let spec = spec.headed(&metric::HOST_MEMORY, "map, host");
+    let table = || comparison::table(&doc, &spec) + "\n";
+    output::emit(&output::printed(&doc, args.basics.json, args.basics.out.as_deref(), table)?, None)?;
     runs::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
 }
 

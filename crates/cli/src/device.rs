@@ -116,7 +116,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             d.ftl.collect_below
         ));
     }
-    let tables: Vec<String> = sram.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+    let tables: Vec<String> = sram.iter().map(|(table, bytes)| format!("{} {bytes}", table.name())).collect();
     lines.push(format!("device SRAM in bytes: {}", tables.join(", ")));
     Ok(lines)
 }

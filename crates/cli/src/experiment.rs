@@ -13,7 +13,7 @@ use anyhow::Result;
 use readpath_config::experiment::Experiment;
 use readpath_lab::experiment::{CaseRun, ExperimentError, Plan, expected_ios, plan, run_all, watch};
 use readpath_lab::{beforehand, document};
-use readpath_results::Document;
+use readpath_results::{Document, Note};
 use readpath_run::execute;
 use std::path::{Path, PathBuf};
 
@@ -60,10 +60,11 @@ pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> R
     // A file may be read on any terminal.
     let width = if to.is_none() { output::terminal_width() } else { None };
     let shown = files.folder.as_deref().filter(|_| written.is_ok());
-    let text = output::text(&doc, common.basics.json, shown, |out| {
-        output::print_table(&costs, width, out)?;
-        attacks.map_or(Ok(()), |attacks| attacks::print(&attacks, width, out))
-    })?;
+    let tables = || {
+        let attacks = attacks.map(|attacks| attacks::table(&attacks, width));
+        output::table(&costs, output::columns(&costs), width) + &attacks.unwrap_or_default()
+    };
+    let text = output::printed(&doc, common.basics.json, shown, tables)?;
     output::emit(&text, to)?;
     written?;
     live.finish()?;
@@ -74,7 +75,7 @@ pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> R
 /// The document of runs, with what was changed while they went on.
 pub fn finish(experiment: &Experiment, runs: &[CaseRun], live: &Live) -> Result<Document> {
     let mut doc = document::document(experiment, runs)?;
-    doc.notes.extend(live.notes());
+    doc.notes.extend(live.notes().into_iter().map(Note::remark));
     doc.process = output::process();
     doc.validate()?;
     Ok(doc)

@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::experiment::Shared;
 use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
+use readpath_report::terminal;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,27 +84,6 @@ fn device_file(fit: &Fit, source: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Right-aligned columns after a first one.
-fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |i: usize| {
-        let cells = rows.iter().map(|r| r[i].chars().count());
-        cells.chain([head[i].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let mut line = format!("{:<1$}", cells[0], widths[0]);
-        for (cell, width) in cells.iter().zip(&widths).skip(1) {
-            line.push_str(&format!("  {cell:>width$}"));
-        }
-        line + "\n"
-    };
-    let mut text = line(&head.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
-    for row in rows {
-        text.push_str(&line(row));
-    }
-    text
-}
-
 fn tables(fit: &Fit, title: &str) -> String {
     let params: Vec<Vec<String>> = fit
         .params
@@ -133,9 +113,12 @@ fn tables(fit: &Fit, title: &str) -> String {
         })
         .collect();
     let mut text = format!("{title}\n\n");
-    text.push_str(&table(&["parameter", "start", "fitted", "± error", "verdict"], &params));
+    text.push_str(&terminal::columns(&["parameter", "start", "fitted", "± error", "verdict"], &params));
     text.push('\n');
-    text.push_str(&table(&["measurement", "HPB", "metric", "measured", "start", "fitted", "error %"], &rows));
+    text.push_str(&terminal::columns(
+        &["measurement", "HPB", "metric", "measured", "start", "fitted", "error %"],
+        &rows,
+    ));
     text.push_str(&format!(
         "\nrms error {:.2} %; {} steps, {} requests simulated\n",
         fit.rms_percent(),

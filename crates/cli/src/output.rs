@@ -6,7 +6,9 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readpath_lab::experiment::Shared;
 use readpath_report::{TableSpec, html, terminal};
-use readpath_results::{Document, Process};
+use readpath_results::metric::{self, Figure::*, Requests::*};
+use readpath_results::{Document, Metric, Process};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -37,119 +39,98 @@ pub fn terminal_width() -> Option<u16> {
     rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
 }
 
-/// Columns that tables of experiments show, in order, where a document has them.
-const COLUMNS: [(&str, &str); 17] = [
-    ("start_up_time", "start-up"),
-    ("start_up_time_gain", "against off"),
-    ("random_read_throughput", "random read"),
-    ("read_throughput", "read"),
-    ("read_iops", "read IOPS"),
-    ("map_hit_ratio", "map hits"),
-    ("map_loads", "map loads"),
-    ("random_read_latency_p50", "random read p50"),
-    ("random_read_latency_p99", "random read p99"),
-    ("read_latency_mean", "read mean"),
-    ("read_latency_p50", "read p50"),
-    ("read_latency_p99", "read p99"),
-    ("host_memory", "host memory"),
-    ("random_write_throughput", "random write"),
-    ("write_throughput", "write"),
-    ("write_iops", "write IOPS"),
-    ("write_latency_p99", "write p99"),
+/// Columns that tables of experiments show behind the first two, in order, where a document has them.
+static COLUMNS: [Metric; 15] = [
+    RandomRead.of(Throughput),
+    Read.of(Throughput),
+    Read.of(Iops),
+    metric::MAP_HIT_RATIO,
+    metric::MAP_LOADS,
+    RandomRead.of(LatencyP50),
+    RandomRead.of(LatencyP99),
+    Read.of(LatencyMean),
+    Read.of(LatencyP50),
+    Read.of(LatencyP99),
+    metric::HOST_MEMORY,
+    RandomWrite.of(Throughput),
+    Write.of(Throughput),
+    Write.of(Iops),
+    Write.of(LatencyP99),
 ];
 
 /// The same for experiments that compare places for the map.
-const MAP_COLUMNS: [(&str, &str); 17] = [
-    ("start_up_time", "start-up"),
-    ("read_iops", "read IOPS"),
-    ("read_latency_mean", "read mean"),
-    ("read_latency_p99", "read p99"),
-    ("host_memory", "host memory"),
-    ("device_sram", "SRAM"),
-    ("device_dram", "DRAM"),
-    ("map_hit_ratio", "map hits"),
-    ("map_reads_per_request", "map reads/request"),
-    ("flash_reads_per_request", "flash reads/request"),
-    ("host_map_link_up", "link up, map"),
-    ("host_map_link_down", "link down, map"),
-    ("write_iops", "write IOPS"),
-    ("write_latency_p99", "write p99"),
-    ("write_amplification", "programmed/written"),
-    ("map_writes", "map writes"),
-    ("erases", "erases"),
+static MAP_COLUMNS: [Metric; 17] = [
+    metric::START_UP_TIME,
+    Read.of(Iops),
+    Read.of(LatencyMean),
+    Read.of(LatencyP99),
+    metric::HOST_MEMORY,
+    metric::DEVICE_SRAM,
+    metric::DEVICE_DRAM,
+    metric::MAP_HIT_RATIO,
+    metric::MAP_READS_PER_REQUEST,
+    metric::FLASH_READS_PER_REQUEST,
+    metric::HOST_MAP_LINK_UP,
+    metric::HOST_MAP_LINK_DOWN,
+    Write.of(Iops),
+    Write.of(LatencyP99),
+    metric::WRITE_AMPLIFICATION,
+    metric::MAP_WRITES,
+    metric::ERASES,
 ];
 
 /// Columns more of a run with events.
-const EVENT_COLUMNS: [(&str, &str); 3] =
-    [("hpb_hit_ratio", "HPB hits"), ("recovery", "recovery"), ("host_memory_held", "memory held")];
+static EVENT_COLUMNS: [Metric; 3] = [metric::HPB_HIT_RATIO, metric::RECOVERY, metric::HOST_MEMORY_HELD];
 
-/// Prints the table of an experiment's document, at most `width` characters wide if there is a limit.
-pub fn print_table(doc: &Document, width: Option<u16>, out: &mut impl Write) -> Result<()> {
-    let compares_maps = doc.rows.iter().any(|r| r.metric == "device_dram");
-    let mut columns = if compares_maps { MAP_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
-    if doc.rows.iter().any(|r| r.metric == "span") {
-        columns.extend(EVENT_COLUMNS);
-    }
-    print_columns(doc, &columns, width, out)
+/// The columns of an experiment's document.
+pub fn columns(doc: &Document) -> TableSpec {
+    let has = |metric: &Metric| doc.rows.iter().any(|r| r.metric == *metric);
+    let spec = if has(&metric::DEVICE_DRAM) {
+        TableSpec::of(&MAP_COLUMNS).headed(&metric::WRITE_AMPLIFICATION, "programmed/written")
+    } else {
+        let gain = metric::GAIN.with([metric::START_UP_TIME.name()]);
+        TableSpec::of([&metric::START_UP_TIME]).column(&gain, "against off").and(&COLUMNS)
+    };
+    if has(&metric::SPAN) { spec.and(&EVENT_COLUMNS) } else { spec }
 }
 
-/// The same with other columns: metrics and their headings, where the document has them.
-pub fn print_columns(doc: &Document, columns: &[(&str, &str)], width: Option<u16>, out: &mut impl Write) -> Result<()> {
-    let mut spec = TableSpec::new();
-    for &(metric, label) in columns {
-        if doc.rows.iter().any(|r| r.metric == metric) {
-            spec = spec.column(metric, label);
-        }
-    }
-    if let Some(width) = width {
-        spec = spec.width(width);
-    }
-    writeln!(out, "{}", terminal::table(doc, &spec))?;
-    Ok(())
+/// The table of a document, with an empty line below it; at most `width` characters wide if there is a limit.
+pub fn table(doc: &Document, spec: TableSpec, width: Option<u16>) -> String {
+    terminal::table(doc, &limited(spec, width)) + "\n"
 }
 
-/// What is printed of a document that is written to `folder`, if it is: JSON, or its title, what `tables` prints, and
-/// the notes.
-pub fn text(
-    doc: &Document,
-    json: bool,
-    folder: Option<&Path>,
-    tables: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-) -> Result<Vec<u8>> {
+/// Columns in so much width, if there is a limit.
+pub fn limited(spec: TableSpec, width: Option<u16>) -> TableSpec {
+    match width {
+        Some(width) => spec.width(width),
+        None => spec,
+    }
+}
+
+/// What is printed of a document: JSON, or else its title, `tables`, its notes, what the simulation cost, and the
+/// folder of the files.
+pub fn printed(doc: &Document, json: bool, folder: Option<&Path>, tables: impl FnOnce() -> String) -> Result<String> {
     if json {
-        return Ok(doc.to_json_pretty()?.into_bytes());
+        return Ok(doc.to_json_pretty()?);
     }
-    let mut out = Vec::new();
-    writeln!(out, "{}\n", doc.title)?;
-    tables(&mut out)?;
+    let mut text = format!("{}\n\n{}", doc.title, tables());
     for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
+        writeln!(text, "Note: {note}")?;
     }
-    print_end(doc, folder, &mut out)?;
-    Ok(out)
-}
-
-/// The same with one table of these columns.
-pub fn table(doc: &Document, json: bool, folder: Option<&Path>, columns: &[(&str, &str)]) -> Result<Vec<u8>> {
-    text(doc, json, folder, |out| print_columns(doc, columns, terminal_width(), out))
-}
-
-/// Prints what stands below a table: what the simulation cost, and where the files are.
-fn print_end(doc: &Document, folder: Option<&Path>, out: &mut impl Write) -> Result<()> {
     let (seconds, mib) = (doc.process.cpu_seconds, doc.process.peak_rss_bytes as f64 / f64::from(1 << 20));
-    writeln!(out, "{} requests simulated in {seconds:.1} s of CPU time, {mib:.0} MiB at most", doc.simulated_ios)?;
+    writeln!(text, "{} requests simulated in {seconds:.1} s of CPU time, {mib:.0} MiB at most", doc.simulated_ios)?;
     if let Some(folder) = folder {
         let (json, page) = (folder.join("result.json"), folder.join("report.html"));
-        writeln!(out, "Results: {} and {}", json.display(), page.display())?;
+        writeln!(text, "Results: {} and {}", json.display(), page.display())?;
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Writes to the file that was asked for, or else to standard output.
-pub fn emit(text: &[u8], to: Option<&Path>) -> Result<()> {
+pub fn emit(text: &str, to: Option<&Path>) -> Result<()> {
     match to {
-        Some(path) => write_whole(path, text),
-        None => Ok(io::stdout().lock().write_all(text)?),
+        Some(path) => write_whole(path, text.as_bytes()),
+        None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
     }
 }
 

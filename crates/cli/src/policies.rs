@@ -15,7 +15,9 @@ use readpath_lab::beforehand;
 use readpath_lab::experiment::{self, ExperimentError, Shared};
 use readpath_lab::policies::{BUILTIN, Contender, Launched, PoliciesPlan, add_launches, applications, document};
 use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
-use readpath_results::Document;
+use readpath_report::TableSpec;
+use readpath_results::metric::{self, Figure::LatencyMean, Requests::Read};
+use readpath_results::{Document, Metric, Note};
 use readpath_run::LUN;
 use std::path::{Path, PathBuf};
 
@@ -31,21 +33,21 @@ pub fn folders() -> [&'static str; 2] {
 }
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 14] = [
-    ("start_up_time", "start-up"),
-    ("start_up_against_dcm", "to dcm"),
-    ("map_loads", "map loads"),
-    ("map_loads_against_dcm", "to dcm"),
-    ("map_loads_against_hcm", "to hcm"),
-    ("read_buffer_map_loads", "of READ BUFFER"),
-    ("map_req_cnt", "loads"),
-    ("evict_cnt", "evictions"),
-    ("refuse_cnt", "refused"),
-    ("plain_cnt", "plain reads"),
-    ("hit_cnt", "HPB READs"),
-    ("read_latency_mean", "read mean"),
-    ("read_latency_against_dcm", "to dcm"),
-    ("read_latency_against_hcm", "to hcm"),
+static COLUMNS: [Metric; 14] = [
+    metric::START_UP_TIME,
+    metric::START_UP_AGAINST_DCM,
+    metric::MAP_LOADS,
+    metric::MAP_LOADS_AGAINST_DCM,
+    metric::MAP_LOADS_AGAINST_HCM,
+    metric::READ_BUFFER_MAP_LOADS,
+    metric::MAP_REQ_CNT,
+    metric::EVICT_CNT,
+    metric::REFUSE_CNT,
+    metric::PLAIN_CNT,
+    metric::HIT_CNT,
+    Read.of(LatencyMean),
+    metric::READ_LATENCY_AGAINST_DCM,
+    metric::READ_LATENCY_AGAINST_HCM,
 ];
 
 /// All that is to be run.
@@ -129,13 +131,12 @@ impl Prepared {
         let mut doc = document(title, &cases, &contenders, &made)?;
         add_launches(&mut doc, &launched, &launches)?;
         doc.seed = *seed;
-        doc.notes.extend(notes);
-        doc.notes.extend(live.notes());
+        doc.notes.extend(notes.into_iter().chain(live.notes()).map(Note::remark));
         doc.process = output::process();
         doc.validate()?;
         files.write(&doc)?;
-        let text = output::table(&doc, common.basics.json, Some(folder), &COLUMNS)?;
-        output::emit(&text, None)?;
+        let table = || output::table(&doc, TableSpec::of(&COLUMNS), output::terminal_width());
+        output::emit(&output::printed(&doc, common.basics.json, Some(folder), table)?, None)?;
         live.finish()?;
         Ok(doc)
     }

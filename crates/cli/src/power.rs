@@ -19,6 +19,9 @@ use readpath_lab::beforehand;
 use readpath_lab::experiment::{self, ExperimentError, Plan, Shared, expected_ios, plan};
 use readpath_lab::power_cuts::{self, Load, Moments, PowerCuts, PowerRun, PowerTexts, document};
 use readpath_lab::replay::{Mode, ReplayCase};
+use readpath_report::TableSpec;
+use readpath_results::metric;
+use readpath_results::{Metric, Note};
 use readpath_run::{LUN, Setup};
 use readpath_stack::Tags;
 use readpath_workload::Workload;
@@ -27,19 +30,19 @@ use std::slice;
 use std::sync::Arc;
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 12] = [
-    ("power_cuts", "cuts"),
-    ("recovery_time_mean", "recovery, mean"),
-    ("recovery_time_max", "recovery, longest"),
-    ("recovery_time_bound", "recovery, at most"),
-    ("recovery_reads_max", "pages read, most"),
-    ("torn_units", "torn units"),
-    ("requests_in_flight_mean", "in flight, mean"),
-    ("blocks_checked", "blocks checked"),
-    ("blocks_wrong", "blocks wrong"),
-    ("hpb_hit_ratio", "HPB hits"),
-    ("map_req_cnt", "map loads"),
-    ("host_memory", "host memory"),
+static COLUMNS: [Metric; 12] = [
+    metric::POWER_CUTS,
+    metric::RECOVERY_TIME_MEAN,
+    metric::RECOVERY_TIME_MAX,
+    metric::RECOVERY_TIME_BOUND,
+    metric::RECOVERY_READS_MAX,
+    metric::TORN_UNITS,
+    metric::REQUESTS_IN_FLIGHT_MEAN,
+    metric::BLOCKS_CHECKED,
+    metric::BLOCKS_WRONG,
+    metric::HPB_HIT_RATIO,
+    metric::MAP_REQ_CNT,
+    metric::HOST_MEMORY,
 ];
 
 /// Most seconds without power in all.
@@ -76,11 +79,11 @@ impl Planned {
         let layout = first.setup.precondition.layout;
         for plan in &mut self.plans {
             plan.inputs.clone_from(&case.inputs);
-            plan.workload.notes.clone_from(&case.notes);
         }
         let of_replay = cases::texts(&args.how, (&[], files), &args.target.device, layout, slice::from_ref(&case));
         self.texts.title = of_replay.title.replacen("Replay", "Power cuts under a replay", 1);
         self.texts.description = of_replay.description;
+        self.texts.notes.clone_from(&case.notes);
         self.settings = Some(of_replay.settings);
         self.trace = Some((case, cases::mode(&args.how)?));
         Ok(())
@@ -140,13 +143,15 @@ pub fn main(args: &Power) -> Result<()> {
     if let (Some(settings), Some(configuration)) = (planned.settings, doc.configuration.as_object_mut()) {
         configuration.insert("replay".to_owned(), settings);
     }
-    doc.notes.extend(live.notes());
+    doc.notes.extend(live.notes().into_iter().map(Note::remark));
     doc.process = output::process();
     doc.validate()?;
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
-    output::emit(&output::table(&doc, basics.json, basics.out.as_deref(), &COLUMNS)?, None)?;
+    let spec = TableSpec::of(&COLUMNS).headed(&metric::MAP_REQ_CNT, "map loads");
+    let table = || output::table(&doc, spec, output::terminal_width());
+    output::emit(&output::printed(&doc, basics.json, basics.out.as_deref(), table)?, None)?;
     live.finish()?;
     match runs.iter().map(|run| run.wrong).sum::<u64>() {
         0 => Ok(()),
@@ -170,6 +175,7 @@ fn of_job(args: &Power) -> Result<Planned> {
     let texts = PowerTexts {
         title: format!("Power cuts under {}", experiment.title),
         description: format!("Simulated on the device '{}'.", target.device),
+        notes: Vec::new(),
     };
     Ok(Planned { plans, trace: None, texts, settings: None })
 }
@@ -210,7 +216,7 @@ fn of_trace(args: &Power) -> Result<Planned> {
         })
     };
     let plans = typed::variants(&target.host)?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
-    let texts = PowerTexts { title: String::new(), description: String::new() };
+    let texts = PowerTexts { title: String::new(), description: String::new(), notes: Vec::new() };
     Ok(Planned { plans, trace: None, texts, settings: None })
 }
 
@@ -220,6 +226,7 @@ fn nothing(name: &str) -> Workload {
         name: name.to_owned(),
         phases: Vec::new(),
         groups: Vec::new(),
+        tests: Vec::new(),
         global_options: Vec::new(),
         files: Vec::new(),
         launches: None,

@@ -16,28 +16,31 @@ use readpath_config::{DevicePreset, keeps_memory, size};
 use readpath_lab::beforehand;
 use readpath_lab::experiment::ExperimentError;
 use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
+use readpath_report::TableSpec;
+use readpath_results::metric::{self, Figure::*, Requests::*};
+use readpath_results::{Metric, Note, NoteKind};
 use readpath_run::{ExecuteError, LUN};
 use std::path::PathBuf;
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 17] = [
-    ("requests", "requests"),
-    ("map_hit_ratio", "map hits"),
-    ("hpb_hit_ratio", "HPB hits"),
-    ("map_loads", "map loads"),
-    ("read_latency_mean", "read mean"),
-    ("read_latency_p50", "read p50"),
-    ("read_latency_p99", "read p99"),
-    ("read_latency_p99_9", "read p99.9"),
-    ("write_latency_mean", "write mean"),
-    ("write_latency_p99", "write p99"),
-    ("flush_latency_mean", "flush mean"),
-    ("trim_latency_mean", "trim mean"),
-    ("device_map_memory", "map, device"),
-    ("host_memory", "map, host"),
-    ("write_amplification", "write ampl."),
-    ("most_outstanding", "most in flight"),
-    ("virtual_duration", "duration"),
+static COLUMNS: [Metric; 17] = [
+    metric::REQUESTS,
+    metric::MAP_HIT_RATIO,
+    metric::HPB_HIT_RATIO,
+    metric::MAP_LOADS,
+    Read.of(LatencyMean),
+    Read.of(LatencyP50),
+    Read.of(LatencyP99),
+    Read.of(LatencyP99_9),
+    Write.of(LatencyMean),
+    Write.of(LatencyP99),
+    Flush.of(LatencyMean),
+    Trim.of(LatencyMean),
+    metric::DEVICE_MAP_MEMORY,
+    metric::HOST_MEMORY,
+    metric::WRITE_AMPLIFICATION,
+    metric::MOST_OUTSTANDING,
+    metric::VIRTUAL_DURATION,
 ];
 
 /// `readpath replay`.
@@ -90,14 +93,16 @@ pub fn main(args: &Replay) -> Result<()> {
     let texts = cases::texts(&args.how, (&args.precondition, &files), &args.device, layout, &cases);
     let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
     let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    doc.notes.extend(missing.iter().map(|what| format!("INCOMPLETE: {what}")));
-    doc.notes.extend(live.notes());
+    doc.notes.extend(missing.iter().map(|what| Note::new(NoteKind::Incomplete, what)));
+    doc.notes.extend(live.notes().into_iter().map(Note::remark));
     doc.process = output::process();
     doc.validate()?;
     // What took long is shown also if it cannot be written.
     let written = folder.map_or(Ok(()), |folder| folder.write(&doc));
     let shown = args.common.basics.out.as_deref().filter(|_| written.is_ok());
-    output::emit(&output::table(&doc, common.basics.json, shown, &COLUMNS)?, None)?;
+    let spec = TableSpec::of(&COLUMNS).headed(&metric::HOST_MEMORY, "map, host");
+    let table = || output::table(&doc, spec, output::terminal_width());
+    output::emit(&output::printed(&doc, common.basics.json, shown, table)?, None)?;
     written?;
     live.finish()?;
     complete(missing.into_iter(), runs.len() + failures.len())

@@ -65,7 +65,7 @@ pub fn fio(args: &Fio) -> Result<()> {
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
-    output::emit(text.as_bytes(), args.output.as_deref())?;
+    output::emit(&text, args.output.as_deref())?;
     // fio's JSON has no place for them.
     for note in &doc.notes {
         writeln!(io::stderr(), "Note: {note}").ok();

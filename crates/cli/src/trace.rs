@@ -71,7 +71,7 @@ fn info(path: &Path, input: &TraceInput, shift: u8, json: bool, folder: Option<&
         files.write(&doc)?;
     }
     let text = if json { doc.to_json_pretty()? } else { describe(&name, &info, &notes) };
-    output::emit(text.as_bytes(), None)
+    output::emit(&text, None)
 }
 
 /// Says which shift would put most requests on whole blocks, where most lie between them in the same way.
@@ -149,5 +149,5 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
         io::stderr().write_all(text.as_bytes()).ok();
         return Ok(());
     }
-    output::emit(text.as_bytes(), None)
+    output::emit(&text, None)
 }

@@ -3,44 +3,47 @@
 
 use readpath_config::Claim;
 use readpath_config::experiment::Experiment;
-use readpath_results::{Document, Error, Origin};
+use readpath_results::metric::GAIN;
+use readpath_results::{Case, Document, Error, Note, NoteKind, Origin};
 
 /// Adds, for each claim, a row for the difference in each case, and a note that says whether the claim holds.
 pub(crate) fn check(doc: &mut Document, experiment: &Experiment) -> Result<(), Error> {
     for claim in &experiment.claims {
-        let mut found: Vec<(String, f64)> = Vec::new();
+        let mut found: Vec<(Case, f64)> = Vec::new();
         for case in experiment.workload.cases() {
             if !claim.cases.is_empty() && !claim.cases.iter().any(|c| c == case) {
                 continue;
             }
-            let row = claim.group.as_ref().map_or_else(|| case.to_owned(), |group| format!("{case}: {group}"));
+            let case = Case::from(case);
+            let case = claim.group.as_ref().map_or(case.clone(), |group| case.jobs(group));
             let of = |variant: &str| {
-                let mut rows = doc.rows.iter();
-                rows.find(|r| r.case == row && r.variant == variant && r.metric == claim.metric).map(|r| r.simulated)
+                let row =
+                    doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric.name() == claim.metric);
+                row.map(|r| r.simulated)
             };
             if let (Some(base), Some(value)) = (of(&claim.base), of(&claim.variant))
                 && base != 0.0
             {
-                found.push((row, 100.0 * (value / base - 1.0)));
+                found.push((case, 100.0 * (value / base - 1.0)));
             }
         }
         let origin = if claim.fitted { Origin::Fit } else { Origin::Predicted };
-        for (row, percent) in &found {
-            let metric = format!("{}_gain", claim.metric);
-            if !doc.rows.iter().any(|r| r.case == *row && r.variant == claim.variant && r.metric == metric) {
-                doc.row(row, &claim.variant, metric, "%", *percent, origin)?;
+        let gain = GAIN.with([&claim.metric]);
+        for (case, percent) in &found {
+            if doc.find(case, &claim.variant, &gain).is_none() {
+                doc.row(case, &claim.variant, gain.clone(), *percent, origin)?;
             }
         }
-        doc.notes.push(verdict(claim, &found));
+        doc.notes.push(Note::new(NoteKind::Claim, verdict(claim, &found)));
     }
     Ok(())
 }
 
-fn verdict(claim: &Claim, found: &[(String, f64)]) -> String {
+fn verdict(claim: &Claim, found: &[(Case, f64)]) -> String {
     let least = found.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (Some(least), Some(most)) = (least, most) else {
-        return format!("CLAIM NOT CHECKED: {} ({}): nothing was measured that it speaks of", claim.text, claim.source);
+        return format!("NOT CHECKED: {} ({}): nothing was measured that it speaks of", claim.text, claim.source);
     };
     let outside: Vec<String> = found
         .iter()
@@ -52,8 +55,8 @@ fn verdict(claim: &Claim, found: &[(String, f64)]) -> String {
         _ => format!("{:+.1} % ({}) to {:+.1} % ({})", least.1, least.0, most.1, most.0),
     };
     match outside.is_empty() {
-        true => format!("CLAIM HOLDS: {} ({}): {range}", claim.text, claim.source),
-        false => format!("CLAIM DOES NOT HOLD: {} ({}): {}", claim.text, claim.source, outside.join("; ")),
+        true => format!("HOLDS: {} ({}): {range}", claim.text, claim.source),
+        false => format!("DOES NOT HOLD: {} ({}): {}", claim.text, claim.source, outside.join("; ")),
     }
 }
 
@@ -78,14 +81,11 @@ mod tests {
 
     #[test]
     fn a_claim_holds_in_every_case_or_not_at_all() {
-        let found = [("a".to_owned(), 58.0), ("b".to_owned(), 66.5)];
-        let says = |min, max, found: &[(String, f64)]| verdict(&claim(min, max), found);
-        assert_eq!(
-            says(Some(58.0), Some(67.0), &found),
-            "CLAIM HOLDS: Reads gain (a paper): +58.0 % (a) to +66.5 % (b)"
-        );
-        assert_eq!(says(Some(60.0), None, &found), "CLAIM DOES NOT HOLD: Reads gain (a paper): a: +58.0 %");
-        assert_eq!(says(None, Some(60.0), &found[1..]), "CLAIM DOES NOT HOLD: Reads gain (a paper): b: +66.5 %");
-        assert!(says(None, Some(60.0), &[]).starts_with("CLAIM NOT CHECKED"));
+        let found = [("a".into(), 58.0), ("b".into(), 66.5)];
+        let says = |min, max, found: &[(Case, f64)]| verdict(&claim(min, max), found);
+        assert_eq!(says(Some(58.0), Some(67.0), &found), "HOLDS: Reads gain (a paper): +58.0 % (a) to +66.5 % (b)");
+        assert_eq!(says(Some(60.0), None, &found), "DOES NOT HOLD: Reads gain (a paper): a: +58.0 %");
+        assert_eq!(says(None, Some(60.0), &found[1..]), "DOES NOT HOLD: Reads gain (a paper): b: +66.5 %");
+        assert!(says(None, Some(60.0), &[]).starts_with("NOT CHECKED"));
     }
 }

@@ -7,13 +7,17 @@ use crate::experiment::{CaseRun, Plan};
 use crate::map_rows;
 use crate::spans;
 use crate::unused_hpb;
-use readpath_config::experiment::{Experiment, Origin as Published};
+use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_host::{HostConfig, HpbCounters};
 use readpath_kit::Histogram;
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle, X};
+use readpath_results::metric::{self, Figure, Requests};
+use readpath_results::{
+    Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, Part, Row, SeriesStyle, X,
+};
 use readpath_run::{GroupStats, KindStats, PhaseOutput, UnitOutput};
 use readpath_workload::IoKind;
+use readpath_workload::iozone::Test;
 use serde_json::{Value, json};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
@@ -32,83 +36,98 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     doc.simulated_ios = runs.iter().map(|r| r.output.ios).sum();
     doc.configuration = configuration(experiment, runs);
     // Before everything else that there is to say.
-    doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| format!("INCOMPLETE: {what}")));
+    doc.notes.extend(runs.iter().filter_map(CaseRun::incomplete).map(|what| Note::new(NoteKind::Incomplete, what)));
     let says_where_the_map_is = map_rows::matter(runs);
     for run in runs {
         doc.read_from(&run.plan.inputs);
-        for note in &run.plan.workload.notes {
-            if !doc.notes.contains(note) {
-                doc.notes.push(note.clone());
-            }
-        }
-        for phase in &run.output.phases {
-            rows(&mut doc, experiment, run, phase, says_where_the_map_is)?;
+        run.plan.workload.notes.iter().for_each(|note| doc.note(Note::remark(note)));
+        for (number, phase) in run.output.phases.iter().enumerate() {
+            let about = About { run, phase, test: run.plan.workload.tests.get(number).copied() };
+            rows(&mut doc, experiment, &about, says_where_the_map_is)?;
         }
         let Plan { case, variant, setup, .. } = &run.plan;
         unused_hpb::note_of(&mut doc, &run.plan);
         spans::rows(&mut doc, case, variant, &setup.events, &run.output.spans)?;
     }
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
-        doc.notes.push(WRITES.to_owned());
+        doc.remark(WRITES);
     }
     claims::check(&mut doc, experiment)?;
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
 }
 
-/// Name of a metric's subject: what iozone calls the phase, or the kind of request.
-fn subject(phase: &str, kind: IoKind) -> String {
-    match (phase, kind) {
-        ("random read", IoKind::Read) => "random_read".into(),
-        ("random write", IoKind::Write) => "random_write".into(),
-        _ => kind_name(kind).into(),
-    }
-}
-
-pub(crate) fn kind_name(kind: IoKind) -> &'static str {
+/// Requests of a kind, as metrics have them.
+pub(crate) fn requests(kind: IoKind) -> Requests {
     match kind {
-        IoKind::Read => "read",
-        IoKind::Write => "write",
-        IoKind::Trim => "trim",
-        IoKind::Flush => "flush",
+        IoKind::Read => Requests::Read,
+        IoKind::Write => Requests::Write,
+        IoKind::Trim => Requests::Trim,
+        IoKind::Flush => Requests::Flush,
     }
 }
 
-/// What rows of a group are called: the case, and what tells its groups apart.
-fn case_name(run: &CaseRun, phase: &PhaseOutput, group: &GroupStats) -> String {
-    let plan = &run.plan;
-    if plan.workload.launches.is_some() {
-        return phase.stats.name.clone();
-    }
-    // iozone's phases are told apart by the metrics' names; fio's groups are not.
-    let several = plan.workload.groups.len() > 1 && !phase.stats.name.starts_with("random ");
-    match plan.workload.groups.get(group.group) {
-        Some(name) if several => format!("{}: {name}", plan.case),
-        _ if plan.workload.phases.len() > 1 && !phase.stats.name.starts_with("random ") => {
-            format!("{}: {}", plan.case, phase.stats.name)
+pub(crate) const KINDS: [IoKind; 4] = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
+
+/// A phase of a run, and iozone's test if it is one.
+struct About<'a> {
+    run: &'a CaseRun,
+    phase: &'a PhaseOutput,
+    test: Option<Test>,
+}
+
+impl About<'_> {
+    fn requests(&self, kind: IoKind) -> Requests {
+        match (self.test, kind) {
+            (Some(Test::RandomRead), IoKind::Read) => Requests::RandomRead,
+            (Some(Test::RandomWrite), IoKind::Write) => Requests::RandomWrite,
+            _ => requests(kind),
         }
-        _ => plan.case.clone(),
+    }
+
+    /// What rows of a group are about: the case, and what tells its groups apart.
+    fn case(&self, group: &GroupStats) -> Case {
+        let plan = &self.run.plan;
+        let case = Case::from(&plan.case);
+        if plan.workload.launches.is_some() {
+            return Case::from(&self.phase.stats.name);
+        }
+        // Random tests are told apart by their metrics; other groups and phases are not.
+        if self.test.is_some_and(Test::is_random) {
+            return case;
+        }
+        match plan.workload.groups.get(group.group) {
+            Some(name) if plan.workload.groups.len() > 1 => case.jobs(name),
+            _ if plan.workload.phases.len() > 1 => self.whole(),
+            _ => case,
+        }
+    }
+
+    /// The phase as a whole.
+    fn whole(&self) -> Case {
+        Case::from(&self.run.plan.case).jobs(&self.phase.stats.name)
     }
 }
 
 fn rows(
     doc: &mut Document,
     experiment: &Experiment,
-    run: &CaseRun,
-    phase: &PhaseOutput,
+    about: &About<'_>,
     says_where_the_map_is: bool,
 ) -> Result<(), Error> {
+    let About { run, phase, .. } = about;
+    let setup = &run.plan.setup;
     let variant = &run.plan.variant;
-    let mut add = |case: &str, metric: String, unit: &str, value: f64| -> Result<(), Error> {
-        let published = experiment
-            .published
-            .iter()
-            .find(|p| p.case == case && p.variant == *variant && p.metric == metric && p.unit == unit);
+    let mut add = |case: &Case, metric: Metric, value: f64| -> Result<(), Error> {
+        let is_of = |p: &&PublishedRow| {
+            **case == *p.case && p.variant == *variant && p.metric == metric.name() && p.unit == metric.unit()
+        };
+        let published = experiment.published.iter().find(is_of);
         let origin = match published.map(|p| p.origin) {
             Some(Published::Fit) => Origin::Fit,
             _ => Origin::Predicted,
         };
-        let row = doc.row(case, variant, metric, unit, value, origin)?;
+        let row = doc.row(case, variant, metric, value, origin)?;
         if let Some(p) = published {
             row.published(p.value)?;
         }
@@ -116,171 +135,174 @@ fn rows(
     };
     let groups = phase.stats.groups();
     for group in &groups {
-        let case = case_name(run, phase, group);
+        let case = about.case(group);
+        let seconds = group.end.saturating_sub(group.start).as_secs_f64();
         if run.plan.workload.launches.is_some() {
-            let time = group.end.saturating_sub(group.start).as_secs_f64();
-            add(&case, "start_up_time".into(), "s", time)?;
+            add(&case, metric::START_UP_TIME, seconds)?;
         }
-        for kind in [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush] {
+        for kind in KINDS {
             let stats = group.of(kind);
             if stats.ios == 0 {
                 continue;
             }
-            let name = subject(&phase.stats.name, kind);
-            let seconds = group.end.saturating_sub(group.start).as_secs_f64();
+            let of = about.requests(kind);
             if matches!(kind, IoKind::Read | IoKind::Write) {
-                add(&case, format!("{name}_throughput"), "MiB/s", group.rates[kind as usize] / MIB)?;
+                add(&case, of.of(Figure::Throughput), group.rates[kind as usize] / MIB)?;
             }
             if seconds > 0.0 {
-                add(&case, format!("{name}_iops"), "1/s", stats.ios as f64 / seconds)?;
+                add(&case, of.of(Figure::Iops), stats.ios as f64 / seconds)?;
             }
-            for (suffix, ns) in latencies(stats) {
-                add(&case, format!("{name}_latency_{suffix}"), "us", ns / 1e3)?;
+            for (figure, us) in latencies(stats) {
+                add(&case, of.of(figure), us)?;
             }
         }
     }
     // Device and host count for the whole phase.
-    if let Some(first) = groups.first().filter(|_| phase.device.slices_written > 0 || phase.device.has_moved_unasked())
-    {
-        let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
-        for (metric, unit, value) in write_metrics(&phase.device, &run.plan.setup.preset.device) {
-            add(&case, metric.into(), unit, value)?;
-        }
-        for (metric, unit, value) in wear_metrics(&phase.wear) {
-            add(&case, metric.into(), unit, value)?;
+    let case = |first: &GroupStats| if groups.len() == 1 { about.case(first) } else { about.whole() };
+    let device = &phase.device;
+    if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
+        let case = case(first);
+        for (metric, value) in write_metrics(device, &setup.preset.device).into_iter().chain(wear_metrics(&phase.wear))
+        {
+            add(&case, metric, value)?;
         }
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
-    let case = if groups.len() == 1 { case_name(run, phase, first) } else { whole_phase(run, phase) };
-    let device = &phase.device;
-    let translated = device.translated_reads();
-    if translated > 0 {
-        let share = |n: u64| 100.0 * n as f64 / translated as f64;
-        add(&case, "map_hit_ratio".into(), "%", share(translated - device.map_misses))?;
-        add(&case, "hpb_hit_ratio".into(), "%", share(device.hpb_hits))?;
-        if says_where_the_map_is {
-            add(&case, "host_map_hit_ratio".into(), "%", share(device.host_map_hits))?;
-        }
+    let case = case(first);
+    for (metric, value) in hit_ratios(device, says_where_the_map_is) {
+        add(&case, metric, value)?;
     }
-    add(&case, "map_loads".into(), "", (device.map_loads + device.buffer_map_loads) as f64)?;
-    add(&case, "hpb_read_buffers".into(), "", device.read_buffers as f64)?;
-    for (metric, count) in verdict_metrics(device, &run.plan.setup.preset) {
-        add(&case, metric.into(), "", count as f64)?;
+    add(&case, metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64)?;
+    add(&case, metric::HPB_READ_BUFFERS, device.read_buffers as f64)?;
+    for (metric, count) in verdict_metrics(device, &setup.preset) {
+        add(&case, metric, count as f64)?;
     }
     if let Some(hpb) = &phase.hpb {
-        let host = &run.plan.setup.host;
-        for (name, count) in hpb_counts(hpb, host) {
-            add(&case, name.into(), "", count as f64)?;
+        for (metric, count) in hpb_counts(hpb, &setup.host) {
+            add(&case, metric, count as f64)?;
         }
         for unit in &phase.units {
-            for (metric, unit_of_it, value) in unit_figures(unit, host) {
-                add(&unit_case(&case, unit), metric.into(), unit_of_it, value)?;
+            for (metric, value) in unit_figures(unit, &setup.host) {
+                add(&unit_case(&case, unit), metric, value)?;
             }
         }
     }
     if says_where_the_map_is {
-        for (metric, unit, value) in map_rows::figures(run, phase) {
-            add(&case, metric.into(), unit, value)?;
+        for (metric, value) in map_rows::figures(run, phase) {
+            add(&case, metric, value)?;
         }
     }
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-    let memory = memory + map_rows::static_host_bytes(&run.plan.setup.preset);
-    add(&case, "host_memory".into(), "bytes", memory as f64)
+    let memory = memory + map_rows::static_host_bytes(&setup.preset);
+    add(&case, metric::HOST_MEMORY, memory as f64)
 }
 
-/// What the host's HPB counted, by name, and what a policy of its own counts beside.
-pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (&'static str, u64)> {
+/// Shares of the blocks read whose place in flash had to be found, in %; none if there are none.
+pub(crate) fn hit_ratios(device: &DeviceStats, of_host_map: bool) -> impl Iterator<Item = (Metric, f64)> {
+    let translated = device.translated_reads();
+    let hits = [
+        (metric::MAP_HIT_RATIO, translated - device.map_misses),
+        (metric::HPB_HIT_RATIO, device.hpb_hits),
+        (metric::HOST_MAP_HIT_RATIO, device.host_map_hits),
+    ];
+    let shown = if translated == 0 { 0 } else { 2 + usize::from(of_host_map) };
+    hits.into_iter().take(shown).map(move |(metric, n)| (metric, 100.0 * n as f64 / translated as f64))
+}
+
+/// What the host's HPB counted, and what a policy of its own counts beside.
+pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (Metric, u64)> {
     let managed = host.hpb.is_some_and(|hpb| hpb.policy.is_some());
-    hpb.by_name().chain(hpb.managed_by_name().into_iter().filter(move |_| managed))
+    let counts = hpb.by_name().chain(hpb.managed_by_name().into_iter().filter(move |_| managed));
+    counts.map(|(name, count)| (counter(name), count))
 }
 
-/// What rows of one of several logical units are called.
-pub(crate) fn unit_case(case: &str, unit: &UnitOutput) -> String {
-    format!("{case}: logical unit {}", unit.lun)
+/// The metric of a counter, which has its name.
+pub(crate) fn counter(name: &'static str) -> Metric {
+    Metric::new(name, "")
 }
 
-/// What the host's HPB of one of several logical units did: metric, unit, value.
-pub(crate) fn unit_figures(
-    unit: &UnitOutput,
-    host: &HostConfig,
-) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
+/// What rows of one of several logical units are about.
+pub(crate) fn unit_case(case: &Case, unit: &UnitOutput) -> Case {
+    case.with(Part::Unit, &format!("logical unit {}", unit.lun))
+}
+
+/// What the host's HPB of one of several logical units did.
+pub(crate) fn unit_figures(unit: &UnitOutput, host: &HostConfig) -> impl Iterator<Item = (Metric, f64)> {
     let memory = (unit.memory.peak_bytes + unit.memory.table_bytes) as f64;
-    hpb_counts(&unit.hpb, host).map(|(name, count)| (name, "", count as f64)).chain([("host_memory", "bytes", memory)])
+    hpb_counts(&unit.hpb, host).map(|(metric, n)| (metric, n as f64)).chain([(metric::HOST_MEMORY, memory)])
 }
 
-fn whole_phase(run: &CaseRun, phase: &PhaseOutput) -> String {
-    format!("{}: {}", run.plan.case, phase.stats.name)
-}
-
-/// What the device did for the writes of a phase: metric, unit, value. The first ratio counts data, moved data included,
-/// for each block that was programmed for the host; the second counts all programs for each block that it wrote. Both count
-/// what a flush of the WriteBooster buffer moves. The counts behind it are what programs are made of.
-pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<(&'static str, &'static str, f64)> {
+/// What the device did for the writes of a phase. The first ratio counts data, moved data included,
+/// for each block that was programmed for the host; the second counts all programs for each block that it wrote. Both
+/// count what a flush of the WriteBooster buffer moves. The counts behind it are what programs are made of.
+pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<(Metric, f64)> {
     let programmed = (device.programs * u64::from(config.geometry.slices_per_unit())) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
     let mut metrics = Vec::new();
     if let Some(ratio) = device.write_amplification() {
-        metrics.push(("data_write_amplification", "", ratio));
+        metrics.push((metric::DATA_WRITE_AMPLIFICATION, ratio));
     }
     if device.slices_written > 0 {
-        metrics.push(("write_amplification", "", programmed / device.slices_written as f64));
+        metrics.push((metric::WRITE_AMPLIFICATION, programmed / device.slices_written as f64));
     }
     metrics.extend([
-        ("programs", "", device.programs as f64),
-        ("slices_moved", "", device.slices_moved as f64),
-        ("slices_padded", "", device.slices_padded as f64),
-        ("map_writes", "", device.map_writes as f64),
-        ("journal_writes", "", device.journal_writes as f64),
-        ("checkpoint_writes", "", device.checkpoint_writes as f64),
-        ("erases", "", device.erases as f64),
-        ("superblocks_collected", "", (device.collected + device.collected_idle) as f64),
-        ("superblocks_levelled", "", device.levelled as f64),
-        ("stall_space", "ms", ms(device.stall_space_ns)),
-        ("stall_map", "ms", ms(device.stall_map_ns)),
-        ("stall_journal", "ms", ms(device.stall_journal_ns)),
-        ("stall_checkpoint", "ms", ms(device.stall_checkpoint_ns)),
-        ("stall_flash", "ms", ms(device.stall_flash_ns)),
+        (metric::PROGRAMS, device.programs as f64),
+        (metric::SLICES_MOVED, device.slices_moved as f64),
+        (metric::SLICES_PADDED, device.slices_padded as f64),
+        (metric::MAP_WRITES, device.map_writes as f64),
+        (metric::JOURNAL_WRITES, device.journal_writes as f64),
+        (metric::CHECKPOINT_WRITES, device.checkpoint_writes as f64),
+        (metric::ERASES, device.erases as f64),
+        (metric::SUPERBLOCKS_COLLECTED, (device.collected + device.collected_idle) as f64),
+        (metric::SUPERBLOCKS_LEVELLED, device.levelled as f64),
+        (metric::STALL_SPACE, ms(device.stall_space_ns)),
+        (metric::STALL_MAP, ms(device.stall_map_ns)),
+        (metric::STALL_JOURNAL, ms(device.stall_journal_ns)),
+        (metric::STALL_CHECKPOINT, ms(device.stall_checkpoint_ns)),
+        (metric::STALL_FLASH, ms(device.stall_flash_ns)),
     ]);
     // What most devices never do or meet.
     let seldom = [
-        ("superblocks_collected_idle", "", device.collected_idle as f64),
-        ("superblocks_refreshed", "", device.refreshed as f64),
-        ("program_failures", "", device.program_failures as f64),
-        ("erase_failures", "", device.erase_failures as f64),
+        (metric::SUPERBLOCKS_COLLECTED_IDLE, device.collected_idle as f64),
+        (metric::SUPERBLOCKS_REFRESHED, device.refreshed as f64),
+        (metric::PROGRAM_FAILURES, device.program_failures as f64),
+        (metric::ERASE_FAILURES, device.erase_failures as f64),
     ];
-    metrics.extend(seldom.into_iter().filter(|(.., count)| *count > 0.0));
+    metrics.extend(seldom.into_iter().filter(|(_, count)| *count > 0.0));
     if config.write_booster.is_some() {
         metrics.extend([
-            ("slices_boosted", "", device.slices_boosted as f64),
-            ("slices_flushed", "", device.slices_flushed as f64),
-            ("superblocks_flushed", "", device.flushed as f64),
-            ("slc_erases", "", device.slc_erases as f64),
+            (metric::SLICES_BOOSTED, device.slices_boosted as f64),
+            (metric::SLICES_FLUSHED, device.slices_flushed as f64),
+            (metric::SUPERBLOCKS_FLUSHED, device.flushed as f64),
+            (metric::SLC_ERASES, device.slc_erases as f64),
         ]);
     }
     metrics
 }
 
-/// How worn the device is: metric, unit, value. All of its life counts, and superblocks of anchors apart.
-pub(crate) fn wear_metrics(wear: &Wear) -> Vec<(&'static str, &'static str, f64)> {
+/// How worn the device is. All of its life counts, and superblocks of anchors apart.
+pub(crate) fn wear_metrics(wear: &Wear) -> Vec<(Metric, f64)> {
     let mut metrics = vec![
-        ("erase_count_mean", "", wear.mean),
-        ("erase_count_min", "", f64::from(wear.min)),
-        ("erase_count_max", "", f64::from(wear.max)),
-        ("erase_count_spread", "%", wear.spread_percent()),
-        ("anchor_erase_count_max", "", f64::from(wear.anchors_max)),
+        (metric::ERASE_COUNT_MEAN, wear.mean),
+        (metric::ERASE_COUNT_MIN, f64::from(wear.min)),
+        (metric::ERASE_COUNT_MAX, f64::from(wear.max)),
+        (metric::ERASE_COUNT_SPREAD, wear.spread_percent()),
+        (metric::ANCHOR_ERASE_COUNT_MAX, f64::from(wear.anchors_max)),
     ];
-    let bad = [("bad_blocks", "", f64::from(wear.bad_blocks)), ("superblocks_retired", "", f64::from(wear.retired))];
-    metrics.extend(bad.into_iter().filter(|(.., count)| *count > 0.0));
+    let bad =
+        [(metric::BAD_BLOCKS, f64::from(wear.bad_blocks)), (metric::SUPERBLOCKS_RETIRED, f64::from(wear.retired))];
+    metrics.extend(bad.into_iter().filter(|(_, count)| *count > 0.0));
     metrics
 }
 
-pub(crate) fn latencies(stats: &KindStats) -> [(&'static str, f64); 4] {
+/// Latencies in microseconds.
+pub(crate) fn latencies(stats: &KindStats) -> [(Figure, f64); 4] {
     let l = &stats.latency;
     [
-        ("mean", l.mean()),
-        ("p50", l.quantile(0.5) as f64),
-        ("p99", l.quantile(0.99) as f64),
-        ("p99_9", l.quantile(0.999) as f64),
+        (Figure::LatencyMean, l.mean() / 1e3),
+        (Figure::LatencyP50, l.quantile(0.5) as f64 / 1e3),
+        (Figure::LatencyP99, l.quantile(0.99) as f64 / 1e3),
+        (Figure::LatencyP99_9, l.quantile(0.999) as f64 / 1e3),
     ]
 }
 
@@ -293,7 +315,7 @@ fn configuration(experiment: &Experiment, runs: &[CaseRun]) -> Value {
     }
     let sram: serde_json::Map<String, Value> = runs
         .first()
-        .map(|r| r.output.sram.iter().map(|(name, bytes)| ((*name).to_owned(), json!(bytes))).collect())
+        .map(|r| r.output.sram.iter().map(|(table, bytes)| (table.name().to_owned(), json!(bytes))).collect())
         .unwrap_or_default();
     json!({
         "experiment": serde_json::to_value(experiment).unwrap_or(Value::Null),
@@ -302,13 +324,22 @@ fn configuration(experiment: &Experiment, runs: &[CaseRun]) -> Value {
     })
 }
 
-/// What is charted if it was measured, the first of them; what the charts call it, and its unit.
-const CHARTED: [(&str, &str, &str); 4] = [
-    ("start_up_time", "Time until all apps have started", "s"),
-    ("random_read_throughput", "Random read throughput", "MiB/s"),
-    ("read_throughput", "Read throughput", "MiB/s"),
-    ("write_throughput", "Write throughput", "MiB/s"),
+/// What is charted if it was measured, the first of them.
+static CHARTED: [Metric; 4] = [
+    metric::START_UP_TIME,
+    Requests::RandomRead.of(Figure::Throughput),
+    Requests::Read.of(Figure::Throughput),
+    Requests::Write.of(Figure::Throughput),
 ];
+
+/// What charts call a metric.
+fn title(metric: &Metric) -> String {
+    match metric {
+        m if *m == metric::START_UP_TIME => "Time until all apps have started".to_owned(),
+        m if *m == metric::HPB_HIT_RATIO => "Reads with a good HPB entry".to_owned(),
+        m => m.label(),
+    }
+}
 
 fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Result<(), Error> {
     let cases: Vec<&str> = experiment.workload.cases();
@@ -327,17 +358,12 @@ fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Resu
     Ok(())
 }
 
-/// What follows the names of cases in the names of rows, if anything does.
+/// The groups of jobs that rows are about, each once; none for rows about a whole case.
 fn groups(doc: &Document, cases: &[&str]) -> Vec<Option<String>> {
     let mut groups: Vec<Option<String>> = Vec::new();
-    for row in doc.rows.iter().filter(|r| CHARTED.iter().any(|(metric, ..)| r.metric == *metric)) {
-        let group = cases.iter().find_map(|case| match row.case.strip_prefix(case)? {
-            "" => Some(None),
-            rest => rest.strip_prefix(": ").map(|group| Some(group.to_owned())),
-        });
-        if let Some(group) = group
-            && !groups.contains(&group)
-        {
+    for row in doc.rows.iter().filter(|r| CHARTED.contains(&r.metric) && cases.contains(&r.case.name())) {
+        let group = row.case.jobs_name().map(str::to_owned);
+        if !groups.contains(&group) {
             groups.push(group);
         }
     }
@@ -352,31 +378,29 @@ fn group_charts(
     group: Option<&str>,
 ) -> Result<Vec<Chart>, Error> {
     let axis = experiment.axis.as_deref().unwrap_or("case");
-    let name = |case: &str| group.map_or_else(|| case.to_owned(), |group| format!("{case}: {group}"));
     let id = |id: &str| group.map_or_else(|| id.to_owned(), |group| format!("{id}, {group}"));
-    let value = |case: &str, variant: &str, metric: &str| {
-        let case = name(case);
-        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
+    let value = |case: &str, variant: &str, metric: &Metric| {
+        let case = Case::from(case);
+        doc.find(&group.map_or(case.clone(), |group| case.jobs(group)), variant, metric)
     };
-    let measured = |metric: &str| {
+    let measured = |metric: &Metric| {
         let any = |v| cases.iter().any(|case| value(case, v, metric).is_some());
         experiment.variants.iter().any(|v| any(&v.name))
     };
-    let Some((metric, title, unit)) = CHARTED.into_iter().find(|(metric, ..)| measured(metric)) else {
-        return Ok(Vec::new());
-    };
-    let title = group.map_or_else(|| format!("{title} by {axis}"), |group| format!("Throughput of {group} by {axis}"));
+    let Some(charted) = CHARTED.iter().find(|metric| measured(metric)) else { return Ok(Vec::new()) };
+    let title = group
+        .map_or_else(|| format!("{} by {axis}", title(charted)), |group| format!("Throughput of {group} by {axis}"));
     let caption = match doc.rows.iter().any(|r| r.published.is_some()) {
         true => "Published beside simulated values. Which of them were used to choose parameters is in the table.",
         false if experiment.claims.is_empty() => "Nothing has been published for these cases.",
         false => "No figures have been published for these cases; what was claimed is among the findings.",
     };
-    let mut bars = Chart::new(id("throughput"), title, ChartKind::Bars).axes(axis, unit).caption(caption);
+    let mut bars = Chart::new(id("throughput"), title, ChartKind::Bars).axes(axis, charted.unit()).caption(caption);
     let mut hits = Chart::new(id("map_hits"), "Blocks read without waiting for a map page", ChartKind::Lines)
         .axes(axis, "% of blocks read")
         .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
     for variant in &experiment.variants {
-        let points = |published: bool, metric: &str| -> Vec<(String, f64)> {
+        let points = |published: bool, metric: &Metric| -> Vec<(String, f64)> {
             cases
                 .iter()
                 .filter_map(|&case| {
@@ -385,30 +409,31 @@ fn group_charts(
                 })
                 .collect()
         };
-        let published = points(true, metric);
+        let published = points(true, charted);
         if !published.is_empty() {
             bars.series(format!("{}, published", variant.name), SeriesStyle::Published, published)?;
         }
-        bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, metric))?;
-        hits.series(&variant.name, SeriesStyle::Simulated, points(false, "map_hit_ratio"))?;
+        bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, charted))?;
+        hits.series(&variant.name, SeriesStyle::Simulated, points(false, &metric::MAP_HIT_RATIO))?;
     }
     let mut charts = vec![bars];
     if let [base, other, ..] = &experiment.variants[..]
-        && unit != "s"
+        && *charted != metric::START_UP_TIME
     {
-        let mut chart = gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, metric))?;
+        let mut chart = gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, charted))?;
         if let Some(group) = group {
             chart.title += &format!(": {group}");
         }
         charts.push(chart);
     }
-    if measured("map_hit_ratio") {
+    if measured(&metric::MAP_HIT_RATIO) {
         charts.push(hits);
     }
     Ok(charts)
 }
 
-/// Charts over the variants, with a line for each case. If their names are all numbers, they stand at those on the axis.
+/// Charts over the variants, with a line for each case. If their names are all numbers, they stand at those on the
+/// axis.
 fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
     let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
     let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());
@@ -417,18 +442,15 @@ fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis:
         None => X::Label(name.to_owned()),
     };
     let mut charts = Vec::new();
-    for (metric, title, unit) in
-        CHARTED.into_iter().chain([("hpb_hit_ratio", "Reads with a good HPB entry", "% of reads")])
-    {
-        let mut chart = Chart::new(metric, format!("{title} by {axis}"), ChartKind::Lines).axes(axis, unit);
+    for metric in CHARTED.iter().chain([&metric::HPB_HIT_RATIO]) {
+        let unit = if *metric == metric::HPB_HIT_RATIO { "% of reads" } else { metric.unit() };
+        let mut chart =
+            Chart::new(metric.name(), format!("{} by {axis}", title(metric)), ChartKind::Lines).axes(axis, unit);
         for &case in cases {
             let points: Vec<(X, f64)> = experiment
                 .variants
                 .iter()
-                .filter_map(|v| {
-                    let row = doc.rows.iter().find(|r| r.case == case && r.variant == v.name && r.metric == metric)?;
-                    Some((place(&v.name), row.simulated))
-                })
+                .filter_map(|v| Some((place(&v.name), doc.find(case, &v.name, metric)?.simulated)))
                 .collect();
             if !points.is_empty() {
                 chart.series(case, SeriesStyle::Simulated, points)?;
@@ -447,7 +469,7 @@ fn gain<'a>(
     cases: &[&str],
     base: &str,
     other: &str,
-    row: impl Fn(&str, &str) -> Option<&'a readpath_results::Row>,
+    row: impl Fn(&str, &str) -> Option<&'a Row>,
 ) -> Result<Chart, Error> {
     let mut chart = Chart::new(id, format!("{other} against {base}"), ChartKind::Lines)
         .axes(axis, "times as fast")
@@ -507,4 +529,33 @@ pub(crate) fn distribution(all: &Histogram) -> Vec<(f64, f64)> {
         }
     }
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_config::experiment::load;
+
+    /// Counters of the host become metrics by their names, and experiments name metrics in their files.
+    #[test]
+    fn the_registry_has_what_others_name() {
+        let counters = HpbCounters { pre_req_cnt: 1, pair_cnt: 1, ..HpbCounters::default() };
+        for (name, _) in counters.by_name().chain(counters.managed_by_name()) {
+            assert!(counter(name).definition().is_some(), "{name}");
+        }
+        for builtin in readpath_config::experiments() {
+            let experiment = load(builtin.name, &|_| unreachable!("it comes with the program")).expect("an experiment");
+            for p in &experiment.published {
+                assert!(
+                    Metric::new(p.metric.clone(), p.unit.clone()).definition().is_some(),
+                    "{} {}",
+                    p.metric,
+                    p.unit
+                );
+            }
+            for claim in &experiment.claims {
+                assert!(metric::GAIN.with([&claim.metric]).definition().is_some(), "{}", claim.metric);
+            }
+        }
+    }
 }

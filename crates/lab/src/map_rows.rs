@@ -5,12 +5,12 @@
 use crate::experiment::CaseRun;
 use readpath_config::DevicePreset;
 use readpath_device::DeviceStats;
+use readpath_results::Metric;
+use readpath_results::metric;
 use readpath_run::PhaseOutput;
 
-/// Metric, unit, value.
-pub(crate) type Figure = (&'static str, &'static str, f64);
-
-/// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where it is.
+/// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where
+/// it is.
 pub(crate) fn matter(runs: &[CaseRun]) -> bool {
     runs.iter().any(|run| run.plan.setup.preset.device.map_memory.is_some())
 }
@@ -26,18 +26,18 @@ fn map_reads(device: &DeviceStats) -> u64 {
 }
 
 /// What a phase of a run says of its map.
-pub(crate) fn figures(run: &CaseRun, phase: &PhaseOutput) -> Vec<Figure> {
+pub(crate) fn figures(run: &CaseRun, phase: &PhaseOutput) -> Vec<(Metric, f64)> {
     let device = &phase.device;
     let sram: u64 = run.output.sram.iter().map(|(_, bytes)| bytes).sum();
     let mut figures = vec![
-        ("device_sram", "bytes", sram as f64),
-        ("device_dram", "bytes", run.plan.setup.preset.device.dram_bytes() as f64),
+        (metric::DEVICE_SRAM, sram as f64),
+        (metric::DEVICE_DRAM, run.plan.setup.preset.device.dram_bytes() as f64),
     ];
     let requests: u64 = phase.stats.ios;
     if requests > 0 {
         let flash = map_reads(device) + device.data_reads + device.moved_reads + device.spare_reads;
-        figures.push(("map_reads_per_request", "", map_reads(device) as f64 / requests as f64));
-        figures.push(("flash_reads_per_request", "", flash as f64 / requests as f64));
+        figures.push((metric::MAP_READS_PER_REQUEST, map_reads(device) as f64 / requests as f64));
+        figures.push((metric::FLASH_READS_PER_REQUEST, flash as f64 / requests as f64));
     }
     if run.plan.setup.preset.device.host_map().is_none() {
         return figures;
@@ -45,16 +45,16 @@ pub(crate) fn figures(run: &CaseRun, phase: &PhaseOutput) -> Vec<Figure> {
     let span = phase.stats.end.saturating_sub(phase.stats.start).0;
     if span > 0 {
         let share = |ns: u64| 100.0 * ns as f64 / span as f64;
-        figures.push(("host_map_link_up", "%", share(device.host_map_link_up_ns)));
-        figures.push(("host_map_link_down", "%", share(device.host_map_link_down_ns)));
+        figures.push((metric::HOST_MAP_LINK_UP, share(device.host_map_link_up_ns)));
+        figures.push((metric::HOST_MAP_LINK_DOWN, share(device.host_map_link_down_ns)));
     }
     figures.extend([
-        ("host_map_fetches", "", device.host_map_fetches as f64),
-        ("host_map_fills", "", device.host_map_fills as f64),
-        ("host_map_updates", "", device.host_map_updates as f64),
-        ("host_map_stale", "", device.host_map_stale as f64),
-        ("host_map_bytes_read", "bytes", device.host_map_bytes_read as f64),
-        ("host_map_bytes_written", "bytes", device.host_map_bytes_written as f64),
+        (metric::HOST_MAP_FETCHES, device.host_map_fetches as f64),
+        (metric::HOST_MAP_FILLS, device.host_map_fills as f64),
+        (metric::HOST_MAP_UPDATES, device.host_map_updates as f64),
+        (metric::HOST_MAP_STALE, device.host_map_stale as f64),
+        (metric::HOST_MAP_BYTES_READ, device.host_map_bytes_read as f64),
+        (metric::HOST_MAP_BYTES_WRITTEN, device.host_map_bytes_written as f64),
     ]);
     figures
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows of what was counted before, between and after the events of a run.
 
+use crate::document::{counter, hit_ratios};
 use readpath_config::Event;
 use readpath_kit::Ns;
-use readpath_results::{Document, Error, Origin};
+use readpath_results::metric::{self, Figure, Requests};
+use readpath_results::{Case, Document, Error, Metric, Origin, Part};
 use readpath_run::{Counts, Span};
 use readpath_workload::IoKind;
 
@@ -15,18 +17,21 @@ pub(crate) fn rows(
     events: &[Event],
     spans: &[Span],
 ) -> Result<(), Error> {
+    let whole = Case::from(case);
     for span in spans {
-        let name = match &span.event {
-            None => format!("{case}: before event 1"),
-            Some((number, event)) => format!("{case}: after event {number} ({event})"),
+        let part = match &span.event {
+            None => whole.with(Part::Span, "before event 1"),
+            Some((number, event)) => whole.with(Part::Span, &format!("after event {number} ({event})")),
         };
-        for (metric, unit, value) in figures(span) {
-            doc.row(&name, variant, metric, unit, value, Origin::Predicted)?;
+        for (metric, value) in figures(span) {
+            doc.row(&part, variant, metric, value, Origin::Predicted)?;
         }
     }
     let came = spans.len().saturating_sub(1);
     let missing = did_not_come("event", came, events.len());
-    doc.notes.extend(missing.map(|which| format!("{case}, {variant}: {which} did not come: the run was over before")));
+    missing.into_iter().for_each(|which| {
+        doc.remark(format!("{case}, {variant}: {which} did not come: the run was over before"));
+    });
     Ok(())
 }
 
@@ -39,37 +44,30 @@ pub(crate) fn did_not_come(what: &str, came: usize, all: usize) -> Option<String
     }
 }
 
-/// Names of the latencies of a kind: mean, 99th percentile, longest.
-const LATENCIES: [(IoKind, [&str; 3]); 2] = [
-    (IoKind::Read, ["read_latency_mean", "read_latency_p99", "read_latency_max"]),
-    (IoKind::Write, ["write_latency_mean", "write_latency_p99", "write_latency_max"]),
-];
-
-fn figures(span: &Span) -> Vec<(&'static str, &'static str, f64)> {
+fn figures(span: &Span) -> Vec<(Metric, f64)> {
     let Counts { device, hpb, memory } = &span.counts;
     let ms = |time: Ns| time.0 as f64 / 1e6;
-    let mut list = vec![("span", "ms", ms(span.to - span.from))];
-    list.extend(span.recovery.map(|time| ("recovery", "ms", ms(time))));
-    let reads = device.translated_reads();
-    list.push(("blocks_read", "", reads as f64));
-    if reads > 0 {
-        let share = |n: u64| 100.0 * n as f64 / reads as f64;
-        list.push(("map_hit_ratio", "%", share(reads - device.map_misses)));
-        list.push(("hpb_hit_ratio", "%", share(device.hpb_hits)));
-    }
-    for (kind, names) in LATENCIES {
+    let mut list = vec![(metric::SPAN, ms(span.to - span.from))];
+    list.extend(span.recovery.map(|time| (metric::RECOVERY, ms(time))));
+    list.push((metric::BLOCKS_READ, device.translated_reads() as f64));
+    list.extend(hit_ratios(device, false));
+    for (kind, requests) in [(IoKind::Read, Requests::Read), (IoKind::Write, Requests::Write)] {
         let all = &span.latency[kind as usize];
         if all.count() > 0 {
-            let of = [all.mean(), all.quantile(0.99) as f64, all.max() as f64];
-            list.extend(names.into_iter().zip(of).map(|(name, ns)| (name, "us", ns / 1e3)));
+            list.extend([
+                (requests.of(Figure::LatencyMean), all.mean() / 1e3),
+                (requests.of(Figure::LatencyP99), all.quantile(0.99) as f64 / 1e3),
+                (requests.of(Figure::LatencyMax), all.max() as f64 / 1e3),
+            ]);
         }
     }
-    list.push(("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64));
-    list.push(("hpb_read_buffers", "", device.read_buffers as f64));
+    list.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
+    list.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
     if let Some(hpb) = hpb {
-        list.extend(hpb.by_name().map(|(name, count)| (name, "", count as f64)));
-        list.push(("shrink_cnt", "", hpb.shrink_cnt as f64));
+        list.extend(hpb.by_name().map(|(name, count)| (counter(name), count as f64)));
+        list.push((metric::SHRINK_CNT, hpb.shrink_cnt as f64));
     }
-    list.push(("host_memory_held", "bytes", memory.map_or(0, |m| m.map_bytes + m.bitmap_bytes + m.table_bytes) as f64));
+    let held = memory.map_or(0, |m| m.map_bytes + m.bitmap_bytes + m.table_bytes);
+    list.push((metric::HOST_MEMORY_HELD, held as f64));
     list
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what a trace is like to a result document: rows and charts. Everything in it was counted in the trace; nothing is
-//! simulated.
+//! From what a trace is like to a result document: rows and charts. Everything in it was counted in the trace; nothing
+//! is simulated.
 
-use crate::document::{MIB, kind_name};
+use crate::document::{KINDS, MIB, requests};
 use readpath_kit::BLOCK_BYTES;
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_results::metric::{self, Figure};
+use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use readpath_workload::trace::Info;
 use readpath_workload::trace::info::{SIZE_CLASSES, class_limit};
-
-const KINDS: [IoKind; 4] = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
 
 /// A span of address space in words.
 fn span_name(bytes: u64) -> String {
@@ -33,74 +32,80 @@ pub fn class_name(class: usize) -> String {
 pub fn document(case: &str, info: &Info, notes: &[String]) -> Result<Document, Error> {
     let mut doc = Document::new("trace_info", format!("Block trace {case}"));
     doc.description = "Counted in the trace; nothing was simulated.".to_owned();
-    doc.notes = notes.to_vec();
-    let mut add =
-        |metric: &str, unit: &str, value: f64| doc.row(case, "", metric, unit, value, Origin::Measured).map(drop);
+    doc.notes = notes.iter().map(Note::remark).collect();
+    let mut add = |metric: Metric, value: f64| doc.row(case, "", metric, value, Origin::Measured).map(drop);
     let seconds = info.span.as_secs_f64();
-    add("requests", "", info.requests() as f64)?;
-    add("span", "s", seconds)?;
+    add(metric::REQUESTS, info.requests() as f64)?;
+    add(metric::TRACE_SPAN, seconds)?;
     if seconds > 0.0 {
-        add("request_rate", "1/s", info.requests() as f64 / seconds)?;
+        add(metric::REQUEST_RATE, info.requests() as f64 / seconds)?;
     }
     if let Some(ratio) = info.read_ratio() {
-        add("read_ratio", "%", 100.0 * ratio)?;
+        add(metric::READ_RATIO, 100.0 * ratio)?;
     }
     for kind in KINDS {
-        let (of, name) = (&info.kinds[kind as usize], kind_name(kind));
+        let (of, requests) = (&info.kinds[kind as usize], requests(kind));
         if of.requests == 0 {
             continue;
         }
-        let share = |n: u64| 100.0 * n as f64 / of.requests as f64;
-        add(&format!("{name}_requests"), "", of.requests as f64)?;
+        add(requests.of(Figure::Count), of.requests as f64)?;
         if kind == IoKind::Flush {
             continue;
         }
-        add(&format!("{name}_bytes"), "bytes", of.bytes as f64)?;
-        add(&format!("{name}_mean_size"), "bytes", of.bytes as f64 / of.requests as f64)?;
-        add(&format!("{name}_smallest"), "bytes", of.smallest as f64)?;
-        add(&format!("{name}_largest"), "bytes", of.largest as f64)?;
-        add(&format!("{name}_sequential"), "%", share(of.sequential))?;
-        add(&format!("{name}_in_streams"), "%", share(of.in_streams))?;
-        add(&format!("{name}_unaligned"), "%", share(of.unaligned))?;
-        add(&format!("{name}_fua"), "", of.fua as f64)?;
+        let share = |n: u64| 100.0 * n as f64 / of.requests as f64;
+        for (figure, value) in [
+            (Figure::Bytes, of.bytes as f64),
+            (Figure::MeanSize, of.bytes as f64 / of.requests as f64),
+            (Figure::Smallest, of.smallest as f64),
+            (Figure::Largest, of.largest as f64),
+            (Figure::Sequential, share(of.sequential)),
+            (Figure::InStreams, share(of.in_streams)),
+            (Figure::Unaligned, share(of.unaligned)),
+            (Figure::Fua, of.fua as f64),
+        ] {
+            add(requests.of(figure), value)?;
+        }
         for (class, &n) in of.sizes.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let limit = class_limit(class).map_or("larger".to_owned(), |bytes| format!("up_to_{bytes}_bytes"));
-            add(&format!("{name}_size_{limit}"), "", n as f64)?;
+            let metric = match class_limit(class) {
+                Some(bytes) => metric::SIZES_UP_TO.with([requests.name(), &bytes.to_string()]),
+                None => metric::SIZES_LARGER.with([requests.name()]),
+            };
+            add(metric, n as f64)?;
         }
     }
-    add("preflushes", "", info.preflushes as f64)?;
+    add(metric::PREFLUSHES, info.preflushes as f64)?;
     let f = &info.footprint;
-    for (name, blocks) in [
-        ("footprint", f.blocks),
-        ("footprint_read", f.blocks_read),
-        ("footprint_written", f.blocks_written),
-        ("footprint_read_first", f.blocks_read_first),
-        ("footprint_only_read", f.blocks_only_read),
+    for (metric, blocks) in [
+        (metric::FOOTPRINT_BLOCKS, f.blocks),
+        (metric::FOOTPRINT_READ_BLOCKS, f.blocks_read),
+        (metric::FOOTPRINT_WRITTEN_BLOCKS, f.blocks_written),
+        (metric::FOOTPRINT_READ_FIRST_BLOCKS, f.blocks_read_first),
+        (metric::FOOTPRINT_ONLY_READ_BLOCKS, f.blocks_only_read),
     ] {
-        add(&format!("{name}_blocks"), "", blocks as f64)?;
+        add(metric, blocks as f64)?;
     }
-    add("footprint_bytes", "bytes", (f.blocks * u64::from(BLOCK_BYTES)) as f64)?;
-    add("address_end", "bytes", f.highest as f64)?;
+    add(metric::FOOTPRINT_BYTES, (f.blocks * u64::from(BLOCK_BYTES)) as f64)?;
+    add(metric::ADDRESS_END, f.highest as f64)?;
     if f.block_reads > 0 {
-        add("block_reads_again", "%", 100.0 * f.block_reads_again as f64 / f.block_reads as f64)?;
+        add(metric::BLOCK_READS_AGAIN, 100.0 * f.block_reads_again as f64 / f.block_reads as f64)?;
     }
     for reuse in info.reuse.iter().filter(|r| r.accesses > 0) {
-        let name = span_name(reuse.span_bytes);
-        add(&format!("map_pages_{name}"), "", reuse.pages as f64)?;
-        add(&format!("map_page_accesses_{name}"), "", reuse.accesses as f64)?;
+        let span = span_name(reuse.span_bytes);
+        add(metric::MAP_PAGES.with([&span]), reuse.pages as f64)?;
+        add(metric::MAP_PAGE_ACCESSES.with([&span]), reuse.accesses as f64)?;
         for k in 0..reuse.hits.len() {
             let ratio = reuse.hit_ratio(k).unwrap_or(0.0);
-            add(&format!("lru_hits_{name}_{}_pages", 1u64 << k), "%", 100.0 * ratio)?;
+            add(metric::LRU_HITS.with([&span, &(1u64 << k).to_string()]), 100.0 * ratio)?;
         }
     }
     for class in info.gaps.classes.iter().filter(|c| c.count > 0) {
-        add(&format!("pauses_from_{}_ms", class.at_least.0 / 1_000_000), "", class.count as f64)?;
+        add(metric::PAUSES_FROM.with([&(class.at_least.0 / 1_000_000).to_string()]), class.count as f64)?;
     }
-    add("longest_pause", "s", info.gaps.longest.as_secs_f64())?;
+    add(metric::LONGEST_PAUSE, info.gaps.longest.as_secs_f64())?;
     if let Some(depth) = &info.depth {
-        add("queue_depth_mean", "", depth.mean)?;
-        add("queue_depth_most", "", depth.most as f64)?;
-        add("busy_time", "s", depth.busy.as_secs_f64())?;
+        add(metric::QUEUE_DEPTH_MEAN, depth.mean)?;
+        add(metric::QUEUE_DEPTH_MOST, depth.most as f64)?;
+        add(metric::BUSY_TIME, depth.busy.as_secs_f64())?;
     }
     charts(&mut doc, info)?;
     Ok(doc)
@@ -115,7 +120,7 @@ fn charts(doc: &mut Document, info: &Info) -> Result<(), Error> {
         let of = &info.kinds[kind as usize];
         if of.requests > 0 {
             let points = (0..SIZE_CLASSES).filter(|&c| used(c)).map(|c| (class_name(c), of.sizes[c] as f64));
-            sizes.series(kind_name(kind), SeriesStyle::Plain, points)?;
+            sizes.series(requests(kind).name(), SeriesStyle::Plain, points)?;
         }
     }
     if !sizes.series.is_empty() {

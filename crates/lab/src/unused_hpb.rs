@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Says of a run whose host was to use HPB that there was none to be used: what it shows is the device alone, whatever the
-//! variant is called.
+//! Says of a run whose host was to use HPB that there was none to be used: what it shows is the device alone, whatever
+//! the variant is called.
 
 use crate::experiment::Plan;
 use readpath_config::DevicePreset;
 use readpath_host::HostConfig;
-use readpath_results::Document;
+use readpath_results::{Document, Note};
 use readpath_run::LUN;
 
-/// Adds a sentence to the notes, once, if the host of `variant` was to use HPB and found none on the logical units `luns`
-/// (none: the one that traces and launches run on).
+/// Adds a sentence to the notes, once, if the host of `variant` was to use HPB and found none on the logical units
+/// `luns` (none: the one that traces and launches run on).
 pub(crate) fn note(doc: &mut Document, variant: &str, preset: &DevicePreset, host: &HostConfig, luns: &[u8]) {
     let Some(why) = host.hpb.and_then(|_| reason(preset, luns)) else { return };
-    let sentence = format!("'{variant}' ran WITHOUT HPB: {why}. Its figures are those of the device alone");
-    if !doc.notes.contains(&sentence) {
-        doc.notes.push(sentence);
-    }
+    doc.note(Note::remark(format!("'{variant}' ran WITHOUT HPB: {why}. Its figures are those of the device alone")));
 }
 
 /// The same for a run that was planned, on the logical units that its workload has files on.
@@ -58,7 +55,7 @@ mod tests {
         let mut doc = Document::new("test", "test");
         // Once, however many runs there are.
         (0..2).for_each(|_| note(&mut doc, "HPB on", &preset, &host, luns));
-        doc.notes
+        doc.notes.iter().map(Note::to_string).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use readpath_results::{Document, Finding, Interval, Row};
 
-use crate::pivot::TableSpec;
+use crate::pivot::{TableSpec, heading};
 use crate::{format, text};
 
 /// Space between columns.
@@ -67,13 +67,13 @@ pub(crate) fn lines<'a>(document: &'a Document, spec: &TableSpec) -> Vec<Line<'a
     let rows = || document.rows.iter().filter(|r| r.sample.is_some());
     let mut cases: Vec<&str> = Vec::new();
     let mut metrics: Vec<(&str, String)> =
-        spec.columns().iter().map(|(metric, label)| (metric.as_str(), label.clone())).collect();
+        spec.columns().iter().map(|(metric, label)| (metric.name(), label.clone())).collect();
     for row in rows() {
-        if !cases.contains(&row.case.as_str()) {
+        if !cases.contains(&&*row.case) {
             cases.push(&row.case);
         }
-        if spec.columns().is_empty() && metrics.iter().all(|m| m.0 != row.metric) {
-            metrics.push((&row.metric, format::label(&row.metric)));
+        if spec.columns().is_empty() && metrics.iter().all(|m| m.0 != row.metric.name()) {
+            metrics.push((row.metric.name(), row.metric.label()));
         }
     }
     let mut out: Vec<Line<'a>> = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn lines<'a>(document: &'a Document, spec: &TableSpec) -> Vec<Line<'a
         let first_of_case = out.len();
         for (metric, label) in &metrics {
             let first_of_metric = out.len();
-            for row in rows().filter(|r| r.case == case && r.metric == *metric) {
+            for row in rows().filter(|r| *r.case == *case && r.metric.name() == *metric) {
                 out.push(line(row, label));
             }
             if let Some(first) = out.len().checked_sub(first_of_metric).filter(|n| *n > 0) {
@@ -111,7 +111,7 @@ fn line<'a>(row: &'a Row, label: &str) -> Line<'a> {
     });
     Line {
         case: &row.case,
-        metric: if row.unit.is_empty() { label.to_owned() } else { format!("{label}, {}", row.unit) },
+        metric: heading(label, &row.metric),
         variant: &row.variant,
         case_lines: 0,
         metric_lines: 0,
@@ -122,8 +122,8 @@ fn line<'a>(row: &'a Row, label: &str) -> Line<'a> {
     }
 }
 
-/// The comparison as text: for each case and metric a line for each variant, with its mean, the difference from the base
-/// variant in the unit and in percent, each with half of its 95 % interval, and what that says.
+/// The comparison as text: for each case and metric a line for each variant, with its mean, the difference from the
+/// base variant in the unit and in percent, each with half of its 95 % interval, and what that says.
 ///
 /// If the spec has a width, long names are wrapped. Every line ends with a line feed and none with spaces. A document
 /// without rows over seeds gives a line that says so.

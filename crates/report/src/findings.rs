@@ -58,8 +58,8 @@ pub struct Effects<'a> {
 }
 
 /// For each metric with published values, or for those that matter most and differ if there is none: every variant as a
-/// multiple of the first variant of its case. Metrics that it does not have, or whose baseline is not positive or not the same
-/// variant everywhere, have none.
+/// multiple of the first variant of its case. Metrics that it does not have, or whose baseline is not positive or not
+/// the same variant everywhere, have none.
 pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     let compared = pivot.has_compared();
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and names as people read them. Knows no documents and no output format.
+//! Numbers as people read them. Knows no documents and no output format.
 
 use readpath_results::Interval;
 
@@ -93,44 +93,6 @@ pub fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
     (grouped(value * (1.0 + f64::EPSILON), shown), half)
 }
 
-/// A metric's name in words: `map_hit_ratio` becomes `Map hit ratio`; counters of Linux keep their names (`hit_cnt`).
-pub fn label(metric: &str) -> String {
-    const CAPITALS: [&str; 20] = [
-        "cdf", "cpu", "dcm", "dram", "ftl", "gc", "hcm", "hmb", "hpb", "io", "l2p", "lpn", "nand", "nbd", "ppn", "qd",
-        "sram", "ubi", "ufs", "waf",
-    ];
-    // Linux's names of its counters are known as they are.
-    if metric.ends_with("_cnt") {
-        return metric.to_owned();
-    }
-    let mut out = String::new();
-    let mut before = "";
-    for word in metric.split('_').filter(|word| !word.is_empty()) {
-        // A metric's name has no point: p99_9 is the percentile 99.9.
-        let fraction = is_percentile(before) && word.bytes().all(|b| b.is_ascii_digit());
-        if !out.is_empty() {
-            out.push(if fraction { '.' } else { ' ' });
-        }
-        before = word;
-        match word {
-            "ios" => out.push_str("I/Os"),
-            "iops" => out.push_str("IOPS"),
-            _ if CAPITALS.contains(&word) => out.push_str(&word.to_uppercase()),
-            _ if out.is_empty() => {
-                let mut letters = word.chars();
-                out.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-                out.push_str(letters.as_str());
-            }
-            _ => out.push_str(word),
-        }
-    }
-    if out.is_empty() { metric.to_owned() } else { out }
-}
-
-fn is_percentile(word: &str) -> bool {
-    word.strip_prefix('p').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,17 +155,5 @@ mod tests {
         }
         assert_eq!(with_half(1024.0, None), ("1,024".into(), String::new()));
         assert_eq!(with_half(179.35, None), ("179.4".into(), String::new()));
-    }
-
-    #[test]
-    fn labels() {
-        assert_eq!(label("random_read_throughput"), "Random read throughput");
-        assert_eq!(label("hpb_map_loads"), "HPB map loads");
-        assert_eq!(label("latency_p99"), "Latency p99");
-        assert_eq!(label("read_latency_p99_9"), "Read latency p99.9");
-        assert_eq!(label("depth_4_16"), "Depth 4 16");
-        assert_eq!(label("hit_cnt"), "hit_cnt");
-        assert_eq!(label("__"), "__");
-        assert_eq!(label(""), "");
     }
 }

@@ -10,7 +10,7 @@ mod compared;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use readpath_results::{Chart, Document, Origin, Point, SeriesStyle, X};
+use readpath_results::{Chart, Document, Note, NoteKind, Origin, Point, SeriesStyle, X};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, svg, text};
@@ -98,8 +98,8 @@ impl Page {
         self.introduction(document);
         self.comparison(document);
         // Verdicts on claims are notes for programs, and findings for readers.
-        let (claims, notes): (Vec<String>, Vec<String>) =
-            document.notes.iter().cloned().partition(|note| note.starts_with("CLAIM "));
+        let (claims, notes): (Vec<&Note>, Vec<&Note>) =
+            document.notes.iter().partition(|note| note.kind == NoteKind::Claim);
         self.findings(&pivot, comparison::has_any(document), &claims);
         self.figures(document)?;
         self.results(document, &pivot);
@@ -115,7 +115,7 @@ impl Page {
             self.out,
             "<p class=\"meta\"><span>Experiment {}</span> <span>{} simulated I/Os</span> <span>seed {}</span></p>",
             text::html(&document.experiment),
-            thousands(document.simulated_ios),
+            format::grouped(document.simulated_ios as f64, 0),
             document.seed
         );
         for paragraph in document.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
@@ -139,7 +139,7 @@ impl Page {
     }
 
     /// Multiples of the first variant are left out where differences stand already.
-    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool, claims: &[String]) {
+    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool, claims: &[&Note]) {
         let effects = if compared { Vec::new() } else { findings::effects(pivot) };
         let agreement = findings::agreement(pivot);
         if agreement.is_empty() && effects.is_empty() && claims.is_empty() {
@@ -149,7 +149,7 @@ impl Page {
         if !claims.is_empty() {
             self.put("<ul>\n");
             for claim in claims {
-                let _ = writeln!(self.out, "<li>{}</li>", text::html(claim));
+                let _ = writeln!(self.out, "<li>{}</li>", text::html(&claim.to_string()));
             }
             self.put("</ul>\n");
         }
@@ -188,7 +188,7 @@ impl Page {
             );
             for of in agreement {
                 let place: Vec<&str> =
-                    [of.worst.case.as_str(), of.worst.variant.as_str()].into_iter().filter(|s| !s.is_empty()).collect();
+                    [&*of.worst.case, &*of.worst.variant].into_iter().filter(|s| !s.is_empty()).collect();
                 let mean = format::percent(of.mean_percent);
                 let _ = writeln!(
                     self.out,
@@ -390,7 +390,7 @@ impl Page {
         }
         for column in &pivot.columns {
             let label = text::html(&column.label);
-            let unit = match column.unit.as_str() {
+            let unit = match column.metric.unit() {
                 "" => String::new(),
                 unit => format!("<span class=\"unit\">{}</span>", text::html(unit)),
             };
@@ -458,13 +458,13 @@ impl Page {
         self.put("</tr>\n");
     }
 
-    fn list(&mut self, title: &str, tag: &str, items: &[String]) {
+    fn list(&mut self, title: &str, tag: &str, items: &[impl ToString]) {
         if items.is_empty() {
             return;
         }
         let _ = writeln!(self.out, "<section>\n<h2>{title}</h2>\n<{tag}>");
         for item in items {
-            let _ = writeln!(self.out, "<li>{}</li>", text::html(item));
+            let _ = writeln!(self.out, "<li>{}</li>", text::html(&item.to_string()));
         }
         let _ = writeln!(self.out, "</{tag}>\n</section>");
     }
@@ -481,7 +481,7 @@ impl Page {
              <details class=\"config\">\n<summary>Full configuration</summary>\n<pre>{}</pre>\n</details>\n</section>\n",
             text::html(&document.experiment),
             document.seed,
-            thousands(document.simulated_ios),
+            format::grouped(document.simulated_ios as f64, 0),
             text::html(&document.schema),
             format::number(process.cpu_seconds),
             format::number(process.peak_rss_bytes as f64 / 1_048_576.0),
@@ -532,21 +532,9 @@ fn exact(value: f64, decimals: Option<usize>) -> String {
 }
 
 fn factor(value: Option<f64>) -> String {
-    value.map_or_else(|| "<span class=\"none\">–</span>".to_owned(), |v| format!("×{}", format::significant(v, 3)))
+    value.map_or_else(none, |v| format!("×{}", format::significant(v, 3)))
 }
 
 fn minus(text: &str) -> String {
     text.replace('-', "−")
-}
-
-fn thousands(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

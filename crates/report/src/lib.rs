@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result documents made readable: tables for the terminal, tables for Markdown, one self-contained HTML page.
+//! Result documents made readable: tables for the terminal, one self-contained HTML page.
 //!
 //! This room knows the result document and nothing else: not the simulator, not flash, not where a number came from
 //! beyond what its row says. It opens no file, asks no terminal for its width and prints nothing; it turns a
@@ -9,7 +9,6 @@ pub mod comparison;
 mod findings;
 mod format;
 pub mod html;
-pub mod markdown;
 mod pivot;
 mod style;
 pub mod svg;

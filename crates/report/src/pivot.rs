@@ -3,14 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use readpath_results::{Document, Origin, Row};
+use readpath_results::metric::{self, Figure, Requests};
+use readpath_results::{Document, Metric, Origin, Row};
 
 use crate::format;
 
 /// Which metrics a table shows, in which order, under which headings. The default shows all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableSpec {
-    columns: Vec<(String, String)>,
+    columns: Vec<(Metric, String)>,
     width: Option<u16>,
 }
 
@@ -20,11 +21,30 @@ impl TableSpec {
         Self::default()
     }
 
+    /// These metrics with the headings of the registry, as far as the document has them; if it has none, all that it
+    /// has.
+    pub fn of<'a>(metrics: impl IntoIterator<Item = &'a Metric>) -> Self {
+        Self::new().and(metrics)
+    }
+
+    /// Adds metrics with the headings of the registry.
+    #[must_use]
+    pub fn and<'a>(self, metrics: impl IntoIterator<Item = &'a Metric>) -> Self {
+        metrics.into_iter().fold(self, |spec, metric| spec.column(metric, metric.heading()))
+    }
+
     /// Adds a metric with a short heading; the unit is added to it. As soon as one metric is named, only named ones
     /// are shown. A metric that the document lacks is left out.
     #[must_use]
-    pub fn column(mut self, metric: impl Into<String>, label: impl Into<String>) -> Self {
-        self.columns.push((metric.into(), label.into()));
+    pub fn column(mut self, metric: &Metric, heading: impl Into<String>) -> Self {
+        self.columns.push((metric.clone(), heading.into()));
+        self
+    }
+
+    /// Gives a metric that was named another heading.
+    #[must_use]
+    pub fn headed(mut self, metric: &Metric, heading: &str) -> Self {
+        self.columns.iter_mut().filter(|c| c.0 == *metric).for_each(|c| heading.clone_into(&mut c.1));
         self
     }
 
@@ -36,7 +56,7 @@ impl TableSpec {
     }
 
     /// Metrics and their headings.
-    pub(crate) fn columns(&self) -> &[(String, String)] {
+    pub(crate) fn columns(&self) -> &[(Metric, String)] {
         &self.columns
     }
 
@@ -47,9 +67,8 @@ impl TableSpec {
 
 /// One metric in one unit.
 pub struct Column {
-    pub metric: String,
+    pub metric: Metric,
     pub label: String,
-    pub unit: String,
     /// Some row has a published value.
     pub compared: bool,
     /// All values are integers.
@@ -59,7 +78,7 @@ pub struct Column {
 impl Column {
     /// The heading with its unit: `Throughput, MiB/s`.
     pub fn heading(&self) -> String {
-        if self.unit.is_empty() { self.label.clone() } else { format!("{}, {}", self.label, self.unit) }
+        heading(&self.label, &self.metric)
     }
 
     pub fn number(&self, value: f64) -> String {
@@ -77,6 +96,11 @@ pub struct Line<'a> {
     pub cells: Vec<Option<&'a Row>>,
 }
 
+/// A heading with the unit of its metric.
+pub fn heading(label: &str, metric: &Metric) -> String {
+    if metric.unit().is_empty() { label.to_owned() } else { format!("{label}, {}", metric.unit()) }
+}
+
 pub struct Pivot<'a> {
     pub columns: Vec<Column>,
     pub lines: Vec<Line<'a>>,
@@ -85,29 +109,26 @@ pub struct Pivot<'a> {
 impl<'a> Pivot<'a> {
     pub fn new(document: &'a Document, spec: &TableSpec) -> Self {
         let rows = &document.rows;
-        let (_, metrics) = ranks(rows.iter().map(|r| (r.metric.as_str(), r.unit.as_str())));
-        let mut chosen: Vec<((&str, &str), String)> = if spec.columns.is_empty() {
-            metrics.iter().map(|key| (*key, format::label(key.0))).collect()
-        } else {
-            let named = spec.columns.iter();
-            named
-                .flat_map(|(name, label)| {
-                    metrics.iter().filter(move |key| key.0 == name).map(move |key| (*key, label.clone()))
-                })
-                .collect()
-        };
+        let (_, metrics) = ranks(rows.iter().map(|r| &r.metric));
+        let mut chosen: Vec<(&Metric, String)> = Vec::new();
+        for (named, label) in &spec.columns {
+            let same = metrics.iter().filter(|m| m.name() == named.name());
+            chosen.extend(same.map(|&metric| (metric, label.clone())));
+        }
+        if chosen.is_empty() {
+            chosen.extend(metrics.iter().map(|&metric| (metric, metric.label())));
+        }
         let mut named = HashSet::new();
-        chosen.retain(|(key, _)| named.insert(*key));
-        let (column_of, _) = ranks(chosen.iter().map(|(key, _)| *key));
-        let (case_rank, _) = ranks(rows.iter().map(|r| r.case.as_str()));
+        chosen.retain(|(metric, _)| named.insert(*metric));
+        let (column_of, _) = ranks(chosen.iter().map(|(metric, _)| *metric));
+        let (case_rank, _) = ranks(rows.iter().map(|r| &*r.case));
         let (variant_rank, _) = ranks(rows.iter().map(|r| r.variant.as_str()));
 
         let mut columns: Vec<Column> = chosen
             .iter()
-            .map(|((metric, unit), label)| Column {
-                metric: (*metric).to_owned(),
+            .map(|(metric, label)| Column {
+                metric: (*metric).clone(),
                 label: label.clone(),
-                unit: (*unit).to_owned(),
                 compared: false,
                 integers: true,
             })
@@ -115,11 +136,11 @@ impl<'a> Pivot<'a> {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut line_of = HashMap::new();
         for row in rows {
-            let Some(&at) = column_of.get(&(row.metric.as_str(), row.unit.as_str())) else { continue };
+            let Some(&at) = column_of.get(&row.metric) else { continue };
             let column = &mut columns[at];
             column.compared |= row.published.is_some();
             column.integers &= row.simulated.fract() == 0.0 && row.published.is_none_or(|p| p.fract() == 0.0);
-            let line = *line_of.entry((row.case.as_str(), row.variant.as_str())).or_insert_with(|| {
+            let line = *line_of.entry((&*row.case, row.variant.as_str())).or_insert_with(|| {
                 let cells = vec![None; chosen.len()];
                 lines.push(Line { case: &row.case, variant: &row.variant, case_lines: 0, cells });
                 lines.len() - 1
@@ -147,42 +168,44 @@ impl<'a> Pivot<'a> {
 }
 
 /// Metrics that matter most to a reader, in order; a document has some of them.
-pub const KEY_METRICS: [&str; 15] = [
-    "start_up_time",
-    "random_read_throughput",
-    "read_throughput",
-    "read_iops",
-    "read_latency_mean",
-    "read_latency_p99",
-    "map_hit_ratio",
-    "map_loads",
-    "host_memory",
-    "random_write_throughput",
-    "write_throughput",
-    "write_iops",
-    "write_latency_mean",
-    "write_latency_p99",
-    "write_amplification",
+pub const KEY_METRICS: &[Metric] = &[
+    metric::START_UP_TIME,
+    Requests::RandomRead.of(Figure::Throughput),
+    Requests::Read.of(Figure::Throughput),
+    Requests::Read.of(Figure::Iops),
+    Requests::Read.of(Figure::LatencyMean),
+    Requests::Read.of(Figure::LatencyP99),
+    metric::MAP_HIT_RATIO,
+    metric::MAP_LOADS,
+    metric::HOST_MEMORY,
+    Requests::RandomWrite.of(Figure::Throughput),
+    Requests::Write.of(Figure::Throughput),
+    Requests::Write.of(Figure::Iops),
+    Requests::Write.of(Figure::LatencyMean),
+    Requests::Write.of(Figure::LatencyP99),
+    metric::WRITE_AMPLIFICATION,
 ];
 
 /// More columns than this do not fit on a page.
 const MOST_COLUMNS: usize = 14;
 
-/// What of a document that is too wide for one table comes first: metrics with published values, and those that matter most.
+/// What of a document that is too wide for one table comes first: metrics with published values, and those that matter
+/// most.
 /// `None` if everything fits.
 pub fn main_columns(document: &Document, all: &Pivot<'_>) -> Option<TableSpec> {
     if all.columns.len() <= MOST_COLUMNS {
         return None;
     }
-    let (_, metrics) = ranks(document.rows.iter().map(|r| r.metric.as_str()));
-    let compared = |metric: &str| document.rows.iter().any(|r| r.metric == metric && r.published.is_some());
-    let mut chosen: Vec<&str> = metrics.iter().copied().filter(|m| compared(m)).collect();
-    chosen.extend(KEY_METRICS.iter().filter(|key| metrics.contains(key) && !compared(key)));
+    let compared = |metric: &Metric| document.rows.iter().any(|r| r.metric == *metric && r.published.is_some());
+    let has = |metric: &Metric| all.columns.iter().any(|c| c.metric == *metric);
+    let metrics = || all.columns.iter().map(|c| &c.metric);
+    let mut chosen: Vec<&Metric> = metrics().filter(|m| compared(m)).collect();
+    chosen.extend(KEY_METRICS.iter().filter(|key| has(key) && !compared(key)));
     if chosen.is_empty() {
-        chosen = metrics;
+        chosen = metrics().collect();
     }
     chosen.truncate(MOST_COLUMNS);
-    Some(chosen.iter().fold(TableSpec::new(), |spec, metric| spec.column(*metric, format::label(metric))))
+    Some(chosen.into_iter().fold(TableSpec::new(), |spec, metric| spec.column(metric, metric.label())))
 }
 
 /// Each distinct item with its rank, and the items in order of first appearance.

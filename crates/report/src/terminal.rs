@@ -53,6 +53,24 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     out
 }
 
+/// Cells in columns below their headings: the first column to the left, the others to the right, two spaces between
+/// them. No line ends with spaces.
+pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).fold(head[at].chars().count(), usize::max);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    let head: Vec<String> = head.iter().map(|&heading| heading.to_owned()).collect();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = format!("{:<1$}", row[0], widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            line.push_str(&format!("  {cell:>width$}"));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 /// A heading over some columns, and those columns as text.
 #[derive(Clone)]
 struct Group {
@@ -185,8 +203,8 @@ impl Block {
 
 fn heading(column: &Column) -> Vec<String> {
     let mut lines = text::wrap(&text::plain(&column.label), HEADING);
-    if !column.unit.is_empty() {
-        lines.push(text::plain(&column.unit));
+    if !column.metric.unit().is_empty() {
+        lines.push(text::plain(column.metric.unit()));
     }
     lines
 }

@@ -45,21 +45,6 @@ fn html_char(c: char, out: &mut String) {
     }
 }
 
-/// For a Markdown table cell.
-pub fn markdown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().map(harmless) {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '~' | '!' | '#' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// `text` in lines of at most `width` characters, broken at spaces where possible.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
@@ -106,7 +91,6 @@ mod tests {
         assert_eq!(html("<b a='1' c=\"2\">&\u{1b}[31m\u{202e}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;�[31m�");
         assert_eq!(html_lines("a\n\tb"), "a\n b");
         assert_eq!(plain("a\n\u{1b}[2J"), "a �[2J");
-        assert_eq!(markdown("a|b_c\n<d>"), "a\\|b\\_c &lt;d&gt;");
     }
 
     #[test]

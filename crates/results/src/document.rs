@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, finite};
-use crate::{Chart, Input, Origin, Row};
+use crate::{Case, Chart, Input, Metric, Note, Origin, Row};
 
 /// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
 pub const SCHEMA: &str = "readpath-results/1";
@@ -42,7 +42,7 @@ pub struct Document {
     /// The complete configuration of the run, in whatever shape the experiment has.
     pub configuration: serde_json::Value,
     /// What a reader must know to read the numbers right.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// Where published values come from.
     pub citations: Vec<String>,
     /// The program that made it, and its version.
@@ -83,16 +83,32 @@ impl Document {
     /// variant and metric is checked by [`Self::validate`].
     pub fn row(
         &mut self,
-        case: impl Into<String>,
+        case: impl Into<Case>,
         variant: impl Into<String>,
-        metric: impl Into<String>,
-        unit: impl Into<String>,
+        metric: Metric,
         simulated: f64,
         origin: Origin,
     ) -> Result<&mut Row, Error> {
         let at = self.rows.len();
-        self.rows.push(Row::new(case, variant, metric, unit, simulated, origin)?);
+        self.rows.push(Row::new(case, variant, metric, simulated, origin)?);
         Ok(&mut self.rows[at])
+    }
+
+    /// The row of this case, variant and metric.
+    pub fn find(&self, case: &str, variant: &str, metric: &Metric) -> Option<&Row> {
+        self.rows.iter().find(|r| *r.case == *case && r.variant == variant && r.metric.name() == metric.name())
+    }
+
+    /// Adds a note unless it is there already.
+    pub fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Adds a remark, also if it is there already.
+    pub fn remark(&mut self, text: impl Into<String>) {
+        self.notes.push(Note::remark(text));
     }
 
     /// Names files that were read, those that have not been named yet.
@@ -116,8 +132,9 @@ impl Document {
         let mut seen = HashSet::new();
         for row in &self.rows {
             row.validate()?;
-            if !seen.insert((&row.case, &row.variant, &row.metric)) {
-                let (case, variant, metric) = (row.case.clone(), row.variant.clone(), row.metric.clone());
+            if !seen.insert((&row.case, &row.variant, row.metric.name())) {
+                let (case, variant) = (row.case.to_string(), row.variant.clone());
+                let metric = row.metric.name().to_owned();
                 return Err(Error::DuplicateRow { case, variant, metric });
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a document was made from, so that a reader can tell whether he has the same: files by size and digest, job files
-//! with their text. Opens none of them.
+//! What a document was made from, so that a reader can tell whether he has the same: files by size and digest, job
+//! files with their text. Opens none of them.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

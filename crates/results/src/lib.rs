@@ -6,26 +6,34 @@
 //! field in `docs/formats/results.md`.
 //!
 //! ```
+//! use readpath_results::metric::{Figure, HPB_READ_BUFFERS, Requests};
 //! use readpath_results::{Document, Origin};
 //!
 //! let mut doc = Document::new("hpb_range", "Random read over the address range");
-//! doc.row("16 GB", "HPB on", "random_read_throughput", "MiB/s", 290.1, Origin::Predicted)?.published(293.45)?;
-//! doc.row("16 GB", "HPB on", "map_loads", "", 1024.0, Origin::Measured)?;
+//! let throughput = Requests::RandomRead.of(Figure::Throughput);
+//! doc.row("16 GB", "HPB on", throughput, 290.1, Origin::Predicted)?.published(293.45)?;
+//! doc.row("16 GB", "HPB on", HPB_READ_BUFFERS, 1024.0, Origin::Predicted)?;
 //! let text = doc.to_json_pretty()?;
 //! assert_eq!(Document::from_json(&text)?, doc);
 //! # Ok::<(), readpath_results::Error>(())
 //! ```
 
+mod case;
 mod chart;
 mod document;
 mod error;
 mod input;
+pub mod metric;
+mod note;
 mod row;
 mod spread;
 
+pub use case::{Case, Part};
 pub use chart::{Chart, ChartKind, Point, Series, SeriesStyle, X};
 pub use document::{Document, Process, SCHEMA};
 pub use error::Error;
 pub use input::{Input, InputDigest};
+pub use metric::Metric;
+pub use note::{Note, NoteKind};
 pub use row::{Origin, Row};
 pub use spread::{Difference, Finding, Interval, Sample};

@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::case::Case;
 use crate::error::{Error, finite};
+use crate::metric::Metric;
 use crate::spread::{Difference, Sample};
 
 /// What a simulated value may be taken as evidence for.
@@ -41,16 +43,15 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What the workload was, as people say it: `16 GB`.
-    pub case: String,
+    pub case: Case,
     /// What was compared under that workload: `HPB on`. Empty if nothing was.
     pub variant: String,
-    /// Name of the metric in snake case: `random_read_throughput`.
-    pub metric: String,
-    /// Unit of both values: `MiB/s`. Empty for counts and ratios.
-    pub unit: String,
-    /// The value in the literature, in `unit`.
+    /// What was measured, and the unit of both values.
+    #[serde(flatten)]
+    pub metric: Metric,
+    /// The value in the literature, in the unit of the metric.
     pub published: Option<f64>,
-    /// The value that the model gave, in `unit`.
+    /// The value that the model gave, in the unit of the metric.
     pub simulated: f64,
     /// `100 · (simulated − published) / |published|`; none if nothing was published or zero was.
     pub error_percent: Option<f64>,
@@ -70,18 +71,16 @@ impl Row {
     /// # Errors
     /// [`Error::NotFinite`] if `simulated` is NaN or infinite.
     pub fn new(
-        case: impl Into<String>,
+        case: impl Into<Case>,
         variant: impl Into<String>,
-        metric: impl Into<String>,
-        unit: impl Into<String>,
+        metric: Metric,
         simulated: f64,
         origin: Origin,
     ) -> Result<Self, Error> {
         let row = Self {
             case: case.into(),
             variant: variant.into(),
-            metric: metric.into(),
-            unit: unit.into(),
+            metric,
             published: None,
             simulated,
             error_percent: None,
@@ -129,7 +128,7 @@ impl Row {
     }
 
     fn what(&self, field: &str) -> String {
-        format!("{field} of case `{}`, variant `{}`, metric `{}`", self.case, self.variant, self.metric)
+        format!("{field} of case `{}`, variant `{}`, metric `{}`", self.case, self.variant, self.metric.name())
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several runs with different seeds say of one number: its values, how sure their mean is, and how far it lies from
-//! that of another variant. Knows no statistics beyond what follows from its own fields.
+//! What several runs with different seeds say of one number: its values, how sure their mean is, and how far it lies
+//! from that of another variant. Knows no statistics beyond what follows from its own fields.
 
 use serde::{Deserialize, Serialize};
 

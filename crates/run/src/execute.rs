@@ -13,7 +13,7 @@ use crate::stacks::{Parts, Work};
 use crate::watch::{Observer, Watched};
 use readpath_config::experiment::{Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event};
-use readpath_device::{DeviceStats, NoSpace, Probe, Wear};
+use readpath_device::{DeviceStats, NoSpace, Probe, SramTable, Wear};
 use readpath_flash::{DieSched, Lean};
 use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError, ProbeError};
 use readpath_kit::Ns;
@@ -142,7 +142,7 @@ pub struct RunOutput {
     /// Virtual time that the host took to find the device.
     pub probe_time: Ns,
     /// SRAM of the modelled device by table, in bytes.
-    pub sram: Vec<(&'static str, u64)>,
+    pub sram: Vec<(SramTable, u64)>,
     /// What was counted before, between and after events; empty for a run without.
     pub spans: Vec<Span>,
     /// Requests that ended, in all phases.
@@ -359,7 +359,7 @@ pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePres
 }
 
 /// SRAM of the device of a preset by table, in bytes.
-pub fn sram(preset: &DevicePreset) -> Result<Vec<(&'static str, u64)>, StackError> {
+pub fn sram(preset: &DevicePreset) -> Result<Vec<(SramTable, u64)>, StackError> {
     let stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
     Ok(stack.device.sram())
 }

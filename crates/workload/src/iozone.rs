@@ -338,31 +338,68 @@ fn plan(args: &[&str], line: Line) -> Result<Plan, ArgError> {
     })
 }
 
+/// One of iozone's tests, each of which is a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Test {
+    /// `-i 0`.
+    InitialWrite,
+    /// `-i 0`, for the second time.
+    Rewrite,
+    /// `-i 1`.
+    Read,
+    /// `-i 1`, for the second time.
+    Reread,
+    /// `-i 2`, its first half.
+    RandomRead,
+    /// `-i 2`, its second half.
+    RandomWrite,
+}
+
+impl Test {
+    /// What iozone calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InitialWrite => "initial write",
+            Self::Rewrite => "rewrite",
+            Self::Read => "read",
+            Self::Reread => "re-read",
+            Self::RandomRead => "random read",
+            Self::RandomWrite => "random write",
+        }
+    }
+
+    /// Whether it goes to random places.
+    pub const fn is_random(self) -> bool {
+        matches!(self, Self::RandomRead | Self::RandomWrite)
+    }
+
+    fn requests(self) -> (IoKind, Offsets) {
+        let offsets = if self.is_random() { Offsets::Once } else { Offsets::Sequential };
+        match self {
+            Self::InitialWrite | Self::Rewrite | Self::RandomWrite => (IoKind::Write, offsets),
+            Self::Read | Self::Reread | Self::RandomRead => (IoKind::Read, offsets),
+        }
+    }
+}
+
 fn build(plan: Plan, seed: u64) -> Workload {
     let block = u64::from(BLOCK_BYTES);
     // Both fit: checked by `plan`.
     let (blocks, record) = ((plan.file / block) as u32, (plan.record / block) as u16);
-    let mut kinds: Vec<(&str, IoKind, Offsets)> = Vec::new();
-    for test in &plan.tests {
-        let (kind, offsets, names) = match test {
-            0 => (IoKind::Write, Offsets::Sequential, ["initial write", "rewrite"]),
-            1 => (IoKind::Read, Offsets::Sequential, ["read", "re-read"]),
-            _ => {
-                kinds.push(("random read", IoKind::Read, Offsets::Once));
-                kinds.push(("random write", IoKind::Write, Offsets::Once));
-                continue;
-            }
-        };
-        let runs = if plan.no_retest { 1 } else { 2 };
-        kinds.extend(names[..runs].iter().map(|&name| (name, kind, offsets.clone())));
-    }
+    let runs = if plan.no_retest { 1 } else { 2 };
+    let tests_of = |number: &u8| match number {
+        0 => &[Test::InitialWrite, Test::Rewrite][..runs],
+        1 => &[Test::Read, Test::Reread][..runs],
+        _ => &[Test::RandomRead, Test::RandomWrite],
+    };
+    let tests: Vec<Test> = plan.tests.iter().flat_map(tests_of).copied().collect();
     let files: Vec<FileExtent> = (0u32..)
         .zip(&plan.names)
         .map(|(i, name)| FileExtent { name: name.clone(), lun: 0, block: i * blocks, blocks })
         .collect();
-    let mut phases = Vec::with_capacity(kinds.len());
-    let mut groups = Vec::with_capacity(kinds.len());
-    for (group, (name, kind, offsets)) in kinds.into_iter().enumerate() {
+    let mut phases = Vec::with_capacity(tests.len());
+    for (group, test) in tests.iter().enumerate() {
+        let (kind, offsets) = test.requests();
         let mut spec = StreamSpec::plain(kind, 0, blocks, record, offsets);
         spec.limit_blocks = Some(u64::from(blocks));
         spec.fua = plan.sync_writes && kind == IoKind::Write;
@@ -390,9 +427,9 @@ fn build(plan: Plan, seed: u64) -> Workload {
                 }
             })
             .collect();
-        phases.push(Phase { name: name.into(), jobs });
-        groups.push(name.into());
+        phases.push(Phase { name: test.name().into(), jobs });
     }
+    let groups = tests.iter().map(|test| test.name().into()).collect();
     let mut notes = plan.notes;
     notes.push("iozone: effects of the file system are not modelled; the files lie one after another".into());
     notes.push(
@@ -409,5 +446,5 @@ fn build(plan: Plan, seed: u64) -> Workload {
     }
     let name =
         format!("iozone, {} threads x {} KiB, records of {} KiB", files.len(), plan.file >> 10, plan.record >> 10);
-    Workload { name, phases, groups, global_options: Vec::new(), files, launches: None, notes }
+    Workload { name, phases, groups, tests, global_options: Vec::new(), files, launches: None, notes }
 }

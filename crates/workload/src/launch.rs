@@ -154,6 +154,7 @@ impl Launches {
             name: name.to_owned(),
             phases: Vec::new(),
             groups: vec!["launches".to_owned()],
+            tests: Vec::new(),
             global_options: Vec::new(),
             files: vec![everything],
             launches: Some(self),

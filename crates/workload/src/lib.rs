@@ -141,6 +141,8 @@ pub struct Workload {
     pub phases: Vec<Phase>,
     /// Names of the reporting groups, in the order in which fio reports them.
     pub groups: Vec<String>,
+    /// What iozone tests in each phase; empty for other workloads.
+    pub tests: Vec<iozone::Test>,
     /// Options of fio's global sections as typed, in order; empty for other workloads.
     pub global_options: Vec<(String, String)>,
     /// Files and where they lie; what they cover is what has to be written before the first phase.

@@ -4,8 +4,8 @@
 use super::names::json_text;
 use super::open::{Opened, findings, open_volume, wrong};
 use crate::args::UbiCheck;
-use crate::output::stdout;
 use crate::failure::Damaged;
+use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_ubi::device::Finding;

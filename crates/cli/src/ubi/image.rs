@@ -4,8 +4,8 @@
 use super::names::{hex, json_text, put};
 use super::open::{Volume, volume, wrong};
 use crate::args::{UbiCat, UbiFind, UbiLook};
-use crate::output::stdout;
 use crate::failure::Damaged;
+use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_ubi::printable;

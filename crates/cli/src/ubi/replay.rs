@@ -11,6 +11,9 @@ use crate::stop::hold;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, CacheTexts, Error, document};
+use readpath_report::TableSpec;
+use readpath_results::metric;
+use readpath_results::{Document, Metric, Note, NoteKind, Row};
 use readpath_ubi::stream::{Pressure, parse_pressure};
 use readpath_ubi::variant::{Kind, Variant};
 use serde_json::json;
@@ -19,19 +22,19 @@ use serde_json::json;
 const DEFAULT: [&str; 6] = ["none", "nand-page", "one-line", "peb-hash", "lru", "opt"];
 
 /// Columns of the table.
-const COLUMNS: [(&str, &str); 8] = [
-    ("hits", "hits"),
-    ("misses", "misses"),
-    ("no_query", "no query"),
-    ("hit_ratio", "hit ratio"),
-    ("page_reads", "page reads"),
-    ("whole_page_reads", "of them whole"),
-    ("seconds", "seconds"),
-    ("metadata_memory", "metadata"),
+static COLUMNS: [Metric; 8] = [
+    metric::HITS,
+    metric::MISSES,
+    metric::NO_QUERY,
+    metric::HIT_RATIO,
+    metric::PAGE_READS,
+    metric::WHOLE_PAGE_READS,
+    metric::SECONDS,
+    metric::METADATA_MEMORY,
 ];
 
 /// Columns more, where a stream has nothing but other reads.
-const OTHER_COLUMNS: [(&str, &str); 2] = [("other_page_reads", "other reads"), ("other_seconds", "their seconds")];
+static OTHER_COLUMNS: [Metric; 2] = [metric::OTHER_PAGE_READS, metric::OTHER_SECONDS];
 
 /// What `--help` says below the options.
 pub fn caches() -> String {
@@ -102,9 +105,9 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         Error::Document(_) => e.into(),
     })?;
     let chosen = if input.cost.is_some() { "" } else { " They were chosen by the page size; --cost names others." };
-    doc.notes.push(format!("Reads cost: {}.{chosen}", cost.told(page_bytes)));
-    let of_pages = input.notes_of_pages(&cases);
-    let missing = left_out.iter().map(|what| format!("INCOMPLETE: {what}"));
+    doc.remark(format!("Reads cost: {}.{chosen}", cost.told(page_bytes)));
+    let of_pages = input.notes_of_pages(&cases).into_iter().map(Note::remark);
+    let missing = left_out.iter().map(|what| Note::new(NoteKind::Incomplete, what));
     // What makes all figures doubtful comes first.
     doc.notes.splice(0..0, missing.chain(of_pages));
     doc.process = output::process();
@@ -114,10 +117,16 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         folder.write(&doc)?;
         held.done();
     }
-    let only_other = doc.rows.chunk_by(|a, b| a.case == b.case).any(|rows| rows.iter().all(|r| r.metric != "seconds"));
-    let columns = if only_other { [&COLUMNS[..], &OTHER_COLUMNS].concat() } else { COLUMNS.to_vec() };
-    output::emit(&output::table(&doc, args.json, args.out.as_deref(), &columns)?, None)?;
+    let table = || output::table(&doc, columns(&doc), output::terminal_width());
+    output::emit(&output::printed(&doc, args.json, args.out.as_deref(), table)?, None)?;
     complete(left_out.into_iter(), of)
+}
+
+fn columns(doc: &Document) -> TableSpec {
+    let is_other = |rows: &[Row]| rows.iter().all(|r| r.metric != metric::SECONDS);
+    let only_other = doc.rows.chunk_by(|a, b| a.case == b.case).any(is_other);
+    let spec = TableSpec::of(&COLUMNS);
+    if only_other { spec.and(&OTHER_COLUMNS) } else { spec }
 }
 
 /// Each cache with each number of lines, in the order in which they were named.

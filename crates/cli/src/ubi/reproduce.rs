@@ -12,10 +12,12 @@ use crate::stop::{self, Written};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, Published, Reproduction, Task, TaskStream, is_attach, task_of};
-use readpath_results::Document;
+use readpath_report::TableSpec;
+use readpath_results::metric;
+use readpath_results::{Document, Metric, Note};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::Geometry;
-use std::io::Write;
+use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -23,25 +25,19 @@ use std::path::{Path, PathBuf};
 pub const EXPERIMENT: &str = "ubi";
 
 /// Columns of the published table.
-const COLUMNS: [(&str, &str); 7] = [
-    ("real_seconds", "real"),
-    ("sys_seconds", "sys"),
-    ("hits", "hits"),
-    ("misses", "misses"),
-    ("no_query", "no query"),
-    ("read_seconds", "reads"),
-    ("header_seconds", "headers"),
+static COLUMNS: [Metric; 7] = [
+    metric::REAL_SECONDS,
+    metric::SYS_SECONDS,
+    metric::HITS,
+    metric::MISSES,
+    metric::NO_QUERY,
+    metric::READ_SECONDS,
+    metric::HEADER_SECONDS,
 ];
 
 /// Columns of the table of caches beyond it.
-const CACHE_COLUMNS: [(&str, &str); 6] = [
-    ("hits", "hits"),
-    ("misses", "misses"),
-    ("no_query", "no query"),
-    ("page_reads", "page reads"),
-    ("read_seconds", "reads"),
-    ("real_seconds", "real"),
-];
+static CACHE_COLUMNS: [Metric; 6] =
+    [metric::HITS, metric::MISSES, metric::NO_QUERY, metric::PAGE_READS, metric::READ_SECONDS, metric::REAL_SECONDS];
 
 /// `readpath reproduce ubi`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
@@ -103,27 +99,28 @@ impl Prepared {
         drop(folder()?);
         drop(held);
         let Reproduction { document: mut doc, caches, sizes } = readpath_lab::ubi::reproduce(&streams, cost.as_ref())?;
-        doc.notes.extend(notes);
+        doc.notes.extend(notes.into_iter().map(Note::remark));
         doc.read_from(boot_list.iter().map(|(_, list)| &list.input));
         doc.process = output::process();
         doc.validate()?;
         let held = stop::hold();
         folder()?.write(&doc)?;
         held.done();
-        let part = |rows: Range<usize>| {
+        let part = |rows: Range<usize>, columns: &[Metric]| {
             let mut part = Document::new(EXPERIMENT, &doc.title);
             part.rows = doc.rows[rows].to_vec();
-            part
+            output::table(&part, TableSpec::of(columns), output::terminal_width())
         };
-        let mut text = output::text(&doc, json, Some(out), |text| {
-            output::print_columns(&part(0..caches), &COLUMNS, output::terminal_width(), text)?;
-            if caches < sizes {
-                writeln!(text, "The same streams through other caches:\n")?;
-                output::print_columns(&part(caches..sizes), &CACHE_COLUMNS, output::terminal_width(), text)?;
-                writeln!(text, "With 1 to 256 lines: figures in report.html, values in result.json\n")?;
-            }
-            Ok(())
-        })?;
+        let tables = || match caches < sizes {
+            true => format!(
+                "{}The same streams through other caches:\n\n{}With 1 to 256 lines: figures in report.html, values in \
+                 result.json\n\n",
+                part(0..caches, &COLUMNS),
+                part(caches..sizes, &CACHE_COLUMNS)
+            ),
+            false => part(0..caches, &COLUMNS),
+        };
+        let mut text = output::printed(&doc, json, Some(out), tables)?;
         for (given, option, what) in [
             (with_traces, "--traces DIR", "recorded streams of attach, boot, find and rm"),
             (

@@ -3,6 +3,7 @@
 //! threads; and the results of two small experiments are those that are kept in `tests/golden`, on every machine.
 
 use crate::common::Room;
+use readpath_results::Document;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -139,7 +140,10 @@ fn trace() -> String {
 /// A document as it is printed, and what it says.
 fn made(room: &Room, args: &[&str]) -> (String, Value) {
     let text = room.good(args);
-    let document = serde_json::from_str(&text).expect("a document");
+    for row in Document::from_json(&text).expect("a document").rows {
+        assert!(row.metric.definition().is_some(), "the registry has no {:?}", row.metric);
+    }
+    let document = serde_json::from_str(&text).expect("JSON");
     (text, document)
 }
 

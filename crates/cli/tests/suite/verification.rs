@@ -7,7 +7,7 @@ use readpath_results::Document;
 
 fn value(doc: &Document, case: &str, variant: &str, metric: &str) -> f64 {
     let mut rows = doc.rows.iter();
-    let row = rows.find(|r| r.case == case && r.variant == variant && r.metric == metric);
+    let row = rows.find(|r| r.case == case && r.variant == variant && r.metric.name() == metric);
     row.unwrap_or_else(|| panic!("{case}, {variant}, {metric}")).simulated
 }
 

@@ -5,7 +5,8 @@ use super::{Attack, Means, Tally, attack};
 use crate::experiment::Shared;
 use readpath_config::DevicePreset;
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
-use readpath_results::{Document, Error, Origin};
+use readpath_results::metric;
+use readpath_results::{Document, Error, Metric, Note, NoteKind, Origin};
 use std::sync::atomic::Ordering;
 
 /// Forged entries that are tried against each protection.
@@ -46,16 +47,17 @@ pub enum AttackError {
     Interrupted,
 }
 
-/// Makes every attack on every protection, on a small device with the times of `times`, and adds what came of it to `doc`.
+/// Makes every attack on every protection, on a small device with the times of `times`, and adds what came of it to
+/// `doc`.
 ///
 /// # Errors
 /// See [`AttackError`].
 pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Shared) -> Result<(), AttackError> {
-    let mut safe = Vec::new();
+    let mut withstood: [Vec<String>; PROTECTIONS] = Default::default();
     for kind in Attack::ALL {
         for (means, suffix) in MEANS {
             let case = format!("attack: {}{suffix}", kind.name());
-            for (name, entries) in attacked() {
+            for ((name, entries), withstood) in attacked().into_iter().zip(&mut withstood) {
                 if shared.stop.load(Ordering::Relaxed) {
                     return Err(AttackError::Interrupted);
                 }
@@ -65,60 +67,58 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Sh
                 rows(doc, &case, name, &tally)?;
                 if kind == Attack::Forge && entries.protection == Protection::Mac {
                     let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
-                    doc.row(&case, name, "believed_expected", "%", expected, Origin::Predicted)?;
+                    doc.row(&case, name, metric::BELIEVED_EXPECTED, expected, Origin::Predicted)?;
                 }
                 if tally.leaked == 0 {
-                    safe.push((format!("{}{suffix}", kind.name()), name));
+                    withstood.push(format!("{}{suffix}", kind.name()));
                 }
             }
         }
     }
-    for (name, _) in attacked() {
-        let withstood: Vec<&str> = safe.iter().filter(|(_, n)| *n == name).map(|(kind, _)| kind.as_str()).collect();
-        doc.notes.push(match withstood.len() {
-            0 => format!("ATTACK: {name}: every kind of attack returned data that a READ would not have"),
+    for ((name, _), withstood) in attacked().into_iter().zip(withstood) {
+        let came = match withstood.len() {
+            0 => "every kind of attack returned data that a READ would not have".to_owned(),
             n if n == Attack::ALL.len() * MEANS.len() => {
-                format!("ATTACK: {name}: no attack returned anything that a READ would not have")
+                "no attack returned anything that a READ would not have".to_owned()
             }
-            _ => format!("ATTACK: {name}: withstood {}; the others got through", withstood.join(", ")),
-        });
+            _ => format!("withstood {}; the others got through", withstood.join(", ")),
+        };
+        doc.notes.push(Note::new(NoteKind::Attack, format!("{name}: {came}")));
     }
     Ok(())
 }
 
 fn rows(doc: &mut Document, case: &str, variant: &str, tally: &Tally) -> Result<(), Error> {
-    for (metric, count) in [("tries", tally.tries), ("believed", tally.believed), ("leaked", tally.leaked)]
-        .into_iter()
-        .chain(verdicts(&tally.device))
-    {
-        doc.row(case, variant, metric, "", count as f64, Origin::Predicted)?;
+    let tried = [(metric::TRIES, tally.tries), (metric::BELIEVED, tally.believed), (metric::LEAKED, tally.leaked)];
+    for (metric, count) in tried.into_iter().chain(verdicts(&tally.device)) {
+        doc.row(case, variant, metric, count as f64, Origin::Predicted)?;
     }
     let share = 100.0 * tally.believed as f64 / tally.tries.max(1) as f64;
-    doc.row(case, variant, "believed_share", "%", share, Origin::Predicted)?;
+    doc.row(case, variant, metric::BELIEVED_SHARE, share, Origin::Predicted)?;
     let each = tally.time.0 as f64 / 1e3 / tally.tries.max(1) as f64;
-    doc.row(case, variant, "time_of_a_try", "us", each, Origin::Predicted)?;
+    doc.row(case, variant, metric::TIME_OF_A_TRY, each, Origin::Predicted)?;
     Ok(())
 }
 
 /// What entries that were not good turned out to be.
-fn verdicts(device: &DeviceStats) -> [(&'static str, u64); 5] {
+fn verdicts(device: &DeviceStats) -> [(Metric, u64); 5] {
     [
-        ("hpb_zero", device.hpb_zero),
-        ("hpb_inactive", device.hpb_inactive),
-        ("hpb_stale", device.hpb_stale),
-        ("hpb_forged", device.hpb_forged),
-        ("hpb_foreign", device.hpb_foreign),
+        (metric::HPB_ZERO, device.hpb_zero),
+        (metric::HPB_INACTIVE, device.hpb_inactive),
+        (metric::HPB_STALE, device.hpb_stale),
+        (metric::HPB_FORGED, device.hpb_forged),
+        (metric::HPB_FOREIGN, device.hpb_foreign),
     ]
 }
 
-/// The same as rows of a run, for a device whose file says how entries are protected, and for one of the prototype, with what
-/// its responses told.
-pub(crate) fn verdict_metrics(
-    device: &DeviceStats,
-    preset: &DevicePreset,
-) -> impl Iterator<Item = (&'static str, u64)> {
+/// The same as rows of a run, for a device whose file says how entries are protected, and for one of the prototype,
+/// with what its responses told.
+pub(crate) fn verdict_metrics(device: &DeviceStats, preset: &DevicePreset) -> impl Iterator<Item = (Metric, u64)> {
     let is_prototype = preset.device.prototype().is_some();
     let says = is_prototype || preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);
-    let told = [("dirty_groups_named", device.dirty_groups_named), ("entries_piggybacked", device.entries_piggybacked)];
+    let told = [
+        (metric::DIRTY_GROUPS_NAMED, device.dirty_groups_named),
+        (metric::ENTRIES_PIGGYBACKED, device.entries_piggybacked),
+    ];
     verdicts(device).into_iter().filter(move |_| says).chain(told.into_iter().filter(move |_| is_prototype))
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the documents of single runs to one that compares: means over seeds, paired differences, charts, and in words what
-//! their intervals cover. It knows rows, not how they came about.
+//! From the documents of single runs to one that compares: means over seeds, paired differences, charts, and in words
+//! what their intervals cover. It knows rows, not how they came about.
 
 use super::statistics::{estimate, t_95};
 use super::{Seeds, Trial};
-use readpath_results::{Chart, ChartKind, Difference, Document, Error, Finding, Interval, Row, Sample, SeriesStyle};
+use readpath_results::metric::{Figure::*, Requests::*};
+use readpath_results::metric::{MAP_HIT_RATIO, WRITE_AMPLIFICATION};
+use readpath_results::{
+    Case, Chart, ChartKind, Difference, Document, Error, Finding, Interval, Metric, Note, NoteKind, Row, Sample,
+    SeriesStyle,
+};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// What a comparison says that its runs do not know.
 #[derive(Clone, Debug)]
@@ -20,21 +25,21 @@ pub struct CompareTexts {
 }
 
 /// Metrics that have charts, where a document has them.
-const CHARTED: [&str; 14] = [
-    "random_read_throughput",
-    "read_throughput",
-    "random_write_throughput",
-    "write_throughput",
-    "random_read_latency_mean",
-    "read_latency_mean",
-    "random_read_latency_p99",
-    "read_latency_p99",
-    "random_write_latency_mean",
-    "write_latency_mean",
-    "random_write_latency_p99",
-    "write_latency_p99",
-    "map_hit_ratio",
-    "write_amplification",
+static CHARTED: [Metric; 14] = [
+    RandomRead.of(Throughput),
+    Read.of(Throughput),
+    RandomWrite.of(Throughput),
+    Write.of(Throughput),
+    RandomRead.of(LatencyMean),
+    Read.of(LatencyMean),
+    RandomRead.of(LatencyP99),
+    Read.of(LatencyP99),
+    RandomWrite.of(LatencyMean),
+    Write.of(LatencyMean),
+    RandomWrite.of(LatencyP99),
+    Write.of(LatencyP99),
+    MAP_HIT_RATIO,
+    WRITE_AMPLIFICATION,
 ];
 
 /// How much of a value its difference from another may be off by: half a unit in the last place each, and of what they
@@ -42,13 +47,20 @@ const CHARTED: [&str; 14] = [
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// Case, variant and metric.
-type Key = (String, String, String);
+type Key = (Case, String, Metric);
 
 /// A figure under every seed.
-struct Figure {
+struct Values {
     row: Row,
     /// By seed; a run may lack it.
-    values: Vec<Option<f64>>,
+    by_seed: Vec<Option<f64>>,
+}
+
+impl Values {
+    /// Those of all seeds; none if a run lacks it.
+    fn all(&self) -> Option<Vec<f64>> {
+        self.by_seed.iter().copied().collect()
+    }
 }
 
 /// The document that compares `variants` with the one called `base`, from `trials` of all of them under all `seeds`.
@@ -73,48 +85,44 @@ pub fn document(
             doc.citations.push(citation.clone());
         }
     }
-    let figures = figures(trials, seeds);
+    let (figures, places) = figures(trials, seeds);
     let mut left_out = Vec::new();
-    for (key, figure) in &figures {
-        let Some(values) = figure.values.iter().copied().collect::<Option<Vec<f64>>>() else {
+    for figure in &figures {
+        let Some(values) = figure.all() else {
             left_out.push(figure);
             continue;
         };
-        let of_base = || {
-            let key = (key.0.clone(), base.to_owned(), key.2.clone());
-            let figure = &figures.iter().find(|(k, _)| *k == key)?.1;
-            figure.values.iter().copied().collect::<Option<Vec<f64>>>()
-        };
-        let base_values = if key.1 == base { None } else { of_base() };
-        doc.rows.push(row(&figure.row, values, base, base_values, texts.drawn.is_none())?);
+        let of = &figure.row;
+        let key = (of.case.clone(), base.to_owned(), of.metric.clone());
+        let base_values = places.get(&key).filter(|_| of.variant != base).and_then(|&at| figures[at].all());
+        doc.rows.push(row(of, values, base, base_values, texts.drawn.is_none())?);
     }
     doc.notes = notes(texts, trials, variants, base, seeds, &doc.rows, &left_out);
     charts(&mut doc, variants, base)?;
     Ok(doc)
 }
 
-/// All figures in the order of their first appearance.
-fn figures(trials: &[Trial], seeds: Seeds) -> Vec<(Key, Figure)> {
-    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
-    let mut list: Vec<(Key, Figure)> = Vec::new();
+/// All figures in the order of their first appearance, and where they are.
+fn figures(trials: &[Trial], seeds: Seeds) -> (Vec<Values>, HashMap<Key, usize>) {
+    let mut places = HashMap::new();
+    let mut list: Vec<Values> = Vec::new();
     for trial in trials {
         let seed = (trial.seed - seeds.first()) as usize;
         for row in &trial.document.rows {
-            let key = (row.case.clone(), row.variant.clone(), row.metric.clone());
-            let at = *places.entry(key.clone()).or_insert_with(|| {
-                list.push((key, Figure { row: row.clone(), values: vec![None; seeds.count() as usize] }));
+            let at = *places.entry((row.case.clone(), row.variant.clone(), row.metric.clone())).or_insert_with(|| {
+                list.push(Values { row: row.clone(), by_seed: vec![None; seeds.count() as usize] });
                 list.len() - 1
             });
-            list[at].1.values[seed] = Some(row.simulated);
+            list[at].by_seed[seed] = Some(row.simulated);
         }
     }
-    list
+    (list, places)
 }
 
 /// `fixed`: nothing depends on the seed.
 fn row(of: &Row, values: Vec<f64>, base: &str, base_values: Option<Vec<f64>>, fixed: bool) -> Result<Row, Error> {
     let e = estimate(&values);
-    let mut row = Row::new(&of.case, &of.variant, &of.metric, &of.unit, e.mean, of.origin)?;
+    let mut row = Row::new(&of.case, &of.variant, of.metric.clone(), e.mean, of.origin)?;
     if let Some(published) = of.published {
         row.published(published)?;
     }
@@ -182,12 +190,31 @@ fn notes(
     base: &str,
     seeds: Seeds,
     rows: &[Row],
-    left_out: &[&Figure],
+    left_out: &[&Values],
+) -> Vec<Note> {
+    let missing = trials.iter().filter_map(|t| Some(format!("seed {}: {}", t.seed, t.incomplete.as_ref()?)));
+    let missing = missing.map(|what| Note::new(NoteKind::Incomplete, what));
+    let said = what_is_covered(texts, variants, base, seeds, rows, left_out).into_iter().map(Note::remark);
+    let mut notes: Vec<Note> = missing.chain(said).collect();
+    for note in trials.iter().flat_map(|t| &t.document.notes) {
+        if note.kind != NoteKind::Incomplete && !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes.sort_by_key(|note| !note.is_first());
+    notes
+}
+
+/// What the figures are, what their intervals cover, and what cannot be compared.
+fn what_is_covered(
+    texts: &CompareTexts,
+    variants: &[String],
+    base: &str,
+    seeds: Seeds,
+    rows: &[Row],
+    left_out: &[&Values],
 ) -> Vec<String> {
-    let mut notes: Vec<String> = trials
-        .iter()
-        .filter_map(|t| t.incomplete.as_ref().map(|what| format!("INCOMPLETE: seed {}: {what}", t.seed)))
-        .collect();
+    let mut notes = Vec::new();
     let first = seeds.first();
     let equal = rows.iter().all(|r| r.sample.as_ref().is_some_and(|s| s.interval.is_none()));
     let last = seeds.all().last().unwrap_or(first);
@@ -223,8 +250,8 @@ fn notes(
         }
     }
     for variant in variants.iter().filter(|v| *v != base) {
-        let keys = |name: &str| -> Vec<(&str, &str)> {
-            rows.iter().filter(|r| r.variant == name).map(|r| (r.case.as_str(), r.metric.as_str())).collect()
+        let keys = |name: &str| -> Vec<(&Case, &Metric)> {
+            rows.iter().filter(|r| r.variant == name).map(|r| (&r.case, &r.metric)).collect()
         };
         let mut of_variant = rows.iter().filter(|r| r.variant == *variant).peekable();
         let identical = |r: &Row| r.difference.as_ref().is_some_and(|d| d.finding == Finding::Identical);
@@ -235,36 +262,25 @@ fn notes(
         }
     }
     for figure in left_out {
-        let missing = figure.values.iter().filter(|v| v.is_none()).count();
+        let missing = figure.by_seed.iter().filter(|v| v.is_none()).count();
         notes.push(format!(
             "{}, {}: {} is left out, as runs with {missing} of {} seeds do not have it",
             figure.row.case,
             figure.row.variant,
-            figure.row.metric,
+            figure.row.metric.name(),
             seeds.count()
         ));
     }
-    for note in trials.iter().flat_map(|t| &t.document.notes) {
-        if !note.starts_with("INCOMPLETE: ") && !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
-    // Nobody may take the results for those of the trace as it was.
-    notes.sort_by_key(|n| !n.contains("FOLDED") && !n.starts_with("INCOMPLETE: "));
     notes
 }
 
 fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Error> {
     let mut cases: Vec<&str> = Vec::new();
     for row in &doc.rows {
-        if !cases.contains(&row.case.as_str()) {
+        if !cases.contains(&&*row.case) {
             cases.push(&row.case);
         }
     }
-    let row = |case: &str, variant: &str, metric: &str| {
-        doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric == metric)
-    };
-    let words = |metric: &str| metric.replace('_', " ");
     let mut charts = Vec::new();
     for (i, &case) in cases.iter().enumerate() {
         let mut chart = Chart::new(
@@ -278,8 +294,8 @@ fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Err
             let points: Vec<_> = CHARTED
                 .iter()
                 .filter_map(|metric| {
-                    let difference = row(case, variant, metric)?.difference.as_ref()?;
-                    Some((words(metric), difference.percent?, difference.percent_interval))
+                    let difference = doc.find(case, variant, metric)?.difference.as_ref()?;
+                    Some((metric.label().to_lowercase(), difference.percent?, difference.percent_interval))
                 })
                 .collect();
             if !points.is_empty() {
@@ -290,18 +306,15 @@ fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Err
             charts.push(chart);
         }
     }
-    for metric in CHARTED {
-        let Some(unit) = doc.rows.iter().find(|r| r.metric == metric).map(|r| &r.unit) else { continue };
-        let mut name = words(metric);
-        name[..1].make_ascii_uppercase();
-        let mut chart = Chart::new(format!("mean_{metric}"), name, ChartKind::Bars)
-            .axes("case", unit)
+    for metric in CHARTED.iter().filter(|metric| doc.rows.iter().any(|r| r.metric == **metric)) {
+        let mut chart = Chart::new(format!("mean_{}", metric.name()), metric.label(), ChartKind::Bars)
+            .axes("case", metric.unit())
             .caption("Means over the seeds; the error bar is the 95 % confidence interval, where there is one.");
         for variant in variants {
             let points: Vec<_> = cases
                 .iter()
                 .filter_map(|&case| {
-                    let row = row(case, variant, metric)?;
+                    let row = doc.find(case, variant, metric)?;
                     Some((case, row.simulated, row.sample.as_ref()?.interval))
                 })
                 .collect();

@@ -3,17 +3,24 @@
 
 use super::statistics::t_95;
 use super::{CompareTexts, Seeds, Trial, document};
-use readpath_results::{Document, Finding, Origin, Row};
+use readpath_results::metric::definitions;
+use readpath_results::{Document, Finding, Metric, Note, Origin, Row};
 use serde_json::json;
+
+/// A metric of the registry, or one that exists here only.
+fn metric(name: &str) -> Metric {
+    let known = definitions().find(|d| d.name == name).map_or("us", |d| d.unit);
+    Metric::new(name.to_owned(), known)
+}
 
 /// A run that showed these metrics.
 fn trial(seed: u64, variant: &str, figures: &[(&str, f64)]) -> Trial {
     let mut document = Document::new("e", "t");
-    for (metric, value) in figures {
-        document.row("case", variant, *metric, "us", *value, Origin::Predicted).expect("finite");
+    for (name, value) in figures {
+        document.row("case", variant, metric(name), *value, Origin::Predicted).expect("finite");
     }
     document.configuration = json!({ "of": { variant: seed }, "same": 1 });
-    document.notes = vec!["a note".into()];
+    document.notes = vec![Note::remark("a note")];
     document.simulated_ios = 10;
     Trial { seed, document, incomplete: None }
 }
@@ -36,8 +43,12 @@ fn two(a: &[f64], b: &[f64]) -> Document {
     compared(&trials, &["A", "B"], a.len() as u32, Some("this and that"))
 }
 
+fn notes(doc: &Document) -> Vec<String> {
+    doc.notes.iter().map(Note::to_string).collect()
+}
+
 fn row<'d>(doc: &'d Document, variant: &str, metric: &str) -> &'d Row {
-    doc.rows.iter().find(|r| r.variant == variant && r.metric == metric).expect("a row")
+    doc.rows.iter().find(|r| r.variant == variant && r.metric.name() == metric).expect("a row")
 }
 
 #[test]
@@ -72,24 +83,24 @@ fn every_finding() {
     let fixed = [trial(3, "A", &[("m", 1.0)]), trial(3, "B", &[("m", 2.0)])];
     let doc = compared(&fixed, &["A", "B"], 1, None);
     assert_eq!(row(&doc, "B", "m").difference.as_ref().map(|d| d.finding), Some(Finding::Exact));
-    assert!(doc.notes[0].starts_with("One run of each variant, with seed 3: nothing"), "{:?}", doc.notes);
+    assert!(notes(&doc)[0].starts_with("One run of each variant, with seed 3: nothing"), "{:?}", notes(&doc));
 }
 
 #[test]
 fn notes_say_what_is_covered() {
     let doc = two(&[1.0, 2.0, 3.0], &[1.5, 1.8, 3.1]);
-    assert!(doc.notes[0].contains("3 seeds (3 to 5)") && doc.notes[0].contains("2 degrees of freedom, 4.303"));
-    assert!(doc.notes[0].contains("cover this and that."), "{:?}", doc.notes);
-    assert!(doc.notes[1].contains("variant − 'A' for each seed"), "{:?}", doc.notes);
-    assert_eq!(doc.notes.iter().filter(|n| *n == "a note").count(), 1);
+    assert!(notes(&doc)[0].contains("3 seeds (3 to 5)") && notes(&doc)[0].contains("2 degrees of freedom, 4.303"));
+    assert!(notes(&doc)[0].contains("cover this and that."), "{:?}", notes(&doc));
+    assert!(notes(&doc)[1].contains("variant − 'A' for each seed"), "{:?}", notes(&doc));
+    assert_eq!(notes(&doc).iter().filter(|n| *n == "a note").count(), 1);
     let same = two(&[1.0, 1.0], &[2.0, 2.0]);
-    assert!(same.notes[0].starts_with("All 2 seeds (3 to 4) gave the same figures"), "{:?}", same.notes);
+    assert!(notes(&same)[0].starts_with("All 2 seeds (3 to 4) gave the same figures"), "{:?}", notes(&same));
     let identical = two(&[1.0, 2.0], &[1.0, 2.0]);
-    assert!(identical.notes.iter().any(|n| n.starts_with("'B' and 'A' are identical")), "{:?}", identical.notes);
+    assert!(notes(&identical).iter().any(|n| n.starts_with("'B' and 'A' are identical")), "{:?}", notes(&identical));
     let mut trials = [trial(3, "A", &[("m", 1.0)]), trial(3, "B", &[("m", 2.0)])];
     trials[1].incomplete = Some("B ended early".into());
     let doc = compared(&trials, &["A", "B"], 1, None);
-    assert_eq!(doc.notes[0], "INCOMPLETE: seed 3: B ended early");
+    assert_eq!(notes(&doc)[0], "INCOMPLETE: seed 3: B ended early");
 }
 
 #[test]
@@ -101,10 +112,10 @@ fn what_some_seeds_lack_is_left_out_and_said() {
         trial(4, "B", &[("m", 2.0), ("n", 7.0), ("own", 2.0)]),
     ];
     let doc = compared(&trials, &["A", "B"], 2, Some("x"));
-    let names: Vec<_> = doc.rows.iter().map(|r| (r.variant.as_str(), r.metric.as_str())).collect();
+    let names: Vec<_> = doc.rows.iter().map(|r| (r.variant.as_str(), r.metric.name())).collect();
     assert_eq!(names, [("A", "m"), ("B", "m"), ("B", "n"), ("B", "own")]);
     assert!(row(&doc, "B", "n").difference.is_none() && row(&doc, "B", "own").difference.is_none());
-    assert!(doc.notes.contains(&"case, A: n is left out, as runs with 1 of 2 seeds do not have it".to_owned()));
+    assert!(notes(&doc).contains(&"case, A: n is left out, as runs with 1 of 2 seeds do not have it".to_owned()));
     let configuration = json!({ "of": { "A": 3, "B": 3 }, "same": 1,
         "compare": { "variants": ["A", "B"], "base": "A", "first_seed": 3, "seeds": 2 } });
     assert_eq!(doc.configuration, configuration);

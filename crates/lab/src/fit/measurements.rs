@@ -3,6 +3,7 @@
 //! `docs/formats/measurements.md` describes the format.
 
 use readpath_config::DevicePreset;
+use readpath_results::metric::{Figure, Requests};
 use std::fmt;
 
 /// No table has more rows than this.
@@ -60,15 +61,15 @@ impl Metric {
         METRICS.iter().find(|(_, m)| *m == self).map_or("", |(name, _)| name)
     }
 
-    /// Its name and unit in result documents.
-    pub fn in_documents(self) -> (&'static str, &'static str) {
-        match self {
-            Metric::Throughput => ("random_read_throughput", "MiB/s"),
-            Metric::Iops => ("random_read_iops", "1/s"),
-            Metric::LatencyMean => ("random_read_latency_mean", "us"),
-            Metric::LatencyP50 => ("random_read_latency_p50", "us"),
-            Metric::LatencyP99 => ("random_read_latency_p99", "us"),
-        }
+    /// What it is in result documents.
+    pub fn in_documents(self) -> readpath_results::Metric {
+        Requests::RandomRead.of(match self {
+            Metric::Throughput => Figure::Throughput,
+            Metric::Iops => Figure::Iops,
+            Metric::LatencyMean => Figure::LatencyMean,
+            Metric::LatencyP50 => Figure::LatencyP50,
+            Metric::LatencyP99 => Figure::LatencyP99,
+        })
     }
 }
 

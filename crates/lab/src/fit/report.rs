@@ -3,7 +3,7 @@
 
 use super::identify::{Combination, Verdict};
 use super::{DEFAULT_ERROR_PERCENT, Fit, FittedParam};
-use readpath_results::{Document, Error, Origin};
+use readpath_results::{Document, Error, Note, Origin};
 use serde_json::{Value, json};
 
 /// A standard error in percent; near its own size it is no longer a figure.
@@ -134,15 +134,15 @@ impl Fit {
         for row in &self.rows {
             let m = &row.measurement;
             let variant = if m.setting.hpb { "HPB on" } else { "HPB off" };
-            let (metric, unit) = m.metric.in_documents();
+            let metric = m.metric.in_documents();
             let mut case = m.setting.to_string();
             // Repeated measurements are told apart by their lines.
-            if doc.rows.iter().any(|r| r.case == case && r.variant == variant && r.metric == metric) {
+            if doc.find(&case, variant, &metric).is_some() {
                 case = format!("{case} (line {})", m.line);
             }
-            doc.row(case, variant, metric, unit, row.simulated, Origin::Fit)?.published(m.value)?;
+            doc.row(case, variant, metric, row.simulated, Origin::Fit)?.published(m.value)?;
         }
-        doc.notes = self.notes();
+        doc.notes = self.notes().into_iter().map(Note::remark).collect();
         doc.configuration = json!({
             "fit": {
                 "parameters": self.params.iter().map(parameter).collect::<Vec<Value>>(),

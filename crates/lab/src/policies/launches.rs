@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in place
-//! of its variants. It makes no run itself; [`crate::experiment`] does.
+//! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in
+//! place of its variants. It makes no run itself; [`crate::experiment`] does.
 
 use super::{Contender, PoliciesPlan, Reads, Shown, best, bounds, rows};
 use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
@@ -131,7 +131,7 @@ mod tests {
         doc.configuration = json!({});
         add_launches(&mut doc, &launched, &runs).expect("finite figures");
         let value = |variant: &str, metric: &str| {
-            doc.rows.iter().find(|r| r.variant == variant && r.metric == metric).map(|r| r.simulated)
+            doc.rows.iter().find(|r| r.variant == variant && r.metric.name() == metric).map(|r| r.simulated)
         };
         for group in Contender::groups() {
             let optimum = value(&name("optimum", group), "map_loads").expect("a bound");

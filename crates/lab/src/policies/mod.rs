@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies of host memory side by side: every policy with every size of memory on every trace, beside what is possible at
-//! best. It makes no run itself; [`crate::replay`] does.
+//! Policies of host memory side by side: every policy with every size of memory on every trace, beside what is possible
+//! at best. It makes no run itself; [`crate::replay`] does.
 
 mod belady;
 mod builtin;
 mod launches;
 mod plan;
 
+use crate::document::counter;
 use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
 use crate::unused_hpb;
 use belady::optimum;
@@ -19,7 +20,8 @@ use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::DeviceConfig;
 use readpath_host::{HostMemory, ManagedPolicy, PolicyChoice};
 use readpath_kit::Histogram;
-use readpath_results::{Document, Error, Origin};
+use readpath_results::metric::{self, Figure, Requests};
+use readpath_results::{Document, Error, Metric, Origin};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde_json::json;
@@ -29,8 +31,8 @@ use serde_json::json;
 pub enum Protocol {
     /// HPB 1.0: reads of one block.
     V1,
-    /// HPB 2.0: reads of up to 32 KiB with the entry of their first block, as Linux 6.1 sends them; this host's own policies
-    /// send longer ones too, behind a pre-request with all entries.
+    /// HPB 2.0: reads of up to 32 KiB with the entry of their first block, as Linux 6.1 sends them; this host's own
+    /// policies send longer ones too, behind a pre-request with all entries.
     V2,
 }
 
@@ -122,7 +124,7 @@ struct Shown<'a> {
     read_mean_us: f64,
     /// Time until all applications have started, if that is what was measured.
     start_up_s: Option<f64>,
-    counters: Vec<(&'static str, u64)>,
+    counters: Vec<(Metric, u64)>,
     memory: HostMemory,
 }
 
@@ -144,8 +146,13 @@ impl<'a> Shown<'a> {
             shown.read_buffer_map_loads += phase.device.buffer_map_loads as f64;
             phase.stats.jobs.iter().for_each(|j| latency.merge(&j.of(IoKind::Read).latency));
             let Some(hpb) = &phase.hpb else { continue };
-            let linux = [("hit_cnt", hpb.hit_cnt), ("miss_cnt", hpb.miss_cnt), ("map_req_cnt", hpb.map_req_cnt)];
-            let counted = linux.into_iter().chain(hpb.managed_by_name());
+            let linux = [
+                (metric::HIT_CNT, hpb.hit_cnt),
+                (metric::MISS_CNT, hpb.miss_cnt),
+                (metric::MAP_REQ_CNT, hpb.map_req_cnt),
+            ];
+            let own = hpb.managed_by_name().map(|(name, count)| (counter(name), count));
+            let counted = linux.into_iter().chain(own);
             if shown.counters.is_empty() {
                 shown.counters = counted.collect();
             } else {
@@ -187,11 +194,7 @@ pub fn document(
         });
     }
     doc.read_from(cases.iter().flat_map(|c| &c.inputs));
-    for note in cases.iter().flat_map(|c| &c.notes) {
-        if !doc.notes.contains(note) {
-            doc.notes.push(note.clone());
-        }
-    }
+    cases.iter().flat_map(|c| &c.notes).for_each(|note| doc.note(note.clone()));
     for (i, case) in cases.iter().enumerate() {
         for group in Contender::groups() {
             let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].0.is_of(group);
@@ -218,10 +221,9 @@ pub fn document(
     for run in runs {
         doc.simulated_ios += run.phases.iter().map(|p| p.output.stats.ios).sum::<u64>();
     }
-    doc.notes.push(
+    doc.remark(
         "HPBvalve (FAST 2023) reports, against host control mode on a telephone, up to 78 % fewer misses and up to 43 % \
-         shorter launches; it is told which application runs."
-            .to_owned(),
+         shorter launches; it is told which application runs.",
     );
     Ok(doc)
 }
@@ -235,34 +237,33 @@ fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
     let of = |policy| all.iter().find(|s| s.policy == policy);
     let (dcm, hcm) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm));
     for shown in all {
-        let mut add = |metric: &str, unit: &str, value: f64| {
-            doc.row(case, shown.variant, metric, unit, value, Origin::Predicted).map(drop)
-        };
+        let mut add =
+            |metric: Metric, value: f64| doc.row(case, shown.variant, metric, value, Origin::Predicted).map(drop);
         if let Some(start_up) = shown.start_up_s {
-            add("start_up_time", "s", start_up)?;
-            for (metric, base) in [("start_up_against_dcm", dcm), ("start_up_against_hcm", hcm)] {
+            add(metric::START_UP_TIME, start_up)?;
+            for (metric, base) in [(metric::START_UP_AGAINST_DCM, dcm), (metric::START_UP_AGAINST_HCM, hcm)] {
                 if let Some(value) = base.and_then(|b| percent(start_up, b.start_up_s?)) {
-                    add(metric, "%", value)?;
+                    add(metric, value)?;
                 }
             }
         }
-        add("map_loads", "", shown.map_loads)?;
-        add("read_buffer_map_loads", "", shown.read_buffer_map_loads)?;
-        for (metric, base) in [("map_loads_against_dcm", dcm), ("map_loads_against_hcm", hcm)] {
+        add(metric::MAP_LOADS, shown.map_loads)?;
+        add(metric::READ_BUFFER_MAP_LOADS, shown.read_buffer_map_loads)?;
+        for (metric, base) in [(metric::MAP_LOADS_AGAINST_DCM, dcm), (metric::MAP_LOADS_AGAINST_HCM, hcm)] {
             if let Some(value) = base.and_then(|b| percent(shown.map_loads, b.map_loads)) {
-                add(metric, "%", value)?;
+                add(metric, value)?;
             }
         }
-        add("read_latency_mean", "us", shown.read_mean_us)?;
-        for (metric, base) in [("read_latency_against_dcm", dcm), ("read_latency_against_hcm", hcm)] {
+        add(Requests::Read.of(Figure::LatencyMean), shown.read_mean_us)?;
+        for (metric, base) in [(metric::READ_LATENCY_AGAINST_DCM, dcm), (metric::READ_LATENCY_AGAINST_HCM, hcm)] {
             if let Some(value) = base.and_then(|b| percent(shown.read_mean_us, b.read_mean_us)) {
-                add(metric, "%", value)?;
+                add(metric, value)?;
             }
         }
-        for &(metric, count) in &shown.counters {
-            add(metric, "", count as f64)?;
+        for (metric, count) in &shown.counters {
+            add(metric.clone(), *count as f64)?;
         }
-        add("host_memory", "bytes", shown.memory_bytes() as f64)?;
+        add(metric::HOST_MEMORY, shown.memory_bytes() as f64)?;
     }
     Ok(())
 }
@@ -283,7 +284,7 @@ fn best(
         let long = (protocol == Protocol::V1).then_some(("long reads alone", bounds.long));
         for (name_of, loads) in [("optimum", bounds.all)].into_iter().chain(long) {
             let variant = name(name_of, group);
-            doc.row(case, &variant, "map_loads", "", loads as f64, Origin::Predicted)?;
+            doc.row(case, &variant, metric::MAP_LOADS, loads as f64, Origin::Predicted)?;
         }
     }
     let (Some(dcm), Some(hcm)) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm)) else { return Ok(()) };
@@ -304,7 +305,7 @@ fn best(
         ),
         None => format!("no policy of this host's own is at most {slower_percent} % slower than linux-dcm"),
     };
-    doc.notes.push(format!("{}: {sentence}.", name(case, group)));
+    doc.remark(format!("{}: {sentence}.", name(case, group)));
     Ok(())
 }
 
@@ -312,7 +313,8 @@ fn best(
 struct Bounds {
     /// For all reads: places are the maps that the host has room for and the frames of the device's map cache.
     all: u64,
-    /// For the reads of more than one block alone, for which an HPB READ of one block is no help: places are the frames.
+    /// For the reads of more than one block alone, for which an HPB READ of one block is no help: places are the
+    /// frames.
     long: u64,
 }
 

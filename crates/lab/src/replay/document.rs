@@ -4,17 +4,17 @@
 use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
 use crate::document::{
-    MIB, WRITES, distribution, hpb_counts, kind_name, latencies, unit_case, unit_figures, wear_metrics, write_metrics,
+    KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, unit_case, unit_figures,
+    wear_metrics, write_metrics,
 };
 use crate::spans;
 use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
 use readpath_proto::hpb::Control;
-use readpath_results::{Chart, ChartKind, Document, Error, Origin, SeriesStyle};
+use readpath_results::metric::{self, Figure};
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
-
-const KINDS: [IoKind; 4] = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
 
 /// What a document says that runs do not know.
 #[derive(Clone, Debug)]
@@ -44,31 +44,28 @@ pub fn document(
     doc.configuration = configuration(texts, variants, options, runs);
     for case in cases {
         doc.read_from(&case.inputs);
-        for note in &case.notes {
-            if !doc.notes.contains(note) {
-                doc.notes.push(note.clone());
-            }
-        }
+        case.notes.iter().for_each(|note| doc.note(note.clone()));
     }
     for run in runs {
         let (case, variant) = (&cases[run.case], &variants[run.variant]);
         for (i, phase) in run.phases.iter().enumerate() {
             doc.simulated_ios += phase.output.stats.ios;
             let last = i + 1 == run.phases.len();
-            let name = if last { case.name.clone() } else { format!("{}: {}", case.name, phase.output.stats.name) };
-            rows(&mut doc, &name, variant, phase, run)?;
+            let whole = Case::from(&case.name);
+            let part = if last { whole } else { whole.jobs(&phase.output.stats.name) };
+            rows(&mut doc, &part, variant, phase, run)?;
             for unit in &phase.output.units {
-                for (metric, unit_of_it, value) in unit_figures(unit, &variant.host) {
-                    doc.row(unit_case(&name, unit), &variant.name, metric, unit_of_it, value, Origin::Predicted)?;
+                for (metric, value) in unit_figures(unit, &variant.host) {
+                    doc.row(unit_case(&part, unit), &variant.name, metric, value, Origin::Predicted)?;
                 }
             }
         }
         unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
         spans::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
-        doc.notes.extend(late_limits(case, variant, run));
+        doc.notes.extend(late_limits(case, variant, run).map(Note::remark));
     }
     if runs.iter().any(|r| r.phases.iter().any(|p| p.output.device.programs > 0)) {
-        doc.notes.push(WRITES.to_owned());
+        doc.remark(WRITES);
     }
     for (i, case) in cases.iter().enumerate() {
         let of_case: Vec<&ReplayRun> = runs.iter().filter(|r| r.case == i).collect();
@@ -88,65 +85,58 @@ fn late_limits(case: &ReplayCase, variant: &ReplayVariant, run: &ReplayRun) -> O
 
 fn rows(
     doc: &mut Document,
-    case: &str,
+    case: &Case,
     variant: &ReplayVariant,
     phase: &ReplayPhase,
     run: &ReplayRun,
 ) -> Result<(), Error> {
-    let mut add = |metric: &str, unit: &str, value: f64| {
-        doc.row(case, &variant.name, metric, unit, value, Origin::Predicted).map(drop)
-    };
+    let mut add = |metric: Metric, value: f64| doc.row(case, &variant.name, metric, value, Origin::Predicted).map(drop);
     let output = &phase.output;
     let seconds = output.stats.end.saturating_sub(output.stats.start).as_secs_f64();
-    add("requests", "", output.stats.ios as f64)?;
+    add(metric::REQUESTS, output.stats.ios as f64)?;
     for job in &output.stats.jobs {
         for kind in KINDS {
-            let (stats, name) = (job.of(kind), kind_name(kind));
+            let (stats, of) = (job.of(kind), requests(kind));
             if stats.ios == 0 {
                 continue;
             }
-            add(&format!("{name}_requests"), "", stats.ios as f64)?;
+            add(of.of(Figure::Count), stats.ios as f64)?;
             if seconds > 0.0 && matches!(kind, IoKind::Read | IoKind::Write) {
-                add(&format!("{name}_throughput"), "MiB/s", stats.bytes() as f64 / seconds / MIB)?;
+                add(of.of(Figure::Throughput), stats.bytes() as f64 / seconds / MIB)?;
             }
-            for (suffix, ns) in latencies(stats) {
-                add(&format!("{name}_latency_{suffix}"), "us", ns / 1e3)?;
+            for (figure, us) in latencies(stats) {
+                add(of.of(figure), us)?;
             }
         }
     }
     let device = &output.device;
-    let translated = device.translated_reads();
-    if translated > 0 {
-        let share = |n: u64| 100.0 * n as f64 / translated as f64;
-        add("map_hit_ratio", "%", share(translated - device.map_misses))?;
-        add("hpb_hit_ratio", "%", share(device.hpb_hits))?;
+    for (metric, value) in hit_ratios(device, false) {
+        add(metric, value)?;
     }
-    add("map_loads", "", (device.map_loads + device.buffer_map_loads) as f64)?;
-    add("hpb_read_buffers", "", device.read_buffers as f64)?;
+    add(metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64)?;
+    add(metric::HPB_READ_BUFFERS, device.read_buffers as f64)?;
     for (metric, count) in verdict_metrics(device, &variant.preset) {
-        add(metric, "", count as f64)?;
+        add(metric, count as f64)?;
     }
-    add("read_buffer_map_loads", "", device.buffer_map_loads as f64)?;
+    add(metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64)?;
     if let Some(hpb) = &output.hpb {
-        for (name, count) in hpb_counts(hpb, &variant.host) {
-            add(name, "", count as f64)?;
+        for (metric, count) in hpb_counts(hpb, &variant.host) {
+            add(metric, count as f64)?;
         }
     }
     let memory = output.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-    add("host_memory", "bytes", memory as f64)?;
-    let map_sram: u64 = run.sram.iter().filter(|(name, _)| name.starts_with("map ")).map(|(_, bytes)| bytes).sum();
-    add("device_map_memory", "bytes", map_sram as f64)?;
+    add(metric::HOST_MEMORY, memory as f64)?;
+    let map_sram: u64 = run.sram.iter().filter(|(table, _)| table.is_of_map()).map(|(_, bytes)| bytes).sum();
+    add(metric::DEVICE_MAP_MEMORY, map_sram as f64)?;
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 || device.has_moved_unasked() {
-        for (metric, unit, value) in write_metrics(device, &variant.preset.device) {
-            add(metric, unit, value)?;
-        }
-        for (metric, unit, value) in wear_metrics(&output.wear) {
-            add(metric, unit, value)?;
+        let writes = write_metrics(device, &variant.preset.device);
+        for (metric, value) in writes.into_iter().chain(wear_metrics(&output.wear)) {
+            add(metric, value)?;
         }
     }
-    add("most_outstanding", "", f64::from(phase.most_outstanding))?;
-    add("virtual_duration", "s", seconds)
+    add(metric::MOST_OUTSTANDING, f64::from(phase.most_outstanding))?;
+    add(metric::VIRTUAL_DURATION, seconds)
 }
 
 fn configuration(
@@ -174,7 +164,8 @@ fn configuration(
         }
         hosts.insert(v.name.clone(), host);
         if let Some(run) = runs.iter().find(|r| r.variant == i) {
-            let tables: Map<String, Value> = run.sram.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
+            let tables: Map<String, Value> =
+                run.sram.iter().map(|(table, n)| (table.name().to_owned(), json!(n))).collect();
             sram.insert(v.name.clone(), Value::Object(tables));
         }
     }
@@ -218,8 +209,7 @@ fn charts(
         if latency.count() > 0 {
             cdf.series(variant, SeriesStyle::Plain, distribution(latency))?;
         }
-        let share =
-            doc.rows.iter().find(|r| r.case == case.name && r.variant == *variant && r.metric == "map_hit_ratio");
+        let share = doc.find(&case.name, variant, &metric::MAP_HIT_RATIO);
         shares.extend(share.map(|row| (variant.clone(), row.simulated)));
     }
     if !shares.is_empty() {

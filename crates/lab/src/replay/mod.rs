@@ -9,11 +9,11 @@ use crate::experiment::{ExperimentError, Shared, watch};
 use rayon::prelude::*;
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, Event};
-use readpath_device::{Layout, NoSpace, Probe};
+use readpath_device::{Layout, NoSpace, Probe, SramTable};
 use readpath_flash::DieSched;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
-use readpath_results::Input;
+use readpath_results::{Input, Note};
 use readpath_run::{
     Before, ExecuteError, LATEST, LUN, Observer, Parts, PhaseOutput, RunError, Runner, Schedule, Span, Trace, Watched,
     Work, limit,
@@ -53,7 +53,7 @@ pub struct ReplayCase {
     /// Blocks that are on the device at the start: first block and how many, in order.
     preload: Vec<(u32, u32)>,
     /// What the reader of the results has to know of these files.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// The files.
     pub inputs: Vec<Input>,
 }
@@ -165,7 +165,7 @@ pub struct ReplayRun {
     /// Preconditions in order, then the trace.
     pub phases: Vec<ReplayPhase>,
     /// SRAM of the modelled device by table, in bytes.
-    pub sram: Vec<(&'static str, u64)>,
+    pub sram: Vec<(SramTable, u64)>,
     /// What was counted before, between and after events of the trace; empty for a run without.
     pub spans: Vec<Span>,
 }
@@ -224,7 +224,7 @@ pub fn run_one<P: Probe>(
     (run, probe)
 }
 
-type Shown = (Vec<ReplayPhase>, Vec<(&'static str, u64)>, Vec<Span>);
+type Shown = (Vec<ReplayPhase>, Vec<(SramTable, u64)>, Vec<Span>);
 
 /// A run that is to be made.
 struct Replaying<'a, O> {

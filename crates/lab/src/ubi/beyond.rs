@@ -6,12 +6,13 @@ use super::by_lines::by_lines;
 use super::document::label;
 use super::error::{self, Error};
 use super::reproduce::Model;
-use readpath_results::{Document, Origin};
+use readpath_results::metric;
+use readpath_results::{Document, Metric, Origin};
 use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 
-/// Caches beyond the four configurations, each with [`LINES`] lines where that can be chosen. The first three are A, C1 and
-/// C61 again, beside which the others stand.
+/// Caches beyond the four configurations, each with [`LINES`] lines where that can be chosen. The first three are A, C1
+/// and C61 again, beside which the others stand.
 const CACHES: [&str; 12] = [
     "none",
     "one-line",
@@ -45,17 +46,17 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
         let (variant, outcome) = replay(model, stream, cache, LINES)?;
         doc.simulated_ios += outcome.counters.reads();
         let variant = label(&variant);
-        let mut add = |metric: &str, unit: &str, value: f64| {
-            doc.row(&name, &variant, metric, unit, value, Origin::Predicted).map(drop).map_err(Error::from)
+        let mut add = |metric: Metric, value: f64| {
+            doc.row(&name, &variant, metric, value, Origin::Predicted).map(drop).map_err(Error::from)
         };
         let (c, t) = (&outcome.counters, &outcome.totals);
-        add("hits", "", c.hits as f64)?;
-        add("misses", "", c.misses as f64)?;
-        add("no_query", "", c.no_query as f64)?;
-        add("page_reads", "", (t.page_reads + t.part_reads) as f64)?;
-        add("read_seconds", "s", t.cost.seconds())?;
+        add(metric::HITS, c.hits as f64)?;
+        add(metric::MISSES, c.misses as f64)?;
+        add(metric::NO_QUERY, c.no_query as f64)?;
+        add(metric::PAGE_READS, (t.page_reads + t.part_reads) as f64)?;
+        add(metric::READ_SECONDS, t.cost.seconds())?;
         if let Some(task) = stream.task {
-            add("real_seconds", "s", model.real_seconds_of_any(task, t.cost))?;
+            add(metric::REAL_SECONDS, model.real_seconds_of_any(task, t.cost))?;
         }
     }
     Ok(())
@@ -71,9 +72,9 @@ pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &Ta
         doc.simulated_ios += outcome.counters.reads();
         let label = label(variant);
         if let Some(ratio) = outcome.counters.hit_ratio() {
-            doc.row(&name, &label, "hit_ratio", "%", 100.0 * ratio, Origin::Predicted)?;
+            doc.row(&name, &label, metric::HIT_RATIO, 100.0 * ratio, Origin::Predicted)?;
         }
-        doc.row(&name, &label, "read_seconds", "s", outcome.totals.cost.seconds(), Origin::Predicted)?;
+        doc.row(&name, &label, metric::READ_SECONDS, outcome.totals.cost.seconds(), Origin::Predicted)?;
     }
     Ok(by_lines(doc, index, &stream.name(""), &outcomes)?)
 }

@@ -4,7 +4,8 @@
 use super::by_lines::by_lines;
 use super::error::{Error, replay};
 use crate::spans::did_not_come;
-use readpath_results::{Chart, ChartKind, Document, Input, Origin, SeriesStyle};
+use readpath_results::metric;
+use readpath_results::{Chart, ChartKind, Document, Input, Metric, Note, Origin, SeriesStyle};
 use readpath_ubi::cost::CostModel;
 use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream};
 use readpath_ubi::variant::Variant;
@@ -70,18 +71,19 @@ pub fn document(
                 by_lines(&mut doc, i, &case.name, &outcomes)?;
             }
         } else {
-            doc.notes.push(format!(
+            doc.remark(format!(
                 "{}: none of its {} reads passes ubi_eba_read_leb, as when a device is attached: no cache in UBI is asked, and \
                  only whole pages or parts of them make a difference. other_page_reads and other_seconds are these reads.",
                 case.name, summary.other_reads
             ));
         }
-        doc.notes.extend(case.notes.iter().cloned());
+        doc.notes.extend(case.notes.iter().map(Note::remark));
         let came = pressure.steps.iter().take_while(|step| step.read < case.stream.summary.reads).count();
         let missing = did_not_come("change", came, pressure.steps.len());
-        doc.notes.extend(missing.map(|which| {
-            format!("{}: {which} of memory did not come: the stream has {} reads", case.name, case.stream.summary.reads)
-        }));
+        missing.into_iter().for_each(|which| {
+            let reads = case.stream.summary.reads;
+            doc.remark(format!("{}: {which} of memory did not come: the stream has {reads} reads", case.name));
+        });
         doc.read_from([&case.input]);
     }
     Ok(doc)
@@ -102,34 +104,33 @@ fn echo(variant: &Variant) -> Value {
 
 fn rows(doc: &mut Document, case: &str, variant: &Variant, costs: &CostModel, outcome: &Outcome) -> Result<(), Error> {
     let name = label(variant);
-    let mut add =
-        |metric: &str, unit: &str, value: f64| doc.row(case, &name, metric, unit, value, Origin::Predicted).map(drop);
+    let mut add = |metric: Metric, value: f64| doc.row(case, &name, metric, value, Origin::Predicted).map(drop);
     let (c, t) = (&outcome.counters, &outcome.totals);
     // Zeros would look as if a cache had been asked.
     if c.reads() > 0 {
-        add("hits", "", c.hits as f64)?;
-        add("misses", "", c.misses as f64)?;
-        add("no_query", "", c.no_query as f64)?;
+        add(metric::HITS, c.hits as f64)?;
+        add(metric::MISSES, c.misses as f64)?;
+        add(metric::NO_QUERY, c.no_query as f64)?;
         if let Some(ratio) = c.hit_ratio() {
-            add("hit_ratio", "%", 100.0 * ratio)?;
+            add(metric::HIT_RATIO, 100.0 * ratio)?;
         }
-        add("page_reads", "", (t.page_reads + t.part_reads) as f64)?;
-        add("whole_page_reads", "", t.page_reads as f64)?;
-        add("part_reads", "", t.part_reads as f64)?;
-        add("seconds", "s", t.cost.seconds())?;
-        add("wait_seconds", "s", t.cost.wait_ns as f64 / 1e9)?;
-        add("cpu_seconds", "s", t.cost.cpu_ns as f64 / 1e9)?;
-        add("data_moved", "bytes", (t.steps * u64::from(costs.step_bytes)) as f64)?;
-        add("fills", "", c.fills as f64)?;
-        add("bypasses", "", c.bypasses as f64)?;
-        add("dropped_by_write", "", c.dropped_by_write as f64)?;
-        add("dropped_by_erase", "", c.dropped_by_erase as f64)?;
-        add("lines_memory", "bytes", outcome.resident_most as f64 * f64::from(costs.page_bytes))?;
-        add("metadata_memory", "bytes", outcome.metadata_bytes as f64)?;
+        add(metric::PAGE_READS, (t.page_reads + t.part_reads) as f64)?;
+        add(metric::WHOLE_PAGE_READS, t.page_reads as f64)?;
+        add(metric::PART_READS, t.part_reads as f64)?;
+        add(metric::SECONDS, t.cost.seconds())?;
+        add(metric::WAIT_SECONDS, t.cost.wait_ns as f64 / 1e9)?;
+        add(metric::CPU_SECONDS, t.cost.cpu_ns as f64 / 1e9)?;
+        add(metric::DATA_MOVED, (t.steps * u64::from(costs.step_bytes)) as f64)?;
+        add(metric::FILLS, c.fills as f64)?;
+        add(metric::BYPASSES, c.bypasses as f64)?;
+        add(metric::DROPPED_BY_WRITE, c.dropped_by_write as f64)?;
+        add(metric::DROPPED_BY_ERASE, c.dropped_by_erase as f64)?;
+        add(metric::LINES_MEMORY, outcome.resident_most as f64 * f64::from(costs.page_bytes))?;
+        add(metric::METADATA_MEMORY, outcome.metadata_bytes as f64)?;
     }
     if outcome.other.page_reads + outcome.other.part_reads > 0 {
-        add("other_page_reads", "", (outcome.other.page_reads + outcome.other.part_reads) as f64)?;
-        add("other_seconds", "s", outcome.other.cost.seconds())?;
+        add(metric::OTHER_PAGE_READS, (outcome.other.page_reads + outcome.other.part_reads) as f64)?;
+        add(metric::OTHER_SECONDS, outcome.other.cost.seconds())?;
     }
     Ok(())
 }

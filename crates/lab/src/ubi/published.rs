@@ -174,8 +174,8 @@ impl Published {
         *found.expect("the built-in experiment has counts of every task with 1 and 61 lines")
     }
 
-    /// Whether work with so many reads is as large as a task, a quarter more or less. Beside the seconds of other work, its
-    /// own would say nothing.
+    /// Whether work with so many reads is as large as a task, a quarter more or less. Beside the seconds of other work,
+    /// its own would say nothing.
     pub fn is_as_large(&self, task: Task, reads: u64) -> bool {
         let known = self.reads(task);
         (3 * known..=5 * known).contains(&reads.saturating_mul(4))

@@ -4,7 +4,8 @@
 use super::error::{Error, replay};
 use super::published::{Configuration, Measured, Published, Task};
 use super::{TaskStream, beyond};
-use readpath_results::{Chart, ChartKind, Document, Origin, Row, SeriesStyle};
+use readpath_results::metric;
+use readpath_results::{Case, Chart, ChartKind, Document, Note, Origin, Row, SeriesStyle};
 use readpath_ubi::cost::{Cost, CostModel};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Op, Pressure, Setup};
@@ -83,9 +84,9 @@ impl Model {
         self.real_seconds(task, cost, &self.published.seconds(task, Configuration::C61))
     }
 
-    /// Reads of a task as the thread counted them, priced. No counts of B were published, so those of C1 are taken: both keep
-    /// one page. But the NAND core looks up each page of a crossing read, so the first of them is served as often as any
-    /// read. In rm its waiting time says how many pages it read.
+    /// Reads of a task as the thread counted them, priced. No counts of B were published, so those of C1 are taken:
+    /// both keep one page. But the NAND core looks up each page of a crossing read, so the first of them is served as
+    /// often as any read. In rm its waiting time says how many pages it read.
     fn cost_of_counts(&self, task: Task, configuration: Configuration) -> Cost {
         let Model { published, costs, .. } = self;
         let one = published.counts(task, 1);
@@ -141,7 +142,8 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     });
     // Who has an image asks for it first; the published table is there to compare with.
     let images: BTreeSet<&str> = streams.iter().filter(|s| s.is_own()).map(|s| s.case.name.as_str()).collect();
-    if !images.is_empty() {
+    let image_comes_first = !images.is_empty();
+    if image_comes_first {
         let names = images.into_iter().collect::<Vec<_>>().join(", ");
         doc.title = format!("Read caches of UBI on {names}");
         doc.description = format!(
@@ -151,12 +153,12 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
         );
         of_streams(&mut doc, &model, streams)?;
     }
-    doc.notes.push(answer(&model));
+    doc.remark(answer(&model));
     for task in Task::ALL {
         let real = on_counts(&mut doc, &model, task)?;
-        doc.notes.push(order_note(&model, task, "on the published counts", &real));
+        doc.remark(order_note(&model, task, "on the published counts", &real));
     }
-    if doc.title == published.title {
+    if !image_comes_first {
         of_streams(&mut doc, &model, streams)?;
     }
     general_notes(&mut doc, &model, streams);
@@ -181,8 +183,7 @@ fn of_streams(doc: &mut Document, model: &Model, streams: &[TaskStream]) -> Resu
         let first = doc.rows.len();
         replayed(doc, model, stream)?;
         let note = far_off(stream, &doc.rows[first..]);
-        doc.notes.extend(note);
-        doc.notes.extend(stream.case.notes.iter().cloned());
+        doc.notes.extend(note.iter().chain(&stream.case.notes).map(Note::remark));
         doc.read_from([&stream.case.input]);
     }
     Ok(())
@@ -191,16 +192,15 @@ fn of_streams(doc: &mut Document, model: &Model, streams: &[TaskStream]) -> Resu
 /// What holds for several streams, or for want of them.
 fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     if streams.iter().any(|s| s.case.stream.summary.other_reads > 0) {
-        doc.notes.push(
+        doc.remark(
             "Headers and the volume table are read below ubi_eba_read_leb, so a cache in UBI changes nothing about attaching; \
-             without sub-page reads (B) each page with headers is read whole."
-                .to_owned(),
+             without sub-page reads (B) each page with headers is read whole.",
         );
     }
     let other_pages: BTreeSet<u32> =
         streams.iter().map(|s| s.page_bytes).filter(|&b| b != model.preset.page_bytes).collect();
     for page_bytes in other_pages {
-        doc.notes.push(format!(
+        doc.remark(format!(
             "Streams with pages of {page_bytes} bytes do not stand beside published values, which are for {}.",
             model.preset.page_bytes
         ));
@@ -208,20 +208,18 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     let pages: BTreeSet<u32> = streams.iter().map(|s| s.page_bytes).collect();
     doc.notes.extend(pages.into_iter().map(|page_bytes| {
         let told = model.preset(page_bytes).told(page_bytes);
-        format!("Reads of streams with pages of {page_bytes} bytes cost: {told}. --cost names others.")
+        Note::remark(format!("Reads of streams with pages of {page_bytes} bytes cost: {told}. --cost names others."))
     }));
     if streams.is_empty() {
-        doc.notes.push(
+        doc.remark(
             "Without streams: the model ran on the counts that the thread published, so hits, misses and no_query are not \
              predicted here. --traces DIR adds recorded streams, --image FILE those that our reader of UBIFS makes of an \
-             image; with either, also other caches and sizes."
-                .to_owned(),
+             image; with either, also other caches and sizes.",
         );
     }
-    doc.notes.push(
+    doc.remark(
         "B: no counts were published; those of C1 stand in, but the first page of a crossing read is served as often as any \
-         read. How many pages it read in rm, and the CPU of a hit in the NAND core, were fitted to its rm."
-            .to_owned(),
+         read. How many pages it read in rm, and the CPU of a hit in the NAND core, were fitted to its rm.",
     );
 }
 
@@ -249,9 +247,9 @@ fn on_counts(doc: &mut Document, model: &Model, task: Task) -> Result<[f64; 4], 
         let cost = model.cost_of_counts(task, configuration);
         real[i] = model.real_seconds(task, cost, &measured);
         let name = configuration.name();
-        doc.row(task.name(), name, "real_seconds", "s", real[i], measured.origin)?.published(measured.real_s)?;
+        doc.row(task.name(), name, metric::REAL_SECONDS, real[i], measured.origin)?.published(measured.real_s)?;
         if let (Some(sys), Some(known)) = (model.sys_seconds(task, cost), measured.sys_s) {
-            doc.row(task.name(), name, "sys_seconds", "s", sys, measured.origin)?.published(known)?;
+            doc.row(task.name(), name, metric::SYS_SECONDS, sys, measured.origin)?.published(known)?;
         }
     }
     Ok(real)
@@ -278,7 +276,7 @@ fn replayed(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<()
         let c = &outcome.counters;
         if summary.other_reads > 0 {
             let seconds = outcome.other.cost.seconds();
-            doc.row(&name, variant, "header_seconds", "s", seconds, Origin::Predicted)?;
+            doc.row(&name, variant, metric::HEADER_SECONDS, seconds, Origin::Predicted)?;
         }
         if summary.reads == 0 {
             continue;
@@ -291,24 +289,24 @@ fn replayed(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<()
                 _ => None,
             };
             for (metric, value, known) in [
-                ("hits", c.hits, known.map(|k| k.hits)),
-                ("misses", c.misses, known.map(|k| k.misses)),
-                ("no_query", c.no_query, known.map(|k| k.no_query)),
+                (metric::HITS, c.hits, known.map(|k| k.hits)),
+                (metric::MISSES, c.misses, known.map(|k| k.misses)),
+                (metric::NO_QUERY, c.no_query, known.map(|k| k.no_query)),
             ] {
-                let row = doc.row(&name, variant, metric, "", value as f64, Origin::Predicted)?;
+                let row = doc.row(&name, variant, metric, value as f64, Origin::Predicted)?;
                 if let Some(known) = known {
                     row.published(known as f64)?;
                 }
             }
         }
         let cost = outcome.totals.cost;
-        doc.row(&name, variant, "read_seconds", "s", cost.seconds(), Origin::Predicted)?;
+        doc.row(&name, variant, metric::READ_SECONDS, cost.seconds(), Origin::Predicted)?;
         if let Some(task) = task {
             let measured = model.published.seconds(task, configuration);
             real[i] = model.real_seconds(task, cost, &measured);
-            doc.row(&name, variant, "real_seconds", "s", real[i], Origin::Predicted)?.published(measured.real_s)?;
+            doc.row(&name, variant, metric::REAL_SECONDS, real[i], Origin::Predicted)?.published(measured.real_s)?;
             if let (Some(sys), Some(known)) = (model.sys_seconds(task, cost), measured.sys_s) {
-                doc.row(&name, variant, "sys_seconds", "s", sys, Origin::Predicted)?.published(known)?;
+                doc.row(&name, variant, metric::SYS_SECONDS, sys, Origin::Predicted)?.published(known)?;
             }
         }
     }
@@ -317,7 +315,7 @@ fn replayed(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<()
         if !in_order(&model.published, task, &real) {
             note.push_str(&why_not(model, task, stream, hits));
         }
-        doc.notes.push(note);
+        doc.remark(note);
     }
     Ok(())
 }
@@ -333,7 +331,7 @@ fn far_off(stream: &TaskStream, rows: &[Row]) -> Option<String> {
              has both. mkfs.ubifs writes the index level by level, a parent far from its children. How many nodes cross the \
              border of two pages depends on where the index begins.",
             stream.name(""),
-            row.metric,
+            row.metric.name(),
             row.variant,
         )
     })
@@ -409,14 +407,14 @@ fn break_even_chart(doc: &mut Document, model: &Model) -> Result<(), Error> {
 
 fn seconds_chart(doc: &mut Document, streams: &[TaskStream]) -> Result<(), Error> {
     // Names of cases are too long to stand below bars.
-    let short = |case: &str| match streams.iter().find(|s| s.name("") == case) {
+    let short = |case: &Case| match streams.iter().find(|s| **case == *s.name("")) {
         Some(stream) => format!("{}, {}", stream.work, stream.case.name),
-        None => case.to_owned(),
+        None => case.to_string(),
     };
     let mut chart = Chart::new("seconds", "Real time of the tasks", ChartKind::Bars).axes("task", "s");
     for configuration in Configuration::ALL {
         let name = configuration.name();
-        let rows: Vec<_> = doc.rows.iter().filter(|r| r.variant == name && r.metric == "real_seconds").collect();
+        let rows: Vec<_> = doc.rows.iter().filter(|r| r.variant == name && r.metric == metric::REAL_SECONDS).collect();
         let known: Vec<_> = rows.iter().filter_map(|r| Some((short(&r.case), r.published?))).collect();
         let model: Vec<_> = rows.iter().map(|r| (short(&r.case), r.simulated)).collect();
         chart.series(format!("{name}, published"), SeriesStyle::Published, known)?;
@@ -436,9 +434,9 @@ mod tests {
     #[test]
     fn every_cell_of_find_and_rm_is_within_five_percent() {
         let doc = reproduce(&[], None).unwrap().document;
-        for row in doc.rows.iter().filter(|r| r.metric == "real_seconds" || r.metric == "sys_seconds") {
+        for row in doc.rows.iter().filter(|r| [metric::REAL_SECONDS, metric::SYS_SECONDS].contains(&r.metric)) {
             let error = row.error_percent.unwrap();
-            assert!(error.abs() <= 5.0, "{} {} {}: {error:.1} %", row.case, row.variant, row.metric);
+            assert!(error.abs() <= 5.0, "{} {} {}: {error:.1} %", row.case, row.variant, row.metric.name());
         }
         assert_eq!(doc.rows.len(), 4 + 8 + 8);
     }
@@ -455,7 +453,7 @@ mod tests {
         let explained = |like| {
             let stream = TaskStream::own("work", Some(like), 16384, case.clone());
             let notes = reproduce(&[stream], None).unwrap().document.notes;
-            notes.into_iter().find(|n| n.contains("mkfs.ubifs writes the index level by level"))
+            notes.into_iter().map(|n| n.text).find(|n| n.contains("mkfs.ubifs writes the index level by level"))
         };
         let note = explained(Task::Rm).expect("an explanation");
         assert!(note.starts_with("work, own reader: i: up to +1556 % from what was published (misses, C61"), "{note}");
@@ -466,11 +464,12 @@ mod tests {
     fn the_order_of_configurations_is_right() {
         let published = Published::builtin();
         let doc = reproduce(&[], None).unwrap().document;
-        assert_eq!(doc.notes.iter().filter(|n| n.contains("; the same where")).count(), 3, "{:#?}", doc.notes);
+        assert_eq!(doc.notes.iter().filter(|n| n.text.contains("; the same where")).count(), 3, "{:#?}", doc.notes);
         // On the published counts it is that of the table to the last pair, those that nearly tie included.
         for task in Task::ALL {
             let rows = |c: Configuration| {
-                let of = |r: &&Row| r.case == task.name() && r.variant == c.name() && r.metric == "real_seconds";
+                let of =
+                    |r: &&Row| *r.case == *task.name() && r.variant == c.name() && r.metric == metric::REAL_SECONDS;
                 let row = doc.rows.iter().find(of).expect("a row of each configuration");
                 (row.published.expect("a published time"), row.simulated)
             };

@@ -64,15 +64,15 @@ fn phases_that_ended_stand() {
 
     let rows = |run: &CaseRun| {
         let doc = document::document(&experiment(), std::slice::from_ref(run)).expect("a document");
-        let rows: Vec<(String, f64)> = doc.rows.iter().map(|r| (r.metric.clone(), r.simulated)).collect();
+        let rows: Vec<(String, f64)> = doc.rows.iter().map(|r| (r.metric.name().to_owned(), r.simulated)).collect();
         (rows, doc.notes)
     };
     let ((all, notes), (kept, said)) = (rows(&whole), rows(&cut));
     assert!(kept.iter().any(|(metric, _)| metric == "random_read_throughput"));
     assert!(kept.len() < all.len(), "the whole run has figures of its writes");
     assert_eq!(kept, all[..kept.len()], "phases stand in order");
-    assert_eq!(said[0], format!("INCOMPLETE: {says}"), "before every other note");
-    assert!(!notes.iter().any(|n| n.contains("INCOMPLETE")));
+    assert_eq!(said[0].to_string(), format!("INCOMPLETE: {says}"), "before every other note");
+    assert!(!notes.iter().any(|n| n.kind == readpath_results::NoteKind::Incomplete));
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn events_that_come_too_late_change_nothing_and_are_named() {
     assert!(without[0].output.spans.is_empty());
     let doc = document::document(&late, &late_runs).expect("a document");
     assert!(
-        doc.notes.iter().any(|n| n == "fio, v: events 1 to 2 did not come: the run was over before"),
+        doc.notes.iter().any(|n| n.text == "fio, v: events 1 to 2 did not come: the run was over before"),
         "{:?}",
         doc.notes
     );
@@ -218,7 +218,8 @@ fn every_request_and_reply_is_the_same_on_the_wire() {
     let (typed, encoded) = (of(false), of(true));
     assert_eq!(typed.to_json_pretty().expect("JSON"), encoded.to_json_pretty().expect("JSON"));
     let case = "fio: after event 4 (power-cycle of 100.000 ms at 150 ms)";
-    let value = |metric: &str| typed.rows.iter().find(|r| r.case == case && r.metric == metric).map(|r| r.simulated);
+    let value =
+        |metric: &str| typed.rows.iter().find(|r| r.case == case && r.metric.name() == metric).map(|r| r.simulated);
     assert!(value("recovery").is_some_and(|ms| ms > 0.0) && value("hpb_hit_ratio").is_some(), "rows of the event");
 }
 

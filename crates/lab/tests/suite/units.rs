@@ -86,7 +86,7 @@ fn each_job_reads_from_its_unit() {
     assert_eq!(run.output.phases[0].memory, Some(first.memory.plus(&second.memory)));
     let doc = document::document(&experiment, &[run]).expect("a document");
     let value = |case: &str, metric: &str| {
-        let mut rows = doc.rows.iter().filter(|r| r.case.ends_with(case) && r.metric == metric);
+        let mut rows = doc.rows.iter().filter(|r| r.case.ends_with(case) && r.metric.name() == metric);
         let row = rows.next().unwrap_or_else(|| panic!("{case} {metric}"));
         assert!(rows.next().is_none(), "{case} {metric} comes once");
         row.simulated

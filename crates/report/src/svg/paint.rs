@@ -84,8 +84,8 @@ impl Paint {
         );
     }
 
-    /// An error bar at `x` from `low` to `high`, with caps of `cap` to each side. A wider stroke in the colour of the paper
-    /// keeps it visible on its own bar.
+    /// An error bar at `x` from `low` to `high`, with caps of `cap` to each side. A wider stroke in the colour of the
+    /// paper keeps it visible on its own bar.
     pub fn error_bar(&mut self, x: f64, low: f64, high: f64, cap: f64) {
         let (x, low, high, left, right) = (Px(x), Px(low), Px(high), Px(x - cap), Px(x + cap));
         let data = format!("M{left} {low}H{right}M{x} {low}V{high}M{left} {high}H{right}");

@@ -87,7 +87,7 @@ impl<'a> Plot<'a> {
             Scale::log(positive * room, hi, true)
         } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi <= 1.0 && hi > 0.5 {
             Scale::linear(0.0, 1.0, 5, true)
-        } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi == 100.0 && chart.y_label.starts_with('%') {
+        } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi == 100.0 {
             // A distribution in percent that ends at all.
             Scale::linear(0.0, 100.0, 5, true)
         } else {

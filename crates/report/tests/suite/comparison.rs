@@ -2,7 +2,9 @@
 //! Means, intervals and differences in the table and on the page, and error bars in figures.
 
 use readpath_report::{TableSpec, comparison, html, svg};
-use readpath_results::{Chart, ChartKind, Difference, Document, Finding, Interval, Origin, Sample, SeriesStyle};
+use readpath_results::{
+    Chart, ChartKind, Difference, Document, Finding, Interval, Metric, Origin, Sample, SeriesStyle,
+};
 
 fn interval(low: f64, high: f64) -> Option<Interval> {
     Some(Interval { low, high })
@@ -18,7 +20,7 @@ fn sample() -> Document {
         for (variant, values) in [("A & co", base), ("B", other)] {
             let mean = (values[0] + values[1]) / 2.0;
             let spread = (finding != Finding::Identical).then_some(Interval { low: mean - 1.5, high: mean + 1.5 });
-            let row = doc.row("the case", variant, metric, "us", mean, Origin::Predicted).unwrap();
+            let row = doc.row("the case", variant, Metric::new(metric, "us"), mean, Origin::Predicted).unwrap();
             row.sample = Some(Sample { values: values.to_vec(), interval: spread });
             if variant == "B" {
                 let difference = mean - (base[0] + base[1]) / 2.0;
@@ -40,7 +42,8 @@ fn sample() -> Document {
 
 #[test]
 fn table_for_a_terminal() {
-    let spec = TableSpec::new().column("map_loads", "loads").column("read_latency_mean", "mean").column("none", "none");
+    let [loads, mean, none] = ["map_loads", "read_latency_mean", "none"].map(|name| Metric::new(name, "us"));
+    let spec = TableSpec::new().column(&loads, "loads").column(&mean, "mean").column(&none, "none");
     let shown = comparison::table(&sample(), &spec);
     let lines: Vec<Vec<&str>> = shown.lines().map(|l| l.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["Metric", "Variant", "mean", "±", "difference", "±", "%", "±"]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything of a document reaches every output, nothing of it acts there, and odd charts are drawn all the same.
 
-use readpath_report::{Error, TableSpec, html, markdown, svg, terminal};
-use readpath_results::{Chart, ChartKind, Document, Origin, SeriesStyle};
+use readpath_report::{Error, TableSpec, html, svg, terminal};
+use readpath_results::metric::{Figure, HITS, MAP_LOADS, Requests, SECONDS};
+use readpath_results::{Chart, ChartKind, Document, Metric, Note, Origin, SeriesStyle};
 
 const SAMPLE: &str = include_str!("../../../results/tests/golden/sample.json");
 
@@ -14,8 +15,8 @@ fn hostile() -> Document {
     const BAD: &str = "</title></style></pre><script>alert(1)</script>\" onload='x' & \u{1b}[31m|`*_\n|---|\u{202e}]]>";
     let mut doc = Document::new(BAD, BAD);
     doc.description = format!("{BAD}\n\n{BAD}");
-    doc.row(BAD, BAD, BAD, BAD, 1.5, Origin::Predicted).unwrap().published(1.0).unwrap();
-    doc.row(BAD, "", BAD, BAD, 1.5, Origin::Fit).unwrap();
+    doc.row(BAD, BAD, Metric::new(BAD, BAD), 1.5, Origin::Predicted).unwrap().published(1.0).unwrap();
+    doc.row(BAD, "", Metric::new(BAD, BAD), 1.5, Origin::Fit).unwrap();
     for kind in [ChartKind::Bars, ChartKind::Lines, ChartKind::Step] {
         let mut chart = Chart::new(format!("{BAD}{kind:?}"), BAD, kind).axes(BAD, BAD).caption(BAD);
         chart.series(BAD, SeriesStyle::Published, [(BAD, 1.0), ("b", 2.0)]).unwrap();
@@ -26,7 +27,7 @@ fn hostile() -> Document {
     let quoted = "\"</title></style></pre><script>alert(1)</script>\\\" onload='x' & \\u001b[31m|`*_\\n|---|]]>\"";
     let text = SAMPLE.replacen("\"preset\"", quoted, 1).replacen("\"ufs-64gb\"", quoted, 1);
     doc.configuration = Document::from_json(&text).unwrap().configuration;
-    doc.notes = vec![BAD.to_owned()];
+    doc.notes = vec![Note::remark(BAD)];
     doc.citations = vec![BAD.to_owned(), "https://example.org/paper.pdf".to_owned()];
     doc
 }
@@ -224,17 +225,12 @@ fn hostile_text_is_only_text() {
 
     let shown = terminal::table(&doc, &TableSpec::new().width(80));
     assert!(shown.chars().all(|c| c == '\n' || !c.is_control()) && !shown.contains('\u{202e}'));
-
-    let table = markdown::table(&doc, &TableSpec::new());
-    assert_eq!(table.lines().count(), 2 + 2);
-    assert!(!table.contains("<script") && !table.contains('\u{1b}'));
-    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
-    assert!(table.lines().all(|line| bars(line) == 6), "{table}");
 }
 
 #[test]
 fn terminal_table() {
-    let spec = TableSpec::new().column("random_read_throughput", "Throughput").column("map_loads", "Map loads");
+    let throughput = Requests::RandomRead.of(Figure::Throughput);
+    let spec = TableSpec::new().column(&throughput, "Throughput").column(&MAP_LOADS, "Map loads");
     let table = terminal::table(&sample(), &spec);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(
@@ -267,39 +263,32 @@ fn terminal_table_keeps_to_its_width() {
 }
 
 #[test]
-fn markdown_table() {
-    let spec = TableSpec::new().column("random_read_throughput", "Throughput").column("map_loads", "Map loads");
-    let table = markdown::table(&sample(), &spec);
-    let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(
-        lines[..4],
-        [
-            "| Case | Variant | Throughput, MiB/s, published | simulated | error % | Map loads |",
-            "|---|---|---:|---:|---:|---:|",
-            "| 1 GB | HPB off | 300.9 | 300.9 | 0.0 fit | 0 |",
-            "| 1 GB | HPB on | 294.8 | 300.4 | +1.9 pred. | 0 |",
-        ]
-    );
-    assert_eq!(lines.len(), 12);
-    assert_eq!(markdown::table(&Document::new("e", "t"), &TableSpec::new()), "");
-}
-
-#[test]
 fn rows_may_be_missing_and_in_any_order() {
     let mut doc = Document::new("e", "t");
-    doc.row("b", "x", "m", "s", 2.0, Origin::Measured).unwrap();
-    doc.row("a", "x", "m", "s", 1.5, Origin::Predicted).unwrap().published(-3.0).unwrap();
-    doc.row("b", "y", "m", "ms", 7.0, Origin::Measured).unwrap();
-    doc.row("b", "w", "n", "", -4.0, Origin::Measured).unwrap();
-    let spec = TableSpec::new().column("m", "M").column("absent", "A").column("m", "again");
+    let [m, m_ms, n] = [("m", "s"), ("m", "ms"), ("n", "")].map(|(name, unit)| Metric::new(name, unit));
+    doc.row("b", "x", m.clone(), 2.0, Origin::Measured).unwrap();
+    doc.row("a", "x", m.clone(), 1.5, Origin::Predicted).unwrap().published(-3.0).unwrap();
+    doc.row("b", "y", m_ms, 7.0, Origin::Measured).unwrap();
+    doc.row("b", "w", n.clone(), -4.0, Origin::Measured).unwrap();
+    let absent = Metric::new("absent", "");
+    let spec = TableSpec::new().column(&m, "M").column(&absent, "A").column(&m, "again");
+    let table = terminal::table(&doc, &spec);
+    let lines: Vec<Vec<&str>> = table.lines().take(6).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
-        markdown::table(&doc, &spec),
-        "| Case | Variant | M, s, published | simulated | error % | M, ms |\n\
-         |---|---|---:|---:|---:|---:|\n\
-         | b | x | – | 2.000 | – | – |\n\
-         | b | y | – | – | – | 7 |\n\
-         | a | x | -3.000 | 1.500 | +150.0 pred. | – |\n"
+        lines[..2],
+        [vec!["M,", "s", "M"], vec!["Case", "Variant", "published", "simulated", "error", "%", "ms"]]
     );
+    assert_eq!(
+        lines[3..],
+        [
+            vec!["b", "x", "–", "2.000", "–", "–"],
+            vec!["y", "–", "–", "–", "7"],
+            vec!["a", "x", "-3.000", "1.500", "+150.0", "pred.", "–"],
+        ]
+    );
+    // Of named columns that are all missing nothing is left, so everything is shown.
+    assert_eq!(terminal::table(&doc, &TableSpec::of([&absent])), terminal::table(&doc, &TableSpec::new()));
+    assert_eq!(TableSpec::of([&n, &m]).headed(&m, "M"), TableSpec::new().column(&n, "N").column(&m, "M"));
     assert!(terminal::table(&doc, &TableSpec::new()).contains("-4"));
     assert_loads_nothing(&html::page(&doc).unwrap());
     assert_loads_nothing(&html::page(&Document::new("", "")).unwrap());
@@ -310,25 +299,26 @@ fn rows_may_be_missing_and_in_any_order() {
 fn multiples_are_of_the_first_variant_or_of_none() {
     let mut doc = Document::new("x", "x");
     for (variant, hits, seconds) in [("A", None, 4.0), ("B", Some(1.0), 2.0), ("C", Some(3.0), 1.0)] {
-        doc.row("c", variant, "seconds", "s", seconds, Origin::Fit).unwrap().published(seconds).unwrap();
+        doc.row("c", variant, SECONDS, seconds, Origin::Fit).unwrap().published(seconds).unwrap();
         if let Some(hits) = hits {
-            doc.row("c", variant, "hits", "", hits, Origin::Predicted).unwrap().published(hits).unwrap();
+            doc.row("c", variant, HITS, hits, Origin::Predicted).unwrap().published(hits).unwrap();
         }
     }
     let page = html::page(&doc).unwrap();
     assert!(page.contains("as a multiple of A") && !page.contains("as a multiple of B"));
 }
 
-/// Cases without published values, which are more, neither take away the multiples of those that have some, nor their table.
+/// Cases without published values, which are more, neither take away the multiples of those that have some, nor their
+/// table.
 #[test]
 fn published_values_are_kept_apart_from_many_others() {
     let mut document = Document::new("apart", "Two tables");
     for (variant, published, simulated) in [("A", 10.0, 9.0), ("B", 5.0, 6.0)] {
-        let row = document.row("known", variant, "seconds", "s", simulated, Origin::Predicted).expect("a row");
+        let row = document.row("known", variant, SECONDS, simulated, Origin::Predicted).expect("a row");
         row.published(published).expect("a number");
     }
     for variant in ["x", "y", "z"] {
-        document.row("other", variant, "seconds", "s", 1.0, Origin::Predicted).expect("a row");
+        document.row("other", variant, SECONDS, 1.0, Origin::Predicted).expect("a row");
     }
     let page = html::page(&document).expect("a page");
     assert!(page.contains("Seconds as a multiple of A") && page.contains("×0.667"), "{page}");
@@ -342,9 +332,8 @@ fn published_values_are_kept_apart_from_many_others() {
 #[test]
 fn negative_error_is_shown_with_its_sign() {
     let mut doc = Document::new("e", "t");
-    doc.row("c", "", "m", "s", 90.0, Origin::Predicted).unwrap().published(100.0).unwrap();
+    doc.row("c", "", Metric::new("m", "s"), 90.0, Origin::Predicted).unwrap().published(100.0).unwrap();
     assert!(terminal::table(&doc, &TableSpec::new()).contains("-10.0 pred."));
-    assert!(markdown::table(&doc, &TableSpec::new()).contains("| -10.0 pred. |"));
     assert!(html::page(&doc).unwrap().contains("−10.0"));
     assert!(!terminal::table(&doc, &TableSpec::new()).contains("Variant"));
 }

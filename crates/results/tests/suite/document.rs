@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result document against its checked-in sample, and everything that it must refuse.
 
-use readpath_results::{Chart, ChartKind, Document, Error, Input, Origin, Process, Row, SCHEMA, SeriesStyle, X};
+use readpath_results::metric::{self, Figure, Requests, SECTIONS};
+use readpath_results::{
+    Chart, ChartKind, Document, Error, Input, Metric, Note, Origin, Process, Row, SCHEMA, SeriesStyle, X,
+};
+use std::fmt::Write;
 
 const GOLDEN: &str = include_str!("../golden/sample.json");
 
@@ -26,7 +30,7 @@ fn sample() -> Result<Document, Error> {
     for (i, case) in CASES.into_iter().enumerate() {
         for (v, variant) in ["HPB off", "HPB on"].into_iter().enumerate() {
             let origin = if v == 0 && i < 2 { Origin::Fit } else { Origin::Predicted };
-            doc.row(case, variant, "random_read_throughput", "MiB/s", SIMULATED[v][i], origin)?
+            doc.row(case, variant, Requests::RandomRead.of(Figure::Throughput), SIMULATED[v][i], origin)?
                 .published(PUBLISHED[v][i])?;
             for (metric, unit, value) in [
                 ("map_hit_ratio", "", HIT_RATIO[v][i]),
@@ -35,7 +39,7 @@ fn sample() -> Result<Document, Error> {
                 ("latency_p99", "µs", P99[v][i]),
                 ("host_memory", "bytes", MEMORY[v][i]),
             ] {
-                doc.row(case, variant, metric, unit, value, Origin::Measured)?;
+                doc.row(case, variant, Metric::new(metric, unit), value, Origin::Measured)?;
             }
         }
     }
@@ -79,7 +83,7 @@ fn sample() -> Result<Document, Error> {
         "host": { "hpb": [false, true], "mode": "device control", "memory_limit_bytes": null },
         "workload": { "pattern": "randread", "block_bytes": 4096, "threads": 16, "ios": 262_144 },
     });
-    doc.notes = vec!["GB is 10⁹ bytes, MiB is 2²⁰ bytes, as in the source.".to_owned()];
+    doc.notes = vec![Note::remark("GB is 10⁹ bytes, MiB is 2²⁰ bytes, as in the source.")];
     doc.program = "readpath 0.1.0".to_owned();
     doc.inputs.push(Input::of_text("randread.fio", "[randread]\nrw=randread\n"));
     doc.citations =
@@ -120,6 +124,41 @@ fn every_field_is_described() {
     assert!(page.contains(SCHEMA));
 }
 
+/// The rows of a section of the registry as the page has them.
+fn table_of_metrics(title: &str) -> String {
+    let mut table = "| Metric | Unit | Better | Meaning |\n|---|---|---|---|\n".to_owned();
+    for d in SECTIONS.iter().filter(|(t, _)| *t == title).flat_map(|(_, definitions)| *definitions) {
+        let better = match d.better {
+            metric::Better::More => "more",
+            metric::Better::Less => "less",
+            metric::Better::Neither => "",
+        };
+        writeln!(table, "| `{}` | {} | {better} | {} |", d.name, d.unit, d.what).expect("memory");
+    }
+    table
+}
+
+/// Each section of the registry stands in the page between two comments, and is written there with UPDATE_GOLDEN.
+#[test]
+fn the_page_has_the_metrics_of_the_registry() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/results.md");
+    let mut page = std::fs::read_to_string(path).unwrap();
+    let mut same = true;
+    for (title, _) in SECTIONS {
+        let (begin, end) = (format!("<!-- metrics: {title} -->\n"), "<!-- end of metrics -->");
+        let from = page.find(&begin).unwrap_or_else(|| panic!("{path} has no {begin}")) + begin.len();
+        let to = from + page[from..].find(end).expect("an end");
+        let table = table_of_metrics(title);
+        same &= page[from..to] == table;
+        page.replace_range(from..to, &table);
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, page).unwrap();
+    } else {
+        assert!(same, "metrics have changed; run the test with UPDATE_GOLDEN=1 and look at docs/formats/results.md");
+    }
+}
+
 #[test]
 fn order_of_fields_is_fixed() {
     let places: Vec<usize> = [
@@ -146,11 +185,11 @@ fn order_of_fields_is_fixed() {
 
 #[test]
 fn error_percent_is_computed() {
-    let mut row = Row::new("c", "v", "m", "u", 110.0, Origin::Fit).unwrap();
+    let mut row = Row::new("c", "v", Metric::new("m", "u"), 110.0, Origin::Fit).unwrap();
     assert_eq!(row.published(100.0).unwrap().error_percent, Some(10.0));
     assert_eq!(row.published(-100.0).unwrap().error_percent, Some(210.0));
     assert_eq!(row.published(0.0).unwrap().error_percent, None);
-    let mut low = Row::new("c", "v", "m", "u", 90.0, Origin::Fit).unwrap();
+    let mut low = Row::new("c", "v", Metric::new("m", "u"), 90.0, Origin::Fit).unwrap();
     assert_eq!(low.published(100.0).unwrap().error_percent, Some(-10.0));
 }
 
@@ -158,9 +197,12 @@ fn error_percent_is_computed() {
 fn numbers_must_be_finite() {
     let mut doc = Document::new("e", "t");
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        assert!(matches!(doc.row("c", "v", "m", "u", bad, Origin::Measured), Err(Error::NotFinite { .. })));
+        assert!(matches!(
+            doc.row("c", "v", Metric::new("m", "u"), bad, Origin::Measured),
+            Err(Error::NotFinite { .. })
+        ));
         assert!(doc.rows.is_empty());
-        let mut row = Row::new("c", "v", "m", "u", 1.0, Origin::Fit).unwrap();
+        let mut row = Row::new("c", "v", Metric::new("m", "u"), 1.0, Origin::Fit).unwrap();
         assert!(row.published(bad).is_err());
         assert_eq!(row.published, None);
         let mut chart = Chart::new("id", "t", ChartKind::Lines);
@@ -168,7 +210,7 @@ fn numbers_must_be_finite() {
         assert!(chart.series("s", SeriesStyle::Plain, [("x", bad)]).is_err());
         assert!(chart.series.is_empty());
     }
-    let mut row = Row::new("c", "v", "m", "u", 1e300, Origin::Fit).unwrap();
+    let mut row = Row::new("c", "v", Metric::new("m", "u"), 1e300, Origin::Fit).unwrap();
     let error = row.published(1e-300).unwrap_err().to_string();
     assert_eq!(
         error,

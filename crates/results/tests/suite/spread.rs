@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Means over seeds and differences from a base: how they are written, and what is refused.
 
-use readpath_results::{Chart, ChartKind, Difference, Document, Error, Finding, Interval, Origin, Sample, SeriesStyle};
+use readpath_results::{
+    Chart, ChartKind, Difference, Document, Error, Finding, Interval, Metric, Origin, Sample, SeriesStyle,
+};
 
 fn interval(low: f64, high: f64) -> Option<Interval> {
     Some(Interval { low, high })
@@ -9,9 +11,9 @@ fn interval(low: f64, high: f64) -> Option<Interval> {
 
 fn sample() -> Document {
     let mut doc = Document::new("compare", "t");
-    doc.row("c", "A", "m", "us", 2.0, Origin::Predicted).unwrap().sample =
+    doc.row("c", "A", Metric::new("m", "us"), 2.0, Origin::Predicted).unwrap().sample =
         Some(Sample { values: vec![1.0, 2.0, 3.0], interval: interval(-0.5, 4.5) });
-    let row = doc.row("c", "B", "m", "us", 3.0, Origin::Predicted).unwrap();
+    let row = doc.row("c", "B", Metric::new("m", "us"), 3.0, Origin::Predicted).unwrap();
     row.sample = Some(Sample { values: vec![2.0, 3.0, 4.0], interval: interval(0.5, 5.5) });
     row.difference = Some(Difference {
         base: "A".into(),

@@ -2,7 +2,7 @@
 //! The map in DRAM of the device and in memory of the host: latencies are sums of stages, copies are never out of date,
 //! what somebody changed is noticed if it is checked, and nothing outlives a reset.
 
-use readpath_device::{DeviceConfig, HostMap, Layout, LineCheck, MapMemory, Protocol, Without};
+use readpath_device::{DeviceConfig, HostMap, Layout, LineCheck, MapMemory, Protocol, SramTable, Without};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
@@ -118,7 +118,7 @@ fn a_look_into_dram_takes_one_access_and_each_page_is_loaded_once() {
     assert_eq!(stack.device.stats().map_loads, 8);
     let dram: u64 = c.dram_bytes();
     assert_eq!(dram, 8 * 4096);
-    assert!(stack.device.sram().iter().all(|(name, _)| *name != "map cache"), "there is none");
+    assert!(stack.device.sram().iter().all(|(table, _)| *table != SramTable::MapCache), "there is none");
     // It keeps what it holds over a reset of the link, but not over a loss of power.
     stack.reset(now);
     one(&mut stack, &mut now, BlockOp::Read, 1024, 1);

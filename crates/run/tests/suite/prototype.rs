@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The prototype of HPB (HotStorage 2017), host and device together: hits, updates, and that no read ever returns old data.
 
-use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, PrototypeConfig, Verification};
+use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, PrototypeConfig, SramTable, Verification};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HpbCounters, HpbOptions, ListOrder};
 use readpath_kit::{Ns, Prng};
@@ -59,9 +59,9 @@ fn a_group_is_loaded_after_two_reads_and_then_every_read_is_a_hit() {
         let memory = s.host.memory(0).expect("groups");
         assert_eq!((memory.map_bytes, memory.bitmap_bytes), (u64::from(GROUP) * 4, 0));
         // A bit for each of the 8 groups; the device may also keep 128 changes of 6 bytes and two numbers.
-        let tables = s.device.sram().into_iter().find(|t| t.0 == "HPB tables").expect("a table").1;
+        let tables = s.device.sram().into_iter().find(|t| t.0 == SramTable::Hpb).expect("a table").1;
         assert_eq!(tables, if update == GroupUpdate::Host { 1 } else { 1 + 128 * 6 + 2 });
-        let buffers = s.device.sram().into_iter().find(|t| t.0 == "HPB read buffers").expect("a table").1;
+        let buffers = s.device.sram().into_iter().find(|t| t.0 == SramTable::HpbReadBuffers).expect("a table").1;
         assert_eq!(buffers, 2 * (4096 + u64::from(GROUP) * 4));
     }
 }

@@ -2,7 +2,7 @@
 //! HPB READ BUFFERs at the same time: as many are served as the device has buffers, the others wait in order of arrival,
 //! and no buffer is lost to commands that are aborted or forgotten.
 
-use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig};
+use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig, SramTable};
 use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, Request, RequestBody, SubRegion, TaskRequest};
 use readpath_testkit::{Bare, HPB};
@@ -128,8 +128,8 @@ fn the_bytes_of_a_buffer() {
     c.lus[0].blocks = 8192;
     assert_eq!(c.read_buffer_bytes(), 16_384 + 32_768);
     let sram = bare(&config(3)).device.sram();
-    let of = |name| sram.iter().find(|(n, _)| *n == name).expect(name).1;
-    assert_eq!((of("HPB read buffers"), of("read data")), (3 * (4096 + 512), 32 * 4096));
+    let of = |table| sram.iter().find(|(t, _)| *t == table).expect("a table").1;
+    assert_eq!((of(SramTable::HpbReadBuffers), of(SramTable::ReadData)), (3 * (4096 + 512), 32 * 4096));
     for wrong in [0, 65] {
         let e = config(wrong).check().expect_err("no such device");
         assert_eq!((e.field.as_str(), e.message), ("hpb.read_buffers", format!("is {wrong}; it must be 1 to 64")));

@@ -3,7 +3,7 @@
 //! rely on is shown to be able to fail: without verification a forged entry, or a host that forgets which entries it
 //! made stale, returns wrong data; with verification nothing does.
 
-use readpath_device::{DeviceConfig, Layout, Verification};
+use readpath_device::{DeviceConfig, Layout, SramTable, Verification};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HpbOptions, SubRegionState};
 use readpath_kit::{Ns, Prng};
@@ -159,7 +159,7 @@ fn linux_forgets_a_write_during_a_load_and_our_default_does_not() {
     assert_eq!(ours.device.stats().hpb_reads, 2, "block 9 is read without its entry, its neighbours with theirs");
 }
 
-fn table(config: &DeviceConfig, name: &str) -> u64 {
+fn table(config: &DeviceConfig, name: SramTable) -> u64 {
     let device = readpath_testkit::Bare::new(config).device;
     device.sram().iter().find(|t| t.0 == name).expect("a table of that name").1
 }
@@ -184,14 +184,14 @@ fn verification_reads_only_tables_that_are_counted_and_small() {
 
     // Eight regions of four sub-regions of 64 entries, all of which may be active. A bit for every entry, or for every 16.
     let mut config = device(Verification::On);
-    let fine = table(&config, "HPB tables");
+    let fine = table(&config, SramTable::Hpb);
     config.hpb.as_mut().expect("it has HPB").freshness_chunk_entries = 16;
-    let coarse = table(&config, "HPB tables");
+    let coarse = table(&config, SramTable::Hpb);
     assert_eq!(fine - coarse, 8 * 4 * (64 - 64 / 16) / 8);
     assert!(fine <= 8 * 4 * (64 / 8 + 16) + 8 * 16, "{fine} bytes");
-    assert_eq!(table(&config, "map cache"), 2 * 4096);
-    assert_eq!(table(&config, "write buffer"), 64 * 4096);
-    assert_eq!(table(&config, "map directory"), 2 * 4);
+    assert_eq!(table(&config, SramTable::MapCache), 2 * 4096);
+    assert_eq!(table(&config, SramTable::WriteBuffer), 64 * 4096);
+    assert_eq!(table(&config, SramTable::MapDirectory), 2 * 4);
 
     // Tables grow with what may be active, not with what could be: the map of 4 million blocks would take 16 MiB.
     config.geometry.blocks_per_plane = 2_000;
@@ -199,8 +199,8 @@ fn verification_reads_only_tables_that_are_counted_and_small() {
     config.lus[0].blocks = 4 << 20;
     let hpb = config.hpb.as_mut().expect("it has HPB");
     (hpb.region_size, hpb.sub_region_size) = (15, 15);
-    let few = table(&config, "HPB tables");
+    let few = table(&config, SramTable::Hpb);
     assert!(few < (16 << 20) / 1000, "{few} bytes");
     config.lus[0].max_active_regions = 32;
-    assert!(table(&config, "HPB tables") < few);
+    assert!(table(&config, SramTable::Hpb) < few);
 }

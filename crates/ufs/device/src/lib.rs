@@ -19,6 +19,7 @@ mod ftl;
 mod host_map;
 mod hpb;
 mod ids;
+mod sram_table;
 
 pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
@@ -35,3 +36,4 @@ pub use hpb::{
 };
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
+pub use sram_table::SramTable;

@@ -104,7 +104,7 @@ fn beyond_the_device() {
     assert_eq!(plain(&l), [(0, 0, 1, Read), (1, 99, 1, Read), (1, 0, 2, Read), (2, 50, 1, Write)]);
     assert_eq!(l.ios.iter().map(TimedIo::folded).collect::<Vec<_>>(), [false, true, true, true]);
     assert_eq!((l.prepared.folded, l.prepared.split), (2, 1));
-    assert!(l.prepared.warnings()[0].contains("2 of 3 requests lie beyond the device and were FOLDED"));
+    assert!(l.prepared.altered().expect("a note").contains("2 of 3 requests lie beyond the device and were FOLDED"));
     // A trim of more than the device is the device; a read of more than the device cannot be.
     let l = loaded(Prepare { fit: Fit::Fold, ..Prepare::new(100) }, &[request(0, Trim, 0, u64::MAX)]);
     assert_eq!((plain(&l), l.prepared.shortened_trims), (vec![(0, 0, 100, Trim)], 1));

@@ -2,6 +2,7 @@
 //! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
 
 use super::run::OPS_PER_REQUEST;
+use crate::SramTable;
 use crate::back::DeviceStats;
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -39,13 +40,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes.
-    pub fn sram(&self) -> Vec<(&'static str, u64)> {
+    pub fn sram(&self) -> Vec<(SramTable, u64)> {
         let mut tables = match self.config.map_memory {
             // A bit for each page: whether it is there.
-            Some(MapMemory::Dram { .. }) => vec![("map pages in DRAM", u64::from(self.config.map_pages()).div_ceil(8))],
+            Some(MapMemory::Dram { .. }) => {
+                vec![(SramTable::MapPagesInDram, u64::from(self.config.map_pages()).div_ceil(8))]
+            }
             _ => vec![
-                ("map cache", u64::from(self.ftl.map_cache_frames()) * u64::from(self.config.map_page_bytes)),
-                ("map cache index", map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
+                (SramTable::MapCache, u64::from(self.ftl.map_cache_frames()) * u64::from(self.config.map_page_bytes)),
+                (SramTable::MapCacheIndex, map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
             ],
         };
         tables.extend(self.host_map.sram(self.config.map_pages(), OPS_PER_REQUEST));
@@ -53,7 +56,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
         tables.extend(self.hpb.sram(read_buffers * self.config.read_buffer_bytes()));
         // A block for each command. Longer reads are not held back while their data waits for the link.
-        tables.push(("read data", u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)));
+        tables.push((SramTable::ReadData, u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)));
         tables.extend(self.hpb.sram_of_entries(self.config.queue_depth));
         tables
     }

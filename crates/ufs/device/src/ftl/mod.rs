@@ -56,6 +56,7 @@ pub use stalls::Stall;
 pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use waiting::{Effect, Incoming};
 
+use crate::SramTable;
 use crate::back::NO_OP;
 use crate::config::DeviceConfig;
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId, TagRef};
@@ -342,30 +343,30 @@ impl Ftl {
     }
 
     /// SRAM of the modelled device beside the map cache, by table: what it is and its bytes.
-    pub fn sram(&self) -> Vec<(&'static str, u64)> {
+    pub fn sram(&self) -> Vec<(SramTable, u64)> {
         let settings = &self.settings;
         let slices = u64::from(self.geometry.slices_per_superblock());
         vec![
-            ("map directory", self.map.directory_bytes()),
+            (SramTable::MapDirectory, self.map.directory_bytes()),
             // Logical page and state of each slot.
-            ("write buffer index", self.buffer.capacity() as u64 * 8),
-            ("superblocks", u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES),
-            ("write buffer", self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
-            ("table of changes", self.changes.sram_bytes()),
-            ("journal", Journal::MOST_TRIMS * u64::from(Record::BYTES)),
-            ("map pages on their way", u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes)),
-            ("move buffer", u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
+            (SramTable::WriteBufferIndex, self.buffer.capacity() as u64 * 8),
+            (SramTable::Superblocks, u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES),
+            (SramTable::WriteBuffer, self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
+            (SramTable::Changes, self.changes.sram_bytes()),
+            (SramTable::Journal, Journal::MOST_TRIMS * u64::from(Record::BYTES)),
+            (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes)),
+            (SramTable::MoveBuffer, u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
             // Logical page of each slice of the superblocks that are emptied, and whether it is current.
-            ("list of slices to move", u64::from(settings.collect_together) * slices * 4),
+            (SramTable::SlicesToMove, u64::from(settings.collect_together) * slices * 4),
             // Logical page of each slice of the superblocks of data that are being written.
             (
-                "tables of open superblocks",
+                SramTable::OpenSuperblocks,
                 match settings.superblock_tables {
                     true => u64::from(3 + u32::from(settings.hot_table_entries > 0)) * slices * 4,
                     false => 0,
                 },
             ),
-            ("table of written blocks", u64::from(settings.hot_table_entries) * 4),
+            (SramTable::WrittenBlocks, u64::from(settings.hot_table_entries) * 4),
         ]
     }
 }

@@ -14,6 +14,7 @@ pub use config::{HostMap, LineCheck, MapMemory, Protocol};
 pub use copies::{Copies, Held};
 pub use exchange::{Ask, Coming, Next};
 
+use crate::SramTable;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::ids::{Lpn, MapPage};
 use exchange::Exchange;
@@ -175,7 +176,7 @@ impl HostMemory {
 
     /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
     /// have operations.
-    pub fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(&'static str, u64)> {
+    pub fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
         let Some(host) = self.host else { return Vec::new() };
         let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;
         // The entries of a fetch lie in two lines at most, unless lines are short.
@@ -183,8 +184,8 @@ impl HostMemory {
         let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
         let fetch = lines * u64::from(host.stored_line_bytes());
         vec![
-            ("host map index", u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages),
-            ("host map fetches", u64::from(host.outstanding) * fetch),
+            (SramTable::HostMapIndex, u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages),
+            (SramTable::HostMapFetches, u64::from(host.outstanding) * fetch),
         ]
     }
 }

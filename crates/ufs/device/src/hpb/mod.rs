@@ -21,6 +21,7 @@ pub use entry_config::{CheckOn, EntryConfig, Protection, Verification};
 pub use unit::{HpbUnit, Verdict};
 pub use v2_config::{Hpb2Config, MOST_ENTRIES};
 
+use crate::SramTable;
 use crate::back::DeviceStats;
 use crate::config::DeviceConfig;
 use crate::ids::{Lpn, TagRef};
@@ -393,20 +394,24 @@ impl Hpb {
 
     /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers
     /// take `read_buffers` bytes.
-    pub fn sram(&self, read_buffers: u64) -> [(&'static str, u64); 3] {
+    pub fn sram(&self, read_buffers: u64) -> [(SramTable, u64); 3] {
         // The prototype recommends nothing.
         let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };
-        [("HPB tables", self.table_bytes()), ("recommendations", line), ("HPB read buffers", read_buffers)]
+        [
+            (SramTable::Hpb, self.table_bytes()),
+            (SramTable::Recommendations, line),
+            (SramTable::HpbReadBuffers, read_buffers),
+        ]
     }
 
     /// The same for entries of commands, of which so many may be under way at once.
-    pub fn sram_of_entries(&self, commands: u32) -> Vec<(&'static str, u64)> {
+    pub fn sram_of_entries(&self, commands: u32) -> Vec<(SramTable, u64)> {
         let Some(v2) = self.v2 else { return Vec::new() };
         let kept = Hpb2Config::PRE_REQUEST_BYTES;
         vec![
-            ("HPB pre-requests", u64::from(v2.pre_requests) * kept),
+            (SramTable::PreRequests, u64::from(v2.pre_requests) * kept),
             // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
-            ("entries of HPB READs", u64::from(commands) * kept),
+            (SramTable::HpbReadEntries, u64::from(commands) * kept),
         ]
     }
 

@@ -154,7 +154,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// What the reader of a result has to know.
+    /// That it is another trace than was recorded, if it is.
+    pub fn altered(&self) -> Option<String> {
+        let text = "lie beyond the device and were FOLDED onto it: different blocks of the trace became one";
+        (self.folded > 0).then(|| format!("{} of {} requests {text}", self.folded, self.requests))
+    }
+
+    /// What else the reader of a result has to know.
     pub fn warnings(&self) -> Vec<String> {
         let mut list = Vec::new();
         let mut note = |n: u64, text: &str| {
@@ -162,7 +168,6 @@ impl Prepared {
                 list.push(format!("{n} of {} requests {text}", self.requests));
             }
         };
-        note(self.folded, "lie beyond the device and were FOLDED onto it: different blocks of the trace became one");
         note(self.partial_writes, "write parts of blocks: each such block has to be read first");
         note(self.rounded_reads, "read parts of blocks and were rounded outwards to 4 KiB");
         note(self.rounded_trims + self.dropped_trims, "discard parts of blocks and were rounded inwards or left out");
