@@ -6,7 +6,7 @@
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
-# make check  format and lint
+# make check  format, lint and house rules
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
 CARGO ?= cargo
 OUT ?= out
@@ -47,6 +47,7 @@ docs:
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
+	.ci/tidy
 
 fuzz:
 	cd fuzz && CARGO_TARGET_DIR=../target/fuzz $(CARGO) test --locked

@@ -150,8 +150,8 @@ fn note_ends(driver: &mut Driver, ended: &mut [bool]) {
     }
 }
 
-/// The answers of a device with two units, both with HPB, that takes HPB READs of `single` * 2 + 1 blocks with one entry, longer
-/// ones with a pre-request, and entries in extra header segments.
+/// The answers of a device with two units, both with HPB, that takes HPB READs of `single` * 2 + 1 blocks with one
+/// entry, longer ones with a pre-request, and entries in extra header segments.
 fn probe_answer(request: &Request, host_control: bool, single: u8) -> (ReplyBody, Vec<u8>) {
     let good = |value| {
         let RequestBody::Query(q) = &request.body else { unreachable!("asked of queries only") };

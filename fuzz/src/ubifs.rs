@@ -176,8 +176,8 @@ fn journal_node(b: &mut Bytes, sqnum: u64) -> Vec<u8> {
     sealed(kind, sqnum, more, &body)
 }
 
-/// Changes to a small volume, each of a few bytes: what bytes are set to, whether checksums are made to fit, and nodes of
-/// the journal. The first byte says whether the volume was unmounted and what else is done with it.
+/// Changes to a small volume, each of a few bytes: what bytes are set to, whether checksums are made to fit, and nodes
+/// of the journal. The first byte says whether the volume was unmounted and what else is done with it.
 pub fn ubifs_volume(data: &[u8]) {
     let (base, nodes) = base();
     let mut volume = base.clone();

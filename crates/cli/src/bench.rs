@@ -143,7 +143,8 @@ fn steady_requests(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
             shown.doc.row(name, "", metric, value, Origin::Predicted)?;
         }
         shown.line(format_args!(
-            "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {amplification:.2}, steady after {passes} passes)",
+            "{name:<16} {:>7.2} M/s {ns:>7.1} ns   {} (write amplification {amplification:.2}, steady after {passes} \
+             passes)",
             rate / 1e6,
             case.bench.what,
         ))?;

@@ -145,8 +145,8 @@ pub fn cases(
         case.notes.extend(before.iter().flat_map(|read| read.notes.clone()));
         if case.preload_blocks() > 0 {
             case.notes.push(Note::remark(format!(
-                "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: they \
-                 are on the device at the start",
+                "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: \
+                 they are on the device at the start",
                 case.preload_blocks(),
                 case.preload().len()
             )));

@@ -263,7 +263,8 @@ fn replay_variants(variants: &[Variant], device: &str, set: &[String]) -> Result
     let blocks = |v: &ReplayVariant| v.preset.device.lus[usize::from(LUN)].blocks;
     if let Some(other) = made.iter().find(|v| blocks(v) != blocks(&made[0])) {
         return Err(usage(anyhow!(
-            "'{}' has {} blocks and '{}' has {}: a trace is fitted to one size of the logical unit; change it with --set",
+            "'{}' has {} blocks and '{}' has {}: a trace is fitted to one size of the logical unit; change it with \
+             --set",
             made[0].name,
             blocks(&made[0]),
             other.name,

@@ -70,8 +70,8 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             gib(spare)
         ),
         format!(
-            "over-provisioning {:.2} GiB, {:.2} % of the logical capacity: of {} superblocks of {:.2} MiB, {ANCHORS} hold \
-             anchors, {} are for the map ({} that it fills, {} for journal, checkpoints and collecting it), {} \
+            "over-provisioning {:.2} GiB, {:.2} % of the logical capacity: of {} superblocks of {:.2} MiB, {ANCHORS} \
+             hold anchors, {} are for the map ({} that it fills, {} for journal, checkpoints and collecting it), {} \
              are kept erased, and {} are for data",
             gib(d.spare_slices()),
             d.spare_slices() as f64 * 100.0 / d.logical_blocks() as f64,
@@ -108,8 +108,8 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
     if d.write_booster.is_some() {
         let each = u64::from(d.booster_slices());
         lines.push(format!(
-            "WriteBooster: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB; lent while more than {} superblocks \
-             can be spared",
+            "WriteBooster: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB; lent while more than {} \
+             superblocks can be spared",
             d.booster_superblocks(),
             gib(each) * 1024.0,
             gib(each * u64::from(d.booster_superblocks())),

@@ -299,8 +299,8 @@ fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (needed, runs) = (gib(each * together), if together == 1 { "a run" } else { "runs side by side" });
     Err(usage(anyhow!(
-        "every block of the device is checked, which takes {needed:.1} GiB for {runs}; this machine has {:.1} GiB free. Take \
-         --threads 1 or --hpb off, or a smaller device (--set lu[0].blocks=N)",
+        "every block of the device is checked, which takes {needed:.1} GiB for {runs}; this machine has {:.1} GiB \
+         free. Take --threads 1 or --hpb off, or a smaller device (--set lu[0].blocks=N)",
         gib(available)
     )))
 }

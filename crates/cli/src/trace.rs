@@ -81,8 +81,8 @@ fn misaligned(name: &str, info: &Info) -> Option<String> {
     // A phase is the sectors by which a request begins behind a block.
     (phase > 0 && 2 * count > all).then(|| {
         format!(
-            "{name}: {:.1} % of its requests begin {phase} sectors behind a block of 4 KiB, as behind a partition that is \
-             not aligned; --shift-sectors {} puts them right, here and in a replay",
+            "{name}: {:.1} % of its requests begin {phase} sectors behind a block of 4 KiB, as behind a partition that \
+             is not aligned; --shift-sectors {} puts them right, here and in a replay",
             100.0 * count as f64 / all as f64,
             8 - phase
         )

@@ -99,7 +99,8 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {
         list.push(format!(
-            "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or missing"
+            "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or \
+             missing"
         ));
     }
     list
@@ -110,7 +111,8 @@ pub fn coarse_times(name: &str, reader: &Reader, way_out: &str) -> Option<String
     let s = reader.summary();
     let warning = s.stamps.warning(s.requests)?;
     Some(format!(
-        "{name}: {warning}. Replayed at those times, latencies and hits come of the bursts, not of the device; {way_out}"
+        "{name}: {warning}. Replayed at those times, latencies and hits come of the bursts, not of the device; \
+         {way_out}"
     ))
 }
 
@@ -131,8 +133,9 @@ fn beyond() -> String {
     let sized = presets.map(|p| (p.device.lus[usize::from(LUN)].blocks, p.name));
     let Some((blocks, name)) = sized.max() else { return String::new() };
     format!(
-        " (--device: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device show {name}') \
-         with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them, --lenient to leave them out)",
+        " (--device: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device show \
+         {name}') with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them, --lenient to leave \
+         them out)",
         f64::from(blocks) * 4096.0 / f64::from(1 << 30)
     )
 }

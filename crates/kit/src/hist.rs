@@ -196,7 +196,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_agree_with_hdrhistogram(values in proptest::collection::vec(1u64..10_000_000, 1..400), q in 0.0f64..1.0) {
+        fn quantiles_agree_with_hdrhistogram(
+            values in proptest::collection::vec(1u64..10_000_000, 1..400),
+            q in 0.0f64..1.0,
+        ) {
             let mut ours = Histogram::default();
             let mut oracle = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 20_000_000, 3).unwrap();
             for &v in &values {

@@ -158,7 +158,10 @@ mod tests {
                     1 if !inside => { lru.push_front(i); model.insert(0, i); }
                     2 if inside => { lru.remove(i); model.retain(|&x| x != i); }
                     3 if inside => { lru.touch(i); model.retain(|&x| x != i); model.push(i); }
-                    4 => { let want = if model.is_empty() { None } else { Some(model.remove(0)) }; prop_assert_eq!(lru.pop_front(), want); }
+                    4 => {
+                        let want = if model.is_empty() { None } else { Some(model.remove(0)) };
+                        prop_assert_eq!(lru.pop_front(), want);
+                    }
                     _ => {}
                 }
                 prop_assert_eq!(lru.iter().collect::<Vec<_>>(), model.clone());

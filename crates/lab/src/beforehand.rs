@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds out before the first of several runs whether each host can have the memory for HPB that it was given, so that no
-//! figures of other runs are lost to one that cannot begin. What tables take is known to the host alone, so hosts look at
-//! their devices, which are empty.
+//! Finds out before the first of several runs whether each host can have the memory for HPB that it was given, so that
+//! no figures of other runs are lost to one that cannot begin. What tables take is known to the host alone, so hosts
+//! look at their devices, which are empty.
 
 use crate::experiment::{ExperimentError, Plan};
 use crate::replay::ReplayVariant;

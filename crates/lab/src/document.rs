@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
 /// What figures of writes are worth.
-pub(crate) const WRITES: &str = "Writes pay for garbage collection, wear levelling, map pages, journal and checkpoints. No \
-    published figure of writes has been fitted.";
+pub(crate) const WRITES: &str = "Writes pay for garbage collection, wear levelling, map pages, journal and \
+                                 checkpoints. No published figure of writes has been fitted.";
 /// Points of a latency distribution in a chart.
 const CDF_POINTS: usize = 300;
 

@@ -258,8 +258,8 @@ pub fn run_after(before: usize, plans: Vec<Plan>, shared: &Shared) -> Result<Vec
     first_failure(results)
 }
 
-/// The runs, or why they failed: a failure stops the others, which then report that they were interrupted, so the cause is
-/// what matters.
+/// The runs, or why they failed: a failure stops the others, which then report that they were interrupted, so the cause
+/// is what matters.
 pub(crate) fn first_failure<T>(results: Vec<Result<T, ExperimentError>>) -> Result<Vec<T>, ExperimentError> {
     let mut runs = Vec::with_capacity(results.len());
     let mut failure: Option<ExperimentError> = None;

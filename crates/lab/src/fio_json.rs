@@ -2,7 +2,8 @@
 //! Results in the shape of fio's `--output-format=json`, so that programs that read fio's output read ours.
 //!
 //! Names, units and order of the fields are those that fio 3.33 writes (fio HOWTO, "JSON output"); what virtual time
-//! does not have is zero, as `docs/formats/fio-json.md` lists. Knows measurements and the options of jobs, not the model.
+//! does not have is zero, as `docs/formats/fio-json.md` lists. Knows measurements and the options of jobs, not the
+//! model.
 
 use readpath_kit::{Histogram, Ns};
 use readpath_run::{GroupStats, JobStats, KindStats, PhaseStats};
@@ -25,9 +26,10 @@ const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 const CALLS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The JSON document that fio would print for `workload`, a fio job file, with the results `phases` of its phases, in the
-/// same order; a phase without results is left out. One entry of "jobs" stands for one reporting group: one for each
-/// job without `group_reporting`. With `bins`, latencies also have their histogram, as with `--output-format=json+`.
+/// The JSON document that fio would print for `workload`, a fio job file, with the results `phases` of its phases, in
+/// the same order; a phase without results is left out. One entry of "jobs" stands for one reporting group: one for
+/// each job without `group_reporting`. With `bins`, latencies also have their histogram, as with
+/// `--output-format=json+`.
 ///
 /// Times are nanoseconds of virtual time; bandwidth and rate of a group are taken over its longest job in begun
 /// milliseconds, as fio does.

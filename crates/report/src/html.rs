@@ -183,7 +183,8 @@ impl Page {
             self.open_table("Agreement with published values");
             self.put(
                 "<thead><tr><th class=\"name\" scope=\"col\">Metric</th><th class=\"name\" scope=\"col\">Origin</th>\
-                 <th scope=\"col\">values</th><th scope=\"col\">mean error, %</th><th scope=\"col\">largest error, %</th>\
+                 <th scope=\"col\">values</th><th scope=\"col\">mean error, %</th><th scope=\"col\">largest error, \
+                 %</th>\
                  <th class=\"name\" scope=\"col\">where</th></tr></thead>\n<tbody>\n",
             );
             for of in agreement {
@@ -478,7 +479,8 @@ impl Page {
              <dt>schema</dt><dd>{}</dd>\n<dt>CPU time</dt><dd>{} s</dd>\n<dt>peak memory</dt><dd>{} MiB</dd>\n</dl>\n\
              <p class=\"meta\">CPU time and peak memory depend on the machine; everything else follows from \
              configuration and seed.</p>\n\
-             <details class=\"config\">\n<summary>Full configuration</summary>\n<pre>{}</pre>\n</details>\n</section>\n",
+             <details class=\"config\">\n<summary>Full \
+             configuration</summary>\n<pre>{}</pre>\n</details>\n</section>\n",
             text::html(&document.experiment),
             document.seed,
             format::grouped(document.simulated_ios as f64, 0),

@@ -51,8 +51,8 @@ h1,h2,p,li,dd,caption,figcaption{overflow-wrap:break-word}
 .meta span:not(:last-child)::after{content:'\\00a0\\00b7 '}
 .scroll{overflow-x:auto;margin:1rem 0}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
-table{min-width:min(32rem,100%);border-collapse:collapse;font-size:.88rem;line-height:1.35;font-variant-numeric:tabular-nums;\
-border-top:2px solid var(--ink);border-bottom:2px solid var(--ink)}
+table{min-width:min(32rem,100%);border-collapse:collapse;font-size:.88rem;line-height:1.35;\
+font-variant-numeric:tabular-nums;border-top:2px solid var(--ink);border-bottom:2px solid var(--ink)}
 caption{caption-side:top;text-align:left;color:var(--muted);padding:0 0 .45rem;font-size:.92rem}
 th,td{padding:.28rem .7rem;text-align:right;vertical-align:top;font-weight:400;white-space:nowrap}
 thead th{vertical-align:bottom;font-weight:600;white-space:normal}
@@ -62,7 +62,8 @@ thead .unit{display:block;font-weight:400;color:var(--muted)}
 thead th.sub{font-weight:400;color:var(--muted)}
 th.name,td.name{text-align:left}
 td.name{white-space:normal}
-tbody th.name{max-width:18rem;white-space:normal;min-width:6rem;overflow-wrap:anywhere}tbody th.metric{max-width:none;white-space:nowrap}
+tbody th.name{max-width:18rem;white-space:normal;min-width:6rem;overflow-wrap:anywhere}tbody \
+th.metric{max-width:none;white-space:nowrap}
 tbody+tbody{border-top:1px solid var(--rule)}
 td.sim{font-weight:600}
 td.first,th.first{border-left:1px solid var(--rule)}
@@ -85,10 +86,12 @@ ul,ol{padding-left:1.3rem;max-width:46rem}
 li{margin:.25rem 0}
 @media (max-width:600px){main{padding:1.4rem 1rem 3rem}h1{font-size:1.45rem}
 svg.wide{display:none}svg.narrow{display:block}th,td{padding:.28rem .5rem}}
-@media print{@page{margin:16mm}html{font-size:9.5pt}body{font-size:1rem}main{max-width:none;padding:0}h2{margin-top:1.4rem;break-after:avoid}
+@media print{@page{margin:16mm}html{font-size:9.5pt}body{font-size:1rem}main{max-width:none;padding:0}
+h2{margin-top:1.4rem;break-after:avoid}
 svg.wide{display:block}svg.narrow{display:none}figure svg{max-width:14cm}
 figure>svg,figcaption,tr,li{break-inside:avoid}figcaption{break-before:avoid}
-.scroll{overflow:visible}pre{max-height:none;white-space:pre-wrap;overflow:visible}table{font-size:.85rem}th,td{padding:.15rem .35rem}
+.scroll{overflow:visible}pre{max-height:none;white-space:pre-wrap;overflow:visible}
+table{font-size:.85rem}th,td{padding:.15rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 details.config::details-content{content-visibility:visible;display:block;block-size:auto}}
 ";

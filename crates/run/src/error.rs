@@ -19,7 +19,8 @@ pub(crate) const TOO_LATE: Ns = Ns(LATEST.0 + 1);
 pub enum RunError {
     /// The device refused a request.
     #[error(
-        "{kind:?} of {blocks} blocks at block {block} failed with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({meaning}) at {at}"
+        "{kind:?} of {blocks} blocks at block {block} failed with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({meaning}) at \
+         {at}"
     )]
     Io {
         /// What was asked.
@@ -47,8 +48,8 @@ pub enum RunError {
     },
     /// A job was over before its ramp was.
     #[error(
-        "job '{job}': ramp_time ({ramp}) ends after the job's work, so nothing was measured; make ramp_time shorter, or \
-         give the job more to do (size, loops, or time_based with runtime)"
+        "job '{job}': ramp_time ({ramp}) ends after the job's work, so nothing was measured; make ramp_time shorter, \
+         or give the job more to do (size, loops, or time_based with runtime)"
     )]
     NothingMeasured {
         /// The job's name.
@@ -75,7 +76,8 @@ pub(crate) fn io_error(io: Io, sense: SenseData, at: Ns) -> RunError {
     let meaning = match (sense.key, sense.asc, sense.ascq) {
         (5, 0x21, _) => "beyond the logical unit",
         (7, 0x27, 7) => {
-            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its capacity"
+            "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its \
+             capacity"
         }
         _ => "see SPC-4",
     };

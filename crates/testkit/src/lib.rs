@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases, and
-//! a wire on which a test can change what passes.
+//! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases,
+//! and a wire on which a test can change what passes.
 
 pub mod writes;
 
@@ -145,7 +145,8 @@ fn change_flag<S: DieSched, X: Payload, P: Probe, W: Wire>(
     }
 }
 
-/// Sets the number of superblocks so that garbage has to be collected: the fewest that the device can do with, and `more`.
+/// Sets the number of superblocks so that garbage has to be collected: the fewest that the device can do with, and
+/// `more`.
 pub fn give_little_room(config: &mut DeviceConfig, more: u32) {
     config.geometry.blocks_per_plane = 1;
     while config.check().is_err_and(|e| e.field == "geometry.blocks_per_plane") {

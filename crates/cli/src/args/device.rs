@@ -45,7 +45,8 @@ pub struct Fit {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Requests to simulate for each measurement, after the warm-up
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+        value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
     pub ios: u32,
     /// Print a result document instead of tables
     #[arg(long)]

@@ -50,8 +50,8 @@ pub struct OwnImages {
     /// /usr/lib/systemd]
     #[arg(long, value_name = "FILE", requires = "images")]
     pub boot_list: Option<PathBuf>,
-    /// For ubi: what reads of streams and images cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the
-    /// kind with such pages]
+    /// For ubi: what reads of streams and images cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default:
+    /// the kind with such pages]
     #[arg(long, value_name = "NAME|FILE")]
     pub cost: Option<String>,
 }

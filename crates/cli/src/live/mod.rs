@@ -94,8 +94,8 @@ fn changes(run: usize, post: &Post) -> Option<String> {
         list.push(format!("{} more", count - first.len() as u64));
     }
     Some(format!(
-        "{HOST}{run} ({}, {}): HPB parameters were written while it ran ({}). Its figures depend on when that was, so they \
-         cannot be reproduced from the configuration alone.",
+        "{HOST}{run} ({}, {}): HPB parameters were written while it ran ({}). Its figures depend on when that was, so \
+         they cannot be reproduced from the configuration alone.",
         post.case,
         post.variant,
         list.join("; ")

@@ -217,7 +217,8 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, missing: Option<&str>) -> S
 /// What to say of a size of erase blocks that may be too small.
 fn doubtful(given: u32, larger: u32) -> String {
     format!(
-        "--peb-size {given} may be too small: only each block at a multiple of {larger} bytes has an EC header, as if PEBs had that size"
+        "--peb-size {given} may be too small: only each block at a multiple of {larger} bytes has an EC header, as if \
+         PEBs had that size"
     )
 }
 

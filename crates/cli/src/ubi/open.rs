@@ -49,7 +49,8 @@ pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageByte
     let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {
         (Some(what), _) => wrong(&what),
         (None, _) if let Some((_, Spare { page, oob }, _)) = without_spare(&bytes, known, &SPARE) => wrong(&format!(
-            "looks like pages of {page} + {oob} bytes: dump it without spare areas (nanddump --omitoob), or give --oob {oob}"
+            "looks like pages of {page} + {oob} bytes: dump it without spare areas (nanddump --omitoob), or give --oob \
+             {oob}"
         )),
         (None, UbiError::Sizes(e)) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
         (None, e) => wrong(e),

@@ -284,7 +284,8 @@ fn results_are_those_that_were_kept() {
         changed.is_empty(),
         "results have changed:\n{changed}\
          If only the machine is another one, this is a bug: results do not depend on it. If the model was changed on \
-         purpose, keep the new results with\n    READPATH_KEEP_RESULTS=1 cargo test -p readpath --test suite documents::\n\
+         purpose, keep the new results with\n    READPATH_KEEP_RESULTS=1 cargo test -p readpath --test suite \
+         documents::\n\
          look at `git diff crates/cli/tests/golden`, and say in the commit why they changed."
     );
 }

@@ -155,8 +155,8 @@ fn who_is_stopped_while_reading_shows_nothing_any_more() {
     assert_eq!(room.files(), [pipe]);
 }
 
-/// What was recorded in whole seconds comes in bursts, and latencies are those of the bursts. It is told before all else,
-/// and with the requests spread over their seconds they are those of the device.
+/// What was recorded in whole seconds comes in bursts, and latencies are those of the bursts. It is told before all
+/// else, and with the requests spread over their seconds they are those of the device.
 #[test]
 fn coarse_times_are_told_and_spread() {
     let room = Room::new();
@@ -191,8 +191,8 @@ fn units_of_ftrace() {
     let room = Room::new();
     let row = |i: u32, unit: u32| {
         format!(
-            " kw-2   [003] d..1.   832.24570{i}: ufshcd_command: send_req: 0:0:0:{unit}: tag: {i}, DB: 0x20, size: 4096, \
-             IS: 0, LBA: {i}, opcode: 0x28 (READ_10), group_id: 0x0\n"
+            " kw-2   [003] d..1.   832.24570{i}: ufshcd_command: send_req: 0:0:0:{unit}: tag: {i}, DB: 0x20, size: \
+             4096, IS: 0, LBA: {i}, opcode: 0x28 (READ_10), group_id: 0x0\n"
         )
     };
     room.write("units.txt", &format!("# tracer: nop\n{}{}{}", row(1, 0), row(2, 1), row(3, 1)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath ubi replay` and `readpath reproduce ubi`: a small stream whose outcome is known, and every kind of mistake.
+//! `readpath ubi replay` and `readpath reproduce ubi`: a small stream whose outcome is known, and every kind of
+//! mistake.
 
 use crate::common::Room;
 use serde_json::Value;
@@ -273,9 +274,10 @@ fn the_published_table_stands_beside_the_model() {
     let text = room.good(&["reproduce", "ubi"]);
     assert!(text.contains("Why find became slower with a cache"), "{text}");
     assert!(text.contains("Without streams: the model ran on the counts that the thread published"), "{text}");
-    let hint = "\nLeft out: recorded streams of attach, boot, find and rm. 'readpath reproduce ubi --traces DIR' adds them, with \
-                more caches.\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading \
-                all files, boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, with more caches.\n";
+    let hint = "\nLeft out: recorded streams of attach, boot, find and rm. 'readpath reproduce ubi --traces DIR' adds \
+                them, with more caches.\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, \
+                find -ls, reading all files, boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, \
+                with more caches.\n";
     assert!(text.ends_with(hint), "{text}");
     assert!(room.read("out/ubi/report.html").contains("When a cache of pages pays"));
     std::fs::create_dir(room.path("t")).expect("a folder");

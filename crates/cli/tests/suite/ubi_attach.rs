@@ -43,8 +43,8 @@ fn what_an_attach_finds() {
     assert_eq!(all["layout"], json!({ "vid_offset": 512, "data_offset": 2048, "leb_bytes": 129024 }));
     assert_eq!(all["pebs"], json!({ "used": 27, "to_scrub": 0, "free": 0, "to_erase": 0, "kept": 0, "bad": 0 }));
     assert_eq!((&all["method"], &all["image_sequence"]), (&json!("scan"), &json!(99)));
-    // 54 headers in one step of ECC each, and two copies of the table of 11 pages: 50 us for a page, 526 or 519 cycles of 25
-    // ns for a step.
+    // 54 headers in one step of ECC each, and two copies of the table of 11 pages: 50 us for a page, 526 or 519 cycles
+    // of 25 ns for a step.
     let page = 50_000 + (7 + 4 * 519) * 25;
     let seconds = f64::from(54 * (50_000 + (7 + 519) * 25) + 22 * page) / 1e9;
     // Without sub-page reads, both headers of a block are in the page that the NAND core keeps.
@@ -54,12 +54,12 @@ fn what_an_attach_finds() {
         "wait_seconds": seconds, "cpu_seconds": 0.0, "seconds_without_subpage_reads": whole,
     });
     assert_eq!(all["attach"], takes);
-    let line = "\nattach takes    5.656 ms for 56 reads, 5.002 ms without sub-page reads\ncosts           slc-2k, waiting only: \
-                nobody has measured the CPU time (--cost names others)\n";
+    let line = "\nattach takes    5.656 ms for 56 reads, 5.002 ms without sub-page reads\ncosts           slc-2k, \
+                waiting only: nobody has measured the CPU time (--cost names others)\n";
     assert!(text.contains(line), "{text}");
     // Of a device, an image of ubinize has only what is used.
-    let few = "the volumes need a device of 404 PEBs at least, the image has 27: the attach of the device takes longer; \
-               --pebs N says how many it has";
+    let few = "the volumes need a device of 404 PEBs at least, the image has 27: the attach of the device takes \
+               longer; --pebs N says how many it has";
     assert_eq!(all["pebs_warning"], few);
     assert!(text.contains(&format!("\nwarning         {few}\n")), "{text}");
     // Other costs, by the name that all commands know.
@@ -130,8 +130,8 @@ fn a_size_of_erase_blocks_that_headers_speak_against_is_refused() {
     for (size, says) in [
         (
             "256K",
-            "fx.mtd: PEB size = 262144: 13 EC headers of the same image are inside of such PEBs, the first at byte 131072; \
-             PEBs of 131072 bytes fit what is in the image",
+            "fx.mtd: PEB size = 262144: 13 EC headers of the same image are inside of such PEBs, the first at byte \
+             131072; PEBs of 131072 bytes fit what is in the image",
         ),
         ("1M", "PEB size = 1048576: 23 EC headers"),
         ("64K", "fx.mtd: PEB size = 65536: only PEBs at multiples of 131072 begin with an EC header, and byte "),
@@ -146,8 +146,8 @@ fn a_size_of_erase_blocks_that_headers_speak_against_is_refused() {
     // Where nothing is between headers, a smaller size is possible.
     let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 2048, pebs: 8 };
     made(&room, geometry, &[7; 5000]);
-    let warning = "--peb-size 65536 may be too small: only each block at a multiple of 131072 bytes has an EC header, as if \
-                   PEBs had that size";
+    let warning = "--peb-size 65536 may be too small: only each block at a multiple of 131072 bytes has an EC header, \
+                   as if PEBs had that size";
     let sizes = ["made", "--page-size", "2K", "--subpage-size", "2K", "--peb-size", "64K"];
     assert_eq!(document(&room, &sizes)["peb_size_warning"], json!(warning));
     let text = room.good(&[&["ubi", "attach"], &sizes[..]].concat());

@@ -75,8 +75,8 @@ fn a_dump_with_spare_areas_is_told_and_read() {
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
     let with_spare: Vec<u8> = bytes.chunks(2048).flat_map(|page| [page, &[0xFF; 64]].concat()).collect();
     fs::write(room.path("oob.mtd"), with_spare).expect("a file");
-    let says = "oob.mtd: looks like pages of 2048 + 64 bytes: dump it without spare areas (nanddump --omitoob), or give \
-                --oob 64";
+    let says = "oob.mtd: looks like pages of 2048 + 64 bytes: dump it without spare areas (nanddump --omitoob), or \
+                give --oob 64";
     room.bad(&["ubi", "ls", "oob.mtd"], &[says]);
     room.bad(&["ubi", "attach", "oob.mtd"], &[says]);
     room.bad(
@@ -122,8 +122,8 @@ fn streams_can_be_replayed() {
     let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
     let doc: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
-    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 bytes), \
-                    z_find.csv (line 2 does not fit such pages).";
+    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 \
+                    bytes), z_find.csv (line 2 does not fit such pages).";
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
     assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
     // Attach, mount, and then the same.

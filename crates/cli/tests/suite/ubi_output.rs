@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `readpath ubi` prints where that is not easy: names that are no text, files that are no images, a full disk, and a
-//! reader that has gone.
+//! What `readpath ubi` prints where that is not easy: names that are no text, files that are no images, a full disk,
+//! and a reader that has gone.
 
 use crate::common::{Room, text};
 use readpath_ubi::mtd::Geometry;

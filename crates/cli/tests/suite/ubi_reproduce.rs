@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce ubi` on streams: other caches, sizes, and what our own reader makes of an image. What `ubi stream` and
-//! `ubi replay` give for the same work is the measure.
+//! `readpath reproduce ubi` on streams: other caches, sizes, and what our own reader makes of an image. What `ubi
+//! stream` and `ubi replay` give for the same work is the measure.
 //!
 //! Where mkfs.ubifs and ubinize are not installed the tests that need them say so and pass.
 
@@ -35,8 +35,8 @@ fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
     notes.clone().find(|n| n.contains(part)).unwrap_or_else(|| panic!("{part} in {:#?}", notes.collect::<Vec<_>>()))
 }
 
-const CACHES: &str = "none,one-line,peb-hash,lru,lru+split,set-assoc+split,clock+split,2q+split,arc+split,learned+split,\
-                      adaptive+split,opt+split";
+const CACHES: &str = "none,one-line,peb-hash,lru,lru+split,set-assoc+split,clock+split,2q+split,arc+split,\
+                      learned+split,adaptive+split,opt+split";
 
 /// That the rows of `work` by `reader` are those of a replay of the file `stream`.
 fn check(room: &Room, doc: &Value, work: &str, reader: &str, stream: &str) {
@@ -101,7 +101,8 @@ fn check(room: &Room, doc: &Value, work: &str, reader: &str, stream: &str) {
 fn recorded_streams_go_through_all_caches_and_sizes() {
     let room = Room::new();
     fs::create_dir(room.path("t")).expect("a folder");
-    // A walk with some locality: entries of 80 bytes in 40 blocks, most behind the one before, and an index between them.
+    // A walk with some locality: entries of 80 bytes in 40 blocks, most behind the one before, and an index between
+    // them.
     let mut stream = "# op,peb,offset,len,lnum,what\nR,0,0,64,,ec\n".to_owned();
     for i in 0..3000u32 {
         let (block, at) = (i / 7 * 31 % 40, 32_768 + i / 280 * 16_384 + i % 7 * 2480);
@@ -125,8 +126,8 @@ fn recorded_streams_go_through_all_caches_and_sizes() {
     // The table for people has both, and says where the rest is.
     let text = room.good(&["reproduce", "ubi", "--traces", "t"]);
     assert!(text.contains("The same streams through other caches:") && text.contains("arc+split, 61 lines"), "{text}");
-    let hint = "\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, \
-                boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, with more caches.\n";
+    let hint = "\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all \
+                files, boot-like reading, rm. 'readpath reproduce ubi --image FILE' adds them, with more caches.\n";
     assert!(text.ends_with(hint) && !text.contains("Left out: recorded streams"), "{text}");
     assert!(!text.contains("find by lines") && room.read("out/ubi/report.html").contains("find by lines"), "{text}");
 }
@@ -295,8 +296,8 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
     assert_eq!((published("find, own reader: image"), published("rm, own reader: image")), (4, 0));
     note(
         &doc,
-        "find, on image, the fastest first. Published: no cache, 61 lines in UBI, one line in UBI, one page in the NAND core. \
-         Model: ",
+        "find, on image, the fastest first. Published: no cache, 61 lines in UBI, one line in UBI, one page in the \
+         NAND core. Model: ",
     );
     // The image is what was asked for; the published table comes behind it.
     assert_eq!(doc["title"], "Read caches of UBI on image");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that is not honest: it speaks to a device without a driver, keeps every entry that it ever got, sends whatever it
-//! likes, and knows of each block what an ordinary READ would return. Which attack it makes of that is not its business.
+//! A host that is not honest: it speaks to a device without a driver, keeps every entry that it ever got, sends
+//! whatever it likes, and knows of each block what an ordinary READ would return. Which attack it makes of that is not
+//! its business.
 
 use readpath_device::{
     ConfigError, Control, Delays, DeviceConfig, DeviceStats, EntryConfig, FtlConfig, Hpb2Config, HpbConfig, Layout,
@@ -218,9 +219,9 @@ impl Rogue {
         self.ask(0, cdb, 0, &[]);
     }
 
-    /// HPB READ of as many blocks as there are entries, of one unit, from `first` on, by its number across units. Each entry is
-    /// that of its block, but with [`Means::OneEntry`] only the first is sent; the device has to know the others, and for more
-    /// than one block one of them.
+    /// HPB READ of as many blocks as there are entries, of one unit, from `first` on, by its number across units. Each
+    /// entry is that of its block, but with [`Means::OneEntry`] only the first is sent; the device has to know the
+    /// others, and for more than one block one of them.
     pub fn read(&mut self, first: u32, entries: &[HpbEntry], means: Means) -> Got {
         let hits = self.device.stats().hpb_hits;
         let (lun, lba) = place(first);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a dishonest host gains from HPB entries, by protection: entries made up, kept for too long, taken from another
-//! block, unit or device, or changed in one bit. What counts is whether a read ever returns anything but what an ordinary
-//! READ of the same block would have.
+//! block, unit or device, or changed in one bit. What counts is whether a read ever returns anything but what an
+//! ordinary READ of the same block would have.
 
 mod document;
 mod host;
@@ -55,8 +55,8 @@ impl Attack {
 pub struct Tally {
     /// Entries that were sent.
     pub tries: u64,
-    /// Blocks that were read from where an entry said: one for each entry that was believed, or as many as it says that lie in
-    /// a row (HPB 2.0).
+    /// Blocks that were read from where an entry said: one for each entry that was believed, or as many as it says that
+    /// lie in a row (HPB 2.0).
     pub believed: u64,
     /// Blocks that were returned and that an ordinary READ would not have.
     pub leaked: u64,
@@ -66,8 +66,8 @@ pub struct Tally {
     pub time: Ns,
 }
 
-/// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, and as many of
-/// the other kinds as there are blocks, or a few times that.
+/// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, and as
+/// many of the other kinds as there are blocks, or a few times that.
 ///
 /// # Errors
 /// When the device cannot exist.
@@ -116,7 +116,8 @@ impl Tries {
     /// Tries an entry for a block: together with those before it, if they are for the blocks before it.
     fn one(&mut self, lpn: u32, entry: HpbEntry) {
         let next = self.next();
-        // One block between two is read without an entry: the zeros in its place are no try, but the device counts them.
+        // One block between two is read without an entry: the zeros in its place are no try, but the device counts
+        // them.
         let joins = (next..=next + 1).contains(&lpn) && lpn / BLOCKS == self.first / BLOCKS;
         if !joins || (lpn - self.first) as usize >= self.means.most() {
             self.send();

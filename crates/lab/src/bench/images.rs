@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a look into an image of raw NAND takes: the attach of a large one, and a walk over many files. The images are made
-//! in memory.
+//! What a look into an image of raw NAND takes: the attach of a large one, and a walk over many files. The images are
+//! made in memory.
 
 use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, ReadAt};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bench in which garbage collection is at work as it is in a device that has been in use for long. It knows that this
-//! takes many writes, and when they were enough.
+//! A bench in which garbage collection is at work as it is in a device that has been in use for long. It knows that
+//! this takes many writes, and when they were enough.
 
 use super::{BenchCase, bench_preset, case};
 use readpath_device::Layout;

@@ -33,8 +33,8 @@ const RECORDS: usize = 1 << 16;
 const LINES: u32 = 61;
 const PAGE_BYTES: u32 = 16384;
 
-/// Looks up `ios` times at least, in erase blocks that have a line each; how often, how many were hits, and the seconds that
-/// `clock` counted.
+/// Looks up `ios` times at least, in erase blocks that have a line each; how often, how many were hits, and the seconds
+/// that `clock` counted.
 pub fn lookups(case: &LookupCase, ios: u64, clock: impl Fn() -> f64) -> (u64, u64, f64) {
     let mut random = Prng::stream(1, "ubi-bench", 0);
     let records: Vec<Record> = (0..RECORDS)

@@ -220,12 +220,12 @@ fn what_is_covered(
     let last = seeds.all().last().unwrap_or(first);
     match (seeds.count(), &texts.drawn) {
         (1, None) => notes.push(format!(
-            "One run of each variant, with seed {first}: nothing in this workload and layout draws from the seed, so other \
-             seeds would give the same figures. There are no intervals, and the differences are exact."
+            "One run of each variant, with seed {first}: nothing in this workload and layout draws from the seed, so \
+             other seeds would give the same figures. There are no intervals, and the differences are exact."
         )),
         (1, Some(drawn)) => notes.push(format!(
-            "One seed ({first}): there are no intervals, and nothing tells which differences are chance. The seed draws \
-             {drawn}; ask for more with --seeds."
+            "One seed ({first}): there are no intervals, and nothing tells which differences are chance. The seed \
+             draws {drawn}; ask for more with --seeds."
         )),
         (n, _) if equal => notes.push(format!(
             "All {n} seeds ({first} to {last}) gave the same figures, to the bit: nothing in this workload and layout \
@@ -234,17 +234,17 @@ fn what_is_covered(
         (n, drawn) => {
             let drawn = drawn.as_deref().unwrap_or("what the seed draws");
             notes.push(format!(
-                "Figures are means over {n} seeds ({first} to {last}); ± is half of the 95 % confidence interval (Student's \
-                 t, {} degrees of freedom, {:.3} standard errors). The intervals cover {drawn}. They do not cover the choice \
-                 of the workload, the parameters of the device, or what the model leaves out.",
+                "Figures are means over {n} seeds ({first} to {last}); ± is half of the 95 % confidence interval \
+                 (Student's t, {} degrees of freedom, {:.3} standard errors). The intervals cover {drawn}. They do not \
+                 cover the choice of the workload, the parameters of the device, or what the model leaves out.",
                 n - 1,
                 t_95(n - 1)
             ));
             if variants.len() > 1 {
                 notes.push(format!(
-                    "Differences are paired: variant − '{base}' for each seed, so under the same draws; the interval is that \
-                     of their mean. 'No difference shown': it contains zero. Of many true zeros one in twenty shows a \
-                     difference by chance."
+                    "Differences are paired: variant − '{base}' for each seed, so under the same draws; the interval \
+                     is that of their mean. 'No difference shown': it contains zero. Of many true zeros one in twenty \
+                     shows a difference by chance."
                 ));
             }
         }

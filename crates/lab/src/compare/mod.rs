@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparison of variants over several seeds. Each run's document is that of the ordinary command with that seed; what is
-//! added here is the same workload under further seeds, and what the spread over them says. It opens no file, and a run
-//! knows nothing of the others.
+//! Comparison of variants over several seeds. Each run's document is that of the ordinary command with that seed; what
+//! is added here is the same workload under further seeds, and what the spread over them says. It opens no file, and a
+//! run knows nothing of the others.
 
 mod document;
 mod statistics;
@@ -72,8 +72,8 @@ pub struct Trial {
     pub incomplete: Option<String>,
 }
 
-/// Makes the runs that are planned, each with the experiment it belongs to and so its seed, on as many threads as the pool
-/// has; they come back in order. A run is reduced to its figures as soon as it ends.
+/// Makes the runs that are planned, each with the experiment it belongs to and so its seed, on as many threads as the
+/// pool has; they come back in order. A run is reduced to its figures as soon as it ends.
 ///
 /// # Errors
 /// That of the first run in order that failed.

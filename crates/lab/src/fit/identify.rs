@@ -79,8 +79,8 @@ const SMALL_PART: f64 = 0.15;
 const ROUNDING: f64 = 1e-13;
 
 /// Without any measurement a parameter is taken to be known to within a factor of e: a standard error of 1 in its
-/// logarithm. Otherwise one about which nothing is known would be allowed to be anything, and would take with it what the
-/// others are; derivatives do not reach that far.
+/// logarithm. Otherwise one about which nothing is known would be allowed to be anything, and would take with it what
+/// the others are; derivatives do not reach that far.
 fn with_prior(information: &[Vec<f64>]) -> Eigen {
     let mut sum = information.to_vec();
     for (i, row) in sum.iter_mut().enumerate() {

@@ -82,7 +82,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_and_vectors_make_the_matrix_again(n in 1usize..=12, seed in prop::collection::vec(-1e3f64..1e3, 144)) {
+        fn values_and_vectors_make_the_matrix_again(
+            n in 1usize..=12,
+            seed in prop::collection::vec(-1e3f64..1e3, 144),
+        ) {
             let rows: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| seed[i * 12 + j]).collect()).collect();
             let a = gram(&rows, n);
             let e = eigen(&a);

@@ -190,7 +190,8 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, MeasurementErro
     reader.line = 0;
     if header.is_none() {
         return Err(reader.error(
-            "is empty; expected a line of column names such as range_gib,queue_depth,hpb,metric,value and rows below it",
+            "is empty; expected a line of column names such as range_gib,queue_depth,hpb,metric,value and rows below \
+             it",
         ));
     }
     if rows.is_empty() {

@@ -339,8 +339,8 @@ impl<'a> Search<'a> {
         Ok(jacobian)
     }
 
-    /// Capacities show only near the range that was read: a search that begins far away sees no slope. So some sizes are
-    /// tried first.
+    /// Capacities show only near the range that was read: a search that begins far away sees no slope. So some sizes
+    /// are tried first.
     fn capacities(&mut self, values: &mut Values) -> Result<(), ModelError> {
         for i in 0..self.params.len() {
             let param = self.params[i];

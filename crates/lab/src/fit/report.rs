@@ -71,8 +71,8 @@ impl Fit {
         if self.freedom > 0 && self.misfit > 4.0 * self.freedom as f64 {
             let times = (self.misfit / self.freedom as f64).sqrt();
             notes.push(format!(
-                "The model misses the measurements by {times:.1} times their stated errors, so either they are worse than \
-                 stated or the model lacks something; take the standard errors {times:.1} times."
+                "The model misses the measurements by {times:.1} times their stated errors, so either they are worse \
+                 than stated or the model lacks something; take the standard errors {times:.1} times."
             ));
         }
         for p in self.params.iter().filter(|p| !p.concerned) {
@@ -99,7 +99,8 @@ impl Fit {
         let Some(advice) = self.advice.as_ref().filter(|_| self.options.advice) else {
             return match self.options.advice {
                 true => vec![
-                    "No further measurement of this kind would tell more; only smaller errors or more rows of those made."
+                    "No further measurement of this kind would tell more; only smaller errors or more rows of those \
+                     made."
                         .to_owned(),
                 ],
                 false => Vec::new(),

@@ -183,8 +183,8 @@ pub fn document(
 ) -> Result<Document, Error> {
     let mut doc = Document::new("policies", title);
     doc.description =
-        "Policies of host memory for HPB at equal memory, tables included. Map loads are all map pages that \
-                       the device read from flash, for translation and for HPB READ BUFFER."
+        "Policies of host memory for HPB at equal memory, tables included. Map loads are all map pages that the device \
+                       read from flash, for translation and for HPB READ BUFFER."
             .to_owned();
     if let Some((_, variant)) = contenders.first() {
         doc.configuration = json!({
@@ -222,8 +222,8 @@ pub fn document(
         doc.simulated_ios += run.phases.iter().map(|p| p.output.stats.ios).sum::<u64>();
     }
     doc.remark(
-        "HPBvalve (FAST 2023) reports, against host control mode on a telephone, up to 78 % fewer misses and up to 43 % \
-         shorter launches; it is told which application runs.",
+        "HPBvalve (FAST 2023) reports, against host control mode on a telephone, up to 78 % fewer misses and up to 43 \
+         % shorter launches; it is told which application runs.",
     );
     Ok(doc)
 }
@@ -295,7 +295,8 @@ fn best(
     let sentence = match best {
         Some(s) => format!(
             "{} has the fewest map loads of those that are at most {slower_percent} % slower than linux-dcm: {}, \
-             {:+.1} % against linux-hcm, {:+.1} % against linux-dcm; mean read latency {:+.2} % against linux-dcm, {:+.2} % against linux-hcm",
+             {:+.1} % against linux-hcm, {:+.1} % against linux-dcm; mean read latency {:+.2} % against linux-dcm, \
+             {:+.2} % against linux-hcm",
             s.policy.name(),
             s.map_loads,
             percent(s.map_loads, hcm.map_loads).unwrap_or(0.0),

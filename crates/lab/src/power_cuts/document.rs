@@ -55,8 +55,8 @@ pub fn document(texts: &PowerTexts, plans: &[Plan], cuts: &PowerCuts, runs: &[Po
         doc.charts.push(chart);
     }
     doc.remark(
-        "Unflushed writes may be lost; what a FLUSH or FUA has confirmed may not, and no block may read as anything that \
-         was not written there. Every block of the workload's files was read back at the end.",
+        "Unflushed writes may be lost; what a FLUSH or FUA has confirmed may not, and no block may read as anything \
+         that was not written there. Every block of the workload's files was read back at the end.",
     );
     if runs.iter().any(|run| run.device.programs > 0) {
         doc.remark(WRITES);

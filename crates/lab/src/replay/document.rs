@@ -10,6 +10,7 @@ use crate::document::{
 use crate::spans;
 use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
+use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use readpath_results::metric::{self, Figure};
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
@@ -148,6 +149,7 @@ fn configuration(
     let mut devices = Map::new();
     let mut hosts = Map::new();
     let mut sram = Map::new();
+    let limit = |(at, bytes): &(Ns, u64)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes });
     for (i, v) in variants.iter().enumerate() {
         devices.insert(v.name.clone(), serde_json::to_value(v.preset.echo()).unwrap_or(Value::Null));
         let mut host = json!({
@@ -157,7 +159,7 @@ fn configuration(
             "max_map_bytes": v.host.hpb.and_then(|h| h.max_map_bytes),
             "memory_bytes": v.host.hpb.and_then(|h| h.memory_bytes),
             "events": v.events,
-            "memory_limits": v.limits.iter().map(|(at, bytes)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes })).collect::<Vec<_>>(),
+            "memory_limits": v.limits.iter().map(limit).collect::<Vec<_>>(),
         });
         if let Some(update) = v.host.hpb.and_then(|h| h.prototype) {
             host["prototype"] = json!(update.name());

@@ -47,9 +47,9 @@ pub fn document(
 ) -> Result<Document, Error> {
     let mut doc = Document::new("ubi_replay", &texts.title);
     doc.description = format!(
-        "Recorded reads of UBI through caches of pages of {} bytes. Counts are exact; seconds are those that the cost model \
-         gives to reads through ubi_eba_read_leb, one at a time. Above a hit ratio of {:.1} %, page reads with a cache cost \
-         less than part reads of one ECC step without.",
+        "Recorded reads of UBI through caches of pages of {} bytes. Counts are exact; seconds are those that the cost \
+         model gives to reads through ubi_eba_read_leb, one at a time. Above a hit ratio of {:.1} %, page reads with a \
+         cache cost less than part reads of one ECC step without.",
         costs.page_bytes,
         100.0 * costs.break_even_hit_ratio()
     );
@@ -72,8 +72,9 @@ pub fn document(
             }
         } else {
             doc.remark(format!(
-                "{}: none of its {} reads passes ubi_eba_read_leb, as when a device is attached: no cache in UBI is asked, and \
-                 only whole pages or parts of them make a difference. other_page_reads and other_seconds are these reads.",
+                "{}: none of its {} reads passes ubi_eba_read_leb, as when a device is attached: no cache in UBI is \
+                 asked, and only whole pages or parts of them make a difference. other_page_reads and other_seconds \
+                 are these reads.",
                 case.name, summary.other_reads
             ));
         }

@@ -121,8 +121,8 @@ fn percent(hits: u64, misses: u64) -> f64 {
     100.0 * hits as f64 / (hits + misses).max(1) as f64
 }
 
-/// The document of the experiment, with `streams` in the order in which they are to be shown. Their reads cost what `cost`
-/// says, or else what the kind of NAND with such pages does.
+/// The document of the experiment, with `streams` in the order in which they are to be shown. Their reads cost what
+/// `cost` says, or else what the kind of NAND with such pages does.
 ///
 /// # Errors
 /// A figure that is not finite, or a stream that is too much for a cache that knows the future.
@@ -147,8 +147,8 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
         let names = images.into_iter().collect::<Vec<_>>().join(", ");
         doc.title = format!("Read caches of UBI on {names}");
         doc.description = format!(
-            "Reads that our reader of UBIFS makes of {names}, without a cache, with the one page of the NAND core, and with \
-             caches in UBI. Behind them, to compare with: {}. {}",
+            "Reads that our reader of UBIFS makes of {names}, without a cache, with the one page of the NAND core, and \
+             with caches in UBI. Behind them, to compare with: {}. {}",
             published.title, published.description
         );
         of_streams(&mut doc, &model, streams)?;
@@ -193,8 +193,8 @@ fn of_streams(doc: &mut Document, model: &Model, streams: &[TaskStream]) -> Resu
 fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     if streams.iter().any(|s| s.case.stream.summary.other_reads > 0) {
         doc.remark(
-            "Headers and the volume table are read below ubi_eba_read_leb, so a cache in UBI changes nothing about attaching; \
-             without sub-page reads (B) each page with headers is read whole.",
+            "Headers and the volume table are read below ubi_eba_read_leb, so a cache in UBI changes nothing about \
+             attaching; without sub-page reads (B) each page with headers is read whole.",
         );
     }
     let other_pages: BTreeSet<u32> =
@@ -212,14 +212,14 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     }));
     if streams.is_empty() {
         doc.remark(
-            "Without streams: the model ran on the counts that the thread published, so hits, misses and no_query are not \
-             predicted here. --traces DIR adds recorded streams, --image FILE those that our reader of UBIFS makes of an \
-             image; with either, also other caches and sizes.",
+            "Without streams: the model ran on the counts that the thread published, so hits, misses and no_query are \
+             not predicted here. --traces DIR adds recorded streams, --image FILE those that our reader of UBIFS makes \
+             of an image; with either, also other caches and sizes.",
         );
     }
     doc.remark(
-        "B: no counts were published; those of C1 stand in, but the first page of a crossing read is served as often as any \
-         read. How many pages it read in rm, and the CPU of a hit in the NAND core, were fitted to its rm.",
+        "B: no counts were published; those of C1 stand in, but the first page of a crossing read is served as often \
+         as any read. How many pages it read in rm, and the CPU of a hit in the NAND core, were fitted to its rm.",
     );
 }
 
@@ -228,9 +228,9 @@ fn answer(model: &Model) -> String {
     let costs = &model.costs;
     let ms = |cost: Cost| cost.total_ns() as f64 / 1e6;
     format!(
-        "Why find became slower with a cache: filling a line reads the whole page, {:.2} ms, where a sub-page read takes \
-         {:.2} ms, so a cache of pages pays only above a hit ratio of {:.1} %; find hits {:.1} % with one line and {:.1} % \
-         with 61, rm 93 %.",
+        "Why find became slower with a cache: filling a line reads the whole page, {:.2} ms, where a sub-page read \
+         takes {:.2} ms, so a cache of pages pays only above a hit ratio of {:.1} %; find hits {:.1} % with one line \
+         and {:.1} % with 61, rm 93 %.",
         ms(costs.page()),
         ms(costs.steps(1)),
         100.0 * costs.break_even_hit_ratio(),
@@ -326,10 +326,10 @@ fn far_off(stream: &TaskStream, rows: &[Row]) -> Option<String> {
     let (row, error) = errors.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     (stream.task == Some(Task::Rm)).then(|| {
         format!(
-            "{}: up to {error:+.0} % from what was published ({}, {}). rm reads the index of the file, and where that lies \
-             depends on who wrote it. The kernel writes an index node right behind its children (post-order), so that a page \
-             has both. mkfs.ubifs writes the index level by level, a parent far from its children. How many nodes cross the \
-             border of two pages depends on where the index begins.",
+            "{}: up to {error:+.0} % from what was published ({}, {}). rm reads the index of the file, and where that \
+             lies depends on who wrote it. The kernel writes an index node right behind its children (post-order), so \
+             that a page has both. mkfs.ubifs writes the index level by level, a parent far from its children. How \
+             many nodes cross the border of two pages depends on where the index begins.",
             stream.name(""),
             row.metric.name(),
             row.variant,
@@ -351,9 +351,9 @@ fn why_not(model: &Model, task: Task, stream: &TaskStream, hits: [f64; 4]) -> St
     );
     if task == Task::Find {
         text.push_str(&format!(
-            " What this find reads lies in {blocks} erase blocks. The kernel writes names and inodes through a journal head \
-             of their own, into few blocks; mkfs.ubifs puts them between the data, over many. A tree written by the one \
-             does not have the hits of a tree written by the other."
+            " What this find reads lies in {blocks} erase blocks. The kernel writes names and inodes through a journal \
+             head of their own, into few blocks; mkfs.ubifs puts them between the data, over many. A tree written by \
+             the one does not have the hits of a tree written by the other."
         ));
     }
     text
@@ -377,7 +377,8 @@ fn order_note(model: &Model, task: Task, on: &str, real: &[f64; 4]) -> String {
     let known = Configuration::ALL.map(|c| published.seconds(task, c).real_s);
     let verdict = if in_order(published, task, real) { "the same" } else { "NOT the same" };
     format!(
-        "{}, {on}, the fastest first. Published: {}. Model: {}; {verdict} where published times differ by {:.0} % or more.",
+        "{}, {on}, the fastest first. Published: {}. Model: {}; {verdict} where published times differ by {:.0} % or \
+         more.",
         task.name(),
         order(&known),
         order(real),

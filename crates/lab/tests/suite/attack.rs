@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that forges, replays, swaps or changes entries never obtains anything but what an ordinary READ would give it; how
-//! often a guess succeeds is as stated; and without protection the same attacks succeed, so these tests can fail.
+//! A host that forges, replays, swaps or changes entries never obtains anything but what an ordinary READ would give
+//! it; how often a guess succeeds is as stated; and without protection the same attacks succeed, so these tests can
+//! fail.
 
 use readpath_device::{CheckOn, DeviceConfig, EntryConfig, Protection};
 use readpath_kit::Ns;
@@ -62,8 +63,8 @@ fn no_forged_entry_is_ever_believed() {
     }
 }
 
-/// Of n guesses of a tag of b bits, n / 2^b are right, within four standard deviations of a binomial distribution: a seed in
-/// 16,000 would fail.
+/// Of n guesses of a tag of b bits, n / 2^b are right, within four standard deviations of a binomial distribution: a
+/// seed in 16,000 would fail.
 #[test]
 fn guesses_succeed_as_often_as_stated() {
     let one_by_one = [(8u8, 400_000u64), (12, 800_000), (16, 4_000_000)].map(|(bits, n)| (Means::OneEntry, bits, n));
@@ -79,8 +80,8 @@ fn guesses_succeed_as_often_as_stated() {
     }
 }
 
-/// With HPB 2.0 an entry says how many blocks lie in a row. A guess that succeeds gives that many away where it is the only entry,
-/// and where each block has its own, those that are read with it from a page of flash.
+/// With HPB 2.0 an entry says how many blocks lie in a row. A guess that succeeds gives that many away where it is the
+/// only entry, and where each block has its own, those that are read with it from a page of flash.
 #[test]
 fn a_guess_that_succeeds_gives_a_run_away_with_hpb_2() {
     const RUN_OF_255: u64 = 0xF << 60;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events in the middle of a run: each does what it says to host and device, every request ends all the same, and what was
-//! counted before and after it is in the results.
+//! Events in the middle of a run: each does what it says to host and device, every request ends all the same, and what
+//! was counted before and after it is in the results.
 
 use readpath_config::experiment::{Experiment, parse};
 use readpath_kit::Ns;
@@ -138,8 +138,8 @@ fn memory_shrinks_and_grows_with_its_limit() {
     assert!(hits(little) < hits(before) && hits(enough) > 90, "{little:?} {enough:?}");
 }
 
-/// No request waits for memory that is given back: the slowest of those around every shrink, and while the limit goes up and
-/// down, takes no longer than the slowest of a host that has had little, or enough, all the time.
+/// No request waits for memory that is given back: the slowest of those around every shrink, and while the limit goes
+/// up and down, takes no longer than the slowest of a host that has had little, or enough, all the time.
 #[test]
 fn nothing_waits_while_memory_shrinks() {
     let slowest = |spans: &[Span]| spans.iter().map(|s| s.latency[0].max()).max().expect("spans");

@@ -160,7 +160,8 @@ impl CostPreset {
         if step_ns > u64::from(wait_us.0) * 1000 {
             let most = u64::from(wait_us.0) * (steps_between + 1);
             let message = format!(
-                "page_read_us: expected at most {most}, {} times part_read_us, since a page is so many ECC steps; found {}",
+                "page_read_us: expected at most {most}, {} times part_read_us, since a page is so many ECC steps; \
+                 found {}",
                 steps_between + 1,
                 wait_us.1
             );
@@ -336,7 +337,8 @@ mod tests {
             (
                 "page_read_us = 920",
                 "page_read_us = 8961",
-                "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found 8961",
+                "page_read_us: expected at most 8960, 16 times part_read_us, since a page is so many ECC steps; found \
+                 8961",
             ),
             ("core_hit_us = 20", "core_hit_us = 1000001", "core_hit_us: expected 0 to 1000000, found 1000001"),
             ("find_ms", "fund_ms", "unknown field `fund_ms`"),

@@ -210,8 +210,8 @@ fn programs_are_seen_and_names_escaped() {
     assert_eq!(unmap["args"]["data"].as_str().unwrap().len(), 48, "the list of an UNMAP of one range");
 }
 
-/// The flash goes on with the read of a command that a reset dropped; the host sends it again with the same tag, and once
-/// more after UNIT ATTENTION.
+/// The flash goes on with the read of a command that a reset dropped; the host sends it again with the same tag, and
+/// once more after UNIT ATTENTION.
 #[test]
 fn work_of_a_dropped_request_is_not_that_of_the_next() {
     let mut out = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster: what a host is told of it, how it switches it on, which data goes where and how fast, and how the buffer
-//! is emptied. `vopr` and `power.rs` have it among their random devices.
+//! WriteBooster: what a host is told of it, how it switches it on, which data goes where and how fast, and how the
+//! buffer is emptied. `vopr` and `power.rs` have it among their random devices.
 
 use readpath_device::{DeviceConfig, DeviceStats, WriteBoosterConfig};
 use readpath_flash::Lean;

@@ -42,10 +42,11 @@ fn stages_add_up<S: DieSched>() {
 
     // 128 KiB, written in order, are eight pages of four blocks on dies 0, 1, 2, 3, 0, 1, 2, 3 and channels 0, 1, 0, 1,
     // 0, 1, 0, 1. Page k leaves the firmware after (k + 1) f; no die is asked for its second page before it has sensed
-    // its first. A channel takes longer for a page (4 transfers, 32 us) than two pages need in the firmware (2 f, 26 us),
-    // so both channels work without a pause once they have begun, channel 0 after f + tR and channel 1 after 2 f + tR.
-    // The link (4 blocks, 15.6 us) takes pages in turn. Page 6 ends on channel 0 after f + tR + 16 transfers, and the link
-    // is free for it; page 7 ends on its channel f later, when the link is still busy with page 6, since f < 4 blocks.
+    // its first. A channel takes longer for a page (4 transfers, 32 us) than two pages need in the firmware (2 f, 26
+    // us), so both channels work without a pause once they have begun, channel 0 after f + tR and channel 1 after 2 f +
+    // tR. The link (4 blocks, 15.6 us) takes pages in turn. Page 6 ends on channel 0 after f + tR + 16 transfers, and
+    // the link is free for it; page 7 ends on its channel f later, when the link is still busy with page 6, since f < 4
+    // blocks.
     let (x, l) = (t.transfer_block.0, c.link.block.0);
     assert!(4 * f < f + t.read.0 && 2 * f < 4 * x && f < 4 * l && 4 * l < 2 * f, "the argument above holds");
     let long = around(&c) + f + t.read.0 + 16 * x + 8 * l;

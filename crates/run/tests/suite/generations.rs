@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hand-outs of HPB are numbered, and flash names a number before it is used: no entry of before a power cut is believed after
-//! it, however soon the power goes again.
+//! Hand-outs of HPB are numbered, and flash names a number before it is used: no entry of before a power cut is
+//! believed after it, however soon the power goes again.
 
 use readpath_device::{Layout, MediaOp};
 use readpath_kit::Ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB 2.0 at the device: longer HPB READs with the entry of their first block, with a pre-request before them, and with all
-//! entries in an extra header segment. What comes back is always what READ would bring; only flash operations and time
-//! differ, and those are counted here to the nanosecond.
+//! HPB 2.0 at the device: longer HPB READs with the entry of their first block, with a pre-request before them, and
+//! with all entries in an extra header segment. What comes back is always what READ would bring; only flash operations
+//! and time differ, and those are counted here to the nanosecond.
 
 use readpath_device::{DeviceConfig, Hpb2Config, HpbConfig, Layout, MediaOp};
 use readpath_kit::Ns;
@@ -98,8 +98,8 @@ fn write(b: &mut Bare, lba: u64, blocks: u32) {
 fn an_entry_counts_for_the_blocks_that_lie_behind_its_own() {
     let mut b = bare(V2, Layout::Sequential);
     let list = entries(&mut b, 0, 0);
-    // In order, so all of them, also beyond the eight for which the host needs no pre-request, but not beyond the sub-region.
-    // Not every length can be said: 63 is 32.
+    // In order, so all of them, also beyond the eight for which the host needs no pre-request, but not beyond the
+    // sub-region. Not every length can be said: 63 is 32.
     for (lba, blocks, hits) in [(0, 8, 8), (3, 8, 8), (0, 1, 1), (1, 63, 32), (10, 32, 32), (60, 8, 4)] {
         assert_eq!(served(&mut b, hpb_read(lba, blocks, entry(&list, lba as usize), 0), &[]), hits, "{lba} {blocks}");
     }
@@ -114,8 +114,8 @@ fn an_entry_counts_for_the_blocks_that_lie_behind_its_own() {
     assert_eq!(b.device.stats().hpb_stale, stale + 1);
 }
 
-/// Blocks 0 to 3 are written together, so that they share a page, whose spare area names them; then block 1 once more. When the
-/// entries are made, block 1 lies elsewhere, and nothing changes after that: only the entry itself can tell.
+/// Blocks 0 to 3 are written together, so that they share a page, whose spare area names them; then block 1 once more.
+/// When the entries are made, block 1 lies elsewhere, and nothing changes after that: only the entry itself can tell.
 #[test]
 fn an_older_copy_behind_a_block_is_not_taken_for_its_neighbour() {
     let mut b = bare(V2, Layout::Sequential);
@@ -351,8 +351,8 @@ fn time(b: &mut Bare, body: RequestBody, data: &[u8]) -> u64 {
     (b.now - since).0
 }
 
-/// Eight blocks in order lie on two pages of different dies and channels; eight scattered ones on eight pages. With entries
-/// there is no map page to wait for. What entries cost is their check, and the time that they take on the link.
+/// Eight blocks in order lie on two pages of different dies and channels; eight scattered ones on eight pages. With
+/// entries there is no map page to wait for. What entries cost is their check, and the time that they take on the link.
 #[test]
 fn latencies_are_sums_of_stages() {
     let c = config(V2);
@@ -365,8 +365,8 @@ fn latencies_are_sums_of_stages() {
         "the second page comes from the other channel after the first, and after its link time"
     );
 
-    // In order: page 0 leaves the firmware after f, page 1 after 2 f. Each channel moves four blocks; the link takes the
-    // blocks of page 1 when they are there, which is later than the end of page 0's.
+    // In order: page 0 leaves the firmware after f, page 1 after 2 f. Each channel moves four blocks; the link takes
+    // the blocks of page 1 when they are there, which is later than the end of page 0's.
     let mut b = bare(V2, Layout::Sequential);
     let list = entries(&mut b, 0, 0);
     let two_pages = around + 2 * f + c.flash.read.0 + 4 * x + 4 * l;
@@ -380,8 +380,8 @@ fn latencies_are_sums_of_stages() {
     assert_eq!(time(&mut b, plain(0), &[]), two_pages + map, "no entry: the map page first");
     assert_eq!(time(&mut b, plain(0), &[]), two_pages, "it is in SRAM now");
 
-    // Scattered, with entries in the header: the same as READ with the map page in SRAM, but for the check of eight entries
-    // and 72 bytes of header, rounded up to 96, on the link.
+    // Scattered, with entries in the header: the same as READ with the map page in SRAM, but for the check of eight
+    // entries and 72 bytes of header, rounded up to 96, on the link.
     let mut b = bare(V2, Layout::Random);
     let list = entries(&mut b, 0, 0);
     let with_header = time(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &list[..64]);

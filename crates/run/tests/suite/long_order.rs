@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves that a device tells newest from older data after more writes than the span of numbers that a simulation keeps for
-//! spare areas (`Spares::SPAN` of the device), even if one block has been in its write buffer all the time.
+//! Proves that a device tells newest from older data after more writes than the span of numbers that a simulation keeps
+//! for spare areas (`Spares::SPAN` of the device), even if one block has been in its write buffer all the time.
 
 use readpath_flash::Lean;
 use readpath_host::BlockOp;

@@ -8,6 +8,7 @@ mod drive;
 mod flush;
 mod generations;
 mod hpb2;
+mod hpb_commands;
 mod hpb_protocol;
 mod long_order;
 mod map_loads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fast die scheduler against the exact one, through the whole stack: random reads at several depths, shares of map
-//! misses and numbers of dies, with firmware so fast that dies and channels contend and with firmware as slow as that of
-//! real devices; and reads mixed with writes.
+//! misses and numbers of dies, with firmware so fast that dies and channels contend and with firmware as slow as that
+//! of real devices; and reads mixed with writes.
 
 use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::{DieSched, Exact, Lean};

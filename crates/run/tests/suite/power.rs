@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The power goes away at every flash operation of a scripted workload, and at random moments of random ones, also while
-//! the device recovers. What was flushed is there; no read is older than the last flush, or something that was never
-//! written; no block is lost; recovery reads no more than the checkpoint and what was programmed since. And each
+//! The power goes away at every flash operation of a scripted workload, and at random moments of random ones, also
+//! while the device recovers. What was flushed is there; no read is older than the last flush, or something that was
+//! never written; no block is lost; recovery reads no more than the checkpoint and what was programmed since. And each
 //! safeguard of recovery is needed: without it the same tests find wrong reads.
 //!
 //! The host's HPB loses its power with everything else, or lives on with the entries of the time before: these are
@@ -246,7 +246,8 @@ fn without_the_order_of_checkpoints_blocks_are_wrong() {
     assert!(bad > 0, "{event}");
 }
 
-/// Runs one device through many cuts; numbers of writes and trims may go as far as said. Returns its counters at the end.
+/// Runs one device through many cuts; numbers of writes and trims may go as far as said. Returns its counters at the
+/// end.
 fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) -> DeviceStats {
     let config = draw(seed);
     let (mut stack, mut now) = new_stack::<S>(&config);
@@ -315,8 +316,8 @@ fn cuts_while_order_is_forgotten() {
     }
 }
 
-/// Cuts the power many times under hosts that use HPB: everything loses it, or the device alone. Returns the counters of
-/// the device at the end.
+/// Cuts the power many times under hosts that use HPB: everything loses it, or the device alone. Returns the counters
+/// of the device at the end.
 fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
     let mut config = draw(seed);
     let rng = &mut Prng::stream(seed, "hpb", 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype of HPB (HotStorage 2017), host and device together: hits, updates, and that no read ever returns old data.
+//! The prototype of HPB (HotStorage 2017), host and device together: hits, updates, and that no read ever returns old
+//! data.
 
 use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, PrototypeConfig, SramTable, Verification};
 use readpath_flash::Lean;
@@ -84,8 +85,8 @@ fn a_hit_takes_as_long_as_an_hpb_read() {
     assert_eq!(BOTH.map(|update| took(&device(update), options())), [standard; 2]);
 }
 
-/// With host-initiated updates a write makes the whole group worthless until it is loaded again; with those of the device only
-/// the block, until a response has brought its entry.
+/// With host-initiated updates a write makes the whole group worthless until it is loaded again; with those of the
+/// device only the block, until a response has brought its entry.
 #[test]
 fn a_write_costs_a_group_or_a_block() {
     for update in BOTH {
@@ -168,8 +169,8 @@ impl Wire for Noting {
     }
 }
 
-/// The device numbers its updates over all units. A unit that has none for long must not fall behind: 128 numbers later what
-/// it has not seen would look like what it has.
+/// The device numbers its updates over all units. A unit that has none for long must not fall behind: 128 numbers later
+/// what it has not seen would look like what it has.
 #[test]
 fn every_unit_has_seen_the_updates_of_all() {
     let mut config = device(GroupUpdate::Device);
@@ -246,8 +247,8 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     (text, s.payload.checked, s.payload.wrong)
 }
 
-/// Writes, garbage collection, TRIM, any group size, any memory, both updates: what comes back is what was written, and through
-/// bytes everything is the same.
+/// Writes, garbage collection, TRIM, any group size, any memory, both updates: what comes back is what was written, and
+/// through bytes everything is the same.
 #[test]
 fn mixed_runs_read_what_was_written_typed_and_encoded() {
     for seed in 1..=10 {
@@ -257,8 +258,8 @@ fn mixed_runs_read_what_was_written_typed_and_encoded() {
     }
 }
 
-/// The same with dirty bits, list and spare areas not looked at: without them old entries are believed, and the check of data
-/// sees it.
+/// The same with dirty bits, list and spare areas not looked at: without them old entries are believed, and the check
+/// of data sees it.
 #[test]
 fn without_dirty_bits_old_entries_return_wrong_data() {
     for seed in 1..=4 {
@@ -267,8 +268,8 @@ fn without_dirty_bits_old_entries_return_wrong_data() {
     }
 }
 
-/// Resets of the controller, power cuts of the device alone and of everything, at random times under load: nothing wrong, and
-/// hits come back after each.
+/// Resets of the controller, power cuts of the device alone and of everything, at random times under load: nothing
+/// wrong, and hits come back after each.
 #[test]
 fn resets_and_power_cuts_leave_no_old_entry_and_hits_recover() {
     for (seed, update) in (1..=6).zip(BOTH.into_iter().cycle()) {

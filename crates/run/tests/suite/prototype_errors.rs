@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype's device (HotStorage 2017) against a host that sends anything: what is refused, what is served as a READ, and
-//! what responses say. What comes back is always the data of the block that was asked for.
+//! The prototype's device (HotStorage 2017) against a host that sends anything: what is refused, what is served as a
+//! READ, and what responses say. What comes back is always the data of the block that was asked for.
 
 use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, LuConfig, MediaOp, PrototypeConfig};
 use readpath_kit::Ns;
@@ -52,7 +52,8 @@ fn hinted(lba: u32, blocks: u32, entry: GroupEntry) -> Cdb {
     Cdb::HintedRead { lba, blocks, hint: GroupHint { entry, seen: 0 }, flags: 0 }
 }
 
-/// Reads one block; its response, and how many hits it was. The data has to be that of the place where the map has the block.
+/// Reads one block; its response, and how many hits it was. The data has to be that of the place where the map has the
+/// block.
 fn read(b: &mut Bare, lba: u32, entry: GroupEntry) -> (Response, u64) {
     let hits = b.device.stats().hpb_hits;
     let (reply, _) = b.command(hinted(lba, 1, entry), 4096);
@@ -168,8 +169,8 @@ fn descriptors_say_nothing_of_hpb() {
     assert_eq!(b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0).0, result::INVALID_IDN);
 }
 
-/// A long read takes several flash operations. What is given out while it lasts may mean that its hint is an old one, and what
-/// changes, that its address is: the rest then goes by the map.
+/// A long read takes several flash operations. What is given out while it lasts may mean that its hint is an old one,
+/// and what changes, that its address is: the rest then goes by the map.
 #[test]
 fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
     let write = Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: 0 };
@@ -202,8 +203,8 @@ fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
     }
 }
 
-/// A block changes while a long read is under way, a response brings its new entry, and the next hint says that the host has
-/// it: then it is on no list any more, but the hint of the long read is older.
+/// A block changes while a long read is under way, a response brings its new entry, and the next hint says that the
+/// host has it: then it is on no list any more, but the hint of the long read is older.
 #[test]
 fn a_long_read_is_not_led_astray_by_what_another_hint_has_seen() {
     let mut device = config(GroupUpdate::Device);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB READ BUFFERs at the same time: as many are served as the device has buffers, the others wait in order of arrival,
-//! and no buffer is lost to commands that are aborted or forgotten.
+//! HPB READ BUFFERs at the same time: as many are served as the device has buffers, the others wait in order of
+//! arrival, and no buffer is lost to commands that are aborted or forgotten.
 
 use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig, SramTable};
 use readpath_kit::Ns;

@@ -9,8 +9,8 @@ use readpath_kit::Ns;
 use readpath_stack::{Stack, Tags, Typed};
 use readpath_testkit::{device, lu, one, start};
 
-/// A launch that the host is told of loads what the application read the last time, before it reads anything, as many at a
-/// time as may be in flight, and nothing else.
+/// A launch that the host is told of loads what the application read the last time, before it reads anything, as many
+/// at a time as may be in flight, and nothing else.
 #[test]
 fn a_launch_loads_the_list_of_its_application() {
     let mut config = device(2_048);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More trims than anything else: the journal that they fill goes on from one superblock to the next, the tables that hold
-//! them are bounded, and power cuts among them lose nothing that was flushed and take no longer to recover from than the
-//! configuration says.
+//! More trims than anything else: the journal that they fill goes on from one superblock to the next, the tables that
+//! hold them are bounded, and power cuts among them lose nothing that was flushed and take no longer to recover from
+//! than the configuration says.
 
 use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::{Geometry, Lean};

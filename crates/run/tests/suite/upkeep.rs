@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the device does though no write needs it: data that was read very often moves, and garbage is collected while the
-//! host is idle.
+//! What the device does though no write needs it: data that was read very often moves, and garbage is collected while
+//! the host is idle.
 
 use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::Lean;

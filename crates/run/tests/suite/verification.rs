@@ -182,7 +182,8 @@ fn verification_reads_only_tables_that_are_counted_and_small() {
     );
     assert_eq!(stack.device.sram(), sram, "tables do not grow");
 
-    // Eight regions of four sub-regions of 64 entries, all of which may be active. A bit for every entry, or for every 16.
+    // Eight regions of four sub-regions of 64 entries, all of which may be active. A bit for every entry, or for every
+    // 16.
     let mut config = device(Verification::On);
     let fine = table(&config, SramTable::Hpb);
     config.hpb.as_mut().expect("it has HPB").freshness_chunk_entries = 16;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves what wear levelling holds and what it costs: erase counts of all superblocks within 5 % of their mean, least and
-//! most, for at most 3 % more writes than without it. Superblocks of the map count like those of data; the two of anchors
-//! do not, and are shown apart. `-- --nocapture` prints the figures.
+//! Proves what wear levelling holds and what it costs: erase counts of all superblocks within 5 % of their mean, least
+//! and most, for at most 3 % more writes than without it. Superblocks of the map count like those of data; the two of
+//! anchors do not, and are shown apart. `-- --nocapture` prints the figures.
 
 use readpath_device::{DeviceConfig, Layout, Wear};
 use readpath_testkit::writes::{Written, amplification, write, written_device};
@@ -25,8 +25,8 @@ fn show(what: &str, w: &Written) -> (f64, Wear) {
     let (data, _) = amplification(&w.all, w.slices_per_unit);
     let wear = *w.wear.last().expect("it has parts");
     println!(
-        "{what}: {} erases a superblock on average, {} to {} ({:.1} %); anchors {}; {} emptied to level wear of {} in all; \
-         write amplification {data:.4}, in the end: {}",
+        "{what}: {} erases a superblock on average, {} to {} ({:.1} %); anchors {}; {} emptied to level wear of {} in \
+         all; write amplification {data:.4}, in the end: {}",
         wear.mean.round(),
         wear.min,
         wear.max,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device whose blocks go bad one after the other takes writes for as long as its good blocks hold its logical capacity, and
-//! then says so. `-- --nocapture` prints how far it came.
+//! A device whose blocks go bad one after the other takes writes for as long as its good blocks hold its logical
+//! capacity, and then says so. `-- --nocapture` prints how far it came.
 
 use readpath_device::{FaultConfig, Layout};
 use readpath_flash::Lean;
@@ -10,7 +10,8 @@ use readpath_testkit::writes::written_device;
 use readpath_testkit::{host, job, start};
 use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec};
 
-/// Writes a full device until it refuses; returns what was left then of its spare slices, in percent of its logical blocks.
+/// Writes a full device until it refuses; returns what was left then of its spare slices, in percent of its logical
+/// blocks.
 fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, failures_ppm: u32) -> f64 {
     let blocks = 32 << 10;
     let mut config = written_device(blocks, dies, pages_per_block, over_provisioning);
@@ -37,8 +38,8 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
     left
 }
 
-/// What is left is less than what stays erased even when space is shortest, and what collection of superblocks with bad blocks
-/// cannot put to use.
+/// What is left is less than what stays erased even when space is shortest, and what collection of superblocks with bad
+/// blocks cannot put to use.
 #[test]
 fn a_write_is_refused_when_the_spare_is_used_up() {
     for (dies, pages, over_provisioning, ppm) in

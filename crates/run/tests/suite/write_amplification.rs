@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves what collection costs: under uniform writes as much as the published formula says, for greedy victims and large
-//! superblocks; under skewed writes less when data of different kinds is kept apart. `-- --nocapture` prints the figures.
+//! Proves what collection costs: under uniform writes as much as the published formula says, for greedy victims and
+//! large superblocks; under skewed writes less when data of different kinds is kept apart. `-- --nocapture` prints the
+//! figures.
 //!
-//! The formula: with *a* physical slices for each logical one, data write amplification is *a* / (*a* + W(-*a* e^-*a*)),
-//! W being the principal branch of Lambert's function (L. Xiang and B. M. Kurkoski, An Improved Analytical Expression for
-//! Write Amplification in NAND Flash, ICNC 2012, arXiv:1110.4245). It follows from superblocks being collected in the order
-//! in which they were filled. Greedy collection does better, because it may wait for one that happens to hold less, but
-//! the less so the more slices a superblock has, since these differ less from each other: the limit is the same.
+//! The formula: with *a* physical slices for each logical one, data write amplification is *a* / (*a* + W(-*a*
+//! e^-*a*)), W being the principal branch of Lambert's function (L. Xiang and B. M. Kurkoski, An Improved Analytical
+//! Expression for Write Amplification in NAND Flash, ICNC 2012, arXiv:1110.4245). It follows from superblocks being
+//! collected in the order in which they were filled. Greedy collection does better, because it may wait for one that
+//! happens to hold less, but the less so the more slices a superblock has, since these differ less from each other: the
+//! limit is the same.
 
 use readpath_device::{DeviceConfig, Layout, VictimPolicy};
 use readpath_flash::Lean;
@@ -147,7 +149,8 @@ fn superblocks_that_are_kept_erased_do_not_hold_garbage() {
     }
 }
 
-/// A look into the map for several victims and tables at the end of superblocks save reads, and no write is paid for it.
+/// A look into the map for several victims and tables at the end of superblocks save reads, and no write is paid for
+/// it.
 #[test]
 fn victims_together_and_tables_save_reads() {
     let run = |together, tables| {
@@ -203,8 +206,8 @@ fn zipf(separate_moved: bool, hot_table_entries: u32, victim: VictimPolicy) -> f
     w.amplification().0
 }
 
-/// With all data in one stream greedy collection pays more under Zipf's law than under uniform writes. What is kept apart
-/// gives that back: with greedy victims, at most. With victims chosen by cost and benefit it gains more.
+/// With all data in one stream greedy collection pays more under Zipf's law than under uniform writes. What is kept
+/// apart gives that back: with greedy victims, at most. With victims chosen by cost and benefit it gains more.
 #[test]
 fn data_kept_apart_is_moved_less() {
     const TABLE: u32 = 1 << 16;

@@ -103,7 +103,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Linux's limits, 32 slots and 128 segments of a page each (it sends up to 1 MiB if pages lie in a row), and its use
-    /// of WriteBooster.
+    /// Linux's limits, 32 slots and 128 segments of a page each (it sends up to 1 MiB if pages lie in a row), and its
+    /// use of WriteBooster.
     pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None, write_booster: true };
 }

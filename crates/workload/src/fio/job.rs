@@ -115,8 +115,8 @@ fn finish(s: &mut Settings, section: &Section, notes: &mut Notes) -> Result<(), 
     if let Some(verify) = &s.verify {
         if s.writes() && s.do_verify {
             return Err(verify.error(
-                "verify: reading back what a job has written is not built; leave verify out, or give do_verify=0 to write \
-                 only",
+                "verify: reading back what a job has written is not built; leave verify out, or give do_verify=0 to \
+                 write only",
             ));
         }
         notes.add("verify", &verify.at, || "verify: requests are made as they are, but no data is checked".into());

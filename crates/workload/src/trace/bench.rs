@@ -54,8 +54,8 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
                 let (code, name) = if read { (0x28, "READ_10") } else { (0x2A, "WRITE_10") };
                 writeln!(
                     out,
-                    " kworker/u17:0-{pid}   [00{}] d..1. {s}.{f:06}: ufshcd_command: send_req: 14700000.ufs: tag: {tag}, \
-                     DB: 0x8000, size: {}, IS: 0, LBA: {}, opcode: 0x{code:x} ({name}), group_id: 0x0",
+                    " kworker/u17:0-{pid}   [00{}] d..1. {s}.{f:06}: ufshcd_command: send_req: 14700000.ufs: tag: \
+                     {tag}, DB: 0x8000, size: {}, IS: 0, LBA: {}, opcode: 0x{code:x} ({name}), group_id: 0x0",
                     p.below(8),
                     sectors * 512,
                     sector / 8

@@ -57,8 +57,8 @@ pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceE
         Stop::Damaged(e) => (Reason::Truncated, format!("the compressed content is cut off or damaged: {e}")),
         Stop::Memory => {
             let message = format!(
-                "decompressing it takes more memory than is allowed: a window of {} MiB for zstd, {} MiB in all for xz; \
-                 compress it anew with a smaller window",
+                "decompressing it takes more memory than is allowed: a window of {} MiB for zstd, {} MiB in all for \
+                 xz; compress it anew with a smaller window",
                 (1 << ZSTD_WINDOW_LOG) >> 20,
                 XZ_MEMORY >> 20
             );
@@ -97,8 +97,8 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
             let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
             let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
             let message = format!(
-                "the format is not recognised (it begins with \"{}\"); give the columns of a table, or one of the formats \
-                 {}",
+                "the format is not recognised (it begins with \"{}\"); give the columns of a table, or one of the \
+                 formats {}",
                 excerpt(first),
                 names.join(", ")
             );

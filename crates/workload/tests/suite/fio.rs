@@ -74,7 +74,8 @@ fn defaults_are_fios() {
 
 #[test]
 fn globals_apply_to_later_jobs_and_comments_are_cut() {
-    let text = "; a comment\n[global]\nrw=randread ; why\nblocksize=8k\nioengine=io_uring\niodepth=4\nbs=8k\n[one]\nsize=64k\n# more\n\
+    let text = "; a comment\n[global]\nrw=randread ; \
+                why\nblocksize=8k\nioengine=io_uring\niodepth=4\nbs=8k\n[one]\nsize=64k\n# more\n\
                 [global]\niodepth=8\nioengine=libaio\n[two]\nsize=64k\nbs=4k\ndirect\n";
     let work = good(text);
     let jobs = &work.phases[0].jobs;
@@ -492,7 +493,8 @@ proptest! {
         let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
         let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
         for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
-            let Ok(work) = fio::parse("t", &text, reader, &Context { unit_blocks: &[blocks], seed: 0 }) else { continue };
+            let context = Context { unit_blocks: &[blocks], seed: 0 };
+            let Ok(work) = fio::parse("t", &text, reader, &context) else { continue };
             for (p, phase) in work.phases.iter().enumerate() {
                 prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());
                 for (j, job) in phase.jobs.iter().enumerate() {

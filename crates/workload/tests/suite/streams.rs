@@ -308,7 +308,11 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn any_accepted_stream_stays_inside_and_does_not_depend_on_batches(spec in any_spec(), seed: u64, batch in 1usize..70) {
+    fn any_accepted_stream_stays_inside_and_does_not_depend_on_batches(
+        spec in any_spec(),
+        seed: u64,
+        batch in 1usize..70,
+    ) {
         let Ok(mut stream) = Stream::new(&spec, seed) else { return Ok(()) };
         let mut other = stream.clone();
         let all = take(&mut stream, 500);

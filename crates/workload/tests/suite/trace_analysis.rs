@@ -127,14 +127,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn footprint_against_sets(ops in proptest::collection::vec((any::<bool>(), 0u64..40_000_000, 1u64..9_000_000), 1..40)) {
+    fn footprint_against_sets(
+        ops in proptest::collection::vec((any::<bool>(), 0u64..40_000_000, 1u64..9_000_000), 1..40),
+    ) {
         let requests: Vec<Request> = ops
             .iter()
             .enumerate()
             .map(|(i, &(read, offset, bytes))| request(i as u64, if read { Read } else { Write }, offset, bytes))
             .collect();
         let f = info(&requests).footprint;
-        let (mut reads, mut writes, mut again, mut first) = (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
+        let [mut reads, mut writes, mut again, mut first] = [(); 4].map(|()| HashSet::new());
         let mut reads_again = 0;
         for r in &requests {
             for b in r.offset / 4096..=(r.offset + r.bytes - 1) / 4096 {

@@ -380,8 +380,8 @@ fn the_device_that_is_advised_is_one_for_all_requests() {
     let e = read_with(&*text, &strict).unwrap_err();
     assert_eq!(
         e.to_string(),
-        "t:3: it ends at byte 20480, beyond the device of 16384 bytes; 3 requests of the trace lie beyond it; take a device \
-         of at least 40960 bytes (0.0 GiB, 10 blocks), or have addresses folded"
+        "t:3: it ends at byte 20480, beyond the device of 16384 bytes; 3 requests of the trace lie beyond it; take a \
+         device of at least 40960 bytes (0.0 GiB, 10 blocks), or have addresses folded"
     );
     let e = read_with(at([0, 4, 3]), &strict).unwrap_err();
     assert!(

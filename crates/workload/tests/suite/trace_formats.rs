@@ -218,7 +218,8 @@ fn a_newer_blktrace_is_refused_by_its_version() {
 #[test]
 fn fio_logs() {
     let v2 = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1500 0\n\
-              /dev/sda write 4096 512\n/dev/sda wait 500 0\n/dev/sda trim 0 8192\n/dev/sda datasync 0 0\n/dev/sda close\n";
+              /dev/sda write 4096 512\n/dev/sda wait 500 0\n/dev/sda trim 0 8192\n/dev/sda datasync 0 0\n/dev/sda \
+              close\n";
     assert_eq!(format_of(v2), Format::FioV2);
     let expected = [
         request(0, Read, 0, 4096),
@@ -243,9 +244,11 @@ const UFS: &str = "\
 IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0
  kworker/u17:0-21454   [003] d..1.   832.245701: ufshcd_upiu: send_req: 14700000.ufs: HDR:01 20, CDB:28 00
 CPU:2 [LOST 153 EVENTS]
-   <idle>-0     (-----) [000] d.h2.   832.245800: ufshcd_command: complete_rsp: 14700000.ufs: tag: 5, DB: 0x0, size: 4096, \
+   <idle>-0     (-----) [000] d.h2.   832.245800: ufshcd_command: complete_rsp: 14700000.ufs: tag: 5, DB: 0x0, size: \
+   4096, \
 IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0
- odd [7] name-99 (   88) [001] d..1.   832.246000: ufshcd_command: send_req: 14700000.ufs: tag: 6, DB: 0x40, size: 8192, \
+ odd [7] name-99 (   88) [001] d..1.   832.246000: ufshcd_command: send_req: 14700000.ufs: tag: 6, DB: 0x40, size: \
+ 8192, \
 IS: 0, LBA: 7, opcode: 0x2a (WRITE_10), group_id: 0x0, hwq_id: 2
  sync-7   [001] d..1.   832.246100: ufshcd_command: send_req: 14700000.ufs: tag: 7, DB: 0x80, size: -1, IS: 0, \
 LBA: 18446744073709551615, opcode: 0x35 (SYNC), group_id: 0x0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real recordings. Ours, small and always here: random and sequential reads and writes of a file, recorded for three seconds
-//! in three formats. Published ones, where the folder that READPATH_TRACES names has them; they are other people's and not
-//! in this project. The figures were counted with other tools.
+//! Real recordings. Ours, small and always here: random and sequential reads and writes of a file, recorded for three
+//! seconds in three formats. Published ones, where the folder that READPATH_TRACES names has them; they are other
+//! people's and not in this project. The figures were counted with other tools.
 
 use readpath_workload::trace::{Analysis, Compression, Format, Options, Reader};
 use std::fs::File;

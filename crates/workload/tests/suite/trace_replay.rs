@@ -96,8 +96,8 @@ fn beyond_the_device() {
     let e = load(Prepare::new(100), &r).unwrap_err();
     assert_eq!(
         e.to_string(),
-        "t: request 2: it ends at byte 417792, beyond the device of 409600 bytes; 2 requests of the trace lie beyond it; take \
-         a device of at least 1028096 bytes (0.0 GiB, 251 blocks), or have addresses folded",
+        "t: request 2: it ends at byte 417792, beyond the device of 409600 bytes; 2 requests of the trace lie beyond \
+         it; take a device of at least 1028096 bytes (0.0 GiB, 251 blocks), or have addresses folded",
         "the device is one for all of them"
     );
     let l = loaded(Prepare { fit: Fit::Fold, ..Prepare::new(100) }, &r);
@@ -201,8 +201,8 @@ fn memory_is_asked_for_before_it_is_taken() {
     assert_eq!(e.reason, Reason::Limit);
     assert_eq!(
         e.to_string(),
-        "t: request 1: there is no memory for more than the first 131072 requests to the device (16 bytes each): that is too \
-         much; split the trace, or replay it on a machine with more memory"
+        "t: request 1: there is no memory for more than the first 131072 requests to the device (16 bytes each): that \
+         is too much; split the trace, or replay it on a machine with more memory"
     );
 }
 

@@ -176,8 +176,8 @@ proptest! {
             for (time, what) in [(r.time.0, "send_req"), (end, "complete_rsp")] {
                 let (s, us) = (time / 1_000_000_000, time / 1000 % 1_000_000);
                 let row = format!(
-                    " x-{}   [001] d..1. {s:>5}.{us:06}: ufshcd_command: {what}: 1.ufs: tag: {i}, DB: 0x1, size: {}, IS: 0, \
-                     LBA: {}, opcode: 0x{code:x} (X), group_id: 0x0\n",
+                    " x-{}   [001] d..1. {s:>5}.{us:06}: ufshcd_command: {what}: 1.ufs: tag: {i}, DB: 0x1, size: {}, \
+                     IS: 0, LBA: {}, opcode: 0x{code:x} (X), group_id: 0x0\n",
                     r.process.unwrap(),
                     r.bytes,
                     r.offset / 4096

@@ -32,23 +32,33 @@ const TEXT: [Sample; 12] = [
     ),
     sample(
         Format::Blkparse,
-        "  8,0    3        1     0.000010000   697  D   W 223490 + 16 [kjournald]\n  8,0    3        2     0.000020000   697  D  RA 223590 + 24 [kjournald]\n  8,0    3        3     0.000030000   697  D   R 223690 + 128 [kjournald]\n",
+        "  8,0    3        1     0.000010000   697  D   W 223490 + 16 [kjournald]\n  8,0    3        2     0.000020000   \
+         697  D  RA 223590 + 24 [kjournald]\n  8,0    3        3     0.000030000   697  D   R 223690 + 128 \
+         [kjournald]\n",
     ),
     sample(
         Format::FioV2,
-        "fio version 2 iolog\n/dev/sda add\n/dev/sda read 0 4096\n/dev/sda wait 1500 0\n/dev/sda write 40960 5120\n/dev/sda trim 81920 8192\n",
+        "fio version 2 iolog\n/dev/sda add\n/dev/sda read 0 4096\n/dev/sda wait 1500 0\n/dev/sda write 40960 \
+         5120\n/dev/sda trim 81920 8192\n",
     ),
     sample(
         Format::FioV3,
-        "fio version 3 iolog\n18 /dev/sda add\n122 /dev/sda read 0 4096\n1622 /dev/sda write 40960 5120\n2122 /dev/sda trim 81920 8192\n",
+        "fio version 3 iolog\n18 /dev/sda add\n122 /dev/sda read 0 4096\n1622 /dev/sda write 40960 5120\n2122 /dev/sda \
+         trim 81920 8192\n",
     ),
     sample(
         Format::FtraceUfs,
-        "# tracer: nop\n kw-2   [003] d..1.   832.245700: ufshcd_command: send_req: 14700000.ufs: tag: 5, DB: 0x20, size: 4096, IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0\n kw-2   [003] d..1.   832.255700: ufshcd_command: send_req: 14700000.ufs: tag: 6, DB: 0x20, size: 8192, IS: 0, LBA: 200, opcode: 0x2a (WRITE_10), group_id: 0x0\n kw-2   [003] d..1.   832.265700: ufshcd_command: send_req: 14700000.ufs: tag: 7, DB: 0x20, size: 40960, IS: 0, LBA: 300, opcode: 0x28 (READ_10), group_id: 0x0\n",
+        "# tracer: nop\n kw-2   [003] d..1.   832.245700: ufshcd_command: send_req: 14700000.ufs: tag: 5, DB: 0x20, \
+         size: 4096, IS: 0, LBA: 100, opcode: 0x28 (READ_10), group_id: 0x0\n kw-2   [003] d..1.   832.255700: \
+         ufshcd_command: send_req: 14700000.ufs: tag: 6, DB: 0x20, size: 8192, IS: 0, LBA: 200, opcode: 0x2a \
+         (WRITE_10), group_id: 0x0\n kw-2   [003] d..1.   832.265700: ufshcd_command: send_req: 14700000.ufs: tag: 7, \
+         DB: 0x20, size: 40960, IS: 0, LBA: 300, opcode: 0x28 (READ_10), group_id: 0x0\n",
     ),
     sample(
         Format::FtraceBlock,
-        " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n kw-7   [003] ....   833.000300: block_rq_issue: 8,0 R 131072 () 640 + 256 [kw]\n kw-7   [003] ....   833.000400: block_rq_issue: 8,0 R 65536 () 1280 + 128 [kw]\n",
+        " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n kw-7   [003] ....   \
+         833.000300: block_rq_issue: 8,0 R 131072 () 640 + 256 [kw]\n kw-7   [003] ....   833.000400: block_rq_issue: \
+         8,0 R 65536 () 1280 + 128 [kw]\n",
     ),
     sample(
         Format::Csv,
@@ -139,8 +149,8 @@ fn a_time_that_was_cut_off_is_known_by_the_order() {
         let e = strict(&cut(by)).expect_err("it was cut off");
         assert_eq!(
             e.to_string(),
-            "t:3: the last line is cut off: it has no end, and ends with a time before that of the rows above, which are in \
-             order"
+            "t:3: the last line is cut off: it has no end, and ends with a time before that of the rows above, which \
+             are in order"
         );
         assert_eq!(strict(&format!("{}\n", cut(by))).expect("a row like any other").1.inversions, 1);
     }

@@ -130,7 +130,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         if found.max_sqnum >= LAST_SQNUM && !options.read_only {
             // No device lives to write so many: after the last one, old blocks would pass for new.
             return Err(UbiError::Refused(format!(
-                "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached read-only",
+                "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached \
+                 read-only",
                 found.max_sqnum
             )));
         }

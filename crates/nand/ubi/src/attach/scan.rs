@@ -235,7 +235,8 @@ impl Scanner {
         let corrupted = found.corrupted.len() as u32;
         if corrupted > 0 && corrupted >= limit && !partial {
             let what = format!(
-                "bad VID header over data; with {corrupted} such PEBs of {pebs} the device is refused, {limit} are too many"
+                "bad VID header over data; with {corrupted} such PEBs of {pebs} the device is refused, {limit} are too \
+                 many"
             );
             return Err(at(found.corrupted[0].0, io.layout.vid_offset, what).doubting_sizes());
         }

@@ -61,7 +61,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
             Header::Good { header, .. } => {
                 let VidHeader { volume: other, lnum: other_lnum, .. } = header;
                 let what = format!(
-                    "VID header: LEB {other_lnum} of volume {other}, where the fastmap has LEB {lnum} of volume {volume}"
+                    "VID header: LEB {other_lnum} of volume {other}, where the fastmap has LEB {lnum} of volume \
+                     {volume}"
                 );
                 return Err(UbiError::Peb { peb, offset: self.io.layout.vid_offset, what });
             }

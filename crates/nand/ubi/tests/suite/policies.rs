@@ -141,7 +141,8 @@ proptest! {
 
     #[test]
     fn two_q(acts in acts(true)) {
-        let mut naive = NaiveTwoQ { most: LINES as usize, lines: LINES as usize, once: vec![], again: vec![], gone: vec![] };
+        let lines = LINES as usize;
+        let mut naive = NaiveTwoQ { most: lines, lines, once: vec![], again: vec![], gone: vec![] };
         compare(&mut TwoQ::new(LINES), &mut naive, &acts)?;
     }
 

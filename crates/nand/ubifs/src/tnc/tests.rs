@@ -154,7 +154,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changes_do_what_they_say(changes in changes(), fanout in prop_oneof![Just(3u32), Just(8), Just(9)], replaying: bool) {
+    fn changes_do_what_they_say(
+        changes in changes(),
+        fanout in prop_oneof![Just(3u32), Just(8), Just(9)],
+        replaying: bool,
+    ) {
         let mut index = Index::new(fanout);
         index.tnc.replaying = replaying;
         let mut model: BTreeMap<(Key, Vec<u8>), NodeRef> = BTreeMap::new();
@@ -211,7 +215,8 @@ proptest! {
             let Index { flash, tnc, .. } = &mut index;
             let found = tnc.lookup(flash, Key::data(key.0, key.1)).expect("a lookup");
             let bound = tnc.next_bound(found.spot).unwrap_or(Key::last_of(u32::MAX));
-            for next in (key.1 + 1..60).map(|block| Key::data(key.0, block)).take_while(|&next| !found.exact && next < bound) {
+            let later = (key.1 + 1..60).map(|block| Key::data(key.0, block));
+            for next in later.take_while(|&next| !found.exact && next < bound) {
                 prop_assert_eq!(tnc.lookup(flash, next).expect("a lookup"), found);
             }
         }

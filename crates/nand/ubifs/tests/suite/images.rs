@@ -147,8 +147,12 @@ fn run(dir: &Path, tool: &str, args: &[&str]) {
 
 fn make_image(dir: &Path, device: &Device, compression: &str) -> Vec<u8> {
     let Device { geometry, leb_bytes, max_lebs, lebs } = device;
-    fs::write(dir.join("devices"), "/dev d 755 0 0 - - - - -\n/dev/null c 666 0 0 1 3 - - -\n/dev/sda b 660 0 6 8 0 - - -\n/dev/pipe p 600 0 0 - - - - -\n")
-        .expect("a table");
+    fs::write(
+        dir.join("devices"),
+        "/dev d 755 0 0 - - - - -\n/dev/null c 666 0 0 1 3 - - -\n/dev/sda b 660 0 6 8 0 - - -\n/dev/pipe p 600 0 0 - \
+                                    - - - -\n",
+    )
+    .expect("a table");
     let (page, leb, max) = (geometry.page_bytes.to_string(), leb_bytes.to_string(), max_lebs.to_string());
     let args =
         ["-r", "tree", "-m", &page, "-e", &leb, "-c", &max, "-x", compression, "-D", "devices", "-o", "fs.ubifs"];

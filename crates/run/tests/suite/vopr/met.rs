@@ -45,8 +45,8 @@ pub struct Met {
     pub hcm_hits: u64,
     /// Maps dropped because a limit of memory was lowered.
     pub shrunk: u64,
-    /// Pre-requests and those that were used; blocks of longer HPB READs served by entries, of hosts that send that of the first
-    /// block, and of hosts that send all.
+    /// Pre-requests and those that were used; blocks of longer HPB READs served by entries, of hosts that send that of
+    /// the first block, and of hosts that send all.
     pub pre_requests: u64,
     pub pre_requests_used: u64,
     pub long_first: u64,

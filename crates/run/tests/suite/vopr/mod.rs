@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No read ever returns anything but what was written, whatever the device looks like, whatever is in flight together,
-//! whatever happens to HPB notifications and entries on their way, whenever host and device are reset, and when the device
-//! loses its power beneath a living host (what was not flushed may then be lost). Every request ends exactly once, and
-//! nothing is left behind in host or device.
+//! whatever happens to HPB notifications and entries on their way, whenever host and device are reset, and when the
+//! device loses its power beneath a living host (what was not flushed may then be lost). Every request ends exactly
+//! once, and nothing is left behind in host or device.
 //!
 //! Each seed draws a device, a host, a workload and a troublemaker. On failure its options are printed; a seed can be
 //! run alone with `READPATH_SEED=n`.
@@ -56,8 +56,8 @@ fn queued_seeds() {
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
-/// notifications and whenever there is a reset, as long as nothing but writes moves a block: so there is room enough that
-/// no garbage is collected.
+/// notifications and whenever there is a reset, as long as nothing but writes moves a block: so there is room enough
+/// that no garbage is collected.
 #[test]
 fn an_honest_host_needs_no_verification() {
     let mut met = Met::default();
@@ -141,8 +141,9 @@ fn wear_out(collect_idle_below: u32) {
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
 }
 
-/// The prototype of HPB, which verifies nothing, with a host that keeps to its rules, on a wire that changes nothing: dirty
-/// bits and the list of changes alone keep every read right, whenever there is a reset, a power cut or a block that goes bad.
+/// The prototype of HPB, which verifies nothing, with a host that keeps to its rules, on a wire that changes nothing:
+/// dirty bits and the list of changes alone keep every read right, whenever there is a reset, a power cut or a block
+/// that goes bad.
 #[test]
 fn the_prototype_with_an_honest_host() {
     let mut met = Met::default();

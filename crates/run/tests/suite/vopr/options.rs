@@ -248,8 +248,8 @@ impl Options {
     }
 }
 
-/// Parameters under which a few thousand requests see everything that host control mode does: timers run 100 times as fast,
-/// and thresholds are low. `entries` are those of a sub-region.
+/// Parameters under which a few thousand requests see everything that host control mode does: timers run 100 times as
+/// fast, and thresholds are low. `entries` are those of a sub-region.
 fn host_control(rng: &mut Prng, entries: u32) -> HpbParams {
     let mut some = |from: u32, n: u64| from + rng.below(n) as u32;
     let activation_thld = some(1, 4);

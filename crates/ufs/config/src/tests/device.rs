@@ -388,16 +388,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn mutated_files(at in 0usize..20_000, length in 0usize..12, new in "[\\[\\]=.\"'#{},\n\r0-9a-zA-Z_\\- äé\u{0}\u{feff}]{0,8}") {
+    fn mutated_files(at in 0usize..20_000, length in 0usize..12, new in "[\\[\\]=.\"'#{},\n\r0-9a-zA-Z_\\- \
+        äé\u{0}\u{feff}]{0,8}") {
         let text: Vec<char> = ufs21().chars().collect();
         let at = at % text.len();
         let end = (at + length).min(text.len());
-        let mutated: String = text[..at].iter().copied().chain(new.chars()).chain(text[end..].iter().copied()).collect();
+        let (before, behind) = (text[..at].iter().copied(), text[end..].iter().copied());
+        let mutated: String = before.chain(new.chars()).chain(behind).collect();
         never_panics(&mutated);
     }
 
     #[test]
-    fn values_of_any_kind(line in 0usize..400, value in "(-?[0-9]{1,40}|[0-9]{1,25}\\.[0-9]{1,12}|0x[0-9a-f]{1,40}|true|inf|\\[\\]|\\{\\}|\"\"|1979-05-27|\"[a-zä]{0,70}\")") {
+    fn values_of_any_kind(
+        line in 0usize..400,
+        value in "(-?[0-9]{1,40}|[0-9]{1,25}\\.[0-9]{1,12}|0x[0-9a-f]{1,40}|true|inf|\\[\\]|\\{\\}|\"\"|1979-05-27\
+                  |\"[a-zä]{0,70}\")",
+    ) {
         let lines: Vec<&str> = ufs21().lines().collect();
         let line = line % lines.len();
         let mut mutated = lines.clone();

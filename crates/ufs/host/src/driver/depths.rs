@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units that take fewer commands at a time than the controller has slots (bLUQueueDepth; Linux `ufshcd_set_queue_depth`,
-//! `scsi_dev_queue_ready`). As on Linux a command has its tag when it waits here, and HPB's own go before all others. What
-//! a command says is not known here.
+//! Units that take fewer commands at a time than the controller has slots (bLUQueueDepth; Linux
+//! `ufshcd_set_queue_depth`, `scsi_dev_queue_ready`). As on Linux a command has its tag when it waits here, and HPB's
+//! own go before all others. What a command says is not known here.
 
 use super::tags::{MAX_SLOTS, Tag, Tags, Use};
 use readpath_kit::FrontQueue;

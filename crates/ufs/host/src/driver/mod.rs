@@ -345,9 +345,9 @@ impl Driver {
         self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
     }
 
-    /// The controller and the device are being reset. Commands in flight are begun anew, and map loads are forgotten. On
-    /// Linux they end with OCS_INVALID_COMMAND_STATUS, for which the SCSI mid-layer sends each again as it was: a load too,
-    /// and an HPB READ with its old entry if there is no other (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
+    /// The controller and the device are being reset. Commands in flight are begun anew, and map loads are forgotten.
+    /// On Linux they end with OCS_INVALID_COMMAND_STATUS, for which the SCSI mid-layer sends each again as it was: a
+    /// load too, and an HPB READ with its old entry if there is no other (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
     pub fn reset(&mut self, now: Ns) {
         self.out.clear();
         self.depths.iter_mut().for_each(|depths| depths.clear());

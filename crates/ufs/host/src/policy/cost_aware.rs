@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cost-aware`: a load has to pay. What it costs and what an entry saves is measured; their ratio is the number of reads
-//! that a load has to save. Reads of what was read just before count as one: any device still has its map at hand (the
-//! correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
-//! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much. Whatever
-//!   comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
+//! `cost-aware`: a load has to pay. What it costs and what an entry saves is measured; their ratio is the number of
+//! reads that a load has to save. Reads of what was read just before count as one: any device still has its map at hand
+//! (the correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
+//! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much.
+//!   Whatever comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
 //! - If another has to make room, the newcomer must have been read more often of late, by a margin. The margin is
 //!   learned: of some replacements it is counted how often both are read afterwards. While that does not make up for
 //!   the load, the margin doubles; while it does, it is halved.

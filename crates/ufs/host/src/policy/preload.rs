@@ -2,8 +2,8 @@
 //! `preload`: `lru`, and lists of sub-regions that are loaded ahead.
 //! - Of a system that says which application comes to the foreground (HPBvalve, FAST 2023, is told by Android), each
 //!   application's own list: what served its reads the last time.
-//! - Where nobody says so, as in a trace, what is learned from the reads alone: when two sub-regions are read in the order of
-//!   an earlier time, an application is recognised, and what it read next then is loaded.
+//! - Where nobody says so, as in a trace, what is learned from the reads alone: when two sub-regions are read in the
+//!   order of an earlier time, an application is recognised, and what it read next then is loaded.
 //!
 //! Loads ahead wait behind those that reads ask for, and share their limit of loads in flight (`inflight_map_req`).
 
@@ -16,7 +16,8 @@ use crate::ids::{Id, SubRegionId};
 const AHEAD: u64 = 16;
 /// A sub-region that is among the last so many entries of the log is not entered again.
 const APART: u64 = 64;
-/// A list is followed if two entries were no further apart in it. Some order is lost where requests overtake each other.
+/// A list is followed if two entries were no further apart in it. Some order is lost where requests overtake each
+/// other.
 const SKIP: u64 = 16;
 /// Entries of the log at most.
 const LOG: usize = 8192;

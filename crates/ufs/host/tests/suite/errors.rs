@@ -160,8 +160,8 @@ fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
     }
 }
 
-/// A reset of the controller with a read, a write and a load in flight. Linux gets all three back and sends them again: the
-/// read as the HPB READ that it was, and the load, whose sub-region waits for it.
+/// A reset of the controller with a read, a write and a load in flight. Linux gets all three back and sends them again:
+/// the read as the HPB READ that it was, and the load, whose sub-region waits for it.
 #[test]
 fn a_reset_sends_what_is_in_flight_again() {
     for strict in [true, false] {
@@ -232,7 +232,8 @@ fn a_load_that_is_refused_is_a_load_on_linux() {
     }
 }
 
-/// Loads and drops are sent again on Linux while the device is busy, which are no errors; this host counts a load as failed.
+/// Loads and drops are sent again on Linux while the device is busy, which are no errors; this host counts a load as
+/// failed.
 #[test]
 fn a_busy_device_is_asked_again_for_a_load() {
     for strict in [true, false] {

@@ -5,8 +5,8 @@ use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 use readpath_proto::typed::{Cdb, Command, HpbNotification, ReplyBody, RequestBody, Response, SubRegion};
 
-/// The length of the device's queue bounds the commands under way, not only the controller's slots. Linux 6.1 sends as many
-/// as it has slots.
+/// The length of the device's queue bounds the commands under way, not only the controller's slots. Linux 6.1 sends as
+/// many as it has slots.
 #[test]
 fn no_more_commands_are_under_way_than_the_device_takes() {
     for (depth, expected) in [(0, 31), (1, 1), (7, 7), (32, 31), (200, 31)] {
@@ -22,8 +22,8 @@ fn no_more_commands_are_under_way_than_the_device_takes() {
     }
 }
 
-/// Linux `ufshcd_set_queue_depth`: a unit with a queue of its own (bLUQueueDepth) is sent no more than that takes, loads of
-/// maps included, which go first. Other units do not wait for it.
+/// Linux `ufshcd_set_queue_depth`: a unit with a queue of its own (bLUQueueDepth) is sent no more than that takes,
+/// loads of maps included, which go first. Other units do not wait for it.
 #[test]
 fn no_more_commands_are_under_way_than_the_unit_takes() {
     for strict_linux in [false, true] {
@@ -35,7 +35,8 @@ fn no_more_commands_are_under_way_than_the_unit_takes() {
         let mut sent: Vec<_> = (0..5).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
         assert_eq!(sent.len(), 3);
         assert!((0..20).all(|i| host.submit_blocks(1, BlockOp::Read, i, 1).is_some()), "the other unit's own");
-        // A read takes the place of the one that ends, and the load that it brings goes ahead of the read that still waits.
+        // A read takes the place of the one that ends, and the load that it brings goes ahead of the read that still
+        // waits.
         host.good(&sent.remove(0), Some(HpbNotification { operation: 1, active_count: 1, ..Default::default() }));
         let next = host.sent().expect("a read");
         assert!(matches!(cdb(&next), Cdb::Read { lba: 3, .. }) && host.sent().is_none());
@@ -79,7 +80,8 @@ fn many_requests_in_parts_wait_at_once() {
     assert!(ended.iter().all(|&n| n == 1) && host.driver.is_idle());
 }
 
-/// Linux `ufshpb_execute_map_req`: the command asks for the entries that there are, the request has room for a whole map.
+/// Linux `ufshpb_execute_map_req`: the command asks for the entries that there are, the request has room for a whole
+/// map.
 #[test]
 fn the_map_of_a_short_sub_region_has_room_for_a_whole_one() {
     let mut device = Device::new();

@@ -83,7 +83,8 @@ pub(super) fn advice(requests: u64, needed: u64, all_were_read: bool) -> String 
     let known = if all_were_read { "" } else { " for what can be read of the trace" };
     let (gib, blocks) = (needed as f64 / (1u64 << 30) as f64, needed / u64::from(BLOCK_BYTES));
     format!(
-        "{others}; take a device of at least {needed} bytes ({gib:.1} GiB, {blocks} blocks){known}, or have addresses folded"
+        "{others}; take a device of at least {needed} bytes ({gib:.1} GiB, {blocks} blocks){known}, or have addresses \
+         folded"
     )
 }
 
@@ -379,8 +380,8 @@ const LARGEST_STEP: usize = 1 << 24;
 
 fn no_memory(loaded: usize, why: &str) -> String {
     format!(
-        "there is no memory for more than the first {loaded} requests to the device ({} bytes each): {why}; split the trace, \
-         or replay it on a machine with more memory",
+        "there is no memory for more than the first {loaded} requests to the device ({} bytes each): {why}; split the \
+         trace, or replay it on a machine with more memory",
         size_of::<TimedIo>()
     )
 }
@@ -441,8 +442,8 @@ impl Loaded {
         Ok(Loaded { ios, preload: replay.preload(), prepared: replay.prepared })
     }
 
-    /// Gives requests that share a time times of their own: spread evenly until the next one, but at most over `most` of
-    /// the times as recorded. It assumes that they came at even distances.
+    /// Gives requests that share a time times of their own: spread evenly until the next one, but at most over `most`
+    /// of the times as recorded. It assumes that they came at even distances.
     pub fn spread_ties(&mut self, most: Ns, speed: Speed) {
         let most = speed.apply(most.0).map_or(most, Ns);
         self.prepared.spread = spread(&mut self.ios, most);

@@ -34,7 +34,8 @@ impl Speed {
     pub fn parse(text: &str) -> Result<Speed, String> {
         let wrong = || {
             format!(
-                "\"{text}\" is not a speed such as 2 or 0.5: at most 6 decimals, and at most 4294967295 without the point"
+                "\"{text}\" is not a speed such as 2 or 0.5: at most 6 decimals, and at most 4294967295 without the \
+                 point"
             )
         };
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -174,8 +175,8 @@ impl Prepared {
         note(self.shortened_trims, "discard more than the device and were shortened to it");
         if self.spread > 0 {
             list.push(format!(
-                "{} of {} requests had the time of the one before and were SPREAD evenly until the next time, over at most \
-                 {}: that they came at even distances is an assumption",
+                "{} of {} requests had the time of the one before and were SPREAD evenly until the next time, over at \
+                 most {}: that they came at even distances is an assumption",
                 self.spread, self.requests, self.spread_over
             ));
         }

@@ -11,8 +11,8 @@ pub enum PrototypeError {
     NotOffered,
     /// A group has a size that none can have.
     #[error(
-        "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a power \
-         of two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
+        "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a \
+         power of two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
     )]
     Groups {
         /// What the attribute says.
