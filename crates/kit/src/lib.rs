@@ -6,6 +6,8 @@
 //! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
 //! simulator needs; each module says which crate it replaces and why.
 
+#![warn(unreachable_pub)]
+
 mod divisor;
 mod heap;
 mod hist;

@@ -2,6 +2,8 @@
 //! What is asked of runs: experiments, replays, comparisons, power cuts, fits, policies, attacks and benches. It plans
 //! runs, has them made side by side, and makes result documents of what they showed. It opens no file.
 
+#![warn(unreachable_pub)]
+
 pub mod attack;
 pub mod beforehand;
 pub mod bench;

@@ -14,7 +14,7 @@ const MOST_EFFECTS: usize = 40;
 const MOST_METRICS: usize = 3;
 
 /// How well simulated values of one metric and origin agree with published ones.
-pub struct Agreement<'a> {
+pub(crate) struct Agreement<'a> {
     pub metric: &'a str,
     pub origin: Origin,
     pub values: usize,
@@ -25,7 +25,7 @@ pub struct Agreement<'a> {
 }
 
 /// One line for each metric and origin that has published values.
-pub fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
+pub(crate) fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
     let mut out = Vec::new();
     for (at, column) in pivot.columns.iter().enumerate() {
         for origin in [Origin::Fit, Origin::Predicted, Origin::Measured] {
@@ -43,7 +43,7 @@ pub fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
 }
 
 /// A variant of a case beside the first variant of that case.
-pub struct Effect<'a> {
+pub(crate) struct Effect<'a> {
     pub case: &'a str,
     pub variant: &'a str,
     pub published: Option<f64>,
@@ -51,7 +51,7 @@ pub struct Effect<'a> {
 }
 
 /// Factors of one metric against one baseline.
-pub struct Effects<'a> {
+pub(crate) struct Effects<'a> {
     pub metric: &'a str,
     pub baseline: &'a str,
     pub lines: Vec<Effect<'a>>,
@@ -60,7 +60,7 @@ pub struct Effects<'a> {
 /// For each metric with published values, or for those that matter most and differ if there is none: every variant as a
 /// multiple of the first variant of its case. Metrics that it does not have, or whose baseline is not positive or not
 /// the same variant everywhere, have none.
-pub fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
+pub(crate) fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     let compared = pivot.has_compared();
     let mut out = Vec::new();
     let key = |column: &crate::pivot::Column| KEY_METRICS.iter().position(|key| *key == column.metric);

@@ -5,7 +5,7 @@ use readpath_results::Interval;
 
 /// A number with four significant digits and grouped thousands. Integers stay plain, large numbers keep every digit
 /// before the point, and very small or very large ones use an exponent.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -13,7 +13,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// A number with `digits` significant digits, trailing zeros kept.
-pub fn significant(value: f64, digits: i32) -> String {
+pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -33,18 +33,18 @@ pub fn significant(value: f64, digits: i32) -> String {
 }
 
 /// Six significant digits without trailing zeros; the result document has all of them.
-pub fn six(value: f64) -> String {
+pub(crate) fn six(value: f64) -> String {
     let rounded = format!("{value:.5e}").parse().unwrap_or(value);
     if rounded == 0.0 || (1e-5..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
 }
 
 /// A number for a column: integers stay plain only if the whole column is integers.
-pub fn in_column(value: f64, integers: bool) -> String {
+pub(crate) fn in_column(value: f64, integers: bool) -> String {
     if integers { number(value) } else { significant(value, 4) }
 }
 
 /// A signed relative error in percent, without the sign for what rounds to zero.
-pub fn percent(value: f64) -> String {
+pub(crate) fn percent(value: f64) -> String {
     let text = if value.abs() >= 1000.0 { grouped(value.abs(), 0) } else { format!("{:.1}", value.abs()) };
     match text.as_str() {
         "0.0" => text,
@@ -54,7 +54,7 @@ pub fn percent(value: f64) -> String {
 }
 
 /// `value` with `decimals` digits after the point and commas between thousands.
-pub fn grouped(value: f64, decimals: usize) -> String {
+pub(crate) fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut out = String::with_capacity(text.len() + 6);
@@ -71,7 +71,7 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 }
 
 /// Both ends of an interval.
-pub fn interval(interval: Interval) -> String {
+pub(crate) fn interval(interval: Interval) -> String {
     format!("{} to {}", number(interval.low), number(interval.high))
 }
 
@@ -80,7 +80,7 @@ const MOST_DECIMALS: i32 = 6;
 
 /// A value and half of its interval: two digits of the half, and the value to the same place. Without an interval, the
 /// value as [`number`] writes it, and nothing.
-pub fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
+pub(crate) fn with_half(value: f64, interval: Option<Interval>) -> (String, String) {
     let half = interval.map_or(0.0, Interval::half);
     if half <= 0.0 || !(1e-4..1e15).contains(&value.abs()) && value != 0.0 {
         let half = interval.map_or_else(String::new, |i| significant(i.half(), 2));

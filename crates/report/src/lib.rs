@@ -5,6 +5,8 @@
 //! beyond what its row says. It opens no file, asks no terminal for its width and prints nothing; it turns a
 //! [`readpath_results::Document`] into a string. Whatever stands in a document is treated as hostile text.
 
+#![warn(unreachable_pub)]
+
 pub mod comparison;
 mod findings;
 mod format;

@@ -66,7 +66,7 @@ impl TableSpec {
 }
 
 /// One metric in one unit.
-pub struct Column {
+pub(crate) struct Column {
     pub metric: Metric,
     pub label: String,
     /// Some row has a published value.
@@ -77,17 +77,17 @@ pub struct Column {
 
 impl Column {
     /// The heading with its unit: `Throughput, MiB/s`.
-    pub fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         heading(&self.label, &self.metric)
     }
 
-    pub fn number(&self, value: f64) -> String {
+    pub(crate) fn number(&self, value: f64) -> String {
         format::in_column(value, self.integers)
     }
 }
 
 /// One case and variant.
-pub struct Line<'a> {
+pub(crate) struct Line<'a> {
     pub case: &'a str,
     pub variant: &'a str,
     /// Number of lines of this case, on its first line; 0 on the others.
@@ -97,17 +97,17 @@ pub struct Line<'a> {
 }
 
 /// A heading with the unit of its metric.
-pub fn heading(label: &str, metric: &Metric) -> String {
+pub(crate) fn heading(label: &str, metric: &Metric) -> String {
     if metric.unit().is_empty() { label.to_owned() } else { format!("{label}, {}", metric.unit()) }
 }
 
-pub struct Pivot<'a> {
+pub(crate) struct Pivot<'a> {
     pub columns: Vec<Column>,
     pub lines: Vec<Line<'a>>,
 }
 
 impl<'a> Pivot<'a> {
-    pub fn new(document: &'a Document, spec: &TableSpec) -> Self {
+    pub(crate) fn new(document: &'a Document, spec: &TableSpec) -> Self {
         let rows = &document.rows;
         let (_, metrics) = ranks(rows.iter().map(|r| &r.metric));
         let mut chosen: Vec<(&Metric, String)> = Vec::new();
@@ -158,17 +158,17 @@ impl<'a> Pivot<'a> {
         Self { columns, lines }
     }
 
-    pub fn has_variants(&self) -> bool {
+    pub(crate) fn has_variants(&self) -> bool {
         self.lines.iter().any(|line| !line.variant.is_empty())
     }
 
-    pub fn has_compared(&self) -> bool {
+    pub(crate) fn has_compared(&self) -> bool {
         self.columns.iter().any(|column| column.compared)
     }
 }
 
 /// Metrics that matter most to a reader, in order; a document has some of them.
-pub const KEY_METRICS: &[Metric] = &[
+pub(crate) const KEY_METRICS: &[Metric] = &[
     metric::START_UP_TIME,
     Requests::RandomRead.of(Figure::Throughput),
     Requests::Read.of(Figure::Throughput),
@@ -192,7 +192,7 @@ const MOST_COLUMNS: usize = 14;
 /// What of a document that is too wide for one table comes first: metrics with published values, and those that matter
 /// most.
 /// `None` if everything fits.
-pub fn main_columns(document: &Document, all: &Pivot<'_>) -> Option<TableSpec> {
+pub(crate) fn main_columns(document: &Document, all: &Pivot<'_>) -> Option<TableSpec> {
     if all.columns.len() <= MOST_COLUMNS {
         return None;
     }
@@ -221,7 +221,7 @@ fn ranks<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> (Has
 }
 
 /// The mark beside an error; empty for a row that has nothing to be compared with.
-pub fn mark(row: &Row) -> &'static str {
+pub(crate) fn mark(row: &Row) -> &'static str {
     match row.origin {
         Origin::Fit => "fit",
         Origin::Predicted => "pred.",
@@ -230,7 +230,7 @@ pub fn mark(row: &Row) -> &'static str {
 }
 
 /// What the marks mean, in the words of every output.
-pub const LEGEND: [(&str, &str); 3] = [
+pub(crate) const LEGEND: [(&str, &str); 3] = [
     ("fit", "this published value was used to choose a parameter of the model, so agreement proves nothing"),
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),
     ("measured", "timed on the machine that ran the program, or counted in a recording"),

@@ -5,16 +5,16 @@
 //! darkened or lightened until each has a contrast of 3:1 or more to the paper. Text has 7:1 or more.
 
 /// Colours for light surroundings and for paper.
-pub const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c;--rule:#c9ced3;--grid:#e4e7ea;--wash:#f5f6f8;\
+pub(crate) const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c;--rule:#c9ced3;--grid:#e4e7ea;--wash:#f5f6f8;\
 --c0:#0072b2;--c1:#c94f00;--c2:#007f5f;--c3:#a8487f;--c4:#856600;--c5:#555b61;--c6:#4b5fd0;--c7:#7a3b12}\n";
 
 /// Colours for dark surroundings.
-pub const DARK: &str = "@media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e8eaec;\
+pub(crate) const DARK: &str = "@media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e8eaec;\
 --muted:#b3bac1;--rule:#4a5158;--grid:#2b3036;--wash:#1c2024;\
 --c0:#5ab4ec;--c1:#f5894a;--c2:#35c7a0;--c3:#e595c4;--c4:#dcb13a;--c5:#b4bac0;--c6:#9aa8ff;--c7:#cf9468}}\n";
 
 /// Figures.
-pub const CHART: &str = "\
+pub(crate) const CHART: &str = "\
 svg.chart{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;\
 font-variant-numeric:tabular-nums}
 .chart text{fill:var(--ink)}
@@ -37,7 +37,7 @@ font-variant-numeric:tabular-nums}
 ";
 
 /// The page.
-pub const PAGE: &str = "\
+pub(crate) const PAGE: &str = "\
 *{box-sizing:border-box}
 html{color-scheme:light dark;-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);\

@@ -12,12 +12,12 @@ fn harmless(c: char) -> char {
 }
 
 /// For a terminal: one line, no escape sequences.
-pub fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
 /// For HTML and SVG, as content or as a quoted attribute.
-pub fn html(text: &str) -> String {
+pub(crate) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         html_char(harmless(c), &mut out);
@@ -26,7 +26,7 @@ pub fn html(text: &str) -> String {
 }
 
 /// As [`html`], with line feeds kept: for preformatted text.
-pub fn html_lines(text: &str) -> String {
+pub(crate) fn html_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         html_char(if c == '\n' { c } else { harmless(c) }, &mut out);
@@ -46,7 +46,7 @@ fn html_char(c: char, out: &mut String) {
 }
 
 /// `text` in lines of at most `width` characters, broken at spaces where possible.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line: Vec<char> = Vec::new();
@@ -72,7 +72,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// `text` cut to at most `width` characters, with an ellipsis in place of what is missing.
-pub fn elide(text: &str, width: usize) -> String {
+pub(crate) fn elide(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

@@ -18,6 +18,8 @@
 //! # Ok::<(), readpath_results::Error>(())
 //! ```
 
+#![warn(unreachable_pub)]
+
 mod case;
 mod chart;
 mod document;

@@ -5,6 +5,8 @@
 //! One loop drives everything ([`drive`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks do
 //! what happens in between ([`Schedule`], [`Watched`]), a clock lets time go on ([`Virtual`]).
 
+#![warn(unreachable_pub)]
+
 mod drive;
 mod error;
 mod events;

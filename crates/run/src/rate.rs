@@ -33,17 +33,17 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    pub fn new(limits: [Option<u64>; 3], started: Ns) -> Rates {
+    pub(crate) fn new(limits: [Option<u64>; 3], started: Ns) -> Rates {
         Rates { limits, started, ..Rates::default() }
     }
 
     /// Whether any kind is bounded.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.limits.iter().any(Option::is_some)
     }
 
     /// The next request of `stream`, or how long to wait for it.
-    pub fn next(&mut self, stream: &mut Stream, now: Ns) -> Step {
+    pub(crate) fn next(&mut self, stream: &mut Stream, now: Ns) -> Step {
         let turn = self.waiting.take().unwrap_or_else(|| stream.turn());
         let (kind, due) = match turn {
             Turn::End => return Step::End,

@@ -9,7 +9,7 @@ pub const LUN: u8 = 0;
 
 /// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, so that there
 /// are never more than requests were outstanding at once.
-pub struct Flights<T> {
+pub(crate) struct Flights<T> {
     places: Vec<T>,
     free: Vec<u32>,
 }
@@ -17,13 +17,13 @@ pub struct Flights<T> {
 impl<T: Copy> Flights<T> {
     /// Nothing in flight.
     #[allow(clippy::new_without_default)]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Flights { places: Vec::new(), free: Vec::new() }
     }
 
     /// Keeps a request; returns its cookie.
     #[inline(always)]
-    pub fn begin(&mut self, flight: T) -> u32 {
+    pub(crate) fn begin(&mut self, flight: T) -> u32 {
         match self.free.pop() {
             Some(cookie) => {
                 self.places[cookie as usize] = flight;
@@ -38,37 +38,37 @@ impl<T: Copy> Flights<T> {
 
     /// Forgets everything in flight, and returns it.
     #[cold]
-    pub fn take(&mut self) -> Vec<T> {
+    pub(crate) fn take(&mut self) -> Vec<T> {
         let Flights { places, free } = std::mem::replace(self, Flights::new());
         (0..).zip(places).filter(|(cookie, _)| !free.contains(cookie)).map(|(_, flight)| flight).collect()
     }
 
     /// How many there are.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         (self.places.len() - self.free.len()) as u32
     }
 
     /// Whether nothing is in flight.
     #[inline(always)]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }
 
     /// What is kept of a request.
     #[inline(always)]
-    pub fn get(&self, cookie: u32) -> T {
+    pub(crate) fn get(&self, cookie: u32) -> T {
         self.places[cookie as usize]
     }
 
     /// The same, to change.
     #[inline(always)]
-    pub fn get_mut(&mut self, cookie: u32) -> &mut T {
+    pub(crate) fn get_mut(&mut self, cookie: u32) -> &mut T {
         &mut self.places[cookie as usize]
     }
 
     /// The request has ended; its cookie may be given out again. Returns what was kept of it.
     #[inline(always)]
-    pub fn end(&mut self, cookie: u32) -> T {
+    pub(crate) fn end(&mut self, cookie: u32) -> T {
         self.free.push(cookie);
         self.places[cookie as usize]
     }
@@ -76,7 +76,7 @@ impl<T: Copy> Flights<T> {
 
 /// What a request asks of the stack.
 #[inline(always)]
-pub fn block_op(io: Io) -> BlockOp {
+pub(crate) fn block_op(io: Io) -> BlockOp {
     if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io) }
 }
 

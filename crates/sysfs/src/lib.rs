@@ -6,6 +6,8 @@
 //! Sources: Linux `drivers/ufs/core/ufs-sysfs.c` and `ufshpb.c`, `Documentation/ABI/testing/sysfs-driver-ufs`.
 //! It knows neither FUSE nor sockets, and nothing of a run but what its post shows ([`readpath_run::Post`]).
 
+#![warn(unreachable_pub)]
+
 mod errno;
 mod names;
 mod number;

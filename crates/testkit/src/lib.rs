@@ -2,6 +2,8 @@
 //! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases,
 //! and a wire on which a test can change what passes.
 
+#![warn(unreachable_pub)]
+
 pub mod writes;
 
 use readpath_device::{

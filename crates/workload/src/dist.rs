@@ -53,7 +53,7 @@ impl Zipf {
 
     /// Draws a rank; 0 is the most frequent.
     #[inline]
-    pub fn sample(&self, rng: &mut Prng) -> u32 {
+    pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         loop {
             let wide = u128::from(rng.next_u64()) * self.bins.len() as u128;
             let mut bin = &self.bins[(wide >> 64) as usize];
@@ -126,7 +126,7 @@ impl Pareto {
 
     /// Draws a rank; 0 is the most frequent.
     #[inline]
-    pub fn sample(&self, rng: &mut Prng) -> u32 {
+    pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         // In (0, 1], so that the logarithm is finite.
         let u = 1.0 - rng.unit_f64();
         let rank = f64::from(self.n) * libm::exp(self.power * libm::log(u));
@@ -178,7 +178,7 @@ impl Zoned {
 
     /// Draws a position.
     #[inline]
-    pub fn sample(&self, rng: &mut Prng) -> u32 {
+    pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         let zone = self.table.zone_of[rng.below(100) as usize];
         let (start, len) = self.table.spans[usize::from(zone)];
         start + rng.below(u64::from(len)) as u32

@@ -5,6 +5,8 @@
 //! block requests with limits and pacing. This room knows nothing of devices, HPB or the clock: it says what is asked
 //! for next, never when it is done.
 
+#![warn(unreachable_pub)]
+
 mod dist;
 pub mod fio;
 pub mod iozone;

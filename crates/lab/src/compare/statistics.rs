@@ -8,7 +8,7 @@ use std::f64::consts::FRAC_2_PI;
 
 /// The mean of some values.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// The mean.
     pub mean: f64,
     /// Its 95 % confidence interval; none for a single value, or if all are equal.
@@ -18,7 +18,7 @@ pub struct Estimate {
 }
 
 /// What `values`, at least one, say of their mean. Student's t assumes that they are independent and roughly normal.
-pub fn estimate(values: &[f64]) -> Estimate {
+pub(super) fn estimate(values: &[f64]) -> Estimate {
     let first = values[0];
     if values.iter().all(|v| v.to_bits() == first.to_bits()) {
         // Not computed: a sum would round.
@@ -34,7 +34,7 @@ pub fn estimate(values: &[f64]) -> Estimate {
 
 /// How many standard errors a 95 % confidence interval reaches to each side: the 97.5 % quantile of Student's t with
 /// `freedom` degrees of freedom, at least 1.
-pub fn t_95(freedom: u32) -> f64 {
+pub(super) fn t_95(freedom: u32) -> f64 {
     // With one degree of freedom it is 12.706, and it falls from there.
     let (mut low, mut high) = (0.0, 13.0);
     loop {

@@ -45,7 +45,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub fn of(&self, metric: Metric) -> f64 {
+    pub(super) fn of(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Throughput => self.mib_s,
             Metric::Iops => self.iops,
@@ -74,12 +74,12 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    pub fn new(preset: &'a DevicePreset, params: Vec<Param>, ios: u32, seed: u64, shared: &'a Shared) -> Self {
+    pub(super) fn new(preset: &'a DevicePreset, params: Vec<Param>, ios: u32, seed: u64, shared: &'a Shared) -> Self {
         Model { preset, params, settings: Vec::new(), ios, seed, shared, known: BTreeMap::new() }
     }
 
     /// The number of a setting.
-    pub fn setting(&mut self, setting: Setting) -> usize {
+    pub(super) fn setting(&mut self, setting: Setting) -> usize {
         self.settings.iter().position(|s| *s == setting).unwrap_or_else(|| {
             self.settings.push(setting);
             self.settings.len() - 1
@@ -93,7 +93,7 @@ impl<'a> Model<'a> {
     }
 
     /// Makes every run that is not known yet, side by side.
-    pub fn prepare(&mut self, wanted: &[(usize, Values)]) -> Result<(), ModelError> {
+    pub(super) fn prepare(&mut self, wanted: &[(usize, Values)]) -> Result<(), ModelError> {
         let new: BTreeSet<Key> =
             wanted.iter().map(|(s, v)| self.key(*s, v)).filter(|k| !self.known.contains_key(k)).collect();
         let new: Vec<Key> = new.into_iter().collect();
@@ -105,7 +105,7 @@ impl<'a> Model<'a> {
     }
 
     /// What a setting shows with these values.
-    pub fn outcome(&mut self, setting: usize, values: &Values) -> Result<Outcome, ModelError> {
+    pub(super) fn outcome(&mut self, setting: usize, values: &Values) -> Result<Outcome, ModelError> {
         let key = self.key(setting, values);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);

@@ -9,7 +9,7 @@
 use std::collections::BinaryHeap;
 
 /// The least number of loads for these reads, in order, with so many places, which are empty at first.
-pub fn optimum(reads: &[u32], places: usize) -> u64 {
+pub(super) fn optimum(reads: &[u32], places: usize) -> u64 {
     const NEVER: u32 = u32::MAX;
     let units = reads.iter().max().map_or(0, |&m| m as usize + 1);
     // When each read's unit is read next.

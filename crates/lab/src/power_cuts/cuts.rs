@@ -34,7 +34,7 @@ pub(super) struct Cuts<'a> {
 
 impl<'a> Cuts<'a> {
     /// Cuts of a run that begins at `start`.
-    pub fn new(plan: &'a PowerCuts, drawn_from: Moments, start: Ns) -> Self {
+    pub(super) fn new(plan: &'a PowerCuts, drawn_from: Moments, start: Ns) -> Self {
         let mut rng = Prng::stream(plan.seed, "power cuts", 0);
         let (is_timed, range) = match drawn_from {
             Moments::Requests(ios) => (false, ios),
@@ -63,7 +63,7 @@ impl<'a> Cuts<'a> {
     }
 
     /// Whether there are cuts whose moments have not come.
-    pub fn are_left(&self) -> bool {
+    pub(super) fn are_left(&self) -> bool {
         self.events.is_some() || self.next < self.moments.len()
     }
 
@@ -71,7 +71,7 @@ impl<'a> Cuts<'a> {
     ///
     /// # Errors
     /// The host does not find its device again.
-    pub fn late<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    pub(super) fn late<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         now: Ns,

@@ -4,6 +4,8 @@
 //! This room knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block requests
 //! or the UFS device.
 
+#![warn(unreachable_pub)]
+
 pub mod attach;
 pub mod cache;
 pub mod cost;

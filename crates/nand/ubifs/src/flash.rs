@@ -44,35 +44,35 @@ pub(crate) fn leaf_kind(key: Key) -> Option<(ReadKind, NodeType)> {
 }
 
 impl<L: Lebs> Flash<L> {
-    pub fn new(lebs: L, sb: Superblock) -> Flash<L> {
+    pub(crate) fn new(lebs: L, sb: Superblock) -> Flash<L> {
         Flash { lebs, sb, lpt: None, expander: Expander::new(), buf: Vec::new() }
     }
 
     /// A place, for messages.
-    pub fn place(&self, lnum: u32, offset: u32) -> Place {
+    pub(crate) fn place(&self, lnum: u32, offset: u32) -> Place {
         Place { lnum, offset, peb: self.lebs.peb(lnum) }
     }
 
     /// An error of kind `kind` at a place.
-    pub fn damage(&self, kind: DamageKind, lnum: u32, offset: u32, detail: impl Into<String>) -> UbifsError {
+    pub(crate) fn damage(&self, kind: DamageKind, lnum: u32, offset: u32, detail: impl Into<String>) -> UbifsError {
         UbifsError::Damage(Damage { kind, place: self.place(lnum, offset), detail: detail.into() })
     }
 
     /// Reads bytes; unmapped blocks read as 0xFF. Bit errors beyond correction are left to checksums.
-    pub fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<()> {
+    pub(crate) fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<()> {
         let place = self.place(lnum, offset);
         read_tolerant(&mut self.lebs, place, buf, what)
     }
 
     /// Reads a block from `start` to its end.
-    pub fn read_rest(&mut self, lnum: u32, start: u32, what: ReadKind) -> Result<Vec<u8>> {
+    pub(crate) fn read_rest(&mut self, lnum: u32, start: u32, what: ReadKind) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.sb.leb_bytes.saturating_sub(start) as usize];
         self.read(lnum, start, &mut bytes, what)?;
         Ok(bytes)
     }
 
     /// Reads exactly the bytes of `at` and checks that they are a node of this type and length.
-    pub fn read_node(&mut self, at: NodeRef, kind: NodeType, what: ReadKind) -> Result<&[u8]> {
+    pub(crate) fn read_node(&mut self, at: NodeRef, kind: NodeType, what: ReadKind) -> Result<&[u8]> {
         match self.try_read_node(at, kind, what)? {
             Ok(_) => Ok(&self.buf),
             Err(_) if at.lnum < self.sb.leb_count && !self.lebs.is_mapped(at.lnum) => {
@@ -87,7 +87,7 @@ impl<L: Lebs> Flash<L> {
     }
 
     /// Like `read_node`, but a node that is not there is `Err` inside; the node is in `node()`.
-    pub fn try_read_node(
+    pub(crate) fn try_read_node(
         &mut self,
         at: NodeRef,
         kind: NodeType,
@@ -118,17 +118,17 @@ impl<L: Lebs> Flash<L> {
     }
 
     /// The node that was read last.
-    pub fn node(&self) -> &[u8] {
+    pub(crate) fn node(&self) -> &[u8] {
         &self.buf
     }
 
     /// The node that was read last, and the decompressors.
-    pub fn node_and_expander(&mut self) -> (&[u8], &mut Expander) {
+    pub(crate) fn node_and_expander(&mut self) -> (&[u8], &mut Expander) {
         (&self.buf, &mut self.expander)
     }
 
     /// Space is no longer used: touches the properties of its block, which may have to be read.
-    pub fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
+    pub(crate) fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
         if at.len == 0 {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl<L: Lebs> Flash<L> {
     }
 
     /// Runs `f` with the properties, if anybody accounts for space.
-    pub fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
+    pub(crate) fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
         let Some(mut lpt) = self.lpt.take() else { return Ok(()) };
         let result = f(&mut lpt, self);
         self.lpt = Some(lpt);

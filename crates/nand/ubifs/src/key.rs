@@ -20,7 +20,7 @@ pub enum KeyType {
 
 const LOW_BITS: u32 = 29;
 /// The part of a key's second word below its type.
-pub const LOW_MASK: u32 = (1 << LOW_BITS) - 1;
+pub(crate) const LOW_MASK: u32 = (1 << LOW_BITS) - 1;
 
 /// A key: inode number, then type and block number or hash. Order is that of the index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,6 +5,8 @@
 //! logical erase blocks ([`Lebs`]) and never writes. Every read is made with the position, length and order of Linux's
 //! own (`fs/ubifs`), so that what is read while a volume is mounted, listed or read is the stream that UBI would see.
 
+#![warn(unreachable_pub)]
+
 mod check;
 mod compress;
 mod error;

@@ -151,7 +151,7 @@ pub(crate) struct Lpt {
 impl Lpt {
     /// Reads and checks the table of the area's own blocks (`lpt_init_rd`), and, to write, the list of blocks worth
     /// knowing with their properties (`lpt_init_wr`).
-    pub fn init<L: Lebs>(
+    pub(crate) fn init<L: Lebs>(
         flash: &mut Flash<L>,
         root: (u32, u32),
         table: (u32, u32),
@@ -177,13 +177,13 @@ impl Lpt {
     }
 
     /// The tree for a walk of all properties: reads nothing yet.
-    pub fn unread<L>(flash: &Flash<L>, root: (u32, u32)) -> Lpt {
+    pub(crate) fn unread<L>(flash: &Flash<L>, root: (u32, u32)) -> Lpt {
         let shape = LptShape::new(&flash.sb);
         Lpt { shape, root, inner: Default::default(), leaves: vec![None; shape.leaves as usize], order: Vec::new() }
     }
 
     /// Properties of a main block, read where they have not been yet (`ubifs_lpt_lookup`).
-    pub fn get<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32) -> Result<&mut Properties> {
+    pub(crate) fn get<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32) -> Result<&mut Properties> {
         let i = lnum - flash.sb.main_first();
         let leaf = i / FANOUT;
         if self.leaves[leaf as usize].is_none() {
@@ -265,7 +265,7 @@ impl Lpt {
     }
 
     /// More of a block is no longer used (`ubifs_add_dirt`).
-    pub fn add_dirt<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32, bytes: u32) -> Result<()> {
+    pub(crate) fn add_dirt<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32, bytes: u32) -> Result<()> {
         if !flash.sb.in_main(lnum, 0, 0) {
             return Err(flash.damage(DamageKind::BadIndex, lnum, 0, "a branch leads out of the main area"));
         }
@@ -277,7 +277,12 @@ impl Lpt {
 
     /// A block with at least `bytes` free for the base head, which uses up partly filled blocks first; properties that
     /// are in memory are preferred, then blocks are looked at in turn from `from` on (`ubifs_find_free_space`).
-    pub fn find_free<L: Lebs>(&mut self, flash: &mut Flash<L>, bytes: u32, from: u32) -> Result<Option<(u32, u32)>> {
+    pub(crate) fn find_free<L: Lebs>(
+        &mut self,
+        flash: &mut Flash<L>,
+        bytes: u32,
+        from: u32,
+    ) -> Result<Option<(u32, u32)>> {
         let whole = flash.sb.leb_bytes;
         let (first, count) = (flash.sb.main_first(), flash.sb.main_lebs());
         let fits = |p: &Properties| !p.taken && !p.index && p.free >= bytes;

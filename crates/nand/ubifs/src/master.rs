@@ -12,11 +12,11 @@ use crate::scan::{ScanError, Scanned, all_ff, scan};
 use crate::superblock::MASTER_LEB;
 
 /// The volume was not unmounted.
-pub const FLAG_DIRTY: u32 = 1;
+pub(crate) const FLAG_DIRTY: u32 = 1;
 /// No inode waits for deletion.
-pub const FLAG_NO_ORPHANS: u32 = 2;
+pub(crate) const FLAG_NO_ORPHANS: u32 = 2;
 /// Written by a recovery.
-pub const FLAG_RECOVERY: u32 = 4;
+pub(crate) const FLAG_RECOVERY: u32 = 4;
 
 /// No inode has a number from here on (Linux `INUM_WATERMARK`).
 const HIGHEST_INUM: u64 = 0xFFFF_FF00;
@@ -26,7 +26,7 @@ const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
 const LONGEST_NODE: u32 = 160 + 4096;
 
 /// A place without a length.
-pub type At = (u32, u32);
+pub(crate) type At = (u32, u32);
 
 /// What the master says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,27 +8,27 @@ use crate::key::Key;
 /// First word of every node.
 pub const NODE_MAGIC: u32 = 0x0610_1831;
 /// Bytes in the common header.
-pub const HEADER_BYTES: u32 = 24;
+pub(crate) const HEADER_BYTES: u32 = 24;
 /// Longest name of an entry.
-pub const MAX_NAME_BYTES: usize = 255;
+pub(crate) const MAX_NAME_BYTES: usize = 255;
 /// Longest data kept in an inode node: a symbolic link's target, an attribute's value.
-pub const MAX_INLINE_BYTES: u32 = 4096;
+pub(crate) const MAX_INLINE_BYTES: u32 = 4096;
 /// Bytes before the data of an inode node.
-pub const INODE_BYTES: u32 = 160;
+pub(crate) const INODE_BYTES: u32 = 160;
 /// Bytes before the name of an entry node.
-pub const DENTRY_BYTES: u32 = 56;
+pub(crate) const DENTRY_BYTES: u32 = 56;
 /// Bytes before the payload of a data node.
-pub const DATA_BYTES: u32 = 48;
+pub(crate) const DATA_BYTES: u32 = 48;
 /// Bytes before the branches of an index node.
-pub const INDEX_BYTES: u32 = 28;
+pub(crate) const INDEX_BYTES: u32 = 28;
 /// Bytes in a branch with its key.
-pub const BRANCH_BYTES: u32 = 20;
+pub(crate) const BRANCH_BYTES: u32 = 20;
 /// Bytes in a padding node, before what it pads.
-pub const PAD_BYTES: u32 = 28;
+pub(crate) const PAD_BYTES: u32 = 28;
 /// Bytes in a superblock node.
-pub const SUPERBLOCK_BYTES: u32 = 4096;
+pub(crate) const SUPERBLOCK_BYTES: u32 = 4096;
 /// Bytes in a master node.
-pub const MASTER_BYTES: u32 = 512;
+pub(crate) const MASTER_BYTES: u32 = 512;
 
 /// A little-endian number at `at`.
 pub(crate) fn le16(b: &[u8], at: usize) -> u16 {
@@ -244,7 +244,7 @@ pub(crate) fn check_header(bytes: &[u8], fanout: u32) -> Result<Header, NodeErro
 }
 
 /// The key in a node that has one.
-pub fn key_of(bytes: &[u8]) -> Key {
+pub(crate) fn key_of(bytes: &[u8]) -> Key {
     Key::parse(&bytes[24..])
 }
 
@@ -362,9 +362,9 @@ pub struct Inode {
 }
 
 /// The inode holds an attribute's value.
-pub const FLAG_XATTR: u32 = 0x20;
+pub(crate) const FLAG_XATTR: u32 = 0x20;
 /// The inode's data is encrypted.
-pub const FLAG_ENCRYPTED: u32 = 0x40;
+pub(crate) const FLAG_ENCRYPTED: u32 = 0x40;
 
 impl Inode {
     /// From a checked inode node.

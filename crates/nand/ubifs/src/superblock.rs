@@ -7,13 +7,13 @@ use crate::key::NameHash;
 use crate::node::{self, BRANCH_BYTES, INDEX_BYTES, NodeType, SUPERBLOCK_BYTES, le16, le32, le64};
 
 /// Block of the superblock.
-pub const SUPERBLOCK_LEB: u32 = 0;
+pub(crate) const SUPERBLOCK_LEB: u32 = 0;
 /// First of the two master blocks.
-pub const MASTER_LEB: u32 = 1;
+pub(crate) const MASTER_LEB: u32 = 1;
 /// First block of the log.
-pub const LOG_LEB: u32 = 3;
+pub(crate) const LOG_LEB: u32 = 3;
 /// Newest format that is known.
-pub const NEWEST_FORMAT: u32 = 5;
+pub(crate) const NEWEST_FORMAT: u32 = 5;
 
 const FLAG_BIG_LPT: u32 = 2;
 const FLAG_SPACE_FIXUP: u32 = 4;

@@ -16,7 +16,7 @@ use crate::tnc::{Tnc, Visit};
 use std::collections::BTreeMap;
 
 /// Inode of the root directory.
-pub const ROOT_INO: u32 = 1;
+pub(crate) const ROOT_INO: u32 = 1;
 
 /// How a volume is mounted, which decides what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use readpath_results::SeriesStyle;
 use crate::text;
 
 /// Number of colours; a further series starts over with another dash and marker.
-pub const COLOURS: usize = 8;
+pub(super) const COLOURS: usize = 8;
 
 /// A coordinate in as few characters as a tenth of a pixel takes.
-pub struct Px(pub f64);
+pub(super) struct Px(pub f64);
 
 impl std::fmt::Display for Px {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -21,7 +21,7 @@ impl std::fmt::Display for Px {
 }
 
 /// Estimated width of `text` in a wide sans-serif face of the given size.
-pub fn text_width(text: &str, size: f64) -> f64 {
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
         .map(|c| match c {
@@ -40,18 +40,18 @@ pub fn text_width(text: &str, size: f64) -> f64 {
 
 /// SVG elements, collected.
 #[derive(Default)]
-pub struct Paint {
+pub(super) struct Paint {
     pub out: String,
 }
 
 impl Paint {
-    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (x1, y1, x2, y2) = (Px(from.0), Px(from.1), Px(to.0), Px(to.1));
         let _ = writeln!(self.out, r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#);
     }
 
     /// `anchor` is `start`, `middle` or `end`; `size` in pixels of the figure.
-    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, size: f64, content: &str) {
+    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, size: f64, content: &str) {
         let (x, y, size) = (Px(at.0), Px(at.1), Px(size));
         let content = text::html(content);
         let _ = writeln!(
@@ -60,7 +60,7 @@ impl Paint {
         );
     }
 
-    pub fn rotated_text(&mut self, class: &str, at: (f64, f64), degrees: i32, size: f64, content: &str) {
+    pub(super) fn rotated_text(&mut self, class: &str, at: (f64, f64), degrees: i32, size: f64, content: &str) {
         let (x, y, size) = (Px(at.0), Px(at.1), Px(size));
         let content = text::html(content);
         let _ = writeln!(
@@ -69,7 +69,7 @@ impl Paint {
         );
     }
 
-    pub fn rect(&mut self, look: &Look, x: f64, y: f64, width: f64, height: f64, tip: &str) {
+    pub(super) fn rect(&mut self, look: &Look, x: f64, y: f64, width: f64, height: f64, tip: &str) {
         let (class, tip) = (look.class("bar"), text::html(tip));
         let fill = if look.style == SeriesStyle::Published {
             format!(r#" style="fill:url(#{})""#, look.hatch)
@@ -86,13 +86,13 @@ impl Paint {
 
     /// An error bar at `x` from `low` to `high`, with caps of `cap` to each side. A wider stroke in the colour of the
     /// paper keeps it visible on its own bar.
-    pub fn error_bar(&mut self, x: f64, low: f64, high: f64, cap: f64) {
+    pub(super) fn error_bar(&mut self, x: f64, low: f64, high: f64, cap: f64) {
         let (x, low, high, left, right) = (Px(x), Px(low), Px(high), Px(x - cap), Px(x + cap));
         let data = format!("M{left} {low}H{right}M{x} {low}V{high}M{left} {high}H{right}");
         let _ = writeln!(self.out, r#"<path class="error under" d="{data}"/><path class="error" d="{data}"/>"#);
     }
 
-    pub fn path(&mut self, look: &Look, data: &str) {
+    pub(super) fn path(&mut self, look: &Look, data: &str) {
         if data.is_empty() {
             return;
         }
@@ -104,7 +104,7 @@ impl Paint {
         let _ = writeln!(self.out, r#"<path class="{class}"{dash} d="{data}"/>"#);
     }
 
-    pub fn marker(&mut self, look: &Look, x: f64, y: f64, tip: &str) {
+    pub(super) fn marker(&mut self, look: &Look, x: f64, y: f64, tip: &str) {
         let class = look.class("dot");
         let title = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", text::html(tip)) };
         let p = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
@@ -126,7 +126,7 @@ impl Paint {
     }
 
     /// The hatch that fills bars of published values in the colour of `look`.
-    pub fn hatch(&mut self, look: &Look) {
+    pub(super) fn hatch(&mut self, look: &Look) {
         let (id, colour) = (&look.hatch, look.place % COLOURS);
         let _ = writeln!(
             self.out,
@@ -137,7 +137,7 @@ impl Paint {
 
 /// How a series is told from the others: by colour, and by hatch, dash and marker for those who do not see it.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub(super) struct Look {
     /// Place among the series that are told apart by colour; a published and a simulated series may share one.
     pub place: usize,
     pub style: SeriesStyle,

@@ -29,7 +29,7 @@ enum Across {
     Numbers(Scale),
 }
 
-pub struct Plot<'a> {
+pub(super) struct Plot<'a> {
     chart: &'a Chart,
     size: Size,
     looks: Vec<Look>,
@@ -57,7 +57,7 @@ impl Area {
 }
 
 impl<'a> Plot<'a> {
-    pub fn new(chart: &'a Chart, id: &str, size: Size) -> Self {
+    pub(super) fn new(chart: &'a Chart, id: &str, size: Size) -> Self {
         let points = || chart.series.iter().flat_map(|s| &s.points);
         let mut below = 0;
 
@@ -100,7 +100,7 @@ impl<'a> Plot<'a> {
     }
 
     /// The elements of the figure, and its height.
-    pub fn draw(&self) -> (String, f64) {
+    pub(super) fn draw(&self) -> (String, f64) {
         let (width, height) = self.size.units();
         let mut paint = Paint::default();
         let hatched: Vec<&Look> = self.looks.iter().filter(|look| look.style == SeriesStyle::Published).collect();

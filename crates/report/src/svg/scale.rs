@@ -4,11 +4,11 @@
 use crate::format::{grouped, number};
 
 /// Largest absolute value that an axis takes.
-pub const LIMIT: f64 = 1e300;
+pub(super) const LIMIT: f64 = 1e300;
 
 /// One axis.
 #[derive(Clone, Debug)]
-pub struct Scale {
+pub(super) struct Scale {
     lo: f64,
     hi: f64,
     log: bool,
@@ -22,7 +22,7 @@ pub struct Scale {
 
 impl Scale {
     /// A linear axis with about `count` intervals. `snap` moves its ends out to ticks.
-    pub fn linear(lo: f64, hi: f64, count: usize, snap: bool) -> Self {
+    pub(super) fn linear(lo: f64, hi: f64, count: usize, snap: bool) -> Self {
         let (mut lo, mut hi) = if lo <= hi { (lo, hi) } else { (hi, lo) };
         // A span too small for the precision of its ends cannot be divided.
         if hi - lo <= 1e-12 * lo.abs().max(hi.abs()) {
@@ -56,7 +56,7 @@ impl Scale {
     }
 
     /// A logarithmic axis over positive values. `snap` moves its ends out to ticks.
-    pub fn log(lo: f64, hi: f64, snap: bool) -> Self {
+    pub(super) fn log(lo: f64, hi: f64, snap: bool) -> Self {
         let (lo, hi) = (lo.min(hi).max(1.0 / LIMIT), hi.max(lo).max(1.0 / LIMIT));
         let (bottom, top) = (lo.log10().floor() as i32, hi.log10().ceil() as i32);
         let decades = (hi / lo).log10();
@@ -85,7 +85,7 @@ impl Scale {
     }
 
     /// Place of `value` on the axis, 0 to 1. What a logarithmic axis cannot show lies at its lower end.
-    pub fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         let share = if !self.log {
             (value - self.lo) / (self.hi - self.lo)
         } else if value <= 0.0 {
@@ -97,12 +97,12 @@ impl Scale {
     }
 
     /// Where bars stand: at zero, or at the lower end of a logarithmic axis.
-    pub fn base(&self) -> f64 {
+    pub(super) fn base(&self) -> f64 {
         if self.log { 0.0 } else { self.at(0.0) }
     }
 
     /// The label of a tick.
-    pub fn tick(&self, value: f64) -> String {
+    pub(super) fn tick(&self, value: f64) -> String {
         if self.log {
             // All labels of an axis are written alike.
             let plain = |t: &f64| (0.999e-3..1e6).contains(t);
@@ -122,7 +122,7 @@ impl Scale {
 }
 
 /// A whole number in raised digits.
-pub fn superscript(value: i32) -> String {
+pub(super) fn superscript(value: i32) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     value.to_string().chars().map(|c| c.to_digit(10).map_or('⁻', |d| RAISED[d as usize])).collect()
 }

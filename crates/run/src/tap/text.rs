@@ -9,7 +9,7 @@ use readpath_proto::typed::{
 use std::fmt::{self, Display, Formatter};
 
 /// A time in microseconds with its nanoseconds, exactly.
-pub struct Us(pub Ns);
+pub(super) struct Us(pub Ns);
 
 impl Display for Us {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -18,7 +18,7 @@ impl Display for Us {
 }
 
 /// Bytes in lower-case hexadecimal.
-pub struct Hex<'a>(pub &'a [u8]);
+pub(super) struct Hex<'a>(pub &'a [u8]);
 
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -27,7 +27,7 @@ impl Display for Hex<'_> {
 }
 
 /// Text as it stands between the quotes of a JSON string.
-pub struct Escaped<'a>(pub &'a str);
+pub(super) struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -42,7 +42,7 @@ impl Display for Escaped<'_> {
 }
 
 /// What a request is called.
-pub struct Name<'a>(pub &'a Request);
+pub(super) struct Name<'a>(pub &'a Request);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -113,7 +113,7 @@ fn task_name(function: u8) -> &'static str {
 }
 
 /// The UPIU that carries a request.
-pub fn request_name(body: &RequestBody) -> &'static str {
+pub(super) fn request_name(body: &RequestBody) -> &'static str {
     match body {
         RequestBody::NopOut => "NOP OUT",
         RequestBody::Command(_) => "COMMAND",
@@ -123,7 +123,7 @@ pub fn request_name(body: &RequestBody) -> &'static str {
 }
 
 /// The UPIU that carries a reply.
-pub fn reply_name(body: &ReplyBody) -> &'static str {
+pub(super) fn reply_name(body: &ReplyBody) -> &'static str {
     match body {
         ReplyBody::NopIn => "NOP IN",
         ReplyBody::Response(_) => "RESPONSE",
@@ -134,7 +134,7 @@ pub fn reply_name(body: &ReplyBody) -> &'static str {
 }
 
 /// The fields of a request as members, each followed by a comma.
-pub struct Details<'a>(pub &'a Request);
+pub(super) struct Details<'a>(pub &'a Request);
 
 impl Display for Details<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -188,7 +188,7 @@ impl Display for Details<'_> {
 }
 
 /// What became of a request, as members without a comma at the end.
-pub struct Outcome<'a>(pub Option<&'a Reply>);
+pub(super) struct Outcome<'a>(pub Option<&'a Reply>);
 
 impl Display for Outcome<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -227,7 +227,7 @@ fn response(f: &mut Formatter, r: &Response) -> fmt::Result {
 }
 
 /// An HPB notification as members without a comma at the end. Sub-regions are written as region/sub-region.
-pub struct Notification<'a>(pub &'a HpbNotification);
+pub(super) struct Notification<'a>(pub &'a HpbNotification);
 
 impl Display for Notification<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {

@@ -6,6 +6,8 @@
 //! device finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a
 //! function that reads one. It knows nothing of workloads beyond their description, and runs nothing.
 
+#![warn(unreachable_pub)]
+
 mod builtin;
 mod decimal;
 pub mod device;

@@ -16,11 +16,11 @@ pub(crate) struct At {
 
 impl At {
     /// Not in a file, but in `origin`.
-    pub fn outside(origin: &str) -> At {
+    pub(crate) fn outside(origin: &str) -> At {
         At { file: origin.into(), line: 0, column: 0 }
     }
 
-    pub fn error(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigFileError {
+    pub(crate) fn error(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigFileError {
         ConfigFileError {
             file: self.file.to_string(),
             line: self.line,
@@ -36,7 +36,7 @@ impl At {
 pub(crate) struct Table(Vec<(String, Entry)>);
 
 impl Table {
-    pub fn get(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, entry)| entry)
     }
 
@@ -45,11 +45,11 @@ impl Table {
     }
 
     /// Adds a key that is not there yet.
-    pub fn push(&mut self, key: &str, at: At, value: Value) {
+    pub(crate) fn push(&mut self, key: &str, at: At, value: Value) {
         self.0.push((key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } }));
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.0.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 }
@@ -82,33 +82,33 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    pub fn text(text: impl Into<String>) -> Value {
+    pub(crate) fn text(text: impl Into<String>) -> Value {
         Value::String(text.into())
     }
 
-    pub fn whole(n: impl Into<i128>) -> Value {
+    pub(crate) fn whole(n: impl Into<i128>) -> Value {
         Value::Integer(Some(n.into()))
     }
 
     /// Printed as shortly as possible, so that it is read back to the bit.
-    pub fn number(x: f64) -> Value {
+    pub(crate) fn number(x: f64) -> Value {
         Value::Float(x.to_string())
     }
 
     /// An array of values that stand nowhere.
-    pub fn list(values: impl IntoIterator<Item = Value>) -> Value {
+    pub(crate) fn list(values: impl IntoIterator<Item = Value>) -> Value {
         Value::Array(values.into_iter().map(Node::from).collect())
     }
 
     /// A table of values that stand nowhere.
-    pub fn table<'k>(values: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
+    pub(crate) fn table<'k>(values: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
         let mut table = Table::default();
         values.into_iter().for_each(|(key, value)| table.push(key, At::outside(""), value));
         Value::Table(table)
     }
 
     /// For messages: what was found instead of what was expected.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Value::String(s) if s.chars().count() > 60 => "a long text".into(),
             Value::String(s) => format!("the text {s:?}"),
@@ -274,7 +274,7 @@ impl Node {
     }
 
     /// Where `path` stands, or as much of it as there is.
-    pub fn locate(&self, path: &str) -> At {
+    pub(crate) fn locate(&self, path: &str) -> At {
         let mut node = self;
         for step in steps(path).unwrap_or_default() {
             match node.child(&step) {
@@ -286,12 +286,12 @@ impl Node {
     }
 
     /// Whether `path` stands here.
-    pub fn contains(&self, path: &str) -> bool {
+    pub(crate) fn contains(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
 
     /// What stands at `path`.
-    pub fn find(&self, path: &str) -> Option<&Node> {
+    pub(crate) fn find(&self, path: &str) -> Option<&Node> {
         steps(path)?.iter().try_fold(self, |node, step| node.child(step))
     }
 
@@ -312,7 +312,7 @@ impl Node {
     }
 
     /// Puts a value at `path`, making tables on the way, as if it had stood in the document.
-    pub fn set(&mut self, path: &str, value: Value, at: &At) -> Result<(), String> {
+    pub(crate) fn set(&mut self, path: &str, value: Value, at: &At) -> Result<(), String> {
         let steps = steps(path).ok_or("is not a path of keys such as map_cache.size_kib or lu[0].blocks")?;
         let mut node = self;
         for step in steps {
@@ -338,7 +338,7 @@ impl Node {
     }
 
     /// Removes the key `name` from the table that also holds `path`'s last key.
-    pub fn remove_beside(&mut self, path: &str, name: &str) {
+    pub(crate) fn remove_beside(&mut self, path: &str, name: &str) {
         let mut steps = steps(path).unwrap_or_default();
         steps.pop();
         let table = steps.iter().try_fold(self, |node, step| node.child_mut(step));

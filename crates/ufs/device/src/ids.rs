@@ -3,7 +3,7 @@
 
 /// A use of a task tag. Tags are used again and again; what waits for a command of an earlier use waits in vain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct TagRef {
+pub(crate) struct TagRef {
     /// Task tag.
     pub tag: u8,
     /// Which of its uses.
@@ -12,32 +12,32 @@ pub struct TagRef {
 
 impl TagRef {
     /// Nobody's.
-    pub const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
+    pub(crate) const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
 }
 
 /// Number of a record of the journal, counted from 1 on.
-pub type Mark = u64;
+pub(crate) type Mark = u64;
 
 /// A map page: which part of the map it is, not where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct MapPage(pub u32);
+pub(crate) struct MapPage(pub u32);
 
 impl MapPage {
     /// Its place in a table of all map pages.
     #[inline(always)]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// A superblock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct SuperblockId(pub u32);
+pub(crate) struct SuperblockId(pub u32);
 
 impl SuperblockId {
     /// Its place in a table of all superblocks.
     #[inline(always)]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -50,18 +50,18 @@ impl std::fmt::Display for SuperblockId {
 
 /// A logical page: a logical block of 4 KiB, counted through all logical units.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Lpn(pub u32);
+pub(crate) struct Lpn(pub u32);
 
 impl Lpn {
     /// So many logical pages from this one on.
     #[inline(always)]
-    pub fn run(self, count: u32) -> impl Iterator<Item = Lpn> {
+    pub(crate) fn run(self, count: u32) -> impl Iterator<Item = Lpn> {
         (self.0..self.0 + count).map(Lpn)
     }
 
     /// Its place in a table of all logical pages.
     #[inline(always)]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }

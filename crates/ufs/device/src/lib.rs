@@ -11,6 +11,8 @@
 //! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages
 //! whose reading it has paid for in time.
 
+#![warn(unreachable_pub)]
+
 mod back;
 mod config;
 mod device;
@@ -31,9 +33,7 @@ pub use ftl::{
 };
 pub use host_map::{HostMap, LineCheck, MapMemory, Protocol};
 pub use hpb::prototype::PrototypeConfig;
-pub use hpb::{
-    CheckOn, EntryCodec, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verdict, Verification,
-};
+pub use hpb::{CheckOn, EntryCodec, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verification};
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use sram_table::SramTable;

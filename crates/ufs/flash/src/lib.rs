@@ -4,6 +4,8 @@
 //! This room knows dies, channels, planes, blocks, pages and 4 KiB slices. It does not know logical addresses, maps,
 //! hosts or UFS, and it holds no data: it answers only *where* something is and *when* it is done.
 
+#![warn(unreachable_pub)]
+
 mod geometry;
 mod sched;
 

@@ -15,7 +15,7 @@ const FLAGS: [u8; 2] = [flag::WB_EN, flag::WB_FLUSH_DURING_HIBERNATE];
 
 /// Whether the device offers a buffer that this host uses: a shared one. Linux also looks for a buffer of a single
 /// unit.
-pub fn is_offered(device: &DeviceDescriptor) -> bool {
+pub(crate) fn is_offered(device: &DeviceDescriptor) -> bool {
     device.spec_version >= 0x0310
         && device.extended_features & FEATURE_WRITE_BOOSTER != 0
         && device.wb_type == BUFFER_SHARED
@@ -23,12 +23,12 @@ pub fn is_offered(device: &DeviceDescriptor) -> bool {
 }
 
 /// Whether the buffer may still be written, by bWriteBoosterBufferLifeTimeEst.
-pub fn is_alive(life_time: u32) -> bool {
+pub(crate) fn is_alive(life_time: u32) -> bool {
     life_time != u32::from(LIFE_EXCEEDED)
 }
 
 /// What is asked in step `step`, from 0 on; `None` when all is done.
-pub fn request(step: u8) -> Option<RequestBody> {
+pub(crate) fn request(step: u8) -> Option<RequestBody> {
     let idn = *FLAGS.get(usize::from(step))?;
     Some(RequestBody::Query(QueryRequest { opcode: opcode::SET_FLAG, idn, index: 0, selector: 0, length: 0, value: 0 }))
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 /// An index into tables that have a row for each of something.
-pub trait Id: Copy {
+pub(crate) trait Id: Copy {
     /// The one with this index.
     fn new(index: u32) -> Self;
     /// Its index.
@@ -115,24 +115,24 @@ impl SubRegionId {
 }
 
 /// A list over all of something, in which each is at most once; the front is the first to go.
-pub struct IdList<I> {
+pub(crate) struct IdList<I> {
     list: IndexLru,
     of: PhantomData<I>,
 }
 
 impl<I: Id> IdList<I> {
     /// An empty list over so many.
-    pub fn new(count: u32) -> Self {
+    pub(crate) fn new(count: u32) -> Self {
         IdList { list: IndexLru::new(count as usize), of: PhantomData }
     }
 
     /// Whether it is in the list.
-    pub fn contains(&self, id: I) -> bool {
+    pub(crate) fn contains(&self, id: I) -> bool {
         self.list.contains(id.index())
     }
 
     /// Puts it at the end, unless it is in the list. Whether it was not.
-    pub fn add(&mut self, id: I) -> bool {
+    pub(crate) fn add(&mut self, id: I) -> bool {
         let new = !self.contains(id);
         if new {
             self.list.push_back(id.index());
@@ -141,62 +141,62 @@ impl<I: Id> IdList<I> {
     }
 
     /// Puts it before all others.
-    pub fn put_first(&mut self, id: I) {
+    pub(crate) fn put_first(&mut self, id: I) {
         self.remove(id);
         self.list.push_front(id.index());
     }
 
     /// Moves it to the end, if it is in the list.
-    pub fn touch(&mut self, id: I) {
+    pub(crate) fn touch(&mut self, id: I) {
         if self.contains(id) {
             self.list.touch(id.index());
         }
     }
 
     /// Takes it out, if it is in the list.
-    pub fn remove(&mut self, id: I) {
+    pub(crate) fn remove(&mut self, id: I) {
         if self.contains(id) {
             self.list.remove(id.index());
         }
     }
 
     /// The first.
-    pub fn front(&self) -> Option<I> {
+    pub(crate) fn front(&self) -> Option<I> {
         self.list.front().map(I::new)
     }
 
     /// Takes the first out.
-    pub fn pop_front(&mut self) -> Option<I> {
+    pub(crate) fn pop_front(&mut self) -> Option<I> {
         self.list.pop_front().map(I::new)
     }
 
     /// The one after `id`, which is in the list.
-    pub fn after(&self, id: I) -> Option<I> {
+    pub(crate) fn after(&self, id: I) -> Option<I> {
         self.list.after(id.index()).map(I::new)
     }
 
     /// All, the first first.
-    pub fn iter(&self) -> impl Iterator<Item = I> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = I> + '_ {
         self.list.iter().map(I::new)
     }
 
     /// How many are in the list.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.list.len()
     }
 
     /// Whether none is.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// Takes all out.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         while self.list.pop_front().is_some() {}
     }
 
     /// Bytes that the list takes.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.list.bytes()
     }
 }

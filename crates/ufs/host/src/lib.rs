@@ -11,6 +11,8 @@
 //! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
 //! it; it decides only from what a host has seen.
 
+#![warn(unreachable_pub)]
+
 mod block;
 mod booster;
 mod config;

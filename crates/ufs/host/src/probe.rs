@@ -107,7 +107,7 @@ impl Step {
 const POLLS: u32 = 10;
 
 /// A unit that was found.
-pub struct ProbedUnit {
+pub(crate) struct ProbedUnit {
     pub lun: u8,
     pub blocks: u32,
     /// bLUQueueDepth.
@@ -116,7 +116,7 @@ pub struct ProbedUnit {
 }
 
 /// A probe under way.
-pub struct Probe {
+pub(crate) struct Probe {
     step: Step,
     options: Option<HpbOptions>,
     wants_booster: bool,
@@ -139,7 +139,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub fn new(config: &HostConfig) -> Self {
+    pub(crate) fn new(config: &HostConfig) -> Self {
         Probe {
             step: Step::NopOut,
             options: config.hpb,
@@ -159,12 +159,12 @@ impl Probe {
     }
 
     /// bQueueDepth of the device.
-    pub fn device_depth(&self) -> u8 {
+    pub(crate) fn device_depth(&self) -> u8 {
         self.device.queue_depth
     }
 
     /// What to ask next; `None` when all is known.
-    pub fn request(&self) -> Option<RequestBody> {
+    pub(crate) fn request(&self) -> Option<RequestBody> {
         let read_descriptor = |idn, index| query(opcode::READ_DESCRIPTOR, idn, index, 0xFF);
         Some(match self.step {
             Step::NopOut => RequestBody::NopOut,
@@ -190,7 +190,7 @@ impl Probe {
     }
 
     /// The answer to what was asked, at `now`.
-    pub fn on_reply(&mut self, now: Ns, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
+    pub(crate) fn on_reply(&mut self, now: Ns, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
         self.step = match (self.step, body) {
             (Step::NopOut, ReplyBody::NopIn) => Step::SetDeviceInit,
             (Step::SetDeviceInit, ReplyBody::Query(q)) if q.result == result::SUCCESS => Step::PollDeviceInit,

@@ -5,6 +5,8 @@
 //! [`cdb`] translate in both directions. This room knows layouts and ranges of fields. It does not know what a device
 //! or a host does with a command, holds no state and never reads time.
 
+#![warn(unreachable_pub)]
+
 pub mod booster;
 pub mod cdb;
 pub mod desc;

@@ -8,7 +8,7 @@ use crate::typed::*;
 use crate::{cdb, hpb};
 
 /// Every [`Cdb`] whose fields fit its form.
-pub fn any_cdb() -> impl Strategy<Value = Cdb> {
+pub(crate) fn any_cdb() -> impl Strategy<Value = Cdb> {
     let form = prop_oneof![Just(Form::Ten), Just(Form::Sixteen)];
     prop_oneof![
         Just(Cdb::TestUnitReady),
@@ -78,7 +78,7 @@ fn any_sub_region() -> impl Strategy<Value = SubRegion> {
 }
 
 /// Every [`Request`].
-pub fn any_request() -> impl Strategy<Value = Request> {
+pub(crate) fn any_request() -> impl Strategy<Value = Request> {
     let body = prop_oneof![
         Just(RequestBody::NopOut),
         (any::<u32>(), any_cdb())
@@ -96,7 +96,7 @@ pub fn any_request() -> impl Strategy<Value = Request> {
 }
 
 /// Every notification that a host accepts.
-pub fn any_notification() -> impl Strategy<Value = HpbNotification> {
+pub(crate) fn any_notification() -> impl Strategy<Value = HpbNotification> {
     let lists = (any_sub_region(), any_sub_region(), any::<[u16; 2]>());
     (any::<u8>(), 0u8..0x7F, any::<(u8, u8)>(), lists)
         .prop_map(|(operation, lun, (active_count, inactive_count), (a, b, inactive))| HpbNotification {
@@ -148,7 +148,7 @@ fn any_response() -> impl Strategy<Value = Response> {
 }
 
 /// Every [`Reply`] that a device may send.
-pub fn any_reply() -> impl Strategy<Value = Reply> {
+pub(crate) fn any_reply() -> impl Strategy<Value = Reply> {
     let body = prop_oneof![
         1 => Just(ReplyBody::NopIn),
         4 => any_response().prop_map(ReplyBody::Response),

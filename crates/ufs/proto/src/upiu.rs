@@ -37,23 +37,23 @@ pub const fn ehs_bytes(entries: usize) -> usize {
 /// Transaction codes, UPIU byte 0 bits 5:0 (JESD220 UPIU transaction codes).
 mod transaction {
     /// NOP OUT.
-    pub const NOP_OUT: u8 = 0x00;
+    pub(super) const NOP_OUT: u8 = 0x00;
     /// COMMAND.
-    pub const COMMAND: u8 = 0x01;
+    pub(super) const COMMAND: u8 = 0x01;
     /// TASK MANAGEMENT REQUEST.
-    pub const TASK_REQUEST: u8 = 0x04;
+    pub(super) const TASK_REQUEST: u8 = 0x04;
     /// QUERY REQUEST.
-    pub const QUERY_REQUEST: u8 = 0x16;
+    pub(super) const QUERY_REQUEST: u8 = 0x16;
     /// NOP IN.
-    pub const NOP_IN: u8 = 0x20;
+    pub(super) const NOP_IN: u8 = 0x20;
     /// RESPONSE.
-    pub const RESPONSE: u8 = 0x21;
+    pub(super) const RESPONSE: u8 = 0x21;
     /// TASK MANAGEMENT RESPONSE.
-    pub const TASK_RESPONSE: u8 = 0x24;
+    pub(super) const TASK_RESPONSE: u8 = 0x24;
     /// QUERY RESPONSE.
-    pub const QUERY_RESPONSE: u8 = 0x36;
+    pub(super) const QUERY_RESPONSE: u8 = 0x36;
     /// REJECT.
-    pub const REJECT: u8 = 0x3F;
+    pub(super) const REJECT: u8 = 0x3F;
 }
 
 /// COMMAND flag R: the command reads (JESD220, UPIU byte 1).

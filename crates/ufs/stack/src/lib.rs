@@ -5,6 +5,8 @@
 //! is a type parameter ([`Payload`]), and so is whether requests travel as values or as bytes ([`Wire`]). This room
 //! knows no workload, no configuration file and no clock.
 
+#![warn(unreachable_pub)]
+
 mod payload;
 mod stack;
 mod tags;

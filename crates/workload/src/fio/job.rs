@@ -25,7 +25,7 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Adds a note unless there is one about `subject`; it begins with the file and line.
-    pub fn add(&mut self, subject: &str, at: &At, note: impl FnOnce() -> String) {
+    pub(super) fn add(&mut self, subject: &str, at: &At, note: impl FnOnce() -> String) {
         if !self.seen.contains(subject) {
             self.seen.insert(subject.to_owned());
             self.list.push(format!("{}:{}: {}", at.file, at.line, note()));
@@ -45,7 +45,7 @@ pub(super) struct JobSection {
 
 impl JobSection {
     /// What fio calls the job: `name`, or its heading.
-    pub fn name(&self) -> &Arc<str> {
+    pub(super) fn name(&self) -> &Arc<str> {
         self.settings.name.as_ref().unwrap_or(&self.heading)
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct At {
 }
 
 impl At {
-    pub fn error(&self, message: impl Into<String>) -> JobError {
+    pub(super) fn error(&self, message: impl Into<String>) -> JobError {
         JobError { file: self.file.to_string(), line: self.line, key: None, message: message.into() }
     }
 }
@@ -40,7 +40,7 @@ pub(super) struct Opt {
 }
 
 impl Opt {
-    pub fn error(&self, message: impl Into<String>) -> JobError {
+    pub(super) fn error(&self, message: impl Into<String>) -> JobError {
         JobError { key: Some(self.key.clone()), ..self.at.error(message) }
     }
 }

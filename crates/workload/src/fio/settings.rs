@@ -27,7 +27,7 @@ pub(super) struct Set<T> {
 }
 
 impl<T> Set<T> {
-    pub fn error(&self, message: impl Into<String>) -> JobError {
+    pub(super) fn error(&self, message: impl Into<String>) -> JobError {
         JobError { key: Some(self.key.into()), ..self.at.error(message) }
     }
 }
@@ -81,7 +81,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub fn new(at: At) -> Settings {
+    pub(super) fn new(at: At) -> Settings {
         Settings {
             pattern: Pattern::default(),
             sizes: std::array::from_fn(|_| Sizes::Fixed(1)),
@@ -129,7 +129,7 @@ impl Settings {
     }
 
     /// Kinds of requests.
-    pub fn kinds(&self) -> Kinds {
+    pub(super) fn kinds(&self) -> Kinds {
         match self.pattern.mode {
             Mode::Read => Kinds::Only(IoKind::Read),
             Mode::Write => Kinds::Only(IoKind::Write),
@@ -140,12 +140,12 @@ impl Settings {
     }
 
     /// Lengths of requests per kind.
-    pub fn lengths(&self) -> [Sizes; 3] {
+    pub(super) fn lengths(&self) -> [Sizes; 3] {
         std::array::from_fn(|i| self.split[i].clone().unwrap_or_else(|| self.sizes[i].clone()))
     }
 
     /// Places of requests per kind.
-    pub fn offsets(&self) -> [Offsets; 3] {
+    pub(super) fn offsets(&self) -> [Offsets; 3] {
         std::array::from_fn(|i| match &self.distribution[i] {
             _ if !self.pattern.random => Offsets::Sequential,
             Some(skewed) => skewed.clone(),
@@ -155,22 +155,22 @@ impl Settings {
     }
 
     /// Share of random requests per kind.
-    pub fn random_percent(&self) -> [u8; 3] {
+    pub(super) fn random_percent(&self) -> [u8; 3] {
         if self.pattern.random { self.random_percent } else { [0; 3] }
     }
 
     /// Whether the job writes.
-    pub fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         matches!(self.kinds(), Kinds::Only(IoKind::Write) | Kinds::Mix(_) | Kinds::TrimWrite)
     }
 
     /// Whether the job goes on until its time is over.
-    pub fn by_time(&self) -> bool {
+    pub(super) fn by_time(&self) -> bool {
         self.time_based.as_ref().is_some_and(|t| t.value)
     }
 
     /// Indices of the kinds that have a length and place of their own.
-    pub fn used(&self) -> &'static [usize] {
+    pub(super) fn used(&self) -> &'static [usize] {
         match self.kinds() {
             Kinds::Only(IoKind::Read) => &[0],
             Kinds::Only(IoKind::Write) => &[1],
@@ -180,7 +180,7 @@ impl Settings {
     }
 
     /// The engine's name and whether it keeps more than one request in flight.
-    pub fn engine(&self) -> (&str, bool) {
+    pub(super) fn engine(&self) -> (&str, bool) {
         self.engine.as_ref().map_or((DEFAULT_ENGINE, false), |e| (&e.name, e.queues))
     }
 
@@ -188,7 +188,7 @@ impl Settings {
     ///
     /// # Errors
     /// fio takes only one of the two options.
-    pub fn rates(&self) -> Result<[u64; 3], JobError> {
+    pub(super) fn rates(&self) -> Result<[u64; 3], JobError> {
         let Some((at, key)) = &self.rate_at else { return Ok([0; 3]) };
         let wrong = |message: &str| JobError { key: Some((*key).into()), ..at.error(format!("{key}: {message}")) };
         if self.rate != [0; 3] && self.rate_iops != [0; 3] {
@@ -206,7 +206,7 @@ impl Settings {
     ///
     /// # Errors
     /// The value is missing, wrong or not built.
-    pub fn apply(&mut self, key: &'static str, option: &Opt, notes: &mut Notes) -> Result<(), JobError> {
+    pub(super) fn apply(&mut self, key: &'static str, option: &Opt, notes: &mut Notes) -> Result<(), JobError> {
         let wrong = |message: String| option.error(format!("{key}: {message}"));
         let kb = self.kb_base;
         let switch = || value::switch(option.value.as_deref()).map_err(wrong);

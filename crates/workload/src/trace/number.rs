@@ -21,7 +21,7 @@ pub(crate) enum TimeUnit {
 
 impl TimeUnit {
     /// Nanoseconds in one unit.
-    pub const fn ns(self) -> u64 {
+    pub(super) const fn ns(self) -> u64 {
         match self {
             TimeUnit::Seconds => 1_000_000_000,
             TimeUnit::Millis => 1_000_000,
@@ -32,7 +32,7 @@ impl TimeUnit {
     }
 
     /// The unit of that name.
-    pub fn from_name(name: &str) -> Option<TimeUnit> {
+    pub(super) fn from_name(name: &str) -> Option<TimeUnit> {
         Some(match name {
             "s" => TimeUnit::Seconds,
             "ms" => TimeUnit::Millis,

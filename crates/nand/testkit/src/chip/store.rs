@@ -30,7 +30,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub fn new(geometry: &Geometry, step_bytes: u32) -> Self {
+    pub(super) fn new(geometry: &Geometry, step_bytes: u32) -> Self {
         let pages = geometry.pebs as usize * geometry.pages_per_peb() as usize;
         Store {
             page_bytes: geometry.page_bytes,
@@ -42,11 +42,11 @@ impl Store {
         }
     }
 
-    pub fn pages(&self) -> u32 {
+    pub(super) fn pages(&self) -> u32 {
         self.index.len() as u32
     }
 
-    pub fn data_bytes(&self) -> u64 {
+    pub(super) fn data_bytes(&self) -> u64 {
         self.frames.len() as u64 * u64::from(self.page_bytes)
     }
 
@@ -74,7 +74,7 @@ impl Store {
 
     /// Copies what the page holds from `column` on.
     #[inline]
-    pub fn data(&self, page: u32, column: u32, out: &mut [u8]) {
+    pub(super) fn data(&self, page: u32, column: u32, out: &mut [u8]) {
         match self.frame(page) {
             Some(frame) => out.copy_from_slice(&frame.data[column as usize..][..out.len()]),
             None => out.fill(0xFF),
@@ -83,11 +83,11 @@ impl Store {
 
     /// Flips of each step, if there are any.
     #[inline]
-    pub fn flips(&self, page: u32) -> Option<&[u8]> {
+    pub(super) fn flips(&self, page: u32) -> Option<&[u8]> {
         self.frame(page).filter(|f| f.flipped).map(|f| &f.flips[..])
     }
 
-    pub fn is_programmed(&self, page: u32) -> bool {
+    pub(super) fn is_programmed(&self, page: u32) -> bool {
         self.frame(page).is_some_and(|f| f.programmed != 0)
     }
 
@@ -96,12 +96,12 @@ impl Store {
         (((1u32 << count) - 1) << first) as u16
     }
 
-    pub fn can_program(&self, page: u32, column: u32, len: u32) -> bool {
+    pub(super) fn can_program(&self, page: u32, column: u32, len: u32) -> bool {
         self.frame(page).is_none_or(|f| f.programmed & self.mask(column, len) == 0)
     }
 
     /// Programs whole sub-pages; false if they were programmed before.
-    pub fn program(&mut self, page: u32, column: u32, data: &[u8]) -> bool {
+    pub(super) fn program(&mut self, page: u32, column: u32, data: &[u8]) -> bool {
         let mask = self.mask(column, data.len() as u32);
         let frame = self.frame_mut(page);
         let free = frame.programmed & mask == 0;
@@ -112,7 +112,7 @@ impl Store {
         free
     }
 
-    pub fn erase(&mut self, page: u32) {
+    pub(super) fn erase(&mut self, page: u32) {
         let slot = std::mem::replace(&mut self.index[page as usize], NONE);
         if slot != NONE {
             let frame = &mut self.frames[slot as usize];
@@ -126,7 +126,7 @@ impl Store {
     }
 
     /// Adds flips to a step, to at most `most`.
-    pub fn flip(&mut self, page: u32, step: u32, bits: u8, most: u8) {
+    pub(super) fn flip(&mut self, page: u32, step: u32, bits: u8, most: u8) {
         let frame = self.frame_mut(page);
         let flips = &mut frame.flips[step as usize];
         *flips = flips.saturating_add(bits).min(most.max(*flips));

@@ -56,7 +56,7 @@ pub(super) struct Wear {
 }
 
 impl Wear {
-    pub fn new(pebs: u32, found: &Found) -> Self {
+    pub(super) fn new(pebs: u32, found: &Found) -> Self {
         let none = Peb { ec: 0, state: PebState::Bad, torture: false };
         let mut wear = Wear {
             pebs: vec![none; pebs as usize],
@@ -130,52 +130,52 @@ impl Wear {
         self.set(peb, state);
     }
 
-    pub fn state(&self, peb: u32) -> PebState {
+    pub(super) fn state(&self, peb: u32) -> PebState {
         self.pebs[peb as usize].state
     }
 
-    pub fn ec(&self, peb: u32) -> u32 {
+    pub(super) fn ec(&self, peb: u32) -> u32 {
         self.pebs[peb as usize].ec
     }
 
-    pub fn erase_count(&self) -> usize {
+    pub(super) fn erase_count(&self) -> usize {
         self.erase.len()
     }
 
     /// A free block for data: the least worn one. It is protected from being moved for a while.
-    pub fn take(&mut self) -> Option<u32> {
+    pub(super) fn take(&mut self) -> Option<u32> {
         let (_, peb) = self.free.pop_first()?;
         self.set(peb, PebState::Protected);
         Some(peb)
     }
 
     /// A block is not needed any more.
-    pub fn put(&mut self, peb: u32, torture: bool) {
+    pub(super) fn put(&mut self, peb: u32, torture: bool) {
         self.pebs[peb as usize].torture |= torture;
         self.change(peb, PebState::ToErase);
     }
 
     /// Flips were found in a block: move it soon. Nothing changes for blocks that do not hold data any more.
-    pub fn scrub(&mut self, peb: u32) {
+    pub(super) fn scrub(&mut self, peb: u32) {
         if matches!(self.state(peb), PebState::Used | PebState::Protected) {
             self.change(peb, PebState::Scrub);
         }
     }
 
     /// Puts a block that waits for its erasure before all others.
-    pub fn erase_next(&mut self, peb: u32) {
+    pub(super) fn erase_next(&mut self, peb: u32) {
         self.unset(peb);
         self.erase.push_front(peb);
     }
 
     /// The next block to erase, and whether to torture it. It stays in the queue.
-    pub fn next_erase(&self) -> Option<(u32, bool)> {
+    pub(super) fn next_erase(&self) -> Option<(u32, bool)> {
         self.erase.front().map(|&peb| (peb, self.pebs[peb as usize].torture))
     }
 
     /// A block of the queue was erased and has this erase counter now. Protection of older blocks comes nearer to its
     /// end.
-    pub fn erased(&mut self, peb: u32, ec: u32) {
+    pub(super) fn erased(&mut self, peb: u32, ec: u32) {
         self.unset(peb);
         self.pebs[peb as usize] = Peb { ec, state: PebState::Free, torture: false };
         self.max_ec = self.max_ec.max(ec);
@@ -189,13 +189,13 @@ impl Wear {
     }
 
     /// A block has gone bad.
-    pub fn bad(&mut self, peb: u32) {
+    pub(super) fn bad(&mut self, peb: u32) {
         self.change(peb, PebState::Bad);
         self.good -= 1;
     }
 
     /// A move that is due: from and to. The target is taken out of the free blocks.
-    pub fn next_move(&mut self, threshold: u32) -> Option<(u32, u32)> {
+    pub(super) fn next_move(&mut self, threshold: u32) -> Option<(u32, u32)> {
         // Not the most worn one if it is worn much more than the least worn one: it would be worn out soon.
         let (least, _) = *self.free.first()?;
         let (to_ec, to) = *self.free.range(..(least.saturating_add(2 * threshold), 0)).next_back()?;
@@ -214,27 +214,27 @@ impl Wear {
     }
 
     /// Gives back the target of a move that did not write to it.
-    pub fn put_back(&mut self, peb: u32) {
+    pub(super) fn put_back(&mut self, peb: u32) {
         self.change(peb, PebState::Free);
     }
 
     /// The source of a move cannot be read: it stays as it is.
-    pub fn erroneous(&mut self, peb: u32) {
+    pub(super) fn erroneous(&mut self, peb: u32) {
         self.change(peb, PebState::Erroneous);
     }
 
     /// A move found nothing that could be moved yet.
-    pub fn protect(&mut self, peb: u32) {
+    pub(super) fn protect(&mut self, peb: u32) {
         self.change(peb, PebState::Protected);
     }
 
     /// Blocks in a state.
-    pub fn count(&self, state: PebState) -> u32 {
+    pub(super) fn count(&self, state: PebState) -> u32 {
         self.pebs.iter().filter(|p| p.state == state).count() as u32
     }
 
     /// Least and highest erase counter of good blocks.
-    pub fn ec_range(&self) -> (u32, u32) {
+    pub(super) fn ec_range(&self) -> (u32, u32) {
         let good = || self.pebs.iter().filter(|p| p.state != PebState::Bad).map(|p| p.ec);
         (good().min().unwrap_or(0), good().max().unwrap_or(0))
     }

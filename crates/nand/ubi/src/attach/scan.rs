@@ -24,24 +24,24 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Scanner { found: Found::new(), ec_sum: 0, ec_count: 0, anchors: Vec::new() }
     }
 
     /// Whether a fastmap begins where one is looked for.
-    pub fn has_anchor(&self) -> bool {
+    pub(super) fn has_anchor(&self) -> bool {
         self.anchors.iter().any(|&(peb, _)| peb < super::fastmap::FIRST_PEBS)
     }
 
     /// Blocks with superblocks of fastmaps, the oldest first.
-    pub fn anchors_by_age(&self) -> Vec<u32> {
+    pub(super) fn anchors_by_age(&self) -> Vec<u32> {
         let mut anchors = self.anchors.clone();
         anchors.sort_unstable_by_key(|&(peb, sqnum)| (sqnum, peb));
         anchors.into_iter().map(|(peb, _)| peb).collect()
     }
 
     /// Takes one block.
-    pub fn peb<M: Mtd>(&mut self, io: &mut Io<M>, peb: u32) -> Result<(), UbiError> {
+    pub(super) fn peb<M: Mtd>(&mut self, io: &mut Io<M>, peb: u32) -> Result<(), UbiError> {
         if io.mtd.is_bad(peb) {
             self.found.bad.push(peb);
             return Ok(());
@@ -101,7 +101,7 @@ impl Scanner {
         Ok(())
     }
 
-    pub fn count_ec(&mut self, ec: u32) {
+    pub(super) fn count_ec(&mut self, ec: u32) {
         self.found.min_ec = if self.ec_count == 0 { ec } else { self.found.min_ec.min(ec) };
         self.found.max_ec = self.found.max_ec.max(ec);
         self.ec_sum += u64::from(ec);
@@ -122,7 +122,7 @@ impl Scanner {
         }
     }
 
-    pub fn check_image(&mut self, peb: u32, header: &EcHeader) -> Result<(), UbiError> {
+    pub(super) fn check_image(&mut self, peb: u32, header: &EcHeader) -> Result<(), UbiError> {
         let (known, this) = (self.found.image_seq, header.image_seq);
         if known == 0 {
             self.found.image_seq = this;
@@ -169,7 +169,7 @@ impl Scanner {
     }
 
     /// Takes a block with a good VID header for its logical block, or the older of two.
-    pub fn add<M: Mtd>(
+    pub(super) fn add<M: Mtd>(
         &mut self,
         io: &mut Io<M>,
         peb: u32,
@@ -227,7 +227,7 @@ impl Scanner {
 
     /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody
     /// can say whether too much is damaged.
-    pub fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<Found, UbiError> {
+    pub(super) fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<Found, UbiError> {
         let anchors = self.anchors_by_age();
         let found = &mut self.found;
         let pebs = io.pebs() - found.bad.len() as u32 - found.alien.len() as u32;

@@ -5,7 +5,7 @@ use readpath_kit::IndexLru;
 
 /// Each line that holds a page is in one of the two.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Seen once, in order of arrival.
     pub once: IndexLru,
     /// Seen again, in order of recency.
@@ -14,30 +14,30 @@ pub struct Seen {
 
 impl Seen {
     /// Two empty lists of at most `lines` lines.
-    pub fn new(lines: u32) -> Seen {
+    pub(super) fn new(lines: u32) -> Seen {
         let list = || IndexLru::new(lines as usize);
         Seen { once: list(), again: list() }
     }
 
     /// A line gets a page, which is `known` from before.
-    pub fn push(&mut self, line: u32, known: bool) {
+    pub(super) fn push(&mut self, line: u32, known: bool) {
         let list = if known { &mut self.again } else { &mut self.once };
         list.push_back(line);
     }
 
     /// A line is emptied.
-    pub fn remove(&mut self, line: u32) {
+    pub(super) fn remove(&mut self, line: u32) {
         let list = if self.once.contains(line) { &mut self.once } else { &mut self.again };
         list.remove(line);
     }
 
     /// The line that has been longest in one of the lists.
-    pub fn oldest(&self, once: bool) -> Option<u32> {
+    pub(super) fn oldest(&self, once: bool) -> Option<u32> {
         if once { self.once.front() } else { self.again.front() }
     }
 
     /// Bytes of memory.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.once.bytes() + self.again.bytes()
     }
 }

@@ -76,7 +76,7 @@ pub(super) struct Inodes {
 
 impl Inodes {
     /// A leaf that could not be read.
-    pub fn lost(&mut self, key: Key) {
+    pub(super) fn lost(&mut self, key: Key) {
         match key.kind() {
             Some(KeyType::Inode) => self.damaged.push(key.ino),
             Some(KeyType::Data) => return,
@@ -91,7 +91,7 @@ impl Inodes {
         }
     }
 
-    pub fn inode<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, inode: &Inode, at: NodeRef) {
+    pub(super) fn inode<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, inode: &Inode, at: NodeRef) {
         self.leave(check, flash);
         let kind = inode.file_type();
         let mut bad = |detail: String| check.damage(flash, DamageKind::BadInode, at, detail);
@@ -157,7 +157,7 @@ impl Inodes {
         current
     }
 
-    pub fn data<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, bytes: u32, at: NodeRef) {
+    pub(super) fn data<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, bytes: u32, at: NodeRef) {
         let current = self.current_of(check, flash, key, at);
         let Some(Said { size, kind, is_value, .. }) = current.inode else { return };
         let begin = u64::from(key.low()) * BLOCK_BYTES as u64;
@@ -171,7 +171,7 @@ impl Inodes {
         }
     }
 
-    pub fn entry<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, entry: &Entry, at: NodeRef) {
+    pub(super) fn entry<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, entry: &Entry, at: NodeRef) {
         let is_xattr = entry.key.kind() == Some(KeyType::Xattr);
         if !is_xattr && (matches!(&*entry.name, b"." | b"..") || entry.name.contains(&b'/')) {
             let detail = format!("the name \"{}\", which no file can have", printable(&entry.name));
@@ -225,7 +225,7 @@ impl Inodes {
     }
 
     /// Everything has come by.
-    pub fn finish<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
+    pub(super) fn finish<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
         self.leave(check, flash);
         let known = |ino: u32, inodes: &[Known]| inodes.binary_search_by_key(&ino, |k| k.ino).ok();
         if !self.inodes.is_sorted_by_key(|k| k.ino) {

@@ -66,11 +66,11 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub fn damage<L: Lebs>(&mut self, flash: &Flash<L>, kind: DamageKind, at: NodeRef, detail: String) {
+    pub(super) fn damage<L: Lebs>(&mut self, flash: &Flash<L>, kind: DamageKind, at: NodeRef, detail: String) {
         self.add(Damage { kind, place: flash.place(at.lnum, at.offset), detail });
     }
 
-    pub fn add(&mut self, damage: Damage) {
+    pub(super) fn add(&mut self, damage: Damage) {
         // Of a block that is gone, all nodes are missed.
         if damage.kind != DamageKind::UnmappedLeb || self.unmapped.insert(damage.place.lnum) {
             self.report.add(damage, self.most);
@@ -78,7 +78,7 @@ impl Check {
     }
 
     /// Notes an error; only damage can be one here.
-    pub fn error(&mut self, error: UbifsError) -> Result<()> {
+    pub(super) fn error(&mut self, error: UbifsError) -> Result<()> {
         match error {
             UbifsError::Damage(damage) => {
                 self.add(damage);

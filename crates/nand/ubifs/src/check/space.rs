@@ -55,7 +55,7 @@ impl Used {
     }
 
     /// Bytes of the whole index.
-    pub fn index_bytes(&self) -> u64 {
+    pub(super) fn index_bytes(&self) -> u64 {
         self.index.iter().sum()
     }
 }

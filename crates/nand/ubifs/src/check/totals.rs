@@ -26,7 +26,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub fn add(&mut self, p: &Properties, whole: u32) {
+    pub(super) fn add(&mut self, p: &Properties, whole: u32) {
         self.free += u64::from(p.free);
         self.dirty += u64::from(p.dirty);
         // Used is what holds no index.

@@ -72,7 +72,7 @@ impl Tnc {
     }
 
     /// Inserts or replaces a node whose key is its own (`ubifs_tnc_add`).
-    pub fn add<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef) -> Result<()> {
+    pub(crate) fn add<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;
         if found.exact {
             self.replace(flash, found.spot, at)
@@ -82,7 +82,7 @@ impl Tnc {
     }
 
     /// Inserts or replaces an entry (`ubifs_tnc_add_nm`).
-    pub fn add_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef, name: &[u8]) -> Result<()> {
+    pub(crate) fn add_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef, name: &[u8]) -> Result<()> {
         let mut found = self.lookup_to_change(flash, key)?;
         if found.exact {
             found = if self.replaying {
@@ -104,7 +104,7 @@ impl Tnc {
     }
 
     /// Removes an entry (`ubifs_tnc_remove_nm`).
-    pub fn remove_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<()> {
+    pub(crate) fn remove_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;
         if !found.exact {
             return Ok(());
@@ -122,7 +122,7 @@ impl Tnc {
     }
 
     /// Removes all keys from `first` to `last` (`ubifs_tnc_remove_range`).
-    pub fn remove_range<L: Lebs>(&mut self, flash: &mut Flash<L>, first: Key, last: Key) -> Result<()> {
+    pub(crate) fn remove_range<L: Lebs>(&mut self, flash: &mut Flash<L>, first: Key, last: Key) -> Result<()> {
         loop {
             let found = self.lookup(flash, first)?;
             let mut spot = found.spot;
@@ -149,7 +149,7 @@ impl Tnc {
     }
 
     /// Removes an inode with its data, entries and extended attributes (`ubifs_tnc_remove_ino`).
-    pub fn remove_inode<L: Lebs>(&mut self, flash: &mut Flash<L>, ino: u32) -> Result<()> {
+    pub(crate) fn remove_inode<L: Lebs>(&mut self, flash: &mut Flash<L>, ino: u32) -> Result<()> {
         let mut key = Key::xattr(ino, 0);
         let mut name: Option<Box<[u8]>> = None;
         while let Some(spot) = self.next_entry(flash, key, name.as_deref())? {

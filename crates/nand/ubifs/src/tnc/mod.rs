@@ -82,7 +82,7 @@ pub(crate) struct Tnc {
 
 impl Tnc {
     /// Nothing in memory.
-    pub fn new<L: Lebs>(flash: &Flash<L>, root: NodeRef) -> Tnc {
+    pub(crate) fn new<L: Lebs>(flash: &Flash<L>, root: NodeRef) -> Tnc {
         let sb = &flash.sb;
         let mapped = (sb.main_first()..sb.leb_count).filter(|&lnum| flash.lebs.is_mapped(lnum)).count();
         let mapped_bytes = mapped as u64 * u64::from(sb.leb_bytes);
@@ -91,7 +91,7 @@ impl Tnc {
     }
 
     /// The branch at a spot.
-    pub fn branch(&self, spot: Spot) -> &Branch {
+    pub(crate) fn branch(&self, spot: Spot) -> &Branch {
         &self.znodes[spot.znode as usize].branches[spot.slot as usize]
     }
 
@@ -113,7 +113,7 @@ impl Tnc {
     }
 
     /// The root, read if need be.
-    pub fn load_root<L: Lebs>(&mut self, flash: &mut Flash<L>) -> Result<u32> {
+    pub(crate) fn load_root<L: Lebs>(&mut self, flash: &mut Flash<L>) -> Result<u32> {
         if self.root.child == NONE {
             let znode = read_znode(flash, self.root.at, None)?;
             self.root.child = self.add_znode(znode);
@@ -164,7 +164,7 @@ impl Tnc {
     }
 
     /// Finds a key in the lowest level (`ubifs_lookup_level0`).
-    pub fn lookup<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Found> {
+    pub(crate) fn lookup<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Found> {
         let mut znode = self.load_root(flash)?;
         loop {
             let (exact, slot) = self.search(znode, key);
@@ -190,7 +190,7 @@ impl Tnc {
     }
 
     /// The next branch of the lowest level; none at the end.
-    pub fn next<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
+    pub(crate) fn next<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
         let Spot { mut znode, slot } = spot;
         if ((slot + 1) as usize) < self.znodes[znode as usize].branches.len() {
             return Ok(Some(Spot { znode, slot: slot + 1 }));
@@ -213,7 +213,7 @@ impl Tnc {
     }
 
     /// The branch before in the lowest level; none at the beginning.
-    pub fn previous<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
+    pub(crate) fn previous<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
         let Spot { mut znode, slot } = spot;
         if slot > 0 {
             return Ok(Some(Spot { znode, slot: slot - 1 }));
@@ -240,7 +240,7 @@ impl Tnc {
     /// The least key behind a spot at which a search takes another branch, at any level; none if there is none in
     /// memory. All keys from that of the spot up to it are found at the spot, and the index nodes on the way are in
     /// memory.
-    pub fn next_bound(&self, spot: Spot) -> Option<Key> {
+    pub(crate) fn next_bound(&self, spot: Spot) -> Option<Key> {
         let mut bound: Option<Key> = None;
         let (mut znode, mut slot) = (spot.znode, (spot.slot + 1) as usize);
         loop {

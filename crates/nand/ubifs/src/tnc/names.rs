@@ -18,7 +18,7 @@ enum Match {
 
 impl Tnc {
     /// Reads the node that a branch leads to; it is then in `flash.node()`.
-    pub fn read_leaf<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<()> {
+    pub(crate) fn read_leaf<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<()> {
         let branch = self.branch(spot);
         let (key, at) = (branch.key, branch.at);
         let Some((what, kind)) = leaf_kind(key) else {
@@ -35,7 +35,7 @@ impl Tnc {
     }
 
     /// The entry of a branch whose key has a hash, from memory once it has been read.
-    pub fn entry<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<&Entry> {
+    pub(crate) fn entry<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<&Entry> {
         if self.branch(spot).leaf.is_none() {
             self.read_leaf(flash, spot)?;
             let at = self.branch(spot).at;
@@ -68,7 +68,13 @@ impl Tnc {
 
     /// From any branch with the key to the one with the name (`resolve_collision`). If there is none, the spot is the
     /// one behind which it would be.
-    pub fn resolve<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Found> {
+    pub(crate) fn resolve<L: Lebs>(
+        &mut self,
+        flash: &mut Flash<L>,
+        key: Key,
+        from: Spot,
+        name: &[u8],
+    ) -> Result<Found> {
         let found = |exact, spot| Ok(Found { exact, spot });
         let order = match self.compare(flash, from, name)? {
             Match::Order(Ordering::Equal) => return found(true, from),
@@ -118,7 +124,7 @@ impl Tnc {
 
     /// The same while a journal is replayed, when branches may lead to nodes that are gone
     /// (`fallible_resolve_collision`). Unless a name is added, such a branch is what is meant if nothing else fits.
-    pub fn resolve_in_replay<L: Lebs>(
+    pub(crate) fn resolve_in_replay<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
         key: Key,
@@ -186,7 +192,7 @@ impl Tnc {
     }
 
     /// The branch of a name.
-    pub fn lookup_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<Option<Spot>> {
+    pub(crate) fn lookup_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<Option<Spot>> {
         let found = self.lookup(flash, key)?;
         if !found.exact {
             return Ok(None);
@@ -200,7 +206,12 @@ impl Tnc {
 
     /// The entry behind the named one, or at or behind `key` if there is no name; none if the next branch is not of the
     /// same inode and type (`ubifs_tnc_next_ent`).
-    pub fn next_entry<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: Option<&[u8]>) -> Result<Option<Spot>> {
+    pub(crate) fn next_entry<L: Lebs>(
+        &mut self,
+        flash: &mut Flash<L>,
+        key: Key,
+        name: Option<&[u8]>,
+    ) -> Result<Option<Spot>> {
         let mut found = self.lookup(flash, key)?;
         if let Some(name) = name
             && found.exact
@@ -216,7 +227,7 @@ impl Tnc {
     }
 
     /// The entry behind one whose branch is known, without a search; none as in [`Tnc::next_entry`].
-    pub fn entry_behind<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
+    pub(crate) fn entry_behind<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
         let key = self.branch(spot).key;
         let next = self.next(flash, spot)?;
         self.entry_at(flash, next, key)

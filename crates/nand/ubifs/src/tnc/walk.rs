@@ -25,7 +25,7 @@ pub(crate) enum Visit {
 impl Tnc {
     /// Shows index nodes and leaves in the order of keys. It ends with damage at the first leaf that is one more than
     /// the blocks have room for.
-    pub fn walk<L: Lebs>(&mut self, flash: &mut Flash<L>, mut visit: impl FnMut(&mut Flash<L>, Visit)) {
+    pub(crate) fn walk<L: Lebs>(&mut self, flash: &mut Flash<L>, mut visit: impl FnMut(&mut Flash<L>, Visit)) {
         let mut at = match self.load_root(flash) {
             Ok(root) => Spot { znode: root, slot: 0 },
             Err(e) => return visit(flash, Visit::Damage(e)),
@@ -75,7 +75,7 @@ impl Tnc {
     /// Shows the entries from `first` on that are of its inode and type, with their places, in the order of keys. An
     /// entry that cannot be read is shown as its damage, and so is a part of the index that may lead to more of them.
     /// It ends as [`Tnc::walk`] does.
-    pub fn walk_entries<L: Lebs>(
+    pub(crate) fn walk_entries<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
         first: Key,

@@ -16,12 +16,12 @@ pub(crate) struct Found<'a> {
 
 impl Found<'_> {
     /// An error at this value.
-    pub fn wrong(&self, message: impl Into<String>) -> ConfigFileError {
+    pub(crate) fn wrong(&self, message: impl Into<String>) -> ConfigFileError {
         self.node.at.error(&self.path, message)
     }
 
     /// The error that something else stands here.
-    pub fn unlike(&self, expected: &str) -> ConfigFileError {
+    pub(crate) fn unlike(&self, expected: &str) -> ConfigFileError {
         self.wrong(format!("is {}; expected {expected}", self.node.value.describe()))
     }
 }
@@ -38,12 +38,12 @@ pub(crate) struct Key {
 
 impl Key {
     /// A key that is called as its field, or belongs to none.
-    pub const fn new(name: &'static str, doc: &'static str) -> Key {
+    pub(crate) const fn new(name: &'static str, doc: &'static str) -> Key {
         Key { name, field: name, doc }
     }
 
     /// The same with the path of its field.
-    pub const fn of(self, field: &'static str) -> Key {
+    pub(crate) const fn of(self, field: &'static str) -> Key {
         Key { field, ..self }
     }
 }
@@ -121,27 +121,27 @@ impl<'a, T: 'a> Kind<'a, T> {
     }
 
     /// Reads a value that is there.
-    pub fn read(&self, found: &Found) -> Result<T> {
+    pub(crate) fn read(&self, found: &Found) -> Result<T> {
         (self.read)(found)
     }
 
     /// The key may be left out, and means this then.
-    pub fn or(self, default: T) -> Self {
+    pub(crate) fn or(self, default: T) -> Self {
         Kind { absent: Some(default), ..self }
     }
 
     /// It is written only where it is not its default.
-    pub fn quiet(self) -> Self {
+    pub(crate) fn quiet(self) -> Self {
         self.quiet_if(true)
     }
 
     /// The same under a condition.
-    pub fn quiet_if(self, quiet: bool) -> Self {
+    pub(crate) fn quiet_if(self, quiet: bool) -> Self {
         Kind { quiet, ..self }
     }
 
     /// The key may be left out.
-    pub fn optional(self) -> Kind<'a, Option<T>> {
+    pub(crate) fn optional(self) -> Kind<'a, Option<T>> {
         let Kind { about, read, write, .. } = self;
         Kind {
             about,
@@ -154,7 +154,7 @@ impl<'a, T: 'a> Kind<'a, T> {
     }
 
     /// Made into something else on the way, if that can be.
-    pub fn parsed<U: Default + 'a>(
+    pub(crate) fn parsed<U: Default + 'a>(
         self,
         from: impl Fn(T) -> std::result::Result<U, String> + 'a,
         to: impl Fn(&U) -> Value + 'a,

@@ -85,7 +85,7 @@ pub(crate) fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
 
 impl<'a> Kind<'a, u64> {
     /// Counted in something else behind the file: there, and back. `counted` says in what.
-    pub fn scaled<T: Count + 'a>(
+    pub(crate) fn scaled<T: Count + 'a>(
         self,
         there: fn(u64) -> u64,
         back: fn(u64) -> u64,

@@ -63,7 +63,7 @@ pub(crate) struct Keys<'p, 'n, T> {
 
 impl<T> Keys<'_, '_, T> {
     /// A key: `get` finds its value in what is written.
-    pub fn key<V>(&mut self, key: Key, kind: Kind<V>, get: impl FnOnce(&T) -> V) -> Result<V> {
+    pub(crate) fn key<V>(&mut self, key: Key, kind: Kind<V>, get: impl FnOnce(&T) -> V) -> Result<V> {
         let written = |value: &V| (kind.write)(value);
         match (&mut self.pass, self.value) {
             (Pass::Read(reading), _) => reading.key(key.name, kind),
@@ -93,7 +93,7 @@ impl<T> Keys<'_, '_, T> {
     }
 
     /// Keys that stand in the same table, if they are `given`; otherwise they are errors, if there is a reason.
-    pub fn group<V>(
+    pub(crate) fn group<V>(
         &mut self,
         given: bool,
         otherwise: Option<&str>,
@@ -116,12 +116,12 @@ impl<T> Keys<'_, '_, T> {
     }
 
     /// The key `schema`, which every document has.
-    pub fn schema(&mut self, schema: &'static str) -> Result<()> {
+    pub(crate) fn schema(&mut self, schema: &'static str) -> Result<()> {
         self.key(SCHEMA, constant(schema), |_| ())
     }
 
     /// While a file is read: an error at a key, or at a longer path, if something is wrong.
-    pub fn refuse(&self, wrong: bool, path: &str, message: impl Into<String>) -> Result<()> {
+    pub(crate) fn refuse(&self, wrong: bool, path: &str, message: impl Into<String>) -> Result<()> {
         match &self.pass {
             Pass::Read(reading) if wrong => Err(reading.error(path, message)),
             _ => Ok(()),
@@ -129,12 +129,12 @@ impl<T> Keys<'_, '_, T> {
     }
 
     /// The same for each key that is there.
-    pub fn refuse_keys(&self, keys: &[&str], message: &str) -> Result<()> {
+    pub(crate) fn refuse_keys(&self, keys: &[&str], message: &str) -> Result<()> {
         keys.iter().try_for_each(|key| self.refuse(self.has(key), key, message))
     }
 
     /// Refuses the first table of the array `list` that is called as one before, which is `earlier`.
-    pub fn refuse_same_names(&self, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
+    pub(crate) fn refuse_same_names(&self, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
         let mut twice = names.iter().enumerate().filter(|(i, name)| names[..*i].contains(name));
         twice.try_for_each(|(i, name)| {
             let message = format!("is {name:?}, as that of {earlier}; names must differ");
@@ -143,12 +143,12 @@ impl<T> Keys<'_, '_, T> {
     }
 
     /// Whether a key, or a longer path, is in the file that is read.
-    pub fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.place(path).is_some()
     }
 
     /// Where it stands there.
-    pub fn place(&self, path: &str) -> Option<At> {
+    pub(crate) fn place(&self, path: &str) -> Option<At> {
         match &self.pass {
             Pass::Read(reading) => reading.node.find(path).map(|node| node.at.clone()),
             _ => None,

@@ -10,7 +10,7 @@ use readpath_kit::{FrontQueue, Ns};
 
 /// Work of the firmware core whose end is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Work {
+pub(crate) enum Work {
     /// A flash operation is handed to its die.
     Flash(OpId),
     /// A fetch from host memory is ready for the link.
@@ -35,7 +35,7 @@ pub enum Work {
 }
 
 /// See the module.
-pub struct Cpu {
+pub(crate) struct Cpu {
     timing: FirmwareTiming,
     free: Ns,
     line: FrontQueue<(Ns, Work)>,
@@ -49,7 +49,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// A core that has nothing to do.
-    pub fn new(timing: FirmwareTiming, engine: Engine) -> Self {
+    pub(crate) fn new(timing: FirmwareTiming, engine: Engine) -> Self {
         Cpu {
             timing,
             free: Ns::ZERO,
@@ -62,20 +62,20 @@ impl Cpu {
 
     /// How long it takes for what.
     #[inline(always)]
-    pub fn timing(&self) -> &FirmwareTiming {
+    pub(crate) fn timing(&self) -> &FirmwareTiming {
         &self.timing
     }
 
     /// Reserves it for `cost` from `now` on; returns from when to when.
     #[inline(always)]
-    pub fn reserve(&mut self, now: Ns, cost: Ns) -> (Ns, Ns) {
+    pub(crate) fn reserve(&mut self, now: Ns, cost: Ns) -> (Ns, Ns) {
         let start = now.max(self.free);
         self.free = start + cost;
         (start, self.free)
     }
 
     /// It is busy for `cost` from `now` on, with nothing that anybody waits for.
-    pub fn occupy(&mut self, now: Ns, cost: Ns) {
+    pub(crate) fn occupy(&mut self, now: Ns, cost: Ns) {
         if cost > Ns::ZERO {
             self.reserve(now, cost);
         }
@@ -83,60 +83,60 @@ impl Cpu {
 
     /// It will be done with something, after what it does before.
     #[inline(always)]
-    pub fn will_be_done(&mut self, at: Ns, work: Work) {
+    pub(crate) fn will_be_done(&mut self, at: Ns, work: Work) {
         self.line.push_back((at, work));
         self.wake_at(at);
     }
 
     /// When it is done with the first of its line.
     #[inline]
-    pub fn next(&self) -> Ns {
+    pub(crate) fn next(&self) -> Ns {
         self.line.front().map_or(Ns::NEVER, |work| work.0)
     }
 
     /// Takes what it is done with first.
-    pub fn take(&mut self) -> Option<Work> {
+    pub(crate) fn take(&mut self) -> Option<Work> {
         self.line.pop_front().map(|(_, work)| work)
     }
 
     /// When something happens next that is not the end of a flash operation.
     #[inline(always)]
-    pub fn soon(&self) -> Ns {
+    pub(crate) fn soon(&self) -> Ns {
         self.soon
     }
 
     /// Something happens at `at`.
     #[inline(always)]
-    pub fn wake_at(&mut self, at: Ns) {
+    pub(crate) fn wake_at(&mut self, at: Ns) {
         self.soon = self.soon.min(at);
     }
 
     /// All that others wait for happens at `others` or later.
     #[inline]
-    pub fn find_soon(&mut self, others: Ns) {
+    pub(crate) fn find_soon(&mut self, others: Ns) {
         self.soon = self.next().min(others);
     }
 
     /// A command arrives at `at`.
     #[inline(always)]
-    pub fn command_at(&mut self, at: Ns) {
+    pub(crate) fn command_at(&mut self, at: Ns) {
         self.last_command = at;
     }
 
     /// When the newest command arrived or will arrive.
-    pub fn last_command(&self) -> Ns {
+    pub(crate) fn last_command(&self) -> Ns {
         self.last_command
     }
 
     /// What it does and all that waits for it is lost.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.line.clear();
         self.free = Ns::ZERO;
         self.engine.lose_power();
     }
 
     /// It begins nothing before `ready`.
-    pub fn set_busy_until(&mut self, ready: Ns) {
+    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
         self.engine.set_busy_until(ready);
     }

@@ -11,7 +11,7 @@ use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKi
 use readpath_kit::Ns;
 
 /// See the module.
-pub struct Dies<S> {
+pub(crate) struct Dies<S> {
     sched: S,
     ops: OpPool,
     of_slices: DiesOfSlices,
@@ -32,7 +32,7 @@ pub struct Dies<S> {
 
 impl<S: DieSched> Dies<S> {
     /// An idle array.
-    pub fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
         let g = &config.geometry;
         Dies {
             sched: S::new(g.channels, g.dies(), config.suspend),
@@ -52,56 +52,56 @@ impl<S: DieSched> Dies<S> {
 
     /// When an operation ends next.
     #[inline(always)]
-    pub fn next_deadline(&self) -> Ns {
+    pub(crate) fn next_deadline(&self) -> Ns {
         self.sched.next_deadline()
     }
 
     /// The first operation that has ended by `now`.
     #[inline(always)]
-    pub fn poll(&mut self, now: Ns) -> Option<Done> {
+    pub(crate) fn poll(&mut self, now: Ns) -> Option<Done> {
         self.sched.poll(now)
     }
 
     /// Operations in progress.
     #[inline(always)]
-    pub fn ops(&self) -> &OpPool {
+    pub(crate) fn ops(&self) -> &OpPool {
         &self.ops
     }
 
     /// Operations in progress, to add to.
     #[inline(always)]
-    pub fn ops_mut(&mut self) -> &mut OpPool {
+    pub(crate) fn ops_mut(&mut self) -> &mut OpPool {
         &mut self.ops
     }
 
     /// Programs and erases of any kind that have begun and not ended.
-    pub fn writes(&self) -> u32 {
+    pub(crate) fn writes(&self) -> u32 {
         self.writes
     }
 
     /// A program or an erase begins.
-    pub fn count_write(&mut self, job: Job) {
+    pub(crate) fn count_write(&mut self, job: Job) {
         self.writes += u32::from(job.writes());
     }
 
     /// A program or an erase has ended.
-    pub fn write_ended(&mut self) {
+    pub(crate) fn write_ended(&mut self) {
         self.writes -= 1;
     }
 
     /// Whether a program that has ended failed.
-    pub fn program_fails(&mut self) -> bool {
+    pub(crate) fn program_fails(&mut self) -> bool {
         self.faults.fails(self.fault_config.program_failures_ppm)
     }
 
     /// Whether an erase that has ended failed.
-    pub fn erase_fails(&mut self) -> bool {
+    pub(crate) fn erase_fails(&mut self) -> bool {
         self.faults.fails(self.fault_config.erase_failures_ppm)
     }
 
     /// The die of a slice.
     #[inline(always)]
-    pub fn die_of(&self, ppn: Ppn) -> u32 {
+    pub(crate) fn die_of(&self, ppn: Ppn) -> u32 {
         self.of_slices.die_of(ppn)
     }
 
@@ -109,7 +109,7 @@ impl<S: DieSched> Dies<S> {
     /// order of arrival is known beforehand: true if it has been handed over, ahead of its time. Otherwise
     /// [`Dies::start`] is to be called then.
     #[inline(always)]
-    pub fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
+    pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
         let die = self.die_of(op.ppn);
         let plans = !op.job.is_program() && self.sched.plans_ahead(die);
         if plans {
@@ -121,7 +121,7 @@ impl<S: DieSched> Dies<S> {
     }
 
     /// An operation that was planned arrives at its die.
-    pub fn start(&mut self, arrival: Ns, id: OpId) {
+    pub(crate) fn start(&mut self, arrival: Ns, id: OpId) {
         let op = *self.ops.get(id);
         self.hand_over(arrival, id, &op, self.die_of(op.ppn), true);
     }
@@ -157,7 +157,7 @@ impl<S: DieSched> Dies<S> {
     }
 
     /// Where and when an operation that is done was served: die or channel, from when to when.
-    pub fn stages(&self, done: Done, mut each: impl FnMut(super::probe::Resource, Ns, Ns)) {
+    pub(crate) fn stages(&self, done: Done, mut each: impl FnMut(super::probe::Resource, Ns, Ns)) {
         use super::probe::Resource;
         let op = self.ops.get(done.op);
         let (t, g) = (&self.timing, &self.geometry);
@@ -187,7 +187,7 @@ impl<S: DieSched> Dies<S> {
     }
 
     /// The power is gone, and with it all that was in progress.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.sched = S::new(self.geometry.channels, self.geometry.dies(), self.suspend);
         self.ops = OpPool::new();
         self.writes = 0;
@@ -195,7 +195,7 @@ impl<S: DieSched> Dies<S> {
 }
 
 /// What an operation is for; `is_alive` says whether the request of one that belongs to a request is.
-pub fn stage_of(op: &Op, is_alive: bool) -> StageOf {
+pub(crate) fn stage_of(op: &Op, is_alive: bool) -> StageOf {
     match op.job {
         Job::MapLoad => StageOf::MapLoad(op.lpn),
         Job::Program | Job::TableProgram => StageOf::Program,

@@ -8,7 +8,7 @@ use readpath_kit::{FrontQueue, Ns};
 
 /// Who goes on when the engine is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Checked {
+pub(crate) enum Checked {
     /// The entries of an HPB READ have been checked.
     Read,
     /// Those of an HPB READ BUFFER have been protected.
@@ -16,7 +16,7 @@ pub enum Checked {
 }
 
 /// See the module.
-pub struct Engine {
+pub(crate) struct Engine {
     config: EntryConfig,
     checks: bool,
     free: Ns,
@@ -27,55 +27,55 @@ pub struct Engine {
 
 impl Engine {
     /// An engine that has nothing to do.
-    pub fn new(config: &EntryConfig) -> Self {
+    pub(crate) fn new(config: &EntryConfig) -> Self {
         let line = FrontQueue::with_capacity(0);
         Engine { config: *config, checks: config.engine_checks(), free: Ns::ZERO, line, next: Ns::NEVER }
     }
 
     /// What protects entries.
-    pub fn config(&self) -> &EntryConfig {
+    pub(crate) fn config(&self) -> &EntryConfig {
         &self.config
     }
 
     /// Whether HPB READs go to it before the firmware core sees them.
     #[inline(always)]
-    pub fn checks(&self) -> bool {
+    pub(crate) fn checks(&self) -> bool {
         self.checks
     }
 
     /// When it is done with something.
     #[inline(always)]
-    pub fn next(&self) -> Ns {
+    pub(crate) fn next(&self) -> Ns {
         self.next
     }
 
     /// Takes what it is done with first.
-    pub fn take(&mut self) -> Option<(Checked, TagRef)> {
+    pub(crate) fn take(&mut self) -> Option<(Checked, TagRef)> {
         let (_, what, tag) = self.line.pop_front()?;
         self.next = self.line.front().map_or(Ns::NEVER, |next| next.0);
         Some((what, tag))
     }
 
     /// What it does and all that waits for it is lost.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.line.clear();
         (self.free, self.next) = (Ns::ZERO, Ns::NEVER);
     }
 
     /// It begins nothing before `ready`.
-    pub fn set_busy_until(&mut self, ready: Ns) {
+    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
     }
 
     /// Reserves it for `span` from `now` on; returns from when to when.
-    pub fn reserve(&mut self, now: Ns, span: Ns) -> (Ns, Ns) {
+    pub(crate) fn reserve(&mut self, now: Ns, span: Ns) -> (Ns, Ns) {
         let start = now.max(self.free);
         self.free = start + span;
         (start, self.free)
     }
 
     /// `tag` goes on at `end`, until when it has been reserved for it.
-    pub fn will_be_done(&mut self, end: Ns, what: Checked, tag: TagRef) {
+    pub(crate) fn will_be_done(&mut self, end: Ns, what: Checked, tag: TagRef) {
         self.line.push_back((end, what, tag));
         self.next = self.next.min(end);
     }

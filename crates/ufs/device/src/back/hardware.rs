@@ -9,7 +9,7 @@ use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 /// See the module.
-pub trait Hardware {
+pub(crate) trait Hardware {
     /// A flash operation begins: firmware first.
     fn begin(&mut self, now: Ns, op: Op);
     /// Takes an operation that has ended out of those in progress.

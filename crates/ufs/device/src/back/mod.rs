@@ -12,12 +12,12 @@ mod ops;
 mod probe;
 mod stats;
 
-pub use cpu::{Cpu, Work};
-pub use dies::{Dies, stage_of};
-pub use engine::{Checked, Engine};
-pub use hardware::Hardware;
+pub(crate) use cpu::{Cpu, Work};
+pub(crate) use dies::{Dies, stage_of};
+pub(crate) use engine::{Checked, Engine};
+pub(crate) use hardware::Hardware;
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
-pub use ops::{Job, NO_OP, Op, OpPool};
+pub(crate) use ops::{Job, NO_OP, Op, OpPool};
 pub use probe::{Probe, Resource, StageOf};
 pub use stats::DeviceStats;
 
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 /// See the module.
-pub struct Back<S, M, P> {
+pub(crate) struct Back<S, M, P> {
     /// The firmware core.
     pub cpu: Cpu,
     /// The flash array.
@@ -42,19 +42,19 @@ pub struct Back<S, M, P> {
 
 impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     /// All of it idle.
-    pub fn new(cpu: Cpu, dies: Dies<S>, probe: P) -> Self {
+    pub(crate) fn new(cpu: Cpu, dies: Dies<S>, probe: P) -> Self {
         Back { cpu, dies, stats: DeviceStats::default(), probe, media: VecDeque::new(), mode: PhantomData }
     }
 
     /// When something happens next.
     #[inline(always)]
-    pub fn next_event(&self) -> Ns {
+    pub(crate) fn next_event(&self) -> Ns {
         self.cpu.soon().min(self.dies.next_deadline())
     }
 
     /// A read of data begins, on which the firmware spends `extra` time.
     #[inline(always)]
-    pub fn begin_read(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
+    pub(crate) fn begin_read(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
         let (start, end) = self.cpu.reserve(now, self.cpu.timing().flash_op + extra);
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(op.tag.tag), Resource::Firmware, start, end);
@@ -70,7 +70,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     }
 
     /// Shows the observer where an operation that is done was served; `is_alive` says whether its request is.
-    pub fn probe_flash(&mut self, done: Done, is_alive: bool) {
+    pub(crate) fn probe_flash(&mut self, done: Done, is_alive: bool) {
         let of = stage_of(self.dies.ops().get(done.op), is_alive);
         let probe = &mut self.probe;
         self.dies.stages(done, |resource, start, end| probe.stage(of, resource, start, end));
@@ -78,12 +78,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
 
     /// The next movement of data, in order.
     #[inline]
-    pub fn poll_media(&mut self) -> Option<MediaOp> {
+    pub(crate) fn poll_media(&mut self) -> Option<MediaOp> {
         if M::ACTIVE { self.media.pop_front() } else { None }
     }
 
     /// The power is gone. What data was to move has moved.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.cpu.lose_power();
         self.dies.lose_power();
     }

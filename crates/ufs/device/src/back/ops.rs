@@ -7,11 +7,11 @@ use readpath_flash::{OpId, Ppn};
 use readpath_kit::DeadlineHeap;
 
 /// Ends a chain of operations.
-pub const NO_OP: OpId = OpId::MAX;
+pub(crate) const NO_OP: OpId = OpId::MAX;
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Job {
+pub(crate) enum Job {
     /// Not in use.
     Free,
     /// Blocks of a read: waiting for their map page, then being read from flash.
@@ -51,14 +51,14 @@ pub enum Job {
 impl Job {
     /// Whether it programs.
     #[inline]
-    pub fn is_program(self) -> bool {
+    pub(crate) fn is_program(self) -> bool {
         use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, TableProgram};
         matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
     }
 
     /// Whether it programs or erases.
     #[inline]
-    pub fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         self.is_program() || self == Job::Erase
     }
 }
@@ -66,7 +66,7 @@ impl Job {
 /// One operation. Aligned so that its place in the pool is a shift away.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub struct Op {
+pub(crate) struct Op {
     /// What it does.
     pub job: Job,
     /// Where it goes is in SLC mode (data only).
@@ -89,7 +89,7 @@ pub struct Op {
 
 impl Op {
     /// An operation of nobody's request.
-    pub const fn new(job: Job, ppn: Ppn) -> Op {
+    pub(crate) const fn new(job: Job, ppn: Ppn) -> Op {
         Op { job, slc: false, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
     }
 }
@@ -100,7 +100,7 @@ const _: () = assert!(size_of::<Op>() == 32);
 const SIZE: usize = DeadlineHeap::SLOTS as usize;
 
 /// See the module.
-pub struct OpPool {
+pub(crate) struct OpPool {
     ops: Box<[Op; SIZE]>,
     free: Box<[OpId; SIZE]>,
     /// The first so many of `free` are free; the last of them goes first.
@@ -109,7 +109,7 @@ pub struct OpPool {
 
 impl OpPool {
     /// A pool of which nothing is in use.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let idle = Op::new(Job::Free, Ppn(0));
         let free = std::array::from_fn(|i| (SIZE - 1 - i) as OpId);
         OpPool { ops: Box::new([idle; SIZE]), free: Box::new(free), free_count: SIZE }
@@ -117,7 +117,7 @@ impl OpPool {
 
     /// Takes an operation. The device's limits per request keep the pool from running dry.
     #[inline(always)]
-    pub fn take(&mut self, op: Op) -> OpId {
+    pub(crate) fn take(&mut self, op: Op) -> OpId {
         let left = self.free_count.checked_sub(1).expect("limits per request bound the operations in progress");
         self.free_count = left;
         let id = self.free[left % SIZE];
@@ -127,7 +127,7 @@ impl OpPool {
 
     /// Gives an operation back.
     #[inline(always)]
-    pub fn free(&mut self, id: OpId) {
+    pub(crate) fn free(&mut self, id: OpId) {
         self.ops[usize::from(id) % SIZE].job = Job::Free;
         self.free[self.free_count] = id;
         self.free_count += 1;
@@ -135,31 +135,31 @@ impl OpPool {
 
     /// An operation.
     #[inline(always)]
-    pub fn get(&self, id: OpId) -> &Op {
+    pub(crate) fn get(&self, id: OpId) -> &Op {
         &self.ops[usize::from(id) % SIZE]
     }
 
     /// An operation, to change.
     #[inline]
-    pub fn get_mut(&mut self, id: OpId) -> &mut Op {
+    pub(crate) fn get_mut(&mut self, id: OpId) -> &mut Op {
         &mut self.ops[usize::from(id) % SIZE]
     }
 
     /// Whether new work may begin. What has begun may still need operations of its own, and so may programs and erases;
     /// resets and aborts leave operations in flight that nobody waits for, on top of what the limits per request allow.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         const RESERVE: usize = 2000;
         self.free_count >= RESERVE
     }
 
     /// Operations in progress, in no particular but repeatable order.
-    pub fn in_progress(&self) -> impl Iterator<Item = &Op> {
+    pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Op> {
         self.ops.iter().filter(|op| op.job != Job::Free)
     }
 
     /// Operations in use.
-    pub fn in_use(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         SIZE - self.free_count
     }
 }

@@ -25,19 +25,19 @@ pub(crate) struct Run {
 
 impl Run {
     /// The blocks that an operation is for.
-    pub fn of(op: &Op) -> Run {
+    pub(crate) fn of(op: &Op) -> Run {
         Run { tag: op.tag, index: op.index, lpn: Lpn(op.lpn), blocks: u32::from(op.count) }
     }
 
     /// All but the first `done`.
     #[inline(always)]
-    pub fn behind(self, done: u32) -> Run {
+    pub(crate) fn behind(self, done: u32) -> Run {
         Run { index: self.index + done, lpn: self.lpn + done, blocks: self.blocks - done, ..self }
     }
 
     /// No more than the first `most`.
     #[inline(always)]
-    pub fn at_most(self, most: u32) -> Run {
+    pub(crate) fn at_most(self, most: u32) -> Run {
         Run { blocks: self.blocks.min(most), ..self }
     }
 }

@@ -6,8 +6,8 @@ mod query_state;
 mod slot;
 mod target;
 
-pub use query_state::attribute_access;
-pub use slot::{Kind, Slot, TAGS};
+pub(crate) use query_state::attribute_access;
+pub(crate) use slot::{Kind, Slot, TAGS};
 
 use crate::config::{DeviceConfig, LinkTiming};
 use crate::ids::{Lpn, TagRef};
@@ -34,7 +34,7 @@ struct Unit {
 }
 
 /// See the module.
-pub struct Front {
+pub(crate) struct Front {
     slots: Slots,
     units: Vec<Unit>,
     link: LinkTiming,
@@ -54,7 +54,7 @@ pub struct Front {
 
 impl Front {
     /// No command has come.
-    pub fn new(config: &DeviceConfig, delays: Delays) -> Self {
+    pub(crate) fn new(config: &DeviceConfig, delays: Delays) -> Self {
         let mut base = Lpn(0);
         let units = config.lus.iter().map(|lu| {
             let unit = Unit { base, blocks: lu.blocks };
@@ -79,97 +79,97 @@ impl Front {
 
     /// The slot of a tag.
     #[inline(always)]
-    pub fn slot(&self, tag: u8) -> &Slot {
+    pub(crate) fn slot(&self, tag: u8) -> &Slot {
         &self.slots[usize::from(tag)]
     }
 
     /// The slot of a tag, to change.
     #[inline(always)]
-    pub fn slot_mut(&mut self, tag: u8) -> &mut Slot {
+    pub(crate) fn slot_mut(&mut self, tag: u8) -> &mut Slot {
         &mut self.slots[usize::from(tag)]
     }
 
     /// Whether a host may use a tag now: it exists, and no command is under way with it.
     #[inline(always)]
-    pub fn is_free(&self, tag: u8) -> bool {
+    pub(crate) fn is_free(&self, tag: u8) -> bool {
         self.slots.get(usize::from(tag)).is_some_and(|slot| !slot.active)
     }
 
     /// The present use of `tag`.
     #[inline(always)]
-    pub fn tag_ref(&self, tag: u8) -> TagRef {
+    pub(crate) fn tag_ref(&self, tag: u8) -> TagRef {
         TagRef { tag, life: self.slot(tag).life }
     }
 
     /// Whether the command is still under way.
     #[inline(always)]
-    pub fn is_alive(&self, tag: TagRef) -> bool {
+    pub(crate) fn is_alive(&self, tag: TagRef) -> bool {
         let slot = &self.slots[usize::from(tag.tag) % TAGS];
         slot.active && slot.life == tag.life
     }
 
     /// Whether any command is under way.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.slots.iter().any(|slot| slot.active)
     }
 
     /// Logical units.
     #[inline(always)]
-    pub fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.units.len()
     }
 
     /// The first logical page of a unit.
     #[inline(always)]
-    pub fn base(&self, lun: u8) -> Lpn {
+    pub(crate) fn base(&self, lun: u8) -> Lpn {
         self.units[usize::from(lun)].base
     }
 
     /// The first logical page of each unit.
-    pub fn bases(&self) -> impl Iterator<Item = Lpn> {
+    pub(crate) fn bases(&self) -> impl Iterator<Item = Lpn> {
         self.units.iter().map(|unit| unit.base)
     }
 
     /// Blocks of a unit.
     #[inline(always)]
-    pub fn blocks(&self, lun: u8) -> u32 {
+    pub(crate) fn blocks(&self, lun: u8) -> u32 {
         self.units[usize::from(lun)].blocks
     }
 
     /// The first logical page of blocks of a unit that exists; `None` if they go beyond its end.
     #[inline(always)]
-    pub fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<Lpn> {
+    pub(crate) fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<Lpn> {
         let unit = self.units[usize::from(lun)];
         (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks)).then(|| unit.base + lba as u32)
     }
 
     /// Times of the link.
     #[inline(always)]
-    pub fn link(&self) -> &LinkTiming {
+    pub(crate) fn link(&self) -> &LinkTiming {
         &self.link
     }
 
     /// When what is sent at `now` comes to the link.
     #[inline(always)]
-    pub fn at_link(&self, now: Ns) -> Ns {
+    pub(crate) fn at_link(&self, now: Ns) -> Ns {
         now + self.delays.to_link
     }
 
     /// When the link to the device is free for what comes to it at `at`.
     #[inline(always)]
-    pub fn down_from(&self, at: Ns) -> Ns {
+    pub(crate) fn down_from(&self, at: Ns) -> Ns {
         at.max(self.down_free)
     }
 
     /// The link to the device is busy until `end`.
     #[inline(always)]
-    pub fn set_down_free(&mut self, end: Ns) {
+    pub(crate) fn set_down_free(&mut self, end: Ns) {
         self.down_free = end;
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns from when to when.
     #[inline(always)]
-    pub fn reserve_up(&mut self, at: Ns, span: Ns) -> (Ns, Ns) {
+    pub(crate) fn reserve_up(&mut self, at: Ns, span: Ns) -> (Ns, Ns) {
         let start = at.max(self.up_free);
         self.up_free = start + span;
         (start, self.up_free)
@@ -177,37 +177,37 @@ impl Front {
 
     /// A command will arrive, after those that are on their way.
     #[inline(always)]
-    pub fn will_arrive(&mut self, at: Ns, tag: TagRef) {
+    pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
         self.arrivals.push_back((at, tag));
     }
 
     /// When the next command arrives.
     #[inline]
-    pub fn next_arrival(&self) -> Ns {
+    pub(crate) fn next_arrival(&self) -> Ns {
         self.arrivals.front().map_or(Ns::NEVER, |arrival| arrival.0)
     }
 
     /// Takes the command that arrives next.
-    pub fn take_arrival(&mut self) -> Option<TagRef> {
+    pub(crate) fn take_arrival(&mut self) -> Option<TagRef> {
         self.arrivals.pop_front().map(|(_, tag)| tag)
     }
 
     /// The reply of `tag` leaves the link at `end`.
     #[inline(always)]
-    pub fn will_reply(&mut self, end: Ns, tag: u8) {
+    pub(crate) fn will_reply(&mut self, end: Ns, tag: u8) {
         self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
     }
 
     /// When the next reply reaches the host.
     #[inline(always)]
-    pub fn next_reply(&self) -> Ns {
+    pub(crate) fn next_reply(&self) -> Ns {
         self.replies.front().map_or(Ns::NEVER, |reply| reply.0)
     }
 
     /// Takes the next reply that has reached the host by `now`, of a command that was not dropped: when it did, and its
     /// tag.
     #[inline(always)]
-    pub fn take_reply(&mut self, now: Ns) -> Option<(Ns, u8)> {
+    pub(crate) fn take_reply(&mut self, now: Ns) -> Option<(Ns, u8)> {
         loop {
             let &(at, tag) = self.replies.front()?;
             if at > now {
@@ -223,7 +223,7 @@ impl Front {
     /// The command of `tag` has ended; its reply is the one that [`Front::reply`] is from now on. True if that says
     /// GOOD and nothing else, as `is_plain` says of this one.
     #[inline(always)]
-    pub fn end(&mut self, tag: u8, is_plain: bool) -> bool {
+    pub(crate) fn end(&mut self, tag: u8, is_plain: bool) -> bool {
         let slot = &mut self.slots[usize::from(tag)];
         slot.active = false;
         (self.reply.lun, self.reply.tag) = (slot.lun, tag);
@@ -231,52 +231,52 @@ impl Front {
     }
 
     /// Sets what the reply says.
-    pub fn set_reply(&mut self, body: ReplyBody) {
+    pub(crate) fn set_reply(&mut self, body: ReplyBody) {
         self.reply.body = body;
     }
 
     /// The reply that was taken last.
     #[inline(always)]
-    pub fn reply(&self) -> &Reply {
+    pub(crate) fn reply(&self) -> &Reply {
         &self.reply
     }
 
     /// A request waits until enough operations are free.
-    pub fn starve(&mut self, tag: TagRef) {
+    pub(crate) fn starve(&mut self, tag: TagRef) {
         self.starved.push_back(tag);
     }
 
     /// Whether one waits.
     #[inline(always)]
-    pub fn has_starved(&self) -> bool {
+    pub(crate) fn has_starved(&self) -> bool {
         !self.starved.is_empty()
     }
 
     /// Takes the first that waits.
-    pub fn next_starved(&mut self) -> Option<TagRef> {
+    pub(crate) fn next_starved(&mut self) -> Option<TagRef> {
         self.starved.pop_front()
     }
 
     /// The SCSI target.
     #[inline(always)]
-    pub fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
     /// The SCSI target, to change.
-    pub fn target_mut(&mut self) -> &mut Target {
+    pub(crate) fn target_mut(&mut self) -> &mut Target {
         &mut self.target
     }
 
     /// A command is dropped: it gets no reply.
-    pub fn drop_request(&mut self, tag: u8) {
+    pub(crate) fn drop_request(&mut self, tag: u8) {
         let slot = self.slot_mut(tag);
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
     }
 
     /// Every command is dropped, and those on their way do not arrive.
-    pub fn reset(&mut self, config: &DeviceConfig) {
+    pub(crate) fn reset(&mut self, config: &DeviceConfig) {
         self.arrivals.clear();
         self.replies.clear();
         (0..TAGS as u8).for_each(|tag| self.drop_request(tag));
@@ -285,14 +285,14 @@ impl Front {
     }
 
     /// The power is gone.
-    pub fn lose_power(&mut self, config: &DeviceConfig) {
+    pub(crate) fn lose_power(&mut self, config: &DeviceConfig) {
         self.reset(config);
         self.starved.clear();
         (self.down_free, self.up_free) = (Ns::ZERO, Ns::ZERO);
     }
 
     /// Nothing comes over the link before `ready`.
-    pub fn set_busy_until(&mut self, ready: Ns) {
+    pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         (self.down_free, self.up_free) = (ready, ready);
     }
 }

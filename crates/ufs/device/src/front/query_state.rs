@@ -4,7 +4,7 @@
 use readpath_proto::query::attribute;
 
 /// See the module.
-pub struct QueryState {
+pub(crate) struct QueryState {
     flags: u32,
     /// Values of attributes with IDN below 20h.
     attributes: [u32; 0x20],
@@ -12,7 +12,7 @@ pub struct QueryState {
 
 impl QueryState {
     /// As after power-on.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut attributes = [0; 0x20];
         attributes[usize::from(attribute::CURRENT_POWER_MODE)] = 0x11;
         attributes[usize::from(attribute::MAX_DATA_IN_SIZE)] = 8;
@@ -23,28 +23,28 @@ impl QueryState {
 
     /// Whether a flag is set.
     #[inline]
-    pub fn is_set(&self, idn: u8) -> bool {
+    pub(crate) fn is_set(&self, idn: u8) -> bool {
         self.flags >> idn & 1 == 1
     }
 
     /// Flags, to change one: a bit each.
-    pub fn flags_mut(&mut self) -> &mut u32 {
+    pub(crate) fn flags_mut(&mut self) -> &mut u32 {
         &mut self.flags
     }
 
     /// The value of an attribute with an IDN below 20h.
-    pub fn attribute(&self, idn: u8) -> u32 {
+    pub(crate) fn attribute(&self, idn: u8) -> u32 {
         self.attributes[usize::from(idn)]
     }
 
     /// Sets the value of an attribute with an IDN below 20h.
-    pub fn set_attribute(&mut self, idn: u8, value: u32) {
+    pub(crate) fn set_attribute(&mut self, idn: u8, value: u32) {
         self.attributes[usize::from(idn)] = value;
     }
 
     /// Bit 0 of the device information in responses.
     #[inline]
-    pub fn event_alert(&self) -> bool {
+    pub(crate) fn event_alert(&self) -> bool {
         let control = self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)];
         let status = self.attributes[usize::from(attribute::EXCEPTION_EVENT_STATUS)];
         control & status != 0
@@ -52,7 +52,7 @@ impl QueryState {
 }
 
 /// Whether a host may read an attribute, and whether it may write it.
-pub fn attribute_access(idn: u8) -> Option<(bool, bool)> {
+pub(crate) fn attribute_access(idn: u8) -> Option<(bool, bool)> {
     let (read, write) = match idn {
         attribute::BOOT_LUN_EN
         | attribute::ACTIVE_ICC_LEVEL

@@ -5,11 +5,11 @@ use crate::ids::Lpn;
 use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
 
 /// Tags that the device can hold.
-pub const TAGS: usize = 64;
+pub(crate) const TAGS: usize = 64;
 
 /// What a request is, as far as its way through the device depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// READ.
     Read,
     /// HPB READ.
@@ -21,13 +21,13 @@ pub enum Kind {
 }
 
 /// Every slot, by task tag.
-pub type Slots = Box<[Slot; TAGS]>;
+pub(super) type Slots = Box<[Slot; TAGS]>;
 
 /// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving
 /// it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub struct Slot {
+pub(crate) struct Slot {
     /// The command has arrived or is on the link, and its reply has not been taken.
     pub active: bool,
     /// Counts the uses of this slot, so that work of an aborted command is recognised.
@@ -81,7 +81,7 @@ const _: () = assert!(size_of::<Slot>() == 192);
 
 impl Slot {
     /// An empty slot.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Slot {
             active: false,
             life: 0,
@@ -111,7 +111,7 @@ impl Slot {
 
     /// A request for `lun` takes this slot.
     #[inline(always)]
-    pub fn begin(&mut self, lun: u8) {
+    pub(crate) fn begin(&mut self, lun: u8) {
         self.active = true;
         self.life = self.life.wrapping_add(1);
         self.lun = lun;
@@ -124,7 +124,7 @@ impl Slot {
     }
 
     /// Whether it is a SCSI command.
-    pub fn is_command(&self) -> bool {
+    pub(crate) fn is_command(&self) -> bool {
         self.kind != Kind::Other || matches!(self.body, RequestBody::Command(_))
     }
 }

@@ -7,7 +7,7 @@ use crate::config::DeviceConfig;
 use readpath_proto::scsi::Identity;
 
 /// See the module.
-pub struct Target {
+pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     active: bool,
@@ -22,7 +22,7 @@ pub struct Target {
 
 impl Target {
     /// A target that is active, as after power-on.
-    pub fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
         let checks_first = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
         Target {
             attention: 0,
@@ -36,45 +36,45 @@ impl Target {
 
     /// Whether media commands of `lun` need no look at this state.
     #[inline]
-    pub fn is_ready(&self, lun: u8) -> bool {
+    pub(crate) fn is_ready(&self, lun: u8) -> bool {
         self.active && self.attention >> lun & 1 == 0
     }
 
     /// Whether a read of `lun`, which exists, begins as soon as it arrives.
     #[inline(always)]
-    pub fn is_direct(&self, lun: u8) -> bool {
+    pub(crate) fn is_direct(&self, lun: u8) -> bool {
         u32::from(self.direct) >> (lun & 31) & 1 == 1
     }
 
     /// Whether commands are taken, other than to be started.
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.active
     }
 
     /// Starts or stops the device.
-    pub fn set_active(&mut self, active: bool) {
+    pub(crate) fn set_active(&mut self, active: bool) {
         self.set(active, self.attention);
     }
 
     /// What it says of itself.
-    pub fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
 
     /// Every unit reports UNIT ATTENTION.
-    pub fn attention_after_reset(&mut self) {
+    pub(crate) fn attention_after_reset(&mut self) {
         self.set(self.active, u8::MAX);
     }
 
     /// A unit reports UNIT ATTENTION.
-    pub fn attention(&mut self, lun: u8) {
+    pub(crate) fn attention(&mut self, lun: u8) {
         if lun < 8 {
             self.set(self.active, self.attention | 1 << lun);
         }
     }
 
     /// Takes the UNIT ATTENTION of a unit, if there is one.
-    pub fn take_attention(&mut self, lun: u8) -> bool {
+    pub(crate) fn take_attention(&mut self, lun: u8) -> bool {
         let is_pending = self.attention >> lun & 1 == 1;
         if is_pending {
             self.set(self.active, self.attention & !(1 << lun));

@@ -3,7 +3,7 @@
 
 /// Flags that the host sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BoosterFlags {
+pub(crate) struct BoosterFlags {
     /// fWriteBoosterEn.
     pub on: bool,
     /// fWBFlushEn.
@@ -14,7 +14,7 @@ pub struct BoosterFlags {
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Booster {
+pub(super) struct Booster {
     /// Flags that the host has set.
     pub flags: BoosterFlags,
     /// bWBFlushStatus.

@@ -7,7 +7,7 @@ use crate::ids::{Lpn, Mark, TagRef};
 use std::collections::VecDeque;
 
 /// Ends a chain of slots.
-pub const NO_SLOT: u16 = u16::MAX;
+pub(super) const NO_SLOT: u16 = u16::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -49,7 +49,7 @@ impl Slot {
 }
 
 /// See the module.
-pub struct WriteBuffer {
+pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u16>,
     /// Filled slots: not hot, hot.
@@ -68,7 +68,7 @@ struct Sync {
 
 /// A block to be taken in.
 #[derive(Clone, Copy, Debug)]
-pub struct Accepted {
+pub(super) struct Accepted {
     /// Logical page.
     pub lpn: Lpn,
     /// Orders it among writes.
@@ -85,7 +85,7 @@ pub struct Accepted {
 
 /// A slot that has left the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Freed {
+pub(super) struct Freed {
     /// The logical page it held.
     pub lpn: Lpn,
     /// Its sequence number.
@@ -104,7 +104,7 @@ pub struct Freed {
 
 impl WriteBuffer {
     /// An empty buffer of `blocks` slots.
-    pub fn new(blocks: u32) -> Self {
+    pub(super) fn new(blocks: u32) -> Self {
         let free = Slot {
             state: State::Free,
             hot: false,
@@ -132,7 +132,7 @@ impl WriteBuffer {
     }
 
     /// Takes a slot for a block.
-    pub fn put(&mut self, block: Accepted) -> Option<u16> {
+    pub(super) fn put(&mut self, block: Accepted) -> Option<u16> {
         let slot = self.free.pop()?;
         let order = self.order;
         self.order += 1;
@@ -159,36 +159,36 @@ impl WriteBuffer {
 
     /// Whether newer data of the same block may replace what `slot` holds: it is not being programmed, and nobody waits
     /// for just this data.
-    pub fn may_overwrite(&self, slot: u16) -> bool {
+    pub(super) fn may_overwrite(&self, slot: u16) -> bool {
         let s = &self.slots[usize::from(slot)];
         s.state == State::Filled && s.fua == TagRef::NONE
     }
 
     /// Newer data has replaced what `slot` holds.
-    pub fn overwrite(&mut self, slot: u16, sequence: u32) {
+    pub(super) fn overwrite(&mut self, slot: u16, sequence: u32) {
         self.slots[usize::from(slot)].sequence = sequence;
     }
 
     /// What flash holds of the block of `slot`.
     #[inline]
-    pub fn under(&self, slot: u16) -> Entry {
+    pub(super) fn under(&self, slot: u16) -> Entry {
         self.slots[usize::from(slot)].under
     }
 
     /// Flash now holds something else of the block of `slot`.
     #[inline]
-    pub fn set_under(&mut self, slot: u16, under: Entry) {
+    pub(super) fn set_under(&mut self, slot: u16, under: Entry) {
         self.slots[usize::from(slot)].under = under;
     }
 
     /// What `slot` and older slots hold of the block means nothing any more: it was trimmed by the record `by`.
-    pub fn kill(&mut self, slot: u16, by: Mark) {
+    pub(super) fn kill(&mut self, slot: u16, by: Mark) {
         self.slots[usize::from(slot)].kill(by);
         self.kill_chain(slot, by);
     }
 
     /// What older slots hold of the block of `slot` means nothing any more: newer data is in flash.
-    pub fn kill_older(&mut self, slot: u16) {
+    pub(super) fn kill_older(&mut self, slot: u16) {
         self.kill_chain(slot, 0);
     }
 
@@ -207,34 +207,34 @@ impl WriteBuffer {
 
     /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and
     /// the next slot of the same program.
-    pub fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
+    pub(super) fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
         let s = &self.slots[usize::from(slot)];
         ((!s.void).then_some(s.lpn), s.sequence, s.next)
     }
 
     /// Logical pages that have slots, and those slots.
-    pub fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
+    pub(super) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
         self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
     }
 
     /// Blocks that wait to be programmed, hot or not.
-    pub fn filled(&self, hot: bool) -> usize {
+    pub(super) fn filled(&self, hot: bool) -> usize {
         self.filled[usize::from(hot)].len()
     }
 
     /// Whether some filled slot must be programmed even if its page does not fill.
-    pub fn must_flush(&self, hot: bool) -> bool {
+    pub(super) fn must_flush(&self, hot: bool) -> bool {
         self.filled[usize::from(hot)].front().is_some_and(|&s| self.slots[usize::from(s)].order < self.flush_below)
     }
 
     /// Whether no slot is free.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
     /// Takes up to `count` of the oldest filled slots for a program; returns the first of the chain and how many. The
     /// journal is in flash up to `durable`: a block that was trimmed by a later record still has to get there.
-    pub fn take_for_program(&mut self, hot: bool, count: u32, durable: Mark) -> (u16, u32) {
+    pub(super) fn take_for_program(&mut self, hot: bool, count: u32, durable: Mark) -> (u16, u32) {
         let (mut first, mut last, mut n) = (NO_SLOT, NO_SLOT, 0);
         while n < count
             && let Some(slot) = self.filled[usize::from(hot)].pop_front()
@@ -254,7 +254,7 @@ impl WriteBuffer {
     }
 
     /// A program failed: its slots, from `first` on, have to be programmed again, before all others.
-    pub fn program_failed(&mut self, first: u16) {
+    pub(super) fn program_failed(&mut self, first: u16) {
         let mut chain = Vec::new();
         let mut slot = first;
         while slot != NO_SLOT {
@@ -271,7 +271,7 @@ impl WriteBuffer {
 
     /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more
     /// are handed to `synced` with their life.
-    pub fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
+    pub(super) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;
@@ -299,7 +299,7 @@ impl WriteBuffer {
     }
 
     /// Request `tag` waits until everything accepted so far is in flash; true when it already is.
-    pub fn sync(&mut self, tag: TagRef) -> bool {
+    pub(super) fn sync(&mut self, tag: TagRef) -> bool {
         let left = (self.slots.len() - self.free.len()) as u32;
         self.flush_below = self.order;
         if left > 0 {
@@ -309,18 +309,18 @@ impl WriteBuffer {
     }
 
     /// Everything accepted so far is to be programmed, though nobody waits.
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         self.flush_below = self.order;
     }
 
     /// Nobody waits for anything any more; what was accepted stays.
-    pub fn forget_waiters(&mut self) {
+    pub(super) fn forget_waiters(&mut self) {
         self.syncs.clear();
         self.slots.iter_mut().for_each(|s| s.fua = TagRef::NONE);
     }
 
     /// Takes out who waits and cannot be served, because there is no space.
-    pub fn take_waiters(&mut self) -> Vec<TagRef> {
+    pub(super) fn take_waiters(&mut self) -> Vec<TagRef> {
         let mut waiters: Vec<TagRef> = self.syncs.drain(..).map(|s| s.tag).collect();
         for &slot in self.filled.iter().flatten() {
             waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, TagRef::NONE));
@@ -330,22 +330,22 @@ impl WriteBuffer {
     }
 
     /// The power is gone.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = WriteBuffer::new(self.slots.len() as u32);
     }
 
     /// The smallest sequence number of what has not reached flash.
-    pub fn oldest_sequence(&self) -> Option<u32> {
+    pub(super) fn oldest_sequence(&self) -> Option<u32> {
         self.slots.iter().filter(|s| s.state != State::Free).map(|s| s.sequence).min()
     }
 
     /// Sequence numbers now count from `base` on.
-    pub fn renumber(&mut self, base: u32) {
+    pub(super) fn renumber(&mut self, base: u32) {
         self.slots.iter_mut().for_each(|s| s.sequence = s.sequence.saturating_sub(base));
     }
 
     /// Slots in all.
-    pub fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.slots.len()
     }
 }

@@ -16,7 +16,7 @@ const NIL: u32 = u32::MAX;
 
 /// A changed entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Change {
+pub(crate) struct Change {
     /// Logical page.
     pub lpn: Lpn,
     /// What the map page in flash says of it; clean.
@@ -45,7 +45,7 @@ impl Chunk {
 const _: () = assert!(size_of::<Chunk>() == 64);
 
 /// See the module.
-pub struct Changes {
+pub(crate) struct Changes {
     chunks: Vec<Chunk>,
     /// For chunks on their way to flash: what the map page that is being written says of each entry; clean.
     merged: Vec<[Entry; Chunk::LEN]>,
@@ -70,10 +70,10 @@ pub struct Changes {
 
 impl Changes {
     /// Bytes of SRAM that a change takes: logical page, slice, and links by map page and by hash.
-    pub const BYTES: u64 = 12;
+    pub(crate) const BYTES: u64 = 12;
 
     /// An empty table of `limit` changes for a map of `pages` pages.
-    pub fn new(pages: u32, limit: u32) -> Self {
+    pub(crate) fn new(pages: u32, limit: u32) -> Self {
         Changes {
             chunks: Vec::new(),
             merged: Vec::new(),
@@ -94,7 +94,7 @@ impl Changes {
     }
 
     /// An entry of `page`, clean until now, changes; `persisted` is what it said.
-    pub fn add(&mut self, page: MapPage, lpn: Lpn, persisted: Entry) {
+    pub(crate) fn add(&mut self, page: MapPage, lpn: Lpn, persisted: Entry) {
         let change = Change { lpn, persisted: persisted.clean() };
         let mut head = self.head[page.index()];
         if head == NIL || self.chunks[head as usize].len as usize == Chunk::LEN {
@@ -111,7 +111,7 @@ impl Changes {
 
     /// Brings near what [`Changes::add`] will touch for `page`.
     #[inline]
-    pub fn prefetch(&self, page: MapPage) {
+    pub(crate) fn prefetch(&self, page: MapPage) {
         prefetch(&self.chunks, self.head[page.index()] as usize);
     }
 
@@ -138,7 +138,7 @@ impl Changes {
 
     /// A change now names a slice (`true`), or no longer does.
     #[inline]
-    pub fn names_slice(&mut self, names: bool) {
+    pub(crate) fn names_slice(&mut self, names: bool) {
         if names {
             self.in_flash += 1;
         } else {
@@ -147,14 +147,14 @@ impl Changes {
     }
 
     /// So many stretches within `page` were trimmed.
-    pub fn add_trims(&mut self, page: MapPage, stretches: u32) {
+    pub(crate) fn add_trims(&mut self, page: MapPage, stretches: u32) {
         self.trims[page.index()] += stretches;
         self.trim_count += stretches;
         self.mark(page);
     }
 
     /// Map pages with stretches that were trimmed, and how many; those on their way to flash left out.
-    pub fn trims(&self) -> impl Iterator<Item = (MapPage, u32)> {
+    pub(crate) fn trims(&self) -> impl Iterator<Item = (MapPage, u32)> {
         self.pages().map(|page| (MapPage(page as u32), self.trims[page])).filter(|&(_, stretches)| stretches > 0)
     }
 
@@ -164,7 +164,7 @@ impl Changes {
     }
 
     /// Takes the changes of `page` out, to be written back. They keep their places until they are in flash.
-    pub fn take(&mut self, page: MapPage) -> Taken {
+    pub(crate) fn take(&mut self, page: MapPage) -> Taken {
         let page = page.index();
         let first = std::mem::replace(&mut self.head[page], NIL);
         self.total -= std::mem::take(&mut self.count[page]);
@@ -177,7 +177,7 @@ impl Changes {
     }
 
     /// `page` is going to be written: until [`Changes::written`] it is not offered again.
-    pub fn begin_write(&mut self, page: MapPage) {
+    pub(crate) fn begin_write(&mut self, page: MapPage) {
         self.busy.insert(page.index());
         if self.dirty.contains(page.index()) {
             self.dirty.remove(page.index());
@@ -186,7 +186,7 @@ impl Changes {
     }
 
     /// `page` has been written; what changed in it meanwhile is offered from now on.
-    pub fn written(&mut self, page: MapPage) {
+    pub(crate) fn written(&mut self, page: MapPage) {
         self.busy.remove(page.index());
         self.trim_count -= std::mem::take(&mut self.trims_taken[page.index()]);
         if self.count[page.index()] > 0 || self.trims[page.index()] > 0 {
@@ -195,12 +195,12 @@ impl Changes {
     }
 
     /// Whether `page` is being written.
-    pub fn is_being_written(&self, page: MapPage) -> bool {
+    pub(crate) fn is_being_written(&self, page: MapPage) -> bool {
         self.busy.contains(page.index())
     }
 
     /// Notes what the map page that is being written says of each change: `entry_of` its logical page; clean.
-    pub fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(Lpn) -> Entry) {
+    pub(crate) fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(Lpn) -> Entry) {
         let mut at = taken.0;
         while at != NIL {
             let chunk = &self.chunks[at as usize];
@@ -213,7 +213,7 @@ impl Changes {
 
     /// Takes some of the changes that were merged, each with what the map page now says; what is left of them is in
     /// `taken`. Empty when none is left.
-    pub fn next_merged(&mut self, taken: &mut Taken) -> Merged {
+    pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         let at = taken.0;
         if at == NIL {
             return Merged { chunk: Chunk::EMPTY, merged: [Entry::UNMAPPED; Chunk::LEN] };
@@ -226,19 +226,19 @@ impl Changes {
     }
 
     /// Tells every change that has not been taken.
-    pub fn each(&self, mut each: impl FnMut(Change)) {
+    pub(crate) fn each(&self, mut each: impl FnMut(Change)) {
         for page in self.pages() {
             self.each_of(Taken(self.head[page]), &mut each);
         }
     }
 
     /// Tells every change of `page` that has not been taken.
-    pub fn each_of_page(&self, page: MapPage, each: impl FnMut(Change)) {
+    pub(crate) fn each_of_page(&self, page: MapPage, each: impl FnMut(Change)) {
         self.each_of(Taken(self.head[page.index()]), each);
     }
 
     /// Tells every change of a chain.
-    pub fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
+    pub(crate) fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
         let mut at = taken.0;
         while at != NIL {
             let chunk = &self.chunks[at as usize];
@@ -248,27 +248,27 @@ impl Changes {
     }
 
     /// Changes that may still be made before the table is full.
-    pub fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         self.limit.saturating_sub(self.used())
     }
 
     /// Places of the table in use.
-    pub fn used(&self) -> u32 {
+    pub(crate) fn used(&self) -> u32 {
         self.in_flash + self.trim_count
     }
 
     /// Whether there are more than places: only after a recovery.
-    pub fn is_over_full(&self) -> bool {
+    pub(crate) fn is_over_full(&self) -> bool {
         self.used() > self.limit
     }
 
     /// Places of the table.
-    pub fn limit(&self) -> u32 {
+    pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
     /// A page with at least as many changes as the mean of changed pages, taken in turn.
-    pub fn worth_writing(&mut self) -> Option<MapPage> {
+    pub(crate) fn worth_writing(&mut self) -> Option<MapPage> {
         if self.dirty_pages == 0 {
             return None;
         }
@@ -288,12 +288,12 @@ impl Changes {
     }
 
     /// Bytes of SRAM: the changes, and for each map page the first of them and their number.
-    pub fn sram_bytes(&self) -> u64 {
+    pub(crate) fn sram_bytes(&self) -> u64 {
         u64::from(self.limit) * Changes::BYTES + self.head.len() as u64 * 4
     }
 
     /// Forgets everything; `each` is told what was there.
-    pub fn clear(&mut self, mut each: impl FnMut(Change)) {
+    pub(crate) fn clear(&mut self, mut each: impl FnMut(Change)) {
         for page in 0..self.head.len() as u32 {
             let taken = self.take(MapPage(page));
             self.each_of(taken, &mut each);
@@ -310,27 +310,27 @@ impl Changes {
 
 /// Changes of one map page on their way to flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken(u32);
+pub(crate) struct Taken(u32);
 
 impl Taken {
     /// No changes.
-    pub const NONE: Taken = Taken(NIL);
+    pub(crate) const NONE: Taken = Taken(NIL);
 }
 
 /// Changes that have been written back. See [`Changes::next_merged`].
-pub struct Merged {
+pub(crate) struct Merged {
     chunk: Chunk,
     merged: [Entry; Chunk::LEN],
 }
 
 impl Merged {
     /// Each change, and what the map page now says; clean.
-    pub fn iter(&self) -> impl Iterator<Item = (Change, Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Change, Entry)> {
         self.chunk.changes().iter().copied().zip(self.merged)
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.chunk.len == 0
     }
 }

@@ -9,7 +9,7 @@ use readpath_flash::Ppn;
 
 /// A record of the journal: what the spare areas of data cannot say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Record {
+pub(super) enum Record {
     /// A superblock is about to be written.
     Open {
         /// Who writes it.
@@ -42,10 +42,10 @@ pub enum Record {
 
 impl Record {
     /// Bytes in flash.
-    pub const BYTES: u32 = 16;
+    pub(super) const BYTES: u32 = 16;
 
     /// Sequence numbers now count from `base` on.
-    pub fn renumber(&mut self, base: u32) {
+    pub(super) fn renumber(&mut self, base: u32) {
         if let Record::Trim { sequence, .. } = self {
             *sequence = sequence.saturating_sub(base);
         }
@@ -54,7 +54,7 @@ impl Record {
 
 /// What part of a unit of the meta stream holds; each is as long as a map page.
 #[derive(Clone, Debug)]
-pub enum Held {
+pub(super) enum Held {
     /// A map page, and how writing it changed the references into superblocks.
     Map {
         /// Map page.
@@ -86,7 +86,7 @@ pub enum Held {
 
 /// A program since the newest checkpoint, or what is left of it.
 #[derive(Clone, Debug)]
-pub enum Logged {
+pub(super) enum Logged {
     /// A unit of data; what its slices hold stands in their spare areas.
     Data {
         /// First slice.
@@ -113,7 +113,7 @@ pub enum Logged {
 
 /// Everything that the device has to know, as of one moment when no program was in progress.
 #[derive(Clone, Debug)]
-pub struct Checkpoint {
+pub(super) struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
     /// What was in the write buffer then has this sequence number or a later one: it is programmed after the
@@ -142,7 +142,7 @@ pub struct Checkpoint {
 }
 
 /// See the module.
-pub struct Durable {
+pub(super) struct Durable {
     /// The checkpoint that the newest anchor leads to.
     pub checkpoint: Checkpoint,
     /// What was programmed since, in the order in which the programs ended.
@@ -158,7 +158,7 @@ pub struct Durable {
 }
 
 /// A checkpoint that is being written, and how much of the logs is older.
-pub struct Pending {
+pub(super) struct Pending {
     checkpoint: Checkpoint,
     log: usize,
     changed: usize,
@@ -176,36 +176,36 @@ impl Checkpoint {
     ///
     /// # Panics
     /// As long as it is not.
-    pub fn changes(&self) -> &[(Lpn, Entry)] {
+    pub(super) fn changes(&self) -> &[(Lpn, Entry)] {
         self.changes.as_deref().expect("changes are recalled when the power goes")
     }
 }
 
 impl Durable {
     /// Nothing but a checkpoint.
-    pub fn new(checkpoint: Checkpoint) -> Self {
+    pub(super) fn new(checkpoint: Checkpoint) -> Self {
         Durable { checkpoint, log: Vec::new(), refs: Vec::new(), changed: Vec::new(), pending: None }
     }
 
     /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
     #[inline]
-    pub fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
+    pub(super) fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
         self.refs.push((superblock, gains));
     }
 
     /// How many were noted since the checkpoint.
-    pub fn refs(&self) -> usize {
+    pub(super) fn refs(&self) -> usize {
         self.refs.len()
     }
 
     /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096
     /// entries fill a map page, so there is no room for it where it belongs.
-    pub fn peek_unpaid_refs(&self) -> &[(SuperblockId, bool)] {
+    pub(super) fn peek_unpaid_refs(&self) -> &[(SuperblockId, bool)] {
         &self.refs
     }
 
     /// Sequence numbers now count from `base` on.
-    pub fn renumber(&mut self, base: u32) {
+    pub(super) fn renumber(&mut self, base: u32) {
         self.checkpoint.renumber(base);
         for logged in &mut self.log {
             match logged {
@@ -222,12 +222,12 @@ impl Durable {
     }
 
     /// A checkpoint has been put together and is going to be written.
-    pub fn begin(&mut self, checkpoint: Checkpoint) {
+    pub(super) fn begin(&mut self, checkpoint: Checkpoint) {
         self.pending = Some(Pending { checkpoint, log: self.log.len(), changed: self.changed.len() });
     }
 
     /// The anchor of the pending checkpoint is in flash.
-    pub fn commit(&mut self) {
+    pub(super) fn commit(&mut self) {
         if let Some(pending) = self.pending.take() {
             self.checkpoint = pending.checkpoint;
             self.changed.drain(..pending.changed);

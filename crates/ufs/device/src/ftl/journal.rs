@@ -7,7 +7,7 @@ use crate::ids::Mark;
 
 /// See the module.
 #[derive(Default)]
-pub struct Journal {
+pub(super) struct Journal {
     pending: Vec<Record>,
     /// Records ever made.
     made: Mark,
@@ -22,53 +22,53 @@ pub struct Journal {
 impl Journal {
     /// Records of trims that SRAM has room for until they are in flash. What others say stands in the table of
     /// superblocks as well.
-    pub const MOST_TRIMS: u64 = 1024;
+    pub(super) const MOST_TRIMS: u64 = 1024;
 
     /// Whether SRAM has no room for the record of one more trim.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.made - self.durable >= Self::MOST_TRIMS
     }
 
     /// Adds a record; returns its number.
-    pub fn push(&mut self, record: Record) -> Mark {
+    pub(super) fn push(&mut self, record: Record) -> Mark {
         self.pending.push(record);
         self.made += 1;
         self.made
     }
 
     /// Somebody waits for the record `mark`. Returns whether it is in flash already.
-    pub fn want(&mut self, mark: Mark) -> bool {
+    pub(super) fn want(&mut self, mark: Mark) -> bool {
         self.wanted = self.wanted.max(mark);
         self.is_durable(mark)
     }
 
     /// Records up to this one are in flash.
-    pub fn durable(&self) -> Mark {
+    pub(super) fn durable(&self) -> Mark {
         self.durable
     }
 
     /// Whether the record `mark` is in flash.
-    pub fn is_durable(&self, mark: Mark) -> bool {
+    pub(super) fn is_durable(&self, mark: Mark) -> bool {
         self.durable >= mark
     }
 
     /// Whether somebody waits for records that are not on their way.
-    pub fn must_write(&self) -> bool {
+    pub(super) fn must_write(&self) -> bool {
         self.wanted > self.sent
     }
 
     /// Records that are not on their way.
-    pub fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
     /// The number of the newest record.
-    pub fn newest(&self) -> Mark {
+    pub(super) fn newest(&self) -> Mark {
         self.made
     }
 
     /// Takes up to `most` records to be written, and the number of the last.
-    pub fn take(&mut self, most: usize) -> (Vec<Record>, Mark) {
+    pub(super) fn take(&mut self, most: usize) -> (Vec<Record>, Mark) {
         let rest = self.pending.split_off(most.min(self.pending.len()));
         let taken = std::mem::replace(&mut self.pending, rest);
         self.sent += taken.len() as u64;
@@ -77,18 +77,18 @@ impl Journal {
 
     /// Records up to `mark` are in flash. Those before it were sent before it, but may end after it: the journal is
     /// durable only up to the first that is missing, so the caller writes one at a time.
-    pub fn written(&mut self, mark: Mark) {
+    pub(super) fn written(&mut self, mark: Mark) {
         self.durable = self.durable.max(mark);
     }
 
     /// The journal after a power cut: empty, and it goes on counting.
-    pub fn after_power_cut(&self) -> Journal {
+    pub(super) fn after_power_cut(&self) -> Journal {
         let made = self.made;
         Journal { pending: Vec::new(), made, sent: made, durable: made, wanted: 0, trims: 0 }
     }
 
     /// Sequence numbers now count from `base` on.
-    pub fn renumber(&mut self, base: u32) {
+    pub(super) fn renumber(&mut self, base: u32) {
         self.pending.iter_mut().for_each(|record| record.renumber(base));
     }
 }

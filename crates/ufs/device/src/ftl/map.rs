@@ -16,7 +16,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// What the map says of a logical block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mapping {
+pub(crate) enum Mapping {
     /// Never written, or trimmed.
     Unmapped,
     /// In this slot of the write buffer, not yet in flash.
@@ -28,7 +28,7 @@ pub enum Mapping {
 impl Mapping {
     /// The slice, if the block is in flash.
     #[inline]
-    pub fn flash(self) -> Option<Ppn> {
+    pub(crate) fn flash(self) -> Option<Ppn> {
         match self {
             Mapping::Flash(ppn) => Some(ppn),
             _ => None,
@@ -40,7 +40,7 @@ impl Mapping {
 /// plus one, 0 for unmapped, or one of the highest values for a buffer slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
-pub struct Entry(u32);
+pub(crate) struct Entry(u32);
 
 const RECENT: u32 = 1 << 31;
 const FIRST_SLOT: u32 = RECENT - (1 << 16);
@@ -48,41 +48,41 @@ const _: () = assert!(Geometry::MAX_SLICES < FIRST_SLOT);
 
 impl Entry {
     /// Clean and unmapped.
-    pub const UNMAPPED: Entry = Entry(0);
+    pub(crate) const UNMAPPED: Entry = Entry(0);
 
     /// Clean, in a slice.
     #[inline]
-    pub fn at(ppn: Ppn) -> Entry {
+    pub(crate) fn at(ppn: Ppn) -> Entry {
         Entry(ppn.0 + 1)
     }
 
     /// In a slot of the write buffer.
     #[inline]
-    pub fn buffered(slot: u16) -> Entry {
+    pub(crate) fn buffered(slot: u16) -> Entry {
         Entry(FIRST_SLOT + u32::from(slot))
     }
 
     /// The same, known to SRAM as a change.
     #[inline]
-    pub fn recent(self) -> Entry {
+    pub(crate) fn recent(self) -> Entry {
         Entry(self.0 | RECENT)
     }
 
     /// The same, as a map page says it.
     #[inline]
-    pub fn clean(self) -> Entry {
+    pub(crate) fn clean(self) -> Entry {
         Entry(self.0 & !RECENT)
     }
 
     /// Whether SRAM knows it as a change.
     #[inline]
-    pub fn is_recent(self) -> bool {
+    pub(crate) fn is_recent(self) -> bool {
         self.0 & RECENT != 0
     }
 
     /// What it says.
     #[inline]
-    pub fn mapping(self) -> Mapping {
+    pub(crate) fn mapping(self) -> Mapping {
         match self.0 & !RECENT {
             0 => Mapping::Unmapped,
             v if v >= FIRST_SLOT => Mapping::Buffered((v - FIRST_SLOT) as u16),
@@ -92,7 +92,7 @@ impl Entry {
 }
 
 /// See the module.
-pub struct PageMap {
+pub(super) struct PageMap {
     /// [`Entry`] as its number: untouched memory is zero.
     entries: Vec<u32>,
     /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
@@ -102,7 +102,7 @@ pub struct PageMap {
 
 impl PageMap {
     /// An empty map of `logical_blocks` entries, `page_entries` (a power of two) to a map page.
-    pub fn new(logical_blocks: u64, page_entries: u32) -> Self {
+    pub(super) fn new(logical_blocks: u64, page_entries: u32) -> Self {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
         PageMap {
             entries: huge_vec(logical_blocks as usize),
@@ -113,30 +113,30 @@ impl PageMap {
 
     /// The entry of `lpn`. See the module for when asking is honest.
     #[inline]
-    pub fn entry(&self, lpn: Lpn) -> Entry {
+    pub(super) fn entry(&self, lpn: Lpn) -> Entry {
         Entry(self.entries[lpn.index()])
     }
 
     /// What the entry of `lpn` says.
     #[inline]
-    pub fn get(&self, lpn: Lpn) -> Mapping {
+    pub(super) fn get(&self, lpn: Lpn) -> Mapping {
         self.entry(lpn).mapping()
     }
 
     /// Whether the entry of `lpn` says that it lies anywhere, for those who have not paid for its map page.
     #[inline]
-    pub fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
+    pub(super) fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
         self.get(lpn) != Mapping::Unmapped
     }
 
     /// Changes the entry of `lpn`.
     #[inline]
-    pub fn set(&mut self, lpn: Lpn, entry: Entry) {
+    pub(super) fn set(&mut self, lpn: Lpn, entry: Entry) {
         self.entries[lpn.index()] = entry.0;
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
-    pub fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
+    pub(super) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
         for (i, entry) in self.entries[lpn.index()..(lpn + count).index()].iter_mut().enumerate() {
             *entry = Entry::at(ppn_of(i as u32)).0;
         }
@@ -144,57 +144,57 @@ impl PageMap {
 
     /// The map page that holds the entry of `lpn`.
     #[inline]
-    pub fn page_of(&self, lpn: Lpn) -> MapPage {
+    pub(super) fn page_of(&self, lpn: Lpn) -> MapPage {
         MapPage(lpn.0 >> self.entries_shift)
     }
 
     /// The logical page behind the last of a map page.
-    pub fn end_of(&self, page: MapPage) -> Lpn {
+    pub(super) fn end_of(&self, page: MapPage) -> Lpn {
         let end = u64::from(page.0 + 1) << self.entries_shift;
         Lpn(end.min(u64::from(u32::MAX)) as u32)
     }
 
     /// Entries of a map page.
     #[inline]
-    pub fn page_entries(&self) -> u32 {
+    pub(super) fn page_entries(&self) -> u32 {
         1 << self.entries_shift
     }
 
     /// Every map page.
-    pub fn all_pages(&self) -> impl Iterator<Item = MapPage> {
+    pub(super) fn all_pages(&self) -> impl Iterator<Item = MapPage> {
         (0..self.pages()).map(MapPage)
     }
 
     /// Map pages.
-    pub fn pages(&self) -> u32 {
+    pub(super) fn pages(&self) -> u32 {
         self.directory.len() as u32
     }
 
     /// The slice where a map page begins in flash; `None` if it was never written. The directory is SRAM.
     #[inline]
-    pub fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(super) fn directory(&self, page: MapPage) -> Option<Ppn> {
         let ppn = self.directory[page.index()];
         (ppn != NOWHERE).then_some(Ppn(ppn))
     }
 
     /// The map page now begins at `at`, or nowhere.
-    pub fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+    pub(super) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.directory[page.index()] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
 
     /// Bytes of SRAM that the directory takes.
-    pub fn directory_bytes(&self) -> u64 {
+    pub(super) fn directory_bytes(&self) -> u64 {
         self.directory.len() as u64 * 4
     }
 
     /// Bytes of this process's memory that the map takes.
-    pub fn process_bytes(&self) -> u64 {
+    pub(super) fn process_bytes(&self) -> u64 {
         self.entries.len() as u64 * 4 + self.directory_bytes()
     }
 
     /// Brings the entry of `lpn` near, if it exists.
     #[inline]
-    pub fn prefetch(&self, lpn: Lpn) {
+    pub(super) fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.entries, lpn.index());
     }
 }

@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// What the cache knows of a map page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameState {
+pub(crate) enum FrameState {
     /// In SRAM.
     Present(Paid),
     /// On its way from flash into this frame.
@@ -20,7 +20,7 @@ pub enum FrameState {
 }
 
 /// A fixed number of frames, each holding one map page.
-pub struct MapCache {
+pub(super) struct MapCache {
     frame_of_page: Vec<u32>,
     page_of_frame: Vec<u32>,
     /// Only frames whose page is present; a frame that is being loaded cannot be evicted.
@@ -30,7 +30,7 @@ pub struct MapCache {
 
 impl MapCache {
     /// `frames` empty frames for a map of `pages` pages.
-    pub fn new(pages: u32, frames: u32) -> Self {
+    pub(super) fn new(pages: u32, frames: u32) -> Self {
         let frames = frames.min(pages.max(1));
         MapCache {
             frame_of_page: vec![NONE; pages as usize],
@@ -42,7 +42,7 @@ impl MapCache {
 
     /// Looks `page` up for a translation; a present page becomes the most recently used.
     #[inline]
-    pub fn lookup(&mut self, page: MapPage) -> FrameState {
+    pub(super) fn lookup(&mut self, page: MapPage) -> FrameState {
         let frame = self.frame_of_page[page.index()];
         if frame == NONE {
             FrameState::Absent
@@ -55,14 +55,14 @@ impl MapCache {
     }
 
     /// Whether `page` is in SRAM; does not count as use.
-    pub fn is_present(&self, page: MapPage) -> bool {
+    pub(super) fn is_present(&self, page: MapPage) -> bool {
         let frame = self.frame_of_page[page.index()];
         frame != NONE && self.lru.contains(frame)
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
     /// frame is being loaded.
-    pub fn begin_load(&mut self, page: MapPage) -> Option<u32> {
+    pub(super) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
         let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
         if old != NONE {
@@ -73,12 +73,12 @@ impl MapCache {
     }
 
     /// The load into `frame` is done.
-    pub fn finish_load(&mut self, frame: u32) {
+    pub(super) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);
     }
 
     /// Frames of the cache.
-    pub fn frames(&self) -> u32 {
+    pub(super) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32
     }
 }

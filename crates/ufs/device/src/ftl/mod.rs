@@ -45,16 +45,16 @@ mod waiting;
 mod writes;
 
 pub use booster_config::WriteBoosterConfig;
-pub use booster_state::BoosterFlags;
+pub(crate) use booster_state::BoosterFlags;
 pub use config::{FaultConfig, FtlConfig, Without};
-pub use map::Mapping;
-pub use map_cache::FrameState;
-pub use paid::Paid;
+pub(crate) use map::Mapping;
+pub(crate) use map_cache::FrameState;
+pub(crate) use paid::Paid;
 pub use precondition::Layout;
 pub use recovery_time::Recovery;
 pub use stalls::Stall;
 pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
-pub use waiting::{Effect, Incoming};
+pub(crate) use waiting::{Effect, Incoming};
 
 use crate::SramTable;
 use crate::back::NO_OP;
@@ -82,7 +82,7 @@ use waiting::Unmap;
 const FIRST_GENERATIONS: u64 = 1 << 20;
 
 /// See the module.
-pub struct Ftl {
+pub(crate) struct Ftl {
     config: Arc<DeviceConfig>,
     geometry: Geometry,
     settings: FtlConfig,
@@ -146,7 +146,7 @@ pub struct Ftl {
 
 impl Ftl {
     /// Fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
-    pub fn new(config: Arc<DeviceConfig>) -> Self {
+    pub(crate) fn new(config: Arc<DeviceConfig>) -> Self {
         let g = config.geometry;
         let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
         let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
@@ -215,18 +215,18 @@ impl Ftl {
 
     /// Takes the next thing that those above have to know.
     #[inline(always)]
-    pub fn take_effect(&mut self) -> Option<Effect> {
+    pub(crate) fn take_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
     /// When to see whether the host is idle.
-    pub fn background(&self) -> Ns {
+    pub(crate) fn background(&self) -> Ns {
         self.background
     }
 
     /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
     #[inline(always)]
-    pub fn known(&self, lpn: Lpn) -> Option<Mapping> {
+    pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
         let entry = self.map.entry(lpn);
         match entry.mapping() {
             buffered @ Mapping::Buffered(_) => Some(buffered),
@@ -237,113 +237,113 @@ impl Ftl {
 
     /// Where a block is, whose map page has been paid for.
     #[inline(always)]
-    pub fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
+    pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
         self.map.get(lpn)
     }
 
     /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
     #[inline]
-    pub fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
+    pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
         self.flash_entry(lpn).mapping()
     }
 
     /// Whether a block lies anywhere, asked at no cost: whoever asks knows it before translation has paid.
     #[inline]
-    pub fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
+    pub(crate) fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
         self.map.peek_unpaid_is_mapped(lpn)
     }
 
     /// Looks a map page up for a translation.
     #[inline(always)]
-    pub fn look_up(&mut self, page: MapPage) -> FrameState {
+    pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
         self.cache.lookup(page)
     }
 
     /// Whether a map page is in SRAM; does not count as use.
-    pub fn is_cached(&self, page: MapPage) -> bool {
+    pub(crate) fn is_cached(&self, page: MapPage) -> bool {
         self.cache.is_present(page)
     }
 
     /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
     #[inline(always)]
-    pub fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(crate) fn directory(&self, page: MapPage) -> Option<Ppn> {
         self.map.directory(page)
     }
 
     /// The map page of a block.
     #[inline(always)]
-    pub fn page_of(&self, lpn: Lpn) -> MapPage {
+    pub(crate) fn page_of(&self, lpn: Lpn) -> MapPage {
         self.map.page_of(lpn)
     }
 
     /// Entries of a map page.
     #[inline(always)]
-    pub fn page_entries(&self) -> u32 {
+    pub(crate) fn page_entries(&self) -> u32 {
         self.map.page_entries()
     }
 
     /// Brings near what the translation of a block will touch.
     #[inline(always)]
-    pub fn prefetch(&self, lpn: Lpn) {
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
         self.map.prefetch(lpn);
     }
 
     /// Slices from `ppn` to the end of its page.
     #[inline(always)]
-    pub fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
+    pub(crate) fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
         self.geometry.slices_to_page_end(ppn)
     }
 
     /// The logical page that the spare area of a slice names. Who asks has read that.
-    pub fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
+    pub(crate) fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
         self.spares.lpn(ppn)
     }
 
     /// Whether the superblock of a slice is in SLC mode.
-    pub fn is_slc(&self, ppn: Ppn) -> bool {
+    pub(crate) fn is_slc(&self, ppn: Ppn) -> bool {
         self.superblocks.is_slc(ppn)
     }
 
     /// Whether somebody waits for records of the journal that are not on their way.
-    pub fn must_write_journal(&self) -> bool {
+    pub(crate) fn must_write_journal(&self) -> bool {
         self.journal.must_write()
     }
 
     /// After a recovery: generations up to this one may have been given out.
-    pub fn generations_durable(&self) -> u64 {
+    pub(crate) fn generations_durable(&self) -> u64 {
         self.generations_durable
     }
 
     /// How worn the superblocks are, over the device's life.
-    pub fn wear(&self) -> Wear {
+    pub(crate) fn wear(&self) -> Wear {
         self.superblocks.wear()
     }
 
     /// Slots of the write buffer.
-    pub fn buffer_slots(&self) -> usize {
+    pub(crate) fn buffer_slots(&self) -> usize {
         self.buffer.capacity()
     }
 
     /// Blocks that flash holds, for tests of conservation.
-    pub fn valid_slices(&self) -> u64 {
+    pub(crate) fn valid_slices(&self) -> u64 {
         let in_flash = |&lpn: &Lpn| self.flash_entry(lpn).mapping().flash().is_some();
         Lpn(0).run(self.logical_blocks).filter(in_flash).count() as u64
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
-    pub fn process_bytes(&self) -> u64 {
+    pub(crate) fn process_bytes(&self) -> u64 {
         self.map.process_bytes() + self.spares.process_bytes()
     }
 
     /// Frames of the map cache.
-    pub fn map_cache_frames(&self) -> u32 {
+    pub(crate) fn map_cache_frames(&self) -> u32 {
         self.cache.frames()
     }
 
     /// SRAM of the modelled device beside the map cache, by table: what it is and its bytes.
-    pub fn sram(&self) -> Vec<(SramTable, u64)> {
+    pub(crate) fn sram(&self) -> Vec<(SramTable, u64)> {
         let settings = &self.settings;
         let slices = u64::from(self.geometry.slices_per_superblock());
         vec![

@@ -7,7 +7,7 @@ use crate::ids::MapPage;
 /// A map page that SRAM holds, that has been read from where it is kept, or that does not exist, which the directory
 /// says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Paid(MapPage);
+pub(crate) struct Paid(MapPage);
 
 impl Paid {
     /// Of a page that is in SRAM, or has just come from flash or from host memory. The only way to one: who calls this

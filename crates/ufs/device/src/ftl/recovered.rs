@@ -48,7 +48,7 @@ pub(crate) struct Recovered {
 impl Recovered {
     /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier
     /// may have been erased.
-    pub fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
+    pub(super) fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
         let Some(lpn) = lpn else { return };
         self.sequence = self.sequence.max(sequence);
         let newest = self.newest.entry(lpn).or_insert((sequence, entry));
@@ -58,12 +58,12 @@ impl Recovered {
     }
 
     /// A map page was written after the checkpoint; numbers go on behind `sequence`, the newest that it knew of.
-    pub fn written(&mut self, sequence: u32) {
+    pub(super) fn written(&mut self, sequence: u32) {
         self.sequence = self.sequence.max(sequence);
     }
 
     /// A stream goes on in another superblock.
-    pub fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
+    pub(super) fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
         for sb in &mut self.table {
             if sb.state == State::Open(stream) {
                 sb.state = State::Closed(stream);
@@ -80,7 +80,7 @@ impl Recovered {
     }
 
     /// The journal says `record`, its `number`-th.
-    pub fn apply(&mut self, number: Mark, record: &Record) {
+    pub(super) fn apply(&mut self, number: Mark, record: &Record) {
         self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
             // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
@@ -106,7 +106,7 @@ impl Recovered {
     /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
     ///
     /// A trim stays a stretch: it takes a place for each map page of which it changed something, as it did before.
-    pub fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
+    pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
         let trims = newest_trims(std::mem::take(&mut self.trims));
         let mut later = trims.iter().peekable();
         self.newest.retain(|&lpn, (sequence, _)| {

@@ -10,7 +10,7 @@ use readpath_flash::Ppn;
 use readpath_kit::huge_vec;
 
 /// Spare areas of every slice of the array.
-pub struct Spares {
+pub(super) struct Spares {
     /// Logical page plus one; 0 is erased or padding.
     lpn: Vec<u32>,
     /// When its data was accepted from the host, counted from `base` on, little-endian; 0 is `base` or before. A copy
@@ -21,16 +21,16 @@ pub struct Spares {
 
 impl Spares {
     /// Sequence numbers that lie as far as this above the base of [`Spares::forget_order`] cannot be kept.
-    pub const SPAN: u32 = 1 << 24;
+    pub(super) const SPAN: u32 = 1 << 24;
 
     /// All erased.
-    pub fn new(slices: u32) -> Self {
+    pub(super) fn new(slices: u32) -> Self {
         Spares { lpn: huge_vec(slices as usize), after_base: huge_vec(slices as usize), base: 0 }
     }
 
     /// The slice now holds data of `lpn`.
     #[inline]
-    pub fn program(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
+    pub(super) fn program(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
         let after_base = sequence.saturating_sub(self.base);
         assert!(after_base < Self::SPAN, "no checkpoint for {after_base} blocks");
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
@@ -40,36 +40,36 @@ impl Spares {
 
     /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
     #[inline]
-    pub fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
+    pub(super) fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
     }
 
     /// The logical page that a slice names, if it holds data.
     #[inline]
-    pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
+    pub(super) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         self.lpn[ppn.0 as usize].checked_sub(1).map(Lpn)
     }
 
     /// The sequence number of a slice; that of one without order is smaller than any that matters.
     #[inline]
-    pub fn sequence(&self, ppn: Ppn) -> u32 {
+    pub(super) fn sequence(&self, ppn: Ppn) -> u32 {
         self.base + distance(self.after_base[ppn.0 as usize])
     }
 
     /// Slices are erased, or lost in a torn program.
-    pub fn erase(&mut self, first: Ppn, slices: u32) {
+    pub(super) fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;
         self.lpn[range.clone()].fill(0);
         self.after_base[range].fill([0; 3]);
     }
 
     /// How far a sequence number lies above the base.
-    pub fn span(&self, sequence: u32) -> u32 {
+    pub(super) fn span(&self, sequence: u32) -> u32 {
         sequence.saturating_sub(self.base)
     }
 
     /// The order of what has numbers up to `base` no longer matters.
-    pub fn forget_order(&mut self, base: u32) {
+    pub(super) fn forget_order(&mut self, base: u32) {
         let by = base.saturating_sub(self.base);
         for kept in self.after_base.iter_mut().filter(|kept| **kept != [0; 3]) {
             let [a, b, c, _] = distance(*kept).saturating_sub(by).to_le_bytes();
@@ -79,13 +79,13 @@ impl Spares {
     }
 
     /// Sequence numbers now count from `base` on; what is older is 0.
-    pub fn renumber(&mut self, base: u32) {
+    pub(super) fn renumber(&mut self, base: u32) {
         self.forget_order(base);
         self.base -= base;
     }
 
     /// Bytes of this process's memory if every slice were written.
-    pub fn process_bytes(&self) -> u64 {
+    pub(super) fn process_bytes(&self) -> u64 {
         self.lpn.len() as u64 * 7
     }
 }

@@ -21,13 +21,13 @@ pub enum Stall {
 
 /// Measures how long writes wait, and for what.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct StallClock {
+pub(super) struct StallClock {
     since: Option<(Ns, Option<Stall>)>,
 }
 
 impl StallClock {
     /// From `now` on writes wait for `cause` (`Some(None)`: for programs in progress), or do not wait.
-    pub fn set(&mut self, now: Ns, cause: Option<Option<Stall>>, stats: &mut DeviceStats) {
+    pub(super) fn set(&mut self, now: Ns, cause: Option<Option<Stall>>, stats: &mut DeviceStats) {
         if let Some((since, cause)) = self.since.take() {
             let counter = match cause {
                 Some(Stall::Checkpoint) => &mut stats.stall_checkpoint_ns,

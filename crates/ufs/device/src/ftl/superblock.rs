@@ -125,7 +125,7 @@ impl Superblock {
 }
 
 /// See the module.
-pub struct Superblocks {
+pub(crate) struct Superblocks {
     table: Vec<Superblock>,
     open: [Option<SuperblockId>; Stream::COUNT],
     erased: Vec<SuperblockId>,
@@ -158,7 +158,7 @@ pub const ANCHORS: u32 = 2;
 
 impl Superblocks {
     /// The first [`ANCHORS`] hold anchors, all others are erased.
-    pub fn new(geometry: &Geometry) -> Self {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
         let n = geometry.superblocks();
         let mut table = vec![Superblock::NEW; n as usize];
         table.iter_mut().take(ANCHORS as usize).for_each(|sb| sb.state = State::Anchor);
@@ -185,39 +185,39 @@ impl Superblocks {
     }
 
     /// Says how many units a superblock of [`Stream::Boosted`] has.
-    pub fn set_slc_units(&mut self, units: u32) {
+    pub(crate) fn set_slc_units(&mut self, units: u32) {
         self.slc_units = units;
     }
 
     /// Says how many units the table of a superblock of data takes.
-    pub fn set_table_units(&mut self, units: u32) {
+    pub(crate) fn set_table_units(&mut self, units: u32) {
         self.table_units = units;
     }
 
     /// Superblocks in SLC mode, those being erased included.
     #[inline]
-    pub fn slc(&self) -> u32 {
+    pub(crate) fn slc(&self) -> u32 {
         self.slc
     }
 
     /// Erases of superblocks in SLC mode.
-    pub fn slc_erases(&self) -> u64 {
+    pub(crate) fn slc_erases(&self) -> u64 {
         self.slc_erases
     }
 
     /// Whether the superblock of `ppn` is in SLC mode.
     #[inline]
-    pub fn is_slc(&self, ppn: Ppn) -> bool {
+    pub(crate) fn is_slc(&self, ppn: Ppn) -> bool {
         self.slc > 0 && self.table[self.of(ppn).index()].slc
     }
 
     /// Whether a stream has an open superblock in which nothing was written.
-    pub fn is_blank(&self, stream: Stream) -> bool {
+    pub(crate) fn is_blank(&self, stream: Stream) -> bool {
         self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
     }
 
     /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
-    pub fn oldest_boosted(&self) -> Option<SuperblockId> {
+    pub(crate) fn oldest_boosted(&self) -> Option<SuperblockId> {
         if self.slc_closed == 0 {
             return None;
         }
@@ -239,7 +239,7 @@ impl Superblocks {
 
     /// Whether `sb` has just been filled with data, so that its table is to be written.
     #[inline]
-    pub fn wants_table(&self, sb: SuperblockId) -> bool {
+    pub(crate) fn wants_table(&self, sb: SuperblockId) -> bool {
         let sb = self.get(sb);
         self.table_units > 0
             && matches!(sb.state, State::Closed(Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold))
@@ -248,40 +248,40 @@ impl Superblocks {
     }
 
     /// The units of the table of `sb`, which is full, by number.
-    pub fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
+    pub(crate) fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
         (self.get(sb).end..self.units).filter(move |unit| !self.is_bad(sb, unit % self.dies))
     }
 
     /// The program of a unit of the table of `sb` begins.
-    pub fn begin_table_unit(&mut self, sb: SuperblockId) {
+    pub(crate) fn begin_table_unit(&mut self, sb: SuperblockId) {
         self.table[sb.index()].in_flight += 1;
     }
 
     /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
-    pub fn table_unit_written(&mut self, sb: SuperblockId) {
+    pub(crate) fn table_unit_written(&mut self, sb: SuperblockId) {
         let slot = &mut self.table[sb.index()];
         slot.has_table = slot.in_flight == 0 && !slot.failed;
     }
 
     /// The superblock of a slice.
     #[inline]
-    pub fn of(&self, ppn: Ppn) -> SuperblockId {
+    pub(crate) fn of(&self, ppn: Ppn) -> SuperblockId {
         SuperblockId(self.slices_per_superblock.divide(ppn.0))
     }
 
     /// The first slice of a superblock.
-    pub fn first(&self, sb: SuperblockId) -> Ppn {
+    pub(crate) fn first(&self, sb: SuperblockId) -> Ppn {
         Ppn(sb.0 * self.slices())
     }
 
     /// Slices of a superblock.
-    pub fn slices(&self) -> u32 {
+    pub(crate) fn slices(&self) -> u32 {
         self.slices_per_superblock.get()
     }
 
     /// A superblock.
     #[inline]
-    pub fn get(&self, sb: SuperblockId) -> &Superblock {
+    pub(crate) fn get(&self, sb: SuperblockId) -> &Superblock {
         &self.table[sb.index()]
     }
 
@@ -289,7 +289,7 @@ impl Superblocks {
     /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that
     /// it has been read as many times more as it has pages.
     #[inline]
-    pub fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
+    pub(crate) fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
         let reads = &mut self.table[sb.index()].reads;
         *reads = reads.saturating_add(1);
@@ -298,7 +298,7 @@ impl Superblocks {
     }
 
     /// Whether `sb` has been read so often that its data should move.
-    pub fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
+    pub(crate) fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
         u64::from(self.table[sb.index()].reads) >= self.most_reads(limit)
     }
 
@@ -307,27 +307,27 @@ impl Superblocks {
     }
 
     /// All superblocks.
-    pub fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
         self.table.iter().enumerate().map(|(i, sb)| (SuperblockId(i as u32), sb))
     }
 
     /// Erased superblocks.
-    pub fn erased(&self) -> u32 {
+    pub(crate) fn erased(&self) -> u32 {
         self.erased.len() as u32
     }
 
     /// Superblocks that hold, or are about to hold, map pages, journal or checkpoints.
-    pub fn meta_in_use(&self) -> u32 {
+    pub(crate) fn meta_in_use(&self) -> u32 {
         self.meta_in_use
     }
 
     /// The open superblock of a stream.
-    pub fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
+    pub(crate) fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
         self.open[stream.index()]
     }
 
     /// Opens an erased superblock for a stream; `choice.rs` says which.
-    pub fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
+    pub(crate) fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
         Ok(self.open_erased(at, stream, now))
@@ -354,7 +354,7 @@ impl Superblocks {
     }
 
     /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
-    pub fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
+    pub(crate) fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
         let unit = self.table[sb.index()].next_unit;
         debug_assert!(unit < self.table[sb.index()].end && !self.is_bad(sb, unit % self.dies));
@@ -369,7 +369,7 @@ impl Superblocks {
     }
 
     /// Units left in the open superblock of a stream.
-    pub fn units_left(&self, stream: Stream) -> u32 {
+    pub(crate) fn units_left(&self, stream: Stream) -> u32 {
         let Some(sb) = self.open[stream.index()] else { return 0 };
         let (next, units) = (self.table[sb.index()].next_unit, self.table[sb.index()].end);
         if self.table[sb.index()].bad_dies == 0 {
@@ -388,7 +388,7 @@ impl Superblocks {
     }
 
     /// Closes the open superblock of a stream before it is full.
-    pub fn close(&mut self, stream: Stream, now: u32) {
+    pub(crate) fn close(&mut self, stream: Stream, now: u32) {
         if let Some(sb) = self.open[stream.index()].take() {
             let slot = &mut self.table[sb.index()];
             slot.state = State::Closed(stream);
@@ -398,31 +398,31 @@ impl Superblocks {
     }
 
     /// The program of a unit at `first` has ended.
-    pub fn program_ended(&mut self, first: Ppn) {
+    pub(crate) fn program_ended(&mut self, first: Ppn) {
         let sb = self.of(first);
         self.table[sb.index()].in_flight -= 1;
     }
 
     /// A map entry points to `ppn` now.
     #[inline]
-    pub fn add_ref(&mut self, ppn: Ppn) {
+    pub(crate) fn add_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
         self.table[sb.index()].refs += 1;
     }
 
     /// Further map entries point into a superblock.
-    pub fn add_refs(&mut self, sb: SuperblockId, refs: u32) {
+    pub(crate) fn add_refs(&mut self, sb: SuperblockId, refs: u32) {
         self.table[sb.index()].refs += refs;
     }
 
     /// Whether a superblock is to be emptied because a program in it failed, and can be.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
     }
 
     /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the
     /// block was known to be bad: several units of it may be in flight.
-    pub fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
+    pub(crate) fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
         let is_news = self.mark_bad(sb, die);
         if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
             self.failed += 1;
@@ -436,13 +436,13 @@ impl Superblocks {
     }
 
     /// Sequence numbers now count from `base` on.
-    pub fn renumber(&mut self, base: u32) {
+    pub(crate) fn renumber(&mut self, base: u32) {
         self.table.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
     }
 
     /// A map entry that pointed to `ppn` does no longer.
     #[inline]
-    pub fn drop_ref(&mut self, ppn: Ppn) {
+    pub(crate) fn drop_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
         let refs = &mut self.table[sb.index()].refs;
         debug_assert!(*refs > 0, "superblock {sb} has no references left");
@@ -451,7 +451,7 @@ impl Superblocks {
 
     /// An entry of a map page that was written at `written_at` no longer points to `ppn`. If the superblock has been
     /// opened since, the entry pointed to what is long gone and was not counted.
-    pub fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+    pub(crate) fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.drop_ref(ppn);
         }
@@ -459,27 +459,27 @@ impl Superblocks {
 
     /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock
     /// has been given up since.
-    pub fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+    pub(crate) fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.add_ref(ppn);
         }
     }
 
     /// Whether an entry of a map page put together at `written_at` means the data that its superblock holds today.
-    pub fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
+    pub(crate) fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
         let sb = self.get(self.of(ppn));
         matches!(sb.state, State::Open(_) | State::Closed(_)) && sb.opened_at <= written_at
     }
 
     /// Superblocks that nothing points into any more, so that they can be erased as they are.
-    pub fn is_empty(&self, sb: SuperblockId) -> bool {
+    pub(crate) fn is_empty(&self, sb: SuperblockId) -> bool {
         let sb = self.get(sb);
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0
     }
 
     /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in
     /// flash.
-    pub fn discard(&mut self, sb: SuperblockId, record: Mark) {
+    pub(crate) fn discard(&mut self, sb: SuperblockId, record: Mark) {
         let slot = &mut self.table[sb.index()];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         self.meta_in_use -= u32::from(slot.state == State::Closed(Stream::Meta));
@@ -491,13 +491,13 @@ impl Superblocks {
     }
 
     /// The record that has to be in flash before the next superblock is erased, if one waits for that.
-    pub fn waits_to_be_erased(&self) -> Option<Mark> {
+    pub(crate) fn waits_to_be_erased(&self) -> Option<Mark> {
         self.to_erase.front().map(|&(_, record)| record)
     }
 
     /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
     /// retired.
-    pub fn begin_erase(&mut self) -> Option<SuperblockId> {
+    pub(crate) fn begin_erase(&mut self) -> Option<SuperblockId> {
         let (sb, _) = self.to_erase.pop_front()?;
         let slot = &mut self.table[sb.index()];
         if slot.state == State::Erasing(0) {
@@ -513,12 +513,12 @@ impl Superblocks {
     }
 
     /// A superblock of anchors is being erased.
-    pub fn count_anchor_erase(&mut self, sb: SuperblockId) {
+    pub(crate) fn count_anchor_erase(&mut self, sb: SuperblockId) {
         self.table[sb.index()].erases += 1;
     }
 
     /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
-    pub fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
+    pub(crate) fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
         if failed {
             self.mark_bad(sb, die);
         }
@@ -560,19 +560,24 @@ impl Superblocks {
     }
 
     /// Whether any block is bad.
-    pub fn has_bad_blocks(&self) -> bool {
+    pub(crate) fn has_bad_blocks(&self) -> bool {
         self.any_bad
     }
 
     /// Whether the block of `sb` on `die` is bad.
     #[inline]
-    pub fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
+    pub(crate) fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
         self.table[sb.index()].bad_dies > 0 && self.bad.contains((sb.0 * self.dies + die) as usize)
     }
 
     /// Takes whole units for `slices` slices as if they had been written; `each` is told runs of consecutive slices.
     /// Who refers to them is the caller's business.
-    pub fn preset(&mut self, slices: u32, stream: Stream, mut each: impl FnMut(Ppn, u32)) -> Result<(), NoSpace> {
+    pub(crate) fn preset(
+        &mut self,
+        slices: u32,
+        stream: Stream,
+        mut each: impl FnMut(Ppn, u32),
+    ) -> Result<(), NoSpace> {
         let mut left = slices;
         let mut sorted = false;
         while left > 0 {
@@ -597,12 +602,12 @@ impl Superblocks {
     }
 
     /// The state that a checkpoint keeps.
-    pub fn snapshot(&self) -> Vec<Superblock> {
+    pub(crate) fn snapshot(&self) -> Vec<Superblock> {
         self.table.clone()
     }
 
     /// Takes over a table that recovery has put together. Superblocks that were open stay so, after what was torn.
-    pub fn restore(&mut self, table: Vec<Superblock>, now: u32) {
+    pub(crate) fn restore(&mut self, table: Vec<Superblock>, now: u32) {
         self.table = table;
         self.open = [None; Stream::COUNT];
         self.erased.clear();

@@ -6,7 +6,7 @@ use crate::ids::{Lpn, MapPage, TagRef};
 
 /// What is left of a write whose data waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// The write.
     pub tag: TagRef,
     /// Its next logical page.
@@ -21,7 +21,7 @@ pub struct Incoming {
 
 /// An UNMAP that waits for room in the table of changes or in the journal.
 #[derive(Debug)]
-pub struct Unmap {
+pub(super) struct Unmap {
     /// The command.
     pub tag: TagRef,
     /// First logical page of each range, and how many.
@@ -34,7 +34,7 @@ pub struct Unmap {
 
 /// Something that those above have to know, in the order in which it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// These logical pages are somewhere else now: entries that a host may hold for them are stale.
     Changed {
         /// The first.

@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 
 /// A frame of host memory, and which of the copies that it held one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Held {
+pub(crate) struct Held {
     /// The frame.
     pub frame: u32,
     /// Number of the copy, which changes whenever something is written to the frame.
@@ -21,7 +21,7 @@ pub struct Held {
 }
 
 /// Index and contents of host memory.
-pub struct Copies {
+pub(crate) struct Copies {
     frame_of_page: Vec<u32>,
     page_of_frame: Vec<u32>,
     copy_of_frame: Vec<u32>,
@@ -42,12 +42,12 @@ struct Contents {
 
 impl Copies {
     /// Bytes of SRAM for each frame: page and number of its copy, and two links.
-    pub const FRAME_SRAM_BYTES: u64 = 2 + 4 + 4;
+    pub(crate) const FRAME_SRAM_BYTES: u64 = 2 + 4 + 4;
     /// Bytes of SRAM for each map page: its frame.
-    pub const PAGE_SRAM_BYTES: u64 = 2;
+    pub(crate) const PAGE_SRAM_BYTES: u64 = 2;
 
     /// Host memory without copies; with contents if they are looked at.
-    pub fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
+    pub(crate) fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
         let frames = config.host_map_frames();
         let pages = if frames > 0 { config.map_pages() } else { 0 };
         let contents = |host: &HostMap| {
@@ -75,20 +75,20 @@ impl Copies {
     }
 
     /// Frames of host memory.
-    pub fn frames(&self) -> u32 {
+    pub(crate) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32
     }
 
     /// Where `page` is held, if it is.
     #[inline]
-    pub fn held(&self, page: MapPage) -> Option<Held> {
+    pub(crate) fn held(&self, page: MapPage) -> Option<Held> {
         let frame = *self.frame_of_page.get(page.index())?;
         (frame != NONE).then(|| Held { frame, copy: self.copy_of_frame[frame as usize] })
     }
 
     /// Whether `page` is held; if it is, it becomes the most recently used.
     #[inline]
-    pub fn touch(&mut self, page: MapPage) -> bool {
+    pub(crate) fn touch(&mut self, page: MapPage) -> bool {
         let held = self.held(page);
         if let Some(Held { frame, .. }) = held {
             self.lru.touch(frame);
@@ -97,13 +97,13 @@ impl Copies {
     }
 
     /// Whether the copy that `held` names is still there.
-    pub fn is_there(&self, held: Held) -> bool {
+    pub(crate) fn is_there(&self, held: Held) -> bool {
         self.page_of_frame[held.frame as usize] != NONE && self.copy_of_frame[held.frame as usize] == held.copy
     }
 
     /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` tells where
     /// the page says that each logical page is.
-    pub fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) {
+    pub(crate) fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) {
         let frame = match self.held(page) {
             Some(held) => held.frame,
             None => {
@@ -125,7 +125,7 @@ impl Copies {
     }
 
     /// What was held of `page` is not looked at any more.
-    pub fn drop_page(&mut self, page: MapPage) {
+    pub(crate) fn drop_page(&mut self, page: MapPage) {
         if let Some(Held { frame, .. }) = self.held(page) {
             self.frame_of_page[page.index()] = NONE;
             self.page_of_frame[frame as usize] = NONE;
@@ -135,20 +135,20 @@ impl Copies {
     }
 
     /// Host memory is no longer the device's, or no longer what it was.
-    pub fn drop_all(&mut self) {
+    pub(crate) fn drop_all(&mut self) {
         for page in 0..self.frame_of_page.len() as u32 {
             self.drop_page(MapPage(page));
         }
     }
 
     /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
-    pub fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
+    pub(crate) fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.contents.as_ref().map(|c| c.place_of(held.frame, lpn))
     }
 
     /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags tell, and every
     /// address exists in an array of `slices`.
-    pub fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
+    pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         let Some(c) = &self.contents else { return true };
         let exists = |lpn: Lpn| c.place_of(held.frame, lpn).is_none_or(|ppn| ppn.0 < slices);
         let lines = lpn.0 / c.line_entries..=(lpn.0 + count - 1) / c.line_entries;
@@ -157,7 +157,7 @@ impl Copies {
 
     /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and
     /// its address, and returns another one.
-    pub fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
+    pub(crate) fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
         let Some(c) = &mut self.contents else { return };
         for (frame, &page) in self.page_of_frame.iter().enumerate().filter(|(_, page)| **page != NONE) {
             for i in 0..c.page_entries {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// A request of the host that has not come to the link yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Coming {
+pub(crate) struct Coming {
     /// When it comes to the link.
     pub at: Ns,
     /// Its tag.
@@ -24,7 +24,7 @@ pub struct Coming {
 
 /// What the device asks of the host's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// Lines for an operation that waits.
     Fetch(OpId),
     /// A page is written, and that is answered.
@@ -33,7 +33,7 @@ pub enum Ask {
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
-pub enum Next {
+pub(crate) enum Next {
     /// A request of the host comes to the link.
     Request(Coming),
     /// The host's memory has an answer for the link.
@@ -43,7 +43,7 @@ pub enum Next {
 }
 
 /// See the module.
-pub struct Exchange {
+pub(super) struct Exchange {
     coming: FrontQueue<Coming>,
     /// Each of these is in order of time, because what comes before it is a line, or a constant.
     at_host: FrontQueue<(Ns, Ask)>,
@@ -56,7 +56,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// Nothing is on its way.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Exchange {
             coming: FrontQueue::with_capacity(64),
             at_host: FrontQueue::with_capacity(64),
@@ -67,27 +67,27 @@ impl Exchange {
     }
 
     /// A request of the host will come to the link; not before those that were announced earlier.
-    pub fn announce(&mut self, coming: Coming) {
+    pub(super) fn announce(&mut self, coming: Coming) {
         self.coming.push_back(coming);
     }
 
     /// The requests on their way are dropped.
-    pub fn drop_requests(&mut self) {
+    pub(super) fn drop_requests(&mut self) {
         self.coming.clear();
     }
 
     /// The host's memory will have its answer at `at`.
-    pub fn asked(&mut self, at: Ns, ask: Ask) {
+    pub(super) fn asked(&mut self, at: Ns, ask: Ask) {
         self.at_host.push_back((at, ask));
     }
 
     /// An answer will be in the device at `at`.
-    pub fn answered(&mut self, at: Ns, ask: Ask) {
+    pub(super) fn answered(&mut self, at: Ns, ask: Ask) {
         self.answers.push_back((at, ask));
     }
 
     /// When something happens next.
-    pub fn next_deadline(&self) -> Ns {
+    pub(super) fn next_deadline(&self) -> Ns {
         let coming = self.coming.front().map_or(Ns::NEVER, |c| c.at);
         let at_host = self.at_host.front().map_or(Ns::NEVER, |a| a.0);
         let answers = self.answers.front().map_or(Ns::NEVER, |a| a.0);
@@ -95,7 +95,7 @@ impl Exchange {
     }
 
     /// Takes what happens at `now`: answers first, then requests, then what the host's memory has.
-    pub fn take(&mut self, now: Ns) -> Option<Next> {
+    pub(super) fn take(&mut self, now: Ns) -> Option<Next> {
         if self.answers.front().is_some_and(|a| a.0 <= now) {
             return self.answers.pop_front().map(|(_, ask)| Next::Answered(ask));
         }

@@ -11,8 +11,8 @@ mod copies;
 mod exchange;
 
 pub use config::{HostMap, LineCheck, MapMemory, Protocol};
-pub use copies::{Copies, Held};
-pub use exchange::{Ask, Coming, Next};
+pub(crate) use copies::{Copies, Held};
+pub(crate) use exchange::{Ask, Coming, Next};
 
 use crate::SramTable;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
@@ -22,7 +22,7 @@ use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
 /// See the module.
-pub struct HostMemory {
+pub(crate) struct HostMemory {
     host: Option<HostMap>,
     looks_at_contents: bool,
     /// Renewing a copy is left out, for tests of what that is good for.
@@ -35,7 +35,7 @@ pub struct HostMemory {
 
 impl HostMemory {
     /// Host memory without copies; with contents if they are looked at.
-    pub fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
+    pub(crate) fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
         HostMemory {
             host: config.host_map().copied(),
             looks_at_contents,
@@ -49,82 +49,82 @@ impl HostMemory {
 
     /// What its use costs, if there is any.
     #[inline]
-    pub fn host(&self) -> Option<HostMap> {
+    pub(crate) fn host(&self) -> Option<HostMap> {
         self.host
     }
 
     /// Whether map pages are copied there.
     #[inline(always)]
-    pub fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         self.copies.frames() > 0
     }
 
     /// Whether `page` is held; if it is, it becomes the most recently used.
     #[inline(always)]
-    pub fn touch(&mut self, page: MapPage) -> bool {
+    pub(crate) fn touch(&mut self, page: MapPage) -> bool {
         self.copies.touch(page)
     }
 
     /// The copy of `page`.
-    pub fn held(&self, page: MapPage) -> Option<Held> {
+    pub(crate) fn held(&self, page: MapPage) -> Option<Held> {
         self.copies.held(page)
     }
 
     /// Whether the copy of `page` has to be written anew now that the page says something else.
     #[inline]
-    pub fn wants_renewal(&self, page: MapPage) -> bool {
+    pub(crate) fn wants_renewal(&self, page: MapPage) -> bool {
         self.copies.held(page).is_some() && !self.without_renewal
     }
 
     /// Whether the copy that `held` names is still there.
-    pub fn still_holds(&self, held: Held) -> bool {
+    pub(crate) fn still_holds(&self, held: Held) -> bool {
         self.copies.is_there(held)
     }
 
     /// Whether what has come of a copy is as it was written, as far as anybody can tell.
-    pub fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
+    pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         self.copies.is_sound(held, lpn, count, slices)
     }
 
     /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
-    pub fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
+    pub(crate) fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.copies.place(held, lpn)
     }
 
     /// Writes `page`; returns what the firmware spends on that.
-    pub fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) -> Option<Ns> {
+    pub(crate) fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) -> Option<Ns> {
         let host = self.host?;
         self.copies.write(page, place);
         Some(host.firmware + Ns(host.check.map_or(0, |check| check.seal.0 * u64::from(self.lines))))
     }
 
     /// What was held of `page` is not looked at any more.
-    pub fn drop_page(&mut self, page: MapPage) {
+    pub(crate) fn drop_page(&mut self, page: MapPage) {
         self.copies.drop_page(page);
     }
 
     /// Bytes of a map page there, tags included.
-    pub fn page_bytes(&self) -> u64 {
+    pub(crate) fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
     /// What the firmware spends on checking lines that have come.
-    pub fn check_cost(&self, lines: u32) -> Ns {
+    pub(crate) fn check_cost(&self, lines: u32) -> Ns {
         self.host.and_then(|host| host.check).map_or(Ns::ZERO, |check| Ns(check.check.0 * u64::from(lines)))
     }
 
     /// A request of the host will come to the link; not before those that were announced earlier.
-    pub fn announce(&mut self, coming: Coming) {
+    pub(crate) fn announce(&mut self, coming: Coming) {
         self.exchange.announce(coming);
     }
 
     /// Something is to be asked when it may be.
-    pub fn queue(&mut self, ask: Ask) {
+    pub(crate) fn queue(&mut self, ask: Ask) {
         self.exchange.waiting.push_back(ask);
     }
 
     /// Takes what may be asked now.
-    pub fn next_to_ask(&mut self) -> Option<Ask> {
+    pub(crate) fn next_to_ask(&mut self) -> Option<Ask> {
         if self.exchange.outstanding >= self.host?.outstanding {
             return None;
         }
@@ -132,51 +132,51 @@ impl HostMemory {
     }
 
     /// The request has reached the host at `at`, whose memory now takes its time.
-    pub fn asked(&mut self, at: Ns, ask: Ask) {
+    pub(crate) fn asked(&mut self, at: Ns, ask: Ask) {
         self.exchange.outstanding += 1;
         self.exchange.asked(at + self.host.map_or(Ns::ZERO, |host| host.access), ask);
     }
 
     /// An answer will be in the device at `at`.
-    pub fn answer_at(&mut self, at: Ns, ask: Ask) {
+    pub(crate) fn answer_at(&mut self, at: Ns, ask: Ask) {
         self.exchange.answered(at, ask);
     }
 
     /// An answer is in the device.
-    pub fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.exchange.outstanding -= 1;
     }
 
     /// When something happens next.
-    pub fn next_deadline(&self) -> Ns {
+    pub(crate) fn next_deadline(&self) -> Ns {
         self.exchange.next_deadline()
     }
 
     /// Takes what happens at `now`.
-    pub fn take(&mut self, now: Ns) -> Option<Next> {
+    pub(crate) fn take(&mut self, now: Ns) -> Option<Next> {
         self.exchange.take(now)
     }
 
     /// The host gives its memory anew, and it may say anything; its requests on their way are dropped.
-    pub fn hardware_reset(&mut self) {
+    pub(crate) fn hardware_reset(&mut self) {
         self.exchange.drop_requests();
         self.copies.drop_all();
     }
 
     /// The power is gone.
-    pub fn lose_power(&mut self, config: &DeviceConfig) {
+    pub(crate) fn lose_power(&mut self, config: &DeviceConfig) {
         self.copies = Copies::new(config, self.looks_at_contents);
         self.exchange = Exchange::new();
     }
 
     /// Somebody on the host changes what the copies say.
-    pub fn tamper(&mut self, change: impl FnMut(u32, u32) -> u32) {
+    pub(crate) fn tamper(&mut self, change: impl FnMut(u32, u32) -> u32) {
         self.copies.tamper(change);
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
     /// have operations.
-    pub fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
+    pub(crate) fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
         let Some(host) = self.host else { return Vec::new() };
         let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;
         // The entries of a fetch lie in two lines at most, unless lines are short.

@@ -43,7 +43,7 @@ const ROUNDS: u32 = 8;
 const BATCH: u32 = 32;
 
 /// Bits of an address that leave room for the length of a run.
-pub const ADDRESS_BITS: u32 = 28;
+pub(super) const ADDRESS_BITS: u32 = 28;
 /// Lengths that 4 bits can say; others are rounded down.
 const RUNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128, 255];
 

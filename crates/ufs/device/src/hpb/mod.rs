@@ -18,7 +18,7 @@ mod v2_config;
 pub use config::HpbConfig;
 pub use entry::EntryCodec;
 pub use entry_config::{CheckOn, EntryConfig, Protection, Verification};
-pub use unit::{HpbUnit, Verdict};
+pub(crate) use unit::{HpbUnit, Verdict};
 pub use v2_config::{Hpb2Config, MOST_ENTRIES};
 
 use crate::SramTable;
@@ -44,7 +44,7 @@ enum Side {
 }
 
 /// See the module.
-pub struct Hpb {
+pub(crate) struct Hpb {
     side: Side,
     /// First logical page of each unit.
     bases: Vec<Lpn>,
@@ -71,7 +71,7 @@ pub struct Hpb {
 
 impl Hpb {
     /// Nothing has been handed out.
-    pub fn new(config: &DeviceConfig, bases: Vec<Lpn>) -> Self {
+    pub(crate) fn new(config: &DeviceConfig, bases: Vec<Lpn>) -> Self {
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
             Some(HpbUnit::new(bases[lun].0, lu, hpb))
@@ -110,7 +110,7 @@ impl Hpb {
 
     /// HPB of JESD220-3 of a unit, if it has it.
     #[inline(always)]
-    pub fn standard(&self, lun: u8) -> Option<&HpbUnit> {
+    pub(crate) fn standard(&self, lun: u8) -> Option<&HpbUnit> {
         match &self.side {
             Side::Standard(units) => units.get(usize::from(lun))?.as_ref(),
             _ => None,
@@ -127,7 +127,7 @@ impl Hpb {
 
     /// The groups of a device that is a prototype.
     #[inline]
-    pub fn prototype(&self) -> Option<&Groups> {
+    pub(crate) fn prototype(&self) -> Option<&Groups> {
         match &self.side {
             Side::Prototype(groups) => Some(groups),
             _ => None,
@@ -136,7 +136,7 @@ impl Hpb {
 
     /// The same, to change.
     #[inline]
-    pub fn prototype_mut(&mut self) -> Option<&mut Groups> {
+    pub(crate) fn prototype_mut(&mut self) -> Option<&mut Groups> {
         match &mut self.side {
             Side::Prototype(groups) => Some(groups),
             _ => None,
@@ -144,12 +144,12 @@ impl Hpb {
     }
 
     /// What HPB 2.0 adds, if the device has it.
-    pub fn v2(&self) -> Option<&Hpb2Config> {
+    pub(crate) fn v2(&self) -> Option<&Hpb2Config> {
         self.v2.as_ref()
     }
 
     /// Entries that the host holds for these logical pages are stale.
-    pub fn blocks_changed(&mut self, first: Lpn, blocks: u32) {
+    pub(crate) fn blocks_changed(&mut self, first: Lpn, blocks: u32) {
         match &mut self.side {
             Side::None => {}
             Side::Standard(units) => {
@@ -166,12 +166,18 @@ impl Hpb {
 
     /// Judges the entry that came with an HPB READ of `block` to a unit that has HPB.
     #[inline(always)]
-    pub fn judge(&self, unit: &HpbUnit, block: u32, entry: HpbEntry) -> Verdict {
+    pub(crate) fn judge(&self, unit: &HpbUnit, block: u32, entry: HpbEntry) -> Verdict {
         unit.verify(&self.codec, block, entry, self.array_slices)
     }
 
     /// Where `entry` says that `block` is, and how many of `blocks` blocks from there on lie in a row.
-    pub fn place(&self, unit: &HpbUnit, block: u32, entry: HpbEntry, blocks: u32) -> Result<(Ppn, u32), Verdict> {
+    pub(crate) fn place(
+        &self,
+        unit: &HpbUnit,
+        block: u32,
+        entry: HpbEntry,
+        blocks: u32,
+    ) -> Result<(Ppn, u32), Verdict> {
         match self.judge(unit, block, entry) {
             Verdict::Good(ppn) => Ok((ppn, unit.run(&self.codec, block, entry, blocks))),
             bad => Err(bad),
@@ -179,13 +185,13 @@ impl Hpb {
     }
 
     /// The slice that an entry names, good or not, if there is such a slice.
-    pub fn named(&self, entry: HpbEntry) -> Option<Ppn> {
+    pub(crate) fn named(&self, entry: HpbEntry) -> Option<Ppn> {
         Some(self.codec.address(entry)).filter(|ppn| ppn.0 < self.array_slices)
     }
 
     /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that
     /// page is of a unit without HPB.
-    pub fn was_made_for(&self, lpn: Lpn, entry: HpbEntry) -> Option<bool> {
+    pub(crate) fn was_made_for(&self, lpn: Lpn, entry: HpbEntry) -> Option<bool> {
         let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
         let unit = self.standard(lun as u8)?;
         Some(unit.made(&self.codec, lpn - self.bases[lun], entry))
@@ -193,14 +199,14 @@ impl Hpb {
 
     /// Whether reads of so many blocks are noted.
     #[inline(always)]
-    pub fn notes(&self, blocks: u32) -> bool {
+    pub(crate) fn notes(&self, blocks: u32) -> bool {
         blocks <= self.noted_blocks && self.in_use
     }
 
     /// Notes a read of `block`, for which a good entry came or no better can be had (`is_served`), and recommends what
     /// follows from that.
     #[inline(always)]
-    pub fn note_read(&mut self, now: Ns, lun: u8, block: u32, is_served: bool) {
+    pub(crate) fn note_read(&mut self, now: Ns, lun: u8, block: u32, is_served: bool) {
         let Side::Standard(units) = &mut self.side else { return };
         let Some(unit) = &mut units[usize::from(lun)] else { return };
         if let Some(what) = unit.note_read(now, block, is_served)
@@ -212,12 +218,12 @@ impl Hpb {
 
     /// Whether a response could carry something.
     #[inline(always)]
-    pub fn has_nothing_to_tell(&self) -> bool {
+    pub(crate) fn has_nothing_to_tell(&self) -> bool {
         self.recommendations.is_empty()
     }
 
     /// What the next GOOD response carries.
-    pub fn next_notification(&mut self, stats: &mut DeviceStats) -> Option<HpbNotification> {
+    pub(crate) fn next_notification(&mut self, stats: &mut DeviceStats) -> Option<HpbNotification> {
         let n = self.recommendations.take()?;
         stats.recommended_active += u64::from(n.active_count);
         stats.recommended_inactive += u64::from(n.inactive_count);
@@ -228,7 +234,7 @@ impl Hpb {
     /// A number for the next hand-out; 0 says that there is none. `may_use` tells whether a number has been named where
     /// a power cut does not reach it: none is used twice under one key. After the last the key is changed, and the
     /// host, whose entries are then worth nothing, is told.
-    pub fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
+    pub(crate) fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
         let next = self.generations_used + 1;
         if !self.enabled || !may_use(next) {
             return 0;
@@ -243,7 +249,7 @@ impl Hpb {
     }
 
     /// Generations up to `used` may have been given out. The high half counts keys.
-    pub fn set_generation(&mut self, used: u64) {
+    pub(crate) fn set_generation(&mut self, used: u64) {
         if used >> 32 != self.generations_used >> 32 {
             let [first, second] = self.key;
             self.codec = self.codec.with_key([first.wrapping_add(used >> 32), second]);
@@ -253,7 +259,7 @@ impl Hpb {
 
     /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as
     /// of now: under `generation`, or all zeros without one. `place` tells where a logical page lies.
-    pub fn hand_out(
+    pub(crate) fn hand_out(
         &mut self,
         lun: u8,
         at: SubRegion,
@@ -278,7 +284,7 @@ impl Hpb {
     }
 
     /// The blocks of a sub-region, or group, of a unit, if it exists.
-    pub fn blocks_of(&self, lun: u8, at: SubRegion) -> Option<Range<u32>> {
+    pub(crate) fn blocks_of(&self, lun: u8, at: SubRegion) -> Option<Range<u32>> {
         match &self.side {
             Side::None => None,
             Side::Standard(_) => self.standard(lun)?.blocks_of(at),
@@ -288,7 +294,7 @@ impl Hpb {
 
     /// The host does not hold `region`, or any, any more. In device control mode that is advice, which this device does
     /// not need. False if there is no such region.
-    pub fn inactivate(&mut self, lun: u8, region: Option<u16>) -> bool {
+    pub(crate) fn inactivate(&mut self, lun: u8, region: Option<u16>) -> bool {
         let unit = self.standard_mut(lun).expect("an HPB unit");
         let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
         if named.end > unit.regions() {
@@ -301,28 +307,28 @@ impl Hpb {
     }
 
     /// The buffers of HPB READ BUFFER.
-    pub fn read_buffers(&mut self) -> &mut ReadBuffers {
+    pub(crate) fn read_buffers(&mut self) -> &mut ReadBuffers {
         &mut self.read_buffers
     }
 
     /// Keeps the entries that came for a coming HPB READ.
-    pub fn store_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
+    pub(crate) fn store_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
         self.pre_requests.store(lun, read_id, lba, entries);
     }
 
     /// Gives what was kept for this HPB READ, if anything was.
-    pub fn take_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
+    pub(crate) fn take_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
         self.pre_requests.take(lun, read_id, lba, blocks, into)
     }
 
     /// fHPBEn.
-    pub fn is_enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.enabled
     }
 
     /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is
     /// served as READ, HPB READ BUFFER returns zeros.
-    pub fn set_enabled(&mut self, on: bool) {
+    pub(crate) fn set_enabled(&mut self, on: bool) {
         self.enabled = on;
         self.in_use = on && self.is_known;
         if !on {
@@ -331,14 +337,14 @@ impl Hpb {
     }
 
     /// The host has asked for a reset, so it knows HPB.
-    pub fn host_reset(&mut self) {
+    pub(crate) fn host_reset(&mut self) {
         self.is_known = true;
         self.in_use = self.enabled;
         self.reset();
     }
 
     /// The device was reset: the host is told, if it uses HPB.
-    pub fn hardware_reset(&mut self) {
+    pub(crate) fn hardware_reset(&mut self) {
         self.read_buffers.clear();
         self.reset();
         if self.in_use {
@@ -347,7 +353,7 @@ impl Hpb {
     }
 
     /// The power is gone, and whatever the device knew of a host.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.read_buffers.clear();
         self.reset();
         (self.in_use, self.is_known) = (false, false);
@@ -355,7 +361,7 @@ impl Hpb {
 
     /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of
     /// the time before or with none, or may not know HPB at all. Whoever does not know it ignores what is said.
-    pub fn recover(&mut self, used: u64) {
+    pub(crate) fn recover(&mut self, used: u64) {
         self.set_generation(used);
         let has_units = matches!(&self.side, Side::Standard(units) if units.iter().any(Option::is_some));
         if has_units {
@@ -388,13 +394,13 @@ impl Hpb {
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
-    pub fn process_bytes(&self) -> u64 {
+    pub(crate) fn process_bytes(&self) -> u64 {
         if matches!(self.side, Side::Standard(_)) { self.table_bytes() } else { 0 }
     }
 
     /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers
     /// take `read_buffers` bytes.
-    pub fn sram(&self, read_buffers: u64) -> [(SramTable, u64); 3] {
+    pub(crate) fn sram(&self, read_buffers: u64) -> [(SramTable, u64); 3] {
         // The prototype recommends nothing.
         let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };
         [
@@ -405,7 +411,7 @@ impl Hpb {
     }
 
     /// The same for entries of commands, of which so many may be under way at once.
-    pub fn sram_of_entries(&self, commands: u32) -> Vec<(SramTable, u64)> {
+    pub(crate) fn sram_of_entries(&self, commands: u32) -> Vec<(SramTable, u64)> {
         let Some(v2) = self.v2 else { return Vec::new() };
         let kept = Hpb2Config::PRE_REQUEST_BYTES;
         vec![
@@ -416,7 +422,7 @@ impl Hpb {
     }
 
     /// The next command that waits for a read buffer, if one is free.
-    pub fn next_reader(&mut self) -> Option<TagRef> {
+    pub(crate) fn next_reader(&mut self) -> Option<TagRef> {
         self.read_buffers.next()
     }
 }

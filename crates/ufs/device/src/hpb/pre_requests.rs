@@ -6,7 +6,7 @@ use super::v2_config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;
 
 /// See the module.
-pub struct PreRequests {
+pub(super) struct PreRequests {
     places: Vec<Place>,
     /// Counts what was stored.
     now: u32,
@@ -23,7 +23,7 @@ struct Place {
 
 impl PreRequests {
     /// So many places.
-    pub fn new(places: u8) -> Self {
+    pub(super) fn new(places: u8) -> Self {
         let bytes = usize::from(MOST_ENTRIES) * HpbEntry::BYTES;
         let free = || Place { lun: 0, read_id: 0, lba: 0, stored: 0, entries: Vec::with_capacity(bytes) };
         PreRequests { places: (0..places).map(|_| free()).collect(), now: 0 }
@@ -31,7 +31,7 @@ impl PreRequests {
 
     /// Keeps `entries` of the blocks from `lba` on: in the place of what has the same READ ID, in a free one, or in
     /// that of the oldest.
-    pub fn store(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
+    pub(super) fn store(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
         self.now = self.now.wrapping_add(1);
         let now = self.now;
         let key = |p: &&mut Place| match p.read_id {
@@ -46,7 +46,7 @@ impl PreRequests {
     }
 
     /// Gives what was kept for this HPB READ, if anything was, and frees its place.
-    pub fn take(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
+    pub(super) fn take(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
         let bytes = blocks as usize * HpbEntry::BYTES;
         let fits = |p: &&mut Place| {
             read_id != 0 && (p.lun, p.read_id, p.lba) == (lun, read_id, lba) && p.entries.len() >= bytes
@@ -59,7 +59,7 @@ impl PreRequests {
     }
 
     /// Forgets everything.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.places.iter_mut().for_each(|p| p.read_id = 0);
     }
 }

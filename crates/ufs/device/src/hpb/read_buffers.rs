@@ -8,7 +8,7 @@ use crate::ids::TagRef;
 use std::collections::VecDeque;
 
 /// See the module.
-pub struct ReadBuffers {
+pub(crate) struct ReadBuffers {
     free: u8,
     /// Tags that hold a buffer, one bit each.
     held: u64,
@@ -20,12 +20,12 @@ const _: () = assert!(TAGS == 64, "a bit for each tag");
 
 impl ReadBuffers {
     /// So many buffers, all free.
-    pub fn new(count: u8) -> Self {
+    pub(crate) fn new(count: u8) -> Self {
         ReadBuffers { free: count, held: 0, waiting: VecDeque::with_capacity(TAGS) }
     }
 
     /// Takes a buffer for `tag`; false if it has to wait in line.
-    pub fn take_or_wait(&mut self, tag: TagRef) -> bool {
+    pub(crate) fn take_or_wait(&mut self, tag: TagRef) -> bool {
         let free = self.free > 0;
         if free {
             self.free -= 1;
@@ -37,7 +37,7 @@ impl ReadBuffers {
     }
 
     /// Gives back the buffer of `tag`; false if it had none.
-    pub fn give_back(&mut self, tag: u8) -> bool {
+    pub(crate) fn give_back(&mut self, tag: u8) -> bool {
         let had = self.held >> tag & 1 == 1;
         if had {
             self.held &= !(1 << tag);
@@ -47,17 +47,17 @@ impl ReadBuffers {
     }
 
     /// The next in line, if a buffer is free. It does not have it yet.
-    pub fn next(&mut self) -> Option<TagRef> {
+    pub(crate) fn next(&mut self) -> Option<TagRef> {
         if self.free > 0 { self.waiting.pop_front() } else { None }
     }
 
     /// `tag` waits no longer, if it did.
-    pub fn leave(&mut self, tag: u8) {
+    pub(crate) fn leave(&mut self, tag: u8) {
         self.waiting.retain(|waiting| waiting.tag != tag);
     }
 
     /// All commands are gone.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.free += self.held.count_ones() as u8;
         self.held = 0;
         self.waiting.clear();

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A sub-region to be activated, and the region that has to make room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recommended {
+pub(crate) struct Recommended {
     /// Sub-region that the host should load.
     pub activate: SubRegion,
     /// Region that the host should drop first.
@@ -21,7 +21,7 @@ enum Item {
 }
 
 /// A bounded line, first in, first out; notifications of different logical units are never mixed.
-pub struct Recommendations {
+pub(super) struct Recommendations {
     line: VecDeque<(u8, Item)>,
     reset_pending: u8,
     reset_lun: u8,
@@ -29,7 +29,7 @@ pub struct Recommendations {
 
 impl Recommendations {
     /// Entries the line can hold.
-    pub const CAPACITY: usize = 128;
+    pub(super) const CAPACITY: usize = 128;
     /// How often an HPB reset is announced, should the host not react.
     const RESET_REPEATS: u8 = 4;
     /// In `reset_pending`: there is always something to tell, by somebody else.
@@ -37,17 +37,17 @@ impl Recommendations {
 
     /// An empty line. A reset concerns all units; its announcement names `reset_lun`, which has to be one with HPB, or
     /// Linux does not hear it.
-    pub fn new(reset_lun: u8) -> Self {
+    pub(super) fn new(reset_lun: u8) -> Self {
         Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
     }
 
     /// The same where every response may have something to tell, which is not known here.
-    pub fn never_empty(self) -> Self {
+    pub(super) fn never_empty(self) -> Self {
         Recommendations { reset_pending: self.reset_pending | Self::ALWAYS, ..self }
     }
 
     /// Adds a recommendation for `lun`; false when the line is full and nothing was added.
-    pub fn push(&mut self, lun: u8, what: Recommended) -> bool {
+    pub(super) fn push(&mut self, lun: u8, what: Recommended) -> bool {
         if self.line.len() + 2 > Self::CAPACITY {
             return false;
         }
@@ -59,30 +59,30 @@ impl Recommendations {
     }
 
     /// The host has to be told that everything was lost.
-    pub fn announce_reset(&mut self) {
+    pub(super) fn announce_reset(&mut self) {
         self.line.clear();
         self.reset_pending = self.reset_pending & Self::ALWAYS | Self::RESET_REPEATS;
     }
 
     /// The host has reacted: it loads entries again or has asked for the reset itself.
-    pub fn reset_seen(&mut self) {
+    pub(super) fn reset_seen(&mut self) {
         self.reset_pending &= Self::ALWAYS;
     }
 
     /// Drops everything that waits.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.line.clear();
         self.reset_pending &= Self::ALWAYS;
     }
 
     /// Whether a response could carry something.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.line.is_empty() && self.reset_pending == 0
     }
 
     /// What the next GOOD response carries.
-    pub fn take(&mut self) -> Option<HpbNotification> {
+    pub(super) fn take(&mut self) -> Option<HpbNotification> {
         if self.reset_pending & !Self::ALWAYS > 0 {
             self.reset_pending -= 1;
             let (operation, lun) = (HpbNotification::RESET, self.reset_lun);

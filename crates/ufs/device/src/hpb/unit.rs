@@ -28,7 +28,7 @@ const NO_SLOT: u32 = u32::MAX;
 
 /// What an entry turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Authentic and fresh: the block is at this address.
     Good(Ppn),
     /// All zeros: the host holds nothing.
@@ -43,7 +43,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Counts an entry that was not good.
-    pub fn count(self, stats: &mut DeviceStats) {
+    pub(crate) fn count(self, stats: &mut DeviceStats) {
         let counter = match self {
             Verdict::Good(_) => return,
             Verdict::Zero => &mut stats.hpb_zero,
@@ -56,7 +56,7 @@ impl Verdict {
 }
 
 /// HPB state of one logical unit.
-pub struct HpbUnit {
+pub(crate) struct HpbUnit {
     /// First logical page of the unit, to name blocks uniquely across units in tags.
     base: u32,
     region_shift: u32,
@@ -105,7 +105,7 @@ impl HandOut {
 
 impl HpbUnit {
     /// The state of a unit of which nothing has been handed out. `base` is its first logical page.
-    pub fn new(base: u32, lu: &LuConfig, config: &HpbConfig) -> Self {
+    pub(crate) fn new(base: u32, lu: &LuConfig, config: &HpbConfig) -> Self {
         let region_shift = u32::from(config.region_size) - 3;
         let sub_region_shift = u32::from(config.sub_region_size) - 3;
         let regions = (u64::from(lu.blocks)).div_ceil(1 << region_shift) as u32;
@@ -143,7 +143,7 @@ impl HpbUnit {
 
     /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer
     /// verify.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.first_chunk_of_region.fill(NO_SLOT);
         self.handed.fill(HandOut::NONE);
         self.misses.fill(0);
@@ -157,7 +157,7 @@ impl HpbUnit {
     }
 
     /// Bytes of device SRAM that this unit's tables take.
-    pub fn sram_bytes(&self) -> u64 {
+    pub(crate) fn sram_bytes(&self) -> u64 {
         let slots = self.region_of_slot.len() as u64;
         let sub_regions = slots * u64::from(self.sub_regions_per_region);
         // Region of each slot, the free slots, slot of each region: a device keeps numbers, of 2 bytes each.
@@ -170,12 +170,12 @@ impl HpbUnit {
     }
 
     /// Regions of the logical unit.
-    pub fn regions(&self) -> u32 {
+    pub(crate) fn regions(&self) -> u32 {
         self.first_chunk_of_region.len() as u32
     }
 
     /// The blocks of a sub-region, or `None` if it does not exist (the last region may be short).
-    pub fn blocks_of(&self, at: SubRegion) -> Option<std::ops::Range<u32>> {
+    pub(crate) fn blocks_of(&self, at: SubRegion) -> Option<std::ops::Range<u32>> {
         if u32::from(at.region) >= self.regions() || u32::from(at.index) >= self.sub_regions_per_region {
             return None;
         }
@@ -186,7 +186,7 @@ impl HpbUnit {
 
     /// Judges the entry that came with an HPB READ of `block`.
     #[inline(always)]
-    pub fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
+    pub(crate) fn verify(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, array_slices: u32) -> Verdict {
         if self.tagged {
             self.verify_as::<true>(codec, block, entry, array_slices)
         } else {
@@ -234,7 +234,7 @@ impl HpbUnit {
     }
 
     /// Whether it took a second check, against the hand-out before, to come to the `verdict` on an entry for `block`.
-    pub fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
+    pub(crate) fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
         let is_current = verdict == Verdict::Stale && self.changed.contains(chunk);
         let previous = self.handed[self.hand_out_of(chunk)].previous;
@@ -242,7 +242,7 @@ impl HpbUnit {
     }
 
     /// Whether `entry` was made for `block`, in the current hand-out or the one before.
-    pub fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
+    pub(crate) fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
         let handed = self.handed[self.hand_out_of(chunk)];
         let generations = [handed.generation, handed.previous];
@@ -251,7 +251,7 @@ impl HpbUnit {
 
     /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did
     /// when it was made, and never goes beyond its sub-region; none of them may have changed since.
-    pub fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
+    pub(crate) fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
         let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
         };
@@ -270,13 +270,13 @@ impl HpbUnit {
     }
 
     /// Whether `first` and `last` are in the same sub-region.
-    pub fn is_one_sub_region(&self, first: u32, last: u32) -> bool {
+    pub(crate) fn is_one_sub_region(&self, first: u32, last: u32) -> bool {
         first >> self.sub_region_shift == last >> self.sub_region_shift
     }
 
     /// The mapping of `block` changes now.
     #[inline]
-    pub fn block_changed(&mut self, block: u32) {
+    pub(crate) fn block_changed(&mut self, block: u32) {
         if let Some(chunk) = self.chunk_of(block) {
             self.changed.insert(chunk);
         }
@@ -285,7 +285,7 @@ impl HpbUnit {
     /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
     /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten
     /// to say what it dropped does not block itself: the region that is read least makes way.
-    pub fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
+    pub(crate) fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
         let region = u32::from(at.region);
         if !self.has_slot(region) && !self.assign_slot(region) {
             let Some(victim) = self.is_host_control().then(|| self.coldest()).flatten() else { return false };
@@ -301,12 +301,12 @@ impl HpbUnit {
     }
 
     /// Whether the host decides what is active.
-    pub fn is_host_control(&self) -> bool {
+    pub(crate) fn is_host_control(&self) -> bool {
         self.config.control == Control::Host
     }
 
     /// The host holds nothing of `region` any more. Pinned regions stay.
-    pub fn inactivate(&mut self, region: u32) {
+    pub(crate) fn inactivate(&mut self, region: u32) {
         if self.has_slot(region) && !self.pinned.contains(&region) {
             self.release_slot(region);
         }
@@ -314,7 +314,7 @@ impl HpbUnit {
 
     /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
     #[inline(always)]
-    pub fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
+    pub(crate) fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
         let region = block >> self.region_shift;
         let reads = &mut self.reads[region as usize];
         *reads = reads.saturating_add(1);
@@ -368,7 +368,7 @@ impl HpbUnit {
     }
 
     /// A recommendation could not be queued; it has to be made again later.
-    pub fn not_recommended(&mut self, at: SubRegion) {
+    pub(crate) fn not_recommended(&mut self, at: SubRegion) {
         if self.has_slot(u32::from(at.region)) {
             let index = self.index(u32::from(at.region), u32::from(at.index));
             self.handed[index].quiet_until = Ns::ZERO;

@@ -17,13 +17,13 @@ pub(super) struct UnitDepths {
 
 impl UnitDepths {
     /// For units with these depths, by number; `None` if none has one.
-    pub fn new(depths: Vec<u8>) -> Option<Box<UnitDepths>> {
+    pub(super) fn new(depths: Vec<u8>) -> Option<Box<UnitDepths>> {
         let has_some = depths.iter().any(|&depth| depth > 0);
         has_some.then(|| Box::new(UnitDepths { depths, under_way: [false; MAX_SLOTS], waiting: VecDeque::new() }))
     }
 
     /// The next of `out` whose unit takes it; the others wait.
-    pub fn next(&mut self, out: &mut FrontQueue<Tag>, tags: &Tags) -> Option<Tag> {
+    pub(super) fn next(&mut self, out: &mut FrontQueue<Tag>, tags: &Tags) -> Option<Tag> {
         loop {
             let tag = out.pop_front()?;
             if self.has_room(tag, tags) {
@@ -49,7 +49,7 @@ impl UnitDepths {
     }
 
     /// A reply has come: the next that waits for the unit goes out.
-    pub fn ended(&mut self, tag: Tag, out: &mut FrontQueue<Tag>, tags: &Tags) {
+    pub(super) fn ended(&mut self, tag: Tag, out: &mut FrontQueue<Tag>, tags: &Tags) {
         if !std::mem::take(&mut self.under_way[tag.row()]) {
             return;
         }
@@ -60,7 +60,7 @@ impl UnitDepths {
     }
 
     /// No command is under way, and none waits.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.under_way = [false; MAX_SLOTS];
         self.waiting.clear();
     }

@@ -22,7 +22,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    pub fn of(reply: &ReplyBody) -> Failure {
+    pub(super) fn of(reply: &ReplyBody) -> Failure {
         let (status, sense) = match reply {
             ReplyBody::Response(r) => (r.status, r.sense),
             _ => (Status::TaskAborted, None),

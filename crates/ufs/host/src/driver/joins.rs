@@ -10,7 +10,7 @@ pub(super) struct JoinId(u32);
 
 impl JoinId {
     /// Of a request that takes one command.
-    pub const NONE: JoinId = JoinId(u32::MAX);
+    pub(super) const NONE: JoinId = JoinId(u32::MAX);
 }
 
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) struct Joins {
 
 impl Joins {
     /// A request of `left` parts.
-    pub fn begin(&mut self, cookie: u32, left: u32) -> JoinId {
+    pub(super) fn begin(&mut self, cookie: u32, left: u32) -> JoinId {
         let join = Join { cookie, left, error: None };
         if let Some(id) = self.free.pop() {
             self.joins[id.0 as usize] = join;
@@ -40,7 +40,7 @@ impl Joins {
     }
 
     /// A part has ended. The cookie and the first error of the request, if it was the last.
-    pub fn end_part(&mut self, id: JoinId, error: Option<Sense>) -> Option<(u32, Option<Sense>)> {
+    pub(super) fn end_part(&mut self, id: JoinId, error: Option<Sense>) -> Option<(u32, Option<Sense>)> {
         let join = &mut self.joins[id.0 as usize];
         join.error = join.error.or(error);
         join.left -= 1;

@@ -22,7 +22,7 @@ pub(super) struct LongReads {
 }
 
 impl LongReads {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         LongReads {
             first: [HpbEntry::ZERO; MAX_SLOTS],
             give_up_at: [Ns::NEVER; MAX_SLOTS],
@@ -31,12 +31,12 @@ impl LongReads {
     }
 
     /// When the first of those that wait gives up.
-    pub fn deadline(&self) -> Ns {
+    pub(super) fn deadline(&self) -> Ns {
         self.waiting.iter().map(|&tag| self.give_up_at[tag.row()]).min().unwrap_or(Ns::NEVER)
     }
 
     /// All commands are gone.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.give_up_at.fill(Ns::NEVER);
     }

@@ -17,7 +17,7 @@ pub(super) struct Tag(pub u8);
 impl Tag {
     /// Its row in tables of [`MAX_SLOTS`].
     #[inline(always)]
-    pub fn row(self) -> usize {
+    pub(super) fn row(self) -> usize {
         usize::from(self.0)
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct TagState {
 }
 
 impl TagState {
-    pub const FREE: TagState = TagState {
+    pub(super) const FREE: TagState = TagState {
         used: Use::Free,
         op: BlockOp::Flush,
         lun: 0,
@@ -86,12 +86,12 @@ impl TagState {
     };
 
     /// The block request, or the part of one.
-    pub fn part(&self) -> BlockRequest {
+    pub(super) fn part(&self) -> BlockRequest {
         let TagState { cookie, lun, op, block, blocks, .. } = *self;
         BlockRequest { cookie, lun, op, block, blocks }
     }
 
-    pub fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         matches!(self.op, BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard)
     }
 }
@@ -105,39 +105,39 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    pub fn new(slots: u8) -> Self {
+    pub(super) fn new(slots: u8) -> Self {
         let free = (0..slots - 1).rev().map(Tag).collect();
         Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots }
     }
 
     /// The one for queries.
-    pub fn for_queries(&self) -> Tag {
+    pub(super) fn for_queries(&self) -> Tag {
         Tag(self.slots - 1)
     }
 
     /// Only so many are used for commands.
-    pub fn limit(&mut self, depth: u8) {
+    pub(super) fn limit(&mut self, depth: u8) {
         self.free.retain(|tag| tag.0 < depth);
     }
 
     /// What a reply's tag carries, if the controller can have such a tag.
     #[inline(always)]
-    pub fn get(&self, tag: u8) -> Option<&TagState> {
+    pub(super) fn get(&self, tag: u8) -> Option<&TagState> {
         self.states.get(usize::from(tag))
     }
 
-    pub fn has_free(&self) -> bool {
+    pub(super) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
     /// A free tag for a command.
     #[inline(always)]
-    pub fn take(&mut self) -> Option<Tag> {
+    pub(super) fn take(&mut self) -> Option<Tag> {
         self.free.pop()
     }
 
     #[inline(always)]
-    pub fn release(&mut self, tag: Tag) {
+    pub(super) fn release(&mut self, tag: Tag) {
         self[tag].used = Use::Free;
         if tag != self.for_queries() {
             self.free.push(tag);
@@ -145,7 +145,7 @@ impl Tags {
     }
 
     /// All tags and what they carry.
-    pub fn iter(&self) -> impl Iterator<Item = (Tag, &TagState)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Tag, &TagState)> {
         (0..).map(Tag).zip(self.states.iter())
     }
 }

@@ -37,7 +37,7 @@ fn ms(n: u32) -> Ns {
 }
 
 impl Hcm {
-    pub fn new(geometry: &HpbGeometry, params: HpbParams, marks_are_fine: bool, now: Ns) -> Self {
+    pub(super) fn new(geometry: &HpbGeometry, params: HpbParams, marks_are_fine: bool, now: Ns) -> Self {
         let (regions, sub_regions) = (geometry.regions() as usize, geometry.sub_regions() as usize);
         Hcm {
             params,
@@ -54,12 +54,12 @@ impl Hcm {
     }
 
     /// A parameter was changed.
-    pub fn set_params(&mut self, params: HpbParams) {
+    pub(super) fn set_params(&mut self, params: HpbParams) {
         self.params = params;
     }
 
     /// A read touches the sub-region. Whether it is now to be queued for loading.
-    pub fn read(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
+    pub(super) fn read(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
         let reads = &mut self.reads[srgn];
         *reads = reads.wrapping_add(1);
         let region_reads = &mut self.region_reads[region];
@@ -70,7 +70,7 @@ impl Hcm {
     }
 
     /// A write touches the sub-region. Whether it is now to be queued for loading.
-    pub fn write(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
+    pub(super) fn write(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
         let reads = std::mem::take(&mut self.reads[srgn]);
         let region_reads = &mut self.region_reads[region];
         *region_reads = region_reads.wrapping_sub(reads);
@@ -79,47 +79,47 @@ impl Hcm {
     }
 
     /// Reads of a region.
-    pub fn reads_of(&self, region: RegionId) -> u32 {
+    pub(super) fn reads_of(&self, region: RegionId) -> u32 {
         self.region_reads[region]
     }
 
     /// Whether a region is read enough to take the place of another.
-    pub fn may_displace(&self, region: RegionId) -> bool {
+    pub(super) fn may_displace(&self, region: RegionId) -> bool {
         self.reads_of(region) >= self.params.eviction_thld_enter
     }
 
     /// Whether a region is read too much to make room for another.
-    pub fn keeps(&self, region: RegionId) -> bool {
+    pub(super) fn keeps(&self, region: RegionId) -> bool {
         self.reads_of(region) > self.params.eviction_thld_exit
     }
 
     /// Whether as many loads are in flight as may be.
-    pub fn is_throttled(&self) -> bool {
+    pub(super) fn is_throttled(&self) -> bool {
         self.in_flight >= self.params.inflight_map_req
     }
 
     /// A load is being sent.
-    pub fn load_begins(&mut self) {
+    pub(super) fn load_begins(&mut self) {
         self.in_flight += 1;
     }
 
     /// A load has ended.
-    pub fn load_ends(&mut self) {
+    pub(super) fn load_ends(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// Loads in flight will never be answered.
-    pub fn loads_lost(&mut self) {
+    pub(super) fn loads_lost(&mut self) {
         self.in_flight = 0;
     }
 
     /// Whether a region was written since a map of it was loaded.
-    pub fn is_dirty(&self, region: RegionId) -> bool {
+    pub(super) fn is_dirty(&self, region: RegionId) -> bool {
         self.dirty.contains(region.row())
     }
 
     /// A map of the region has been loaded.
-    pub fn clean(&mut self, region: RegionId) {
+    pub(super) fn clean(&mut self, region: RegionId) {
         self.dirty.set(region.row(), false);
     }
 
@@ -128,7 +128,7 @@ impl Hcm {
     }
 
     /// The sub-region (for Linux: a sub-region of this region) is to be loaded again when it is touched next.
-    pub fn mark(&mut self, region: RegionId, srgn: SubRegionId) {
+    pub(super) fn mark(&mut self, region: RegionId, srgn: SubRegionId) {
         let at = self.mark_of(region, srgn);
         self.update.insert(at);
     }
@@ -141,13 +141,13 @@ impl Hcm {
     }
 
     /// The time of a region begins anew.
-    pub fn rewind(&mut self, now: Ns, region: RegionId) {
+    pub(super) fn rewind(&mut self, now: Ns, region: RegionId) {
         self.deadlines[region] = now + ms(self.params.read_timeout_ms);
         self.expiries[region] = self.params.read_timeout_expiries;
     }
 
     /// Looks at the timer of an active region. Whether the region is to be dropped.
-    pub fn is_over(&mut self, now: Ns, region: RegionId) -> bool {
+    pub(super) fn is_over(&mut self, now: Ns, region: RegionId) -> bool {
         if now <= self.deadlines[region] {
             return false;
         }
@@ -161,28 +161,28 @@ impl Hcm {
     }
 
     /// When to look at the timers next.
-    pub fn next_poll(&self) -> Ns {
+    pub(super) fn next_poll(&self) -> Ns {
         self.poll_at
     }
 
     /// Timers stop.
-    pub fn stop_polling(&mut self) {
+    pub(super) fn stop_polling(&mut self) {
         self.poll_at = Ns::NEVER;
     }
 
     /// Arms the next look at the timers.
-    pub fn poll_again(&mut self, now: Ns) {
+    pub(super) fn poll_again(&mut self, now: Ns) {
         self.poll_at = now + ms(self.params.timeout_polling_interval_ms);
     }
 
     /// Whether counters have to be shifted down after a read of `region`.
-    pub fn is_too_high(&self, region: RegionId, geometry: &HpbGeometry) -> bool {
+    pub(super) fn is_too_high(&self, region: RegionId, geometry: &HpbGeometry) -> bool {
         self.reads_of(region) > geometry.entries_per_sub_region()
     }
 
     /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`). What has no reads left can be asked
     /// afterwards.
-    pub fn normalize(&mut self, geometry: &HpbGeometry) {
+    pub(super) fn normalize(&mut self, geometry: &HpbGeometry) {
         // A shift of 32 and more leaves nothing. Linux allows 16 at most.
         let factor = self.params.normalization_factor.min(31);
         self.region_reads.fill(0);
@@ -194,12 +194,12 @@ impl Hcm {
     }
 
     /// Counters of a region begin anew.
-    pub fn forget(&mut self, region: RegionId, geometry: &HpbGeometry) {
+    pub(super) fn forget(&mut self, region: RegionId, geometry: &HpbGeometry) {
         self.region_reads[region] = 0;
         region.sub_regions(geometry).for_each(|srgn| self.reads[srgn] = 0);
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let bitmaps = (self.dirty.len() + self.update.len()).div_ceil(8);
         (self.reads.len() * 4 + self.region_reads.len() * (4 + 8 + 4) + bitmaps) as u64
     }

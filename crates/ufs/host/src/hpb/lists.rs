@@ -11,20 +11,20 @@ pub(super) struct WorkLists {
 }
 
 impl WorkLists {
-    pub fn new(regions: u32, sub_regions: u32) -> Self {
+    pub(super) fn new(regions: u32, sub_regions: u32) -> Self {
         WorkLists { activate: IdList::new(sub_regions), inactivate: IdList::new(regions) }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.activate.is_empty() && self.inactivate.is_empty()
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.activate.clear();
         self.inactivate.clear();
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.activate.bytes() + self.inactivate.bytes()
     }
 }

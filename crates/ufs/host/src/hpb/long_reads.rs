@@ -13,7 +13,7 @@ const READ_ID_END: u8 = 0x7F;
 
 /// Which entries go along with a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carries {
+pub(crate) enum Carries {
     /// That of the first block, in the command.
     First,
     /// All of them, in a command of their own before it.

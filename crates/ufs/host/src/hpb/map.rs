@@ -14,7 +14,7 @@ pub(super) struct MapId(u32);
 
 impl MapId {
     /// In the place of a map where there is none. A word, not an `Option`: the read path compares it with one.
-    pub const NONE: MapId = MapId(u32::MAX);
+    pub(super) const NONE: MapId = MapId(u32::MAX);
 }
 
 /// A fixed number of maps of equal size.
@@ -29,7 +29,7 @@ pub(super) struct MapStore {
 
 impl MapStore {
     /// `maps` maps of `entries_per_map` entries. The operating system gives the memory when a map is first filled.
-    pub fn new(maps: u32, entries_per_map: u32) -> Self {
+    pub(super) fn new(maps: u32, entries_per_map: u32) -> Self {
         let entries = maps as usize * entries_per_map as usize;
         MapStore {
             entries_per_map,
@@ -42,7 +42,7 @@ impl MapStore {
     }
 
     /// A map that nobody uses, all zeros and clean.
-    pub fn take(&mut self) -> Option<MapId> {
+    pub(super) fn take(&mut self) -> Option<MapId> {
         let map = self.free.pop()?;
         self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
         let first = self.first(map);
@@ -51,12 +51,12 @@ impl MapStore {
         Some(map)
     }
 
-    pub fn release(&mut self, map: MapId) {
+    pub(super) fn release(&mut self, map: MapId) {
         self.free.push(map);
     }
 
     /// Entries as HPB READ BUFFER returned them; what it did not return becomes zero.
-    pub fn fill(&mut self, map: MapId, bytes: &[u8]) {
+    pub(super) fn fill(&mut self, map: MapId, bytes: &[u8]) {
         let first = self.first(map);
         let entries = &mut self.entries[first..first + self.entries_per_map as usize];
         let (words, _) = bytes.as_chunks::<8>();
@@ -68,12 +68,12 @@ impl MapStore {
     }
 
     #[inline]
-    pub fn entry(&self, map: MapId, slot: u32) -> HpbEntry {
+    pub(super) fn entry(&self, map: MapId, slot: u32) -> HpbEntry {
         HpbEntry(self.entries[self.first(map) + slot as usize].to_ne_bytes())
     }
 
     #[inline]
-    pub fn any_dirty(&self, map: MapId, slot: u32, count: u32) -> bool {
+    pub(super) fn any_dirty(&self, map: MapId, slot: u32, count: u32) -> bool {
         let first = self.first(map) + slot as usize;
         if count == 1 {
             self.dirty.contains(first)
@@ -82,30 +82,30 @@ impl MapStore {
         }
     }
 
-    pub fn mark_dirty(&mut self, map: MapId, slot: u32, count: u32) {
+    pub(super) fn mark_dirty(&mut self, map: MapId, slot: u32, count: u32) {
         let first = self.first(map) + slot as usize;
         self.dirty.insert_range(first..first + count as usize);
     }
 
-    pub fn clean(&mut self, map: MapId) {
+    pub(super) fn clean(&mut self, map: MapId) {
         let first = self.first(map);
         self.dirty.remove_range(first..first + self.entries_per_map as usize);
     }
 
     #[inline]
-    pub fn prefetch(&self, map: MapId, slot: u32) {
+    pub(super) fn prefetch(&self, map: MapId, slot: u32) {
         let first = self.first(map) + slot as usize;
         prefetch(&self.entries, first);
         prefetch(self.dirty.as_slice(), first / usize::BITS as usize);
     }
 
     /// Maps that there are.
-    pub fn maps(&self) -> u32 {
+    pub(super) fn maps(&self) -> u32 {
         self.maps
     }
 
     /// Maps in use.
-    pub fn used(&self) -> u32 {
+    pub(super) fn used(&self) -> u32 {
         self.maps - self.free.len() as u32
     }
 
@@ -120,16 +120,16 @@ impl MapStore {
     }
 
     /// Bytes that a map in use takes.
-    pub fn bytes_per_map(&self) -> u64 {
+    pub(super) fn bytes_per_map(&self) -> u64 {
         self.map_bytes() + self.bitmap_bytes()
     }
 
     /// Bytes that a map takes whether it is in use or not.
-    pub const fn bytes_per_free_map() -> u64 {
+    pub(super) const fn bytes_per_free_map() -> u64 {
         size_of::<MapId>() as u64
     }
 
-    pub fn memory(&self) -> HostMemory {
+    pub(super) fn memory(&self) -> HostMemory {
         let used = u64::from(self.used());
         let (map, bitmap) = (self.map_bytes(), self.bitmap_bytes());
         HostMemory {

@@ -16,20 +16,20 @@ pub(super) enum Mode {
 
 impl Mode {
     /// What Linux's host control mode keeps.
-    pub fn hcm(&self) -> Option<&Hcm> {
+    pub(super) fn hcm(&self) -> Option<&Hcm> {
         if let Mode::Hcm(hcm) = self { Some(hcm) } else { None }
     }
 
-    pub fn hcm_mut(&mut self) -> Option<&mut Hcm> {
+    pub(super) fn hcm_mut(&mut self) -> Option<&mut Hcm> {
         if let Mode::Hcm(hcm) = self { Some(hcm) } else { None }
     }
 
     /// What a policy of this host's own needs.
-    pub fn manager(&self) -> Option<&Manager> {
+    pub(super) fn manager(&self) -> Option<&Manager> {
         if let Mode::Managed(manager) = self { Some(manager) } else { None }
     }
 
-    pub fn manager_mut(&mut self) -> Option<&mut Manager> {
+    pub(super) fn manager_mut(&mut self) -> Option<&mut Manager> {
         if let Mode::Managed(manager) = self { Some(manager) } else { None }
     }
 }

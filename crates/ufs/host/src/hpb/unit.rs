@@ -42,17 +42,17 @@ pub(crate) enum UnitHpb {
 impl UnitHpb {
     /// HPB of JESD220-3, if the unit has it.
     #[inline(always)]
-    pub fn standard(&self) -> Option<&HpbLu> {
+    pub(crate) fn standard(&self) -> Option<&HpbLu> {
         if let UnitHpb::Standard(lu) = self { Some(lu) } else { None }
     }
 
     #[inline(always)]
-    pub fn standard_mut(&mut self) -> Option<&mut HpbLu> {
+    pub(crate) fn standard_mut(&mut self) -> Option<&mut HpbLu> {
         if let UnitHpb::Standard(lu) = self { Some(lu) } else { None }
     }
 
     /// The host is about to sleep.
-    pub fn suspend(&mut self) {
+    pub(crate) fn suspend(&mut self) {
         match self {
             UnitHpb::None => {}
             UnitHpb::Standard(lu) => lu.suspend(),
@@ -61,7 +61,7 @@ impl UnitHpb {
     }
 
     /// The host is awake again.
-    pub fn resume(&mut self, now: Ns) {
+    pub(crate) fn resume(&mut self, now: Ns) {
         match self {
             UnitHpb::None => {}
             UnitHpb::Standard(lu) => lu.resume(now),
@@ -70,7 +70,7 @@ impl UnitHpb {
     }
 
     /// The controller begins a reset.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         match self {
             UnitHpb::None => {}
             UnitHpb::Standard(lu) => lu.reset(),
@@ -80,7 +80,7 @@ impl UnitHpb {
 
     /// An HPB READ BUFFER has ended, with its entries or (`None`) an error. Whether the worker may have something to
     /// do.
-    pub fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) -> bool {
+    pub(crate) fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) -> bool {
         match self {
             UnitHpb::None => return false,
             UnitHpb::Standard(lu) => lu.loaded(at, entries),
@@ -90,7 +90,7 @@ impl UnitHpb {
     }
 
     /// Lets the worker send what it has to. Whether it has to run again.
-    pub fn run_worker(&mut self, now: Ns, port: &mut impl Port) -> bool {
+    pub(crate) fn run_worker(&mut self, now: Ns, port: &mut impl Port) -> bool {
         match self {
             UnitHpb::None => {}
             UnitHpb::Standard(lu) => lu.run_worker(now, port),
@@ -100,7 +100,7 @@ impl UnitHpb {
     }
 
     /// Whether the worker is to run.
-    pub fn is_kicked(&self) -> bool {
+    pub(crate) fn is_kicked(&self) -> bool {
         match self {
             UnitHpb::None => false,
             UnitHpb::Standard(lu) => lu.is_kicked(),
@@ -109,7 +109,7 @@ impl UnitHpb {
     }
 
     /// The command for a read with an `entry`.
-    pub fn read_with(&self, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
+    pub(crate) fn read_with(&self, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
         match self {
             UnitHpb::Prototype(_) => GroupLu::read_with(block, blocks, entry),
             _ => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
@@ -117,19 +117,19 @@ impl UnitHpb {
     }
 
     /// A GOOD response brought a notice of the prototype. The number of the update that it carries, if any.
-    pub fn noticed(&mut self, notice: &GroupNotice) -> Option<u8> {
+    pub(crate) fn noticed(&mut self, notice: &GroupNotice) -> Option<u8> {
         if let UnitHpb::Prototype(lu) = self { lu.notified(notice) } else { None }
     }
 
     /// A response of any unit brought this update of the prototype.
-    pub fn saw(&mut self, update: u8) {
+    pub(crate) fn saw(&mut self, update: u8) {
         if let UnitHpb::Prototype(lu) = self {
             lu.saw(update);
         }
     }
 
     /// Counters so far, of HPB that was not given up.
-    pub fn counters(&self) -> Option<&HpbCounters> {
+    pub(crate) fn counters(&self) -> Option<&HpbCounters> {
         match self {
             UnitHpb::None => None,
             UnitHpb::Standard(lu) => (lu.state() != LuState::Failed).then(|| lu.counters()),
@@ -138,7 +138,7 @@ impl UnitHpb {
     }
 
     /// Memory in use.
-    pub fn memory(&self) -> Option<HostMemory> {
+    pub(crate) fn memory(&self) -> Option<HostMemory> {
         match self {
             UnitHpb::None => None,
             UnitHpb::Standard(lu) => Some(lu.memory()),

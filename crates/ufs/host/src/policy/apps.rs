@@ -21,7 +21,7 @@ struct Slot {
 }
 
 /// Lists of all applications, as long as they will ever be.
-pub struct Apps {
+pub(super) struct Apps {
     slots: Vec<Slot>,
     lists: Vec<SubRegionId>,
     most: usize,
@@ -36,7 +36,7 @@ pub struct Apps {
 }
 
 impl Apps {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(super) fn new(sub_regions: u32) -> Self {
         let most = LIST.min(sub_regions as usize);
         Apps {
             slots: Vec::with_capacity(APPS),
@@ -51,7 +51,7 @@ impl Apps {
     }
 
     /// `app` comes to the foreground.
-    pub fn foreground(&mut self, app: u32) {
+    pub(super) fn foreground(&mut self, app: u32) {
         self.keep();
         self.launches += 1;
         let known = self.slots.iter().position(|slot| slot.app == app);
@@ -84,14 +84,14 @@ impl Apps {
     }
 
     /// The map of a sub-region serves a read.
-    pub fn served(&mut self, sub_region: SubRegionId) {
+    pub(super) fn served(&mut self, sub_region: SubRegionId) {
         if self.current.is_some() && self.served.len() < self.most && !self.has_served.put(sub_region.row()) {
             self.served.push(sub_region);
         }
     }
 
     /// The next of the list of the application in the foreground.
-    pub fn next_ahead(&mut self) -> Option<SubRegionId> {
+    pub(super) fn next_ahead(&mut self) -> Option<SubRegionId> {
         let at = self.current?;
         if self.ahead >= self.slots[at].len as usize {
             return None;
@@ -100,7 +100,7 @@ impl Apps {
         Some(self.lists[at * self.most + self.ahead - 1])
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let words = self.lists.len() + self.served.capacity();
         (words * 4 + APPS * size_of::<Slot>() + self.has_served.len().div_ceil(8)) as u64
     }

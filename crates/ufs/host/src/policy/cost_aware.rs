@@ -35,7 +35,7 @@ struct Trial {
     until: u64,
 }
 
-pub struct CostAware {
+pub(crate) struct CostAware {
     lru: Lru,
     costs: Costs,
     /// The sub-regions read last, the last first.
@@ -58,7 +58,7 @@ pub struct CostAware {
 }
 
 impl CostAware {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         CostAware {
             lru: Lru::new(sub_regions),
             costs: Costs::default(),

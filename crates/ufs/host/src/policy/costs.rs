@@ -8,7 +8,7 @@ use readpath_kit::Ns;
 /// A running mean over about 256 values. A few that took very long, because they waited for a program or an erase, say
 /// nothing of maps and do not count in full.
 #[derive(Clone, Copy, Default)]
-pub struct Mean {
+pub(super) struct Mean {
     /// In 1/256 ns.
     scaled: u64,
     values: u32,
@@ -21,7 +21,7 @@ const ENOUGH: u32 = 32;
 const MOST_MEANS: u64 = 4;
 
 impl Mean {
-    pub fn add(&mut self, took: Ns) {
+    pub(super) fn add(&mut self, took: Ns) {
         // An hour and more is an hour: no sum can overflow.
         let mut scaled = took.0.min(3_600_000_000_000) << SHIFT;
         if self.values >= ENOUGH {
@@ -34,14 +34,14 @@ impl Mean {
     }
 
     /// The mean, when there are enough values.
-    pub fn ns(&self) -> Option<u64> {
+    pub(super) fn ns(&self) -> Option<u64> {
         (self.values >= ENOUGH).then_some(self.scaled >> SHIFT)
     }
 }
 
 /// Means of the host's commands.
 #[derive(Clone, Copy, Default)]
-pub struct Costs {
+pub(super) struct Costs {
     read: Mean,
     hpb_read: Mean,
     /// HPB READs while a map was being loaded.
@@ -60,7 +60,7 @@ const MOST_LOADS: u32 = 256;
 
 impl Costs {
     /// A command took so long, beside a load or not.
-    pub fn timed(&mut self, what: Timed, took: Ns, beside_load: bool) {
+    pub(super) fn timed(&mut self, what: Timed, took: Ns, beside_load: bool) {
         match (what, beside_load) {
             (Timed::Load, _) => self.loads += 1,
             (Timed::Read, _) => self.read.add(took),
@@ -74,7 +74,7 @@ impl Costs {
     }
 
     /// Reads that have to be saved to make up for one load.
-    pub fn break_even(&self) -> u32 {
+    pub(super) fn break_even(&self) -> u32 {
         let (Some(read), Some(hpb)) = (self.read.ns(), self.hpb_read.ns()) else { return AT_FIRST };
         let saved = read.saturating_sub(hpb).max(1);
         // Without enough reads beside loads, loads delay nobody.

@@ -9,7 +9,7 @@ use super::{MapPolicy, Timed, Touch, Wish};
 use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 
-pub struct DirtyRefresh {
+pub(crate) struct DirtyRefresh {
     lru: Lru,
     costs: Costs,
     /// Reads of each sub-region that found a dirty entry since it was loaded.
@@ -17,7 +17,7 @@ pub struct DirtyRefresh {
 }
 
 impl DirtyRefresh {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         DirtyRefresh { lru: Lru::new(sub_regions), costs: Costs::default(), dirty: vec![0; sub_regions as usize] }
     }
 }

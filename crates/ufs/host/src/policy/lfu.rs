@@ -8,15 +8,15 @@ use super::{MapPolicy, Touch, Wish};
 use crate::ids::SubRegionId;
 
 /// Sub-regions looked at for a victim. All of them would be exact, and take as long as the list.
-pub const CANDIDATES: usize = 8;
+pub(super) const CANDIDATES: usize = 8;
 
-pub struct Lfu {
+pub(crate) struct Lfu {
     lru: Lru,
     reads: Reads,
 }
 
 impl Lfu {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         Lfu { lru: Lru::new(sub_regions), reads: Reads::new(sub_regions) }
     }
 }

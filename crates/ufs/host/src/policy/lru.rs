@@ -6,27 +6,27 @@ use super::{MapPolicy, Touch, Wish};
 use crate::ids::{IdList, SubRegionId};
 
 /// What is held, the least recently read first. Other policies build on it.
-pub struct Lru {
+pub(crate) struct Lru {
     order: IdList<SubRegionId>,
 }
 
 impl Lru {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         Lru { order: IdList::new(sub_regions) }
     }
 
     /// A read touches it, whether it is held or not.
-    pub fn touch(&mut self, sub_region: SubRegionId) {
+    pub(crate) fn touch(&mut self, sub_region: SubRegionId) {
         self.order.touch(sub_region);
     }
 
     /// What is held, the least recently read first.
-    pub fn coldest(&self) -> impl Iterator<Item = SubRegionId> + '_ {
+    pub(crate) fn coldest(&self) -> impl Iterator<Item = SubRegionId> + '_ {
         self.order.iter()
     }
 
     /// How much is held.
-    pub fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         self.order.len()
     }
 }

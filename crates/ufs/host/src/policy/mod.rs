@@ -129,7 +129,7 @@ impl PolicyChoice {
 
 /// A sub-region that a read is about to touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touch {
+pub(crate) struct Touch {
     /// Its index in the unit.
     pub sub_region: SubRegionId,
     /// Its map is held and may be used.
@@ -144,7 +144,7 @@ pub struct Touch {
 
 /// What a policy makes of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// The sub-region is to be loaded, or loaded again.
     pub load: bool,
     /// The read is to go without an entry, even if there is one.
@@ -153,14 +153,14 @@ pub struct Wish {
 
 impl Wish {
     /// To load, if so.
-    pub const fn load_if(load: bool) -> Wish {
+    pub(crate) const fn load_if(load: bool) -> Wish {
         Wish { load, plain: false }
     }
 }
 
 /// What ended, of commands whose time is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Timed {
+pub(crate) enum Timed {
     /// A READ of one block.
     Read,
     /// An HPB READ of one block.
@@ -172,7 +172,7 @@ pub enum Timed {
 /// What a policy is asked and told. All of it happens in the middle of traffic: nothing here may allocate, or walk a
 /// table as long as the unit but now and then, as counters are halved: once in a thousand reads at most, and ten for
 /// each map that is held.
-pub trait MapPolicy {
+pub(crate) trait MapPolicy {
     /// A read touches a sub-region. Asked for every read, also for those that are too long for HPB.
     fn read(&mut self, touch: &Touch) -> Wish;
 
@@ -202,7 +202,7 @@ pub trait MapPolicy {
 }
 
 /// One policy of each kind.
-pub enum Policy {
+pub(crate) enum Policy {
     /// See [`ManagedPolicy::Lru`].
     Lru(Lru),
     /// See [`ManagedPolicy::Lfu`].
@@ -233,7 +233,7 @@ macro_rules! ask {
 
 impl Policy {
     /// A policy for a unit of so many sub-regions, of which nothing is held.
-    pub fn new(policy: ManagedPolicy, sub_regions: u32) -> Self {
+    pub(crate) fn new(policy: ManagedPolicy, sub_regions: u32) -> Self {
         match policy {
             ManagedPolicy::Lru => Policy::Lru(Lru::new(sub_regions)),
             ManagedPolicy::Lfu => Policy::Lfu(Lfu::new(sub_regions)),

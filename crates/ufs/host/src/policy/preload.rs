@@ -23,7 +23,7 @@ const SKIP: u64 = 16;
 const LOG: usize = 8192;
 const NEVER: u32 = u32::MAX;
 
-pub struct Preload {
+pub(crate) struct Preload {
     lru: Lru,
     apps: Apps,
     /// What was read, in order, as a ring; positions go on counting.
@@ -39,7 +39,7 @@ pub struct Preload {
 }
 
 impl Preload {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         let log = (sub_regions as usize).clamp(64, LOG);
         Preload {
             lru: Lru::new(sub_regions),

@@ -5,7 +5,7 @@
 use crate::ids::SubRegionId;
 
 /// Counters of 16 bits, one a sub-region.
-pub struct Reads {
+pub(super) struct Reads {
     counts: Vec<u16>,
     left: u64,
 }
@@ -16,12 +16,12 @@ const READS_PER_HELD: u64 = 10;
 const LEAST_READS: u64 = 1024;
 
 impl Reads {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(super) fn new(sub_regions: u32) -> Self {
         Reads { counts: vec![0; sub_regions as usize], left: LEAST_READS }
     }
 
     /// Counts a read while so many sub-regions are held. Whether all counters have been halved.
-    pub fn count(&mut self, sub_region: SubRegionId, held: u32) -> bool {
+    pub(super) fn count(&mut self, sub_region: SubRegionId, held: u32) -> bool {
         let count = &mut self.counts[sub_region];
         *count = count.saturating_add(1);
         self.left -= 1;
@@ -34,11 +34,11 @@ impl Reads {
         true
     }
 
-    pub fn of(&self, sub_region: SubRegionId) -> u32 {
+    pub(super) fn of(&self, sub_region: SubRegionId) -> u32 {
         u32::from(self.counts[sub_region])
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.counts.len() as u64 * 2
     }
 }

@@ -49,7 +49,7 @@ const KNOWN: u8 = 0x80;
 /// The other bits count reads on their way since it was entered.
 const ON_THE_WAY: u8 = 0x7F;
 
-pub struct SramAware {
+pub(crate) struct SramAware {
     host: CostAware,
     /// Sub-regions last read without an entry, the longest ago first.
     device: IdList<SubRegionId>,
@@ -79,7 +79,7 @@ pub struct SramAware {
 }
 
 impl SramAware {
-    pub fn new(sub_regions: u32) -> Self {
+    pub(crate) fn new(sub_regions: u32) -> Self {
         SramAware {
             host: CostAware::new(sub_regions),
             device: IdList::new(sub_regions),

@@ -46,7 +46,7 @@ struct Moving {
 }
 
 /// See the module.
-pub struct Collector {
+pub(super) struct Collector {
     victims: Victims,
     /// Where their data goes.
     to: Stream,

@@ -42,7 +42,7 @@ impl Part {
 }
 
 /// State of the meta stream.
-pub struct Meta {
+pub(super) struct Meta {
     parts_per_unit: usize,
     /// Map pages to be written whether they changed or not, because their superblock is to be given up.
     rewrite: VecDeque<MapPage>,
@@ -169,7 +169,7 @@ impl Numbers {
 }
 
 /// Checkpoints and anchors.
-pub struct Checkpoints {
+pub(super) struct Checkpoints {
     step: Step,
     units: u32,
     /// Checkpoints put together so far.

@@ -35,7 +35,7 @@ struct Unit {
 }
 
 /// See the module.
-pub struct Groups {
+pub(crate) struct Groups {
     config: PrototypeConfig,
     shift: u32,
     units: Vec<Option<Unit>>,
@@ -53,7 +53,7 @@ pub struct Groups {
 
 impl Groups {
     /// Groups of units with so many blocks each, `None` for those without; nothing was given out.
-    pub fn new(config: &PrototypeConfig, unit_blocks: impl Iterator<Item = (u32, bool)>) -> Self {
+    pub(crate) fn new(config: &PrototypeConfig, unit_blocks: impl Iterator<Item = (u32, bool)>) -> Self {
         let shift = config.group_entries.trailing_zeros();
         let (mut base, mut bits) = (0, 0);
         let units = unit_blocks
@@ -81,7 +81,7 @@ impl Groups {
     }
 
     /// Nothing that was given out is believed any more.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.dirty.insert_range(..);
         self.changes.clear();
         (self.hand, self.updates, self.seen) = (0, 0, 0);
@@ -89,7 +89,7 @@ impl Groups {
     }
 
     /// Bytes of device SRAM: the bits, and the list with the two counts of updates.
-    pub fn sram_bytes(&self) -> u64 {
+    pub(crate) fn sram_bytes(&self) -> u64 {
         let list = match self.config.update {
             GroupUpdate::Host => 0,
             GroupUpdate::Device => u64::from(self.config.listed_changes) * PrototypeConfig::CHANGE_BYTES + 2,
@@ -98,17 +98,17 @@ impl Groups {
     }
 
     /// Whether the unit has groups.
-    pub fn has(&self, lun: u8) -> bool {
+    pub(crate) fn has(&self, lun: u8) -> bool {
         self.unit(lun).is_some()
     }
 
     /// Entries of a group.
-    pub fn group_entries(&self) -> u32 {
+    pub(crate) fn group_entries(&self) -> u32 {
         self.config.group_entries
     }
 
     /// Blocks of a group of a unit, or `None` if there is no such group. The last may be short.
-    pub fn blocks_of(&self, lun: u8, group: u32) -> Option<Range<u32>> {
+    pub(crate) fn blocks_of(&self, lun: u8, group: u32) -> Option<Range<u32>> {
         let blocks = self.unit(lun)?.pages.len() as u64;
         let first = u64::from(group) << self.shift;
         let end = (first + u64::from(self.config.group_entries)).min(blocks);
@@ -116,7 +116,7 @@ impl Groups {
     }
 
     /// The first dirty group that blocks of a unit lie in.
-    pub fn first_dirty(&self, lun: u8, blocks: Range<u32>) -> Option<u32> {
+    pub(crate) fn first_dirty(&self, lun: u8, blocks: Range<u32>) -> Option<u32> {
         let unit = self.unit(lun).filter(|unit| !blocks.is_empty() && blocks.end <= unit.pages.len() as u32)?;
         (blocks.start >> self.shift..=(blocks.end - 1) >> self.shift)
             .find(|&group| self.dirty.contains((unit.first_bit + group) as usize))
@@ -124,7 +124,7 @@ impl Groups {
 
     /// Whether every entry of these blocks of a unit that the host may have is current, to a host that has seen the
     /// update `seen`. What has not changed since it was given out says nothing of who sends it.
-    pub fn are_current(&self, lun: u8, blocks: Range<u32>, seen: u8) -> bool {
+    pub(crate) fn are_current(&self, lun: u8, blocks: Range<u32>, seen: u8) -> bool {
         let Some(unit) = self.unit(lun) else { return false };
         if self.first_dirty(lun, blocks.clone()).is_some() {
             return false;
@@ -138,7 +138,7 @@ impl Groups {
     }
 
     /// A hint has come. What its host had seen when it sent it, every later one has: those entries are as good as any.
-    pub fn hint_came(&mut self, hint: GroupHint) {
+    pub(crate) fn hint_came(&mut self, hint: GroupHint) {
         if self.seen != hint.seen && is_seen(self.seen, hint.seen) && is_seen(hint.seen, self.updates) {
             self.seen = hint.seen;
             let listed = self.changes.len();
@@ -151,7 +151,7 @@ impl Groups {
     }
 
     /// The entry of logical page `lpn` changes now, in what unit ever.
-    pub fn changed(&mut self, lpn: u32) {
+    pub(crate) fn changed(&mut self, lpn: u32) {
         let Some(bit) = self.bit_of(lpn) else { return };
         if self.dirty.contains(bit) {
             return;
@@ -178,7 +178,7 @@ impl Groups {
     }
 
     /// All entries of a group of a unit are given out as of now.
-    pub fn handed_out(&mut self, lun: u8, group: u32) {
+    pub(crate) fn handed_out(&mut self, lun: u8, group: u32) {
         let Some(unit) = self.unit(lun) else { return };
         let (bit, first) = ((unit.first_bit + group) as usize, unit.pages.start + (group << self.shift));
         self.dirty.set(bit, false);
@@ -187,13 +187,13 @@ impl Groups {
     }
 
     /// How often anything was given out, or taken off the list of changes.
-    pub fn hand_outs(&self) -> u32 {
+    pub(crate) fn hand_outs(&self) -> u32 {
         self.hand_outs
     }
 
     /// A changed entry of the unit to go with a response, and the number of that update. `entry_of` says what the entry
     /// is now: `Ok(None)` if it is not known yet, an error if it is known no more, which makes its group dirty.
-    pub fn next_update<T>(
+    pub(crate) fn next_update<T>(
         &mut self,
         lun: u8,
         entry_of: impl Fn(u32) -> Result<Option<T>, Forgotten>,
@@ -247,7 +247,7 @@ impl Groups {
 }
 
 /// SRAM does not know an entry any more: its map page has been written back.
-pub struct Forgotten;
+pub(crate) struct Forgotten;
 
 /// Whether who has seen the update `seen` has seen `update`, which is at most half of 256 away.
 fn is_seen(update: u8, seen: u8) -> bool {

@@ -7,4 +7,4 @@ mod groups;
 mod reads;
 
 pub use config::PrototypeConfig;
-pub use groups::{Forgotten, Groups};
+pub(crate) use groups::{Forgotten, Groups};

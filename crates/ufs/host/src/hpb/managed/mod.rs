@@ -39,7 +39,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    pub fn new(policy: ManagedPolicy, regions: u32, sub_regions: u32) -> Self {
+    pub(super) fn new(policy: ManagedPolicy, regions: u32, sub_regions: u32) -> Self {
         Manager {
             policy: Policy::new(policy, sub_regions),
             wanted: VecDeque::with_capacity(MOST_WANTED),
@@ -55,7 +55,7 @@ impl Manager {
     }
 
     /// Bytes of everything here.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let lists = self.wanted.capacity() * 4 + self.abandoned.capacity() * 4;
         let bits = self.is_wanted.len().div_ceil(8) + self.unannounced.len().div_ceil(8);
         (size_of::<Manager>() - size_of::<Policy>() + lists + bits) as u64 + self.policy.bytes()

@@ -87,7 +87,7 @@ impl GroupLu {
     ///
     /// # Errors
     /// Memory for less than one group.
-    pub fn new(blocks: u32, group_entries: u32, options: &HpbOptions) -> Result<Self, ParamError> {
+    pub(crate) fn new(blocks: u32, group_entries: u32, options: &HpbOptions) -> Result<Self, ParamError> {
         let groups = blocks.div_ceil(group_entries);
         let map_bytes = u64::from(group_entries) * GroupEntry::BYTES as u64;
         let affordable = options.max_map_bytes.map_or(u64::from(groups), |bytes| bytes / map_bytes);
@@ -126,7 +126,7 @@ impl GroupLu {
     }
 
     /// The hint to send with a read of these blocks, as an entry: they are held, in one group, and lie in a row.
-    pub fn hint_for(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
+    pub(crate) fn hint_for(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
         if blocks == 0 || self.asleep {
             return None;
         }
@@ -152,7 +152,7 @@ impl GroupLu {
     }
 
     /// The command for a read with what [`GroupLu::hint_for`] gave.
-    pub fn read_with(block: u32, blocks: u32, hint: HpbEntry) -> Cdb {
+    pub(crate) fn read_with(block: u32, blocks: u32, hint: HpbEntry) -> Cdb {
         Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(hint), flags: 0 }
     }
 
@@ -200,7 +200,7 @@ impl GroupLu {
     /// update that it carries, if any: the device counts updates of all units together, so [`GroupLu::saw`] tells the
     /// others.
     #[must_use]
-    pub fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
+    pub(crate) fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
         let wrong = notice.dirty().is_some_and(|group| u64::from(group) >= groups)
             || notice.pair().is_some_and(|pair| pair.lba >= self.blocks);
@@ -225,22 +225,22 @@ impl GroupLu {
     }
 
     /// The host has seen the update of this number.
-    pub fn saw(&mut self, update: u8) {
+    pub(crate) fn saw(&mut self, update: u8) {
         self.seen = update;
     }
 
     /// The host is about to sleep, or awake again.
-    pub fn set_asleep(&mut self, asleep: bool) {
+    pub(crate) fn set_asleep(&mut self, asleep: bool) {
         self.asleep = asleep;
     }
 
     /// Whether groups wait to be loaded, and may be.
-    pub fn is_kicked(&self) -> bool {
+    pub(crate) fn is_kicked(&self) -> bool {
         !self.asleep && !self.wanted.is_empty()
     }
 
     /// Loads what is wanted, as tags allow.
-    pub fn run_worker(&mut self, port: &mut impl Port) {
+    pub(crate) fn run_worker(&mut self, port: &mut impl Port) {
         while self.is_kicked()
             && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
         {
@@ -293,7 +293,7 @@ impl GroupLu {
 
     /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is
     /// read.
-    pub fn loaded(&mut self, at: SubRegion, bytes: Option<&[u8]>) {
+    pub(crate) fn loaded(&mut self, at: SubRegion, bytes: Option<&[u8]>) {
         let group = GroupId::new(group_of(at));
         if self.states.get(group.row()) != Some(&State::Loading) {
             return;
@@ -317,7 +317,7 @@ impl GroupLu {
 
     /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was
     /// under way is not answered.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));
         self.seen = 0;
     }
@@ -329,12 +329,12 @@ impl GroupLu {
     }
 
     /// Counters so far. A notification is a response that names a dirty group.
-    pub fn counters(&self) -> &HpbCounters {
+    pub(crate) fn counters(&self) -> &HpbCounters {
         &self.counters
     }
 
     /// Memory in use.
-    pub fn memory(&self) -> HostMemory {
+    pub(crate) fn memory(&self) -> HostMemory {
         let map_bytes = (GroupEntry::BYTES as u64) << self.shift;
         let used = u64::from(self.maps - self.free.len() as u32);
         HostMemory {
