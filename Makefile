@@ -4,6 +4,7 @@
 # make test-long   tests of several minutes: larger devices, more writes
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
+# make dist   target/dist/readpath: optimised as a whole, for long runs; takes minutes to build
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format, lint and house rules
@@ -13,10 +14,13 @@ OUT ?= out
 
 GUEST ?= target/guest
 
-.PHONY: run test test-long test-guest test-guest-large bench docs check fuzz build clean
+.PHONY: run test test-long test-guest test-guest-large bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
+
+dist:
+	$(CARGO) build --profile dist --locked -p readpath
 
 run: build
 	./target/release/readpath reproduce iozone --out $(OUT)/iozone

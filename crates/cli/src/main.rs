@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     let command = Cli::command()
         .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
         .mut_subcommand("bench", |c| c.after_help(bench::list()));
-    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| suggest(e).exit());
+    let typed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = typed.unwrap_or_else(|e| suggest(e).exit());
     let result = match cli.command {
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Run(args) => simulate::run(&args),

@@ -198,7 +198,7 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let entries = std::fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-    let entries = entries.with_context(|| format!("{}: cannot read", dir.display())).map_err(usage)?;
+    let entries = entries.with_context(|| format!("{}: cannot be read", dir.display())).map_err(usage)?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).filter(|p| p.is_file()).collect();
     files.sort();
     Ok(files)

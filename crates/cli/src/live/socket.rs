@@ -64,7 +64,7 @@ pub fn all() -> Result<Vec<PathBuf>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.and_then(|entries| entries.collect::<io::Result<Vec<_>>>()),
     };
-    let entries = entries.with_context(|| format!("{}: cannot read", folder.display())).map_err(usage)?;
+    let entries = entries.with_context(|| format!("{}: cannot be read", folder.display())).map_err(usage)?;
     let mut sockets: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
     sockets.retain(|path| look(path).is_ok_and(|found| found == Found::Socket));
     sockets.sort();

@@ -48,7 +48,7 @@ pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageByte
     };
     let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {
         (Some(what), _) => wrong(&what),
-        (None, _) if let Some((_, Spare { page, oob }, _)) = without_spare(&bytes, known, &SPARE) => wrong(&format!(
+        (None, _) if let Some(Spare { page, oob }) = spare_areas(&bytes, known) => wrong(&format!(
             "looks like pages of {page} + {oob} bytes: dump it without spare areas (nanddump --omitoob), or give --oob \
              {oob}"
         )),
@@ -61,6 +61,13 @@ pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageByte
 
 /// Bytes of spare areas that chips have.
 const SPARE: [u32; 13] = [16, 64, 112, 128, 218, 224, 232, 256, 448, 640, 744, 1280, 1664];
+
+/// The spare areas that keep an image from being UBI, if it is one without them. One that is UBI as it is, with other
+/// sizes than were given, has none.
+fn spare_areas(raw: &ImageBytes, known: &Known) -> Option<Spare> {
+    let (_, spare, _) = without_spare(raw, known, &SPARE)?;
+    guess(raw, &Known::default()).is_err().then_some(spare)
+}
 
 /// The image without the spare areas behind its pages, if with one of these sizes, and some size of a page, it is UBI.
 fn without_spare(raw: &ImageBytes, known: &Known, sizes: &[u32]) -> Option<(ImageBytes, Spare, Guess)> {

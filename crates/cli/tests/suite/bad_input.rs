@@ -136,9 +136,9 @@ fn experiment_files() {
         let message = room.bad(&["run", "small.toml", "--out", "out"], &[]);
         assert!(message.contains(says), "{old:?} -> {new:?}: {message}");
     }
-    room.bad(&["run", "none.toml"], &["none.toml: cannot read"]);
+    room.bad(&["run", "none.toml"], &["none.toml: cannot be read"]);
     fs::create_dir(room.path("folder")).expect("a folder");
-    room.bad(&["run", "folder"], &["folder: cannot read"]);
+    room.bad(&["run", "folder"], &["folder: cannot be read"]);
     room.write("device.toml", &preset_with("", "queue_depth", "queue_depth = 16").0);
     room.bad(&["run", "device.toml"], &["device.toml:", "schema", "readpath-device/1", "readpath-experiment/1"]);
 }
@@ -267,6 +267,6 @@ fn documents() {
         room.bad(&["report", "bad.json"], &["readpath: bad.json: ", says]);
     }
     fs::write(room.path("bad.json"), [0xFF, 0]).expect("a file");
-    room.bad(&["report", "bad.json"], &["bad.json: cannot read: "]);
-    room.bad(&["report", "none.json"], &["none.json: cannot read: "]);
+    room.bad(&["report", "bad.json"], &["bad.json: cannot be read: "]);
+    room.bad(&["report", "none.json"], &["none.json: cannot be read: "]);
 }

@@ -335,7 +335,9 @@ fn power_cuts_under_a_trace() {
     }
     room.write("t.csv", &rows);
     let cut = ["power", "--trace", "t.csv", "--cuts", "3", "--precondition", "random"];
-    let shown = room.good(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
+    let output = room.output(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
+    let (shown, said) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
+    assert!(output.status.success() && said.starts_with("io.json: "), "{said}");
     assert!(shown.starts_with("Power cuts under a replay of t.csv"), "{shown}");
     assert!(room.read("io.json").contains("no reply"), "requests that a cut took");
     let document = json(&room.read("cut/result.json"));

@@ -246,7 +246,7 @@ fn mistakes() {
     room.write("prose", "It was a dark and stormy night.\n");
     for (args, says) in [
         (&["none.fio"][..], &["none.fio: "][..]),
-        (&["none.toml"], &["none.toml: cannot read"]),
+        (&["none.toml"], &["none.toml: cannot be read"]),
         (&["none"], &["none: cannot be read"]),
         (&["prose"], &["prose: the format is not recognised"]),
         (&["bad.fio"], &["bad.fio:3: "]),

@@ -163,7 +163,7 @@ fn an_image_with_other_pages_is_replayed_with_its_own() {
         "; no boot-like reading, as there is no file below /etc, /lib/systemd or /usr/lib/systemd; --boot-list FILE";
     assert!(note(&doc, "fx.mtd: volume \"rootfs\"").contains(none));
     assert_eq!(doc, document(&room, &["reproduce", "ubi", "--image", "fx.mtd"]), "the same again");
-    note(&doc, "Streams with pages of 2048 bytes do not stand beside published values, which are for 16384;");
+    note(&doc, "Streams with pages of 2048 bytes do not stand beside published values, which are for 16384.");
     assert!(note(&doc, "fx.mtd: volume \"rootfs\", pages of 2048 bytes; ").contains("; find /: 822 reads ("));
     let of_image = |r: &&Value| r["case"].as_str().is_some_and(|case| case.contains("fx.mtd"));
     let mut of_image = doc["rows"].as_array().expect("rows").iter().filter(of_image);
