@@ -5,7 +5,8 @@
 //! darkened or lightened until each has a contrast of 3:1 or more to the paper. Text has 7:1 or more.
 
 /// Colours for light surroundings and for paper.
-pub(crate) const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c;--rule:#c9ced3;--grid:#e4e7ea;--wash:#f5f6f8;\
+pub(crate) const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c;\
+--rule:#c9ced3;--grid:#e4e7ea;--wash:#f5f6f8;\
 --c0:#0072b2;--c1:#c94f00;--c2:#007f5f;--c3:#a8487f;--c4:#856600;--c5:#555b61;--c6:#4b5fd0;--c7:#7a3b12}\n";
 
 /// Colours for dark surroundings.
