@@ -3,8 +3,8 @@
 
 use crate::Bytes;
 use readpath_ubifs::{
-    Compression, Entry, Expander, Inode, LebError, Lebs, LptShape, MountMode, NameHash, NodeType, ReadKind, Session,
-    Tail, Ubifs, check, check_node, crc16, crc32, recover_leb, scan_leb,
+    Compression, Entry, Expander, Inode, LebError, LebSizes, Lebs, LptShape, MountMode, NameHash, NodeType, ReadKind,
+    Session, Tail, Ubifs, check, check_node, crc16, crc32, recover_leb, scan_leb,
 };
 use std::io::Read;
 use std::sync::OnceLock;
@@ -51,7 +51,7 @@ pub fn ubifs_data(data: &[u8]) {
     let Some(how) = Compression::from_number(u16::from(how % 4)) else { return };
     let mut out = [0; 4096 + 8];
     let (block, guard) = out.split_at_mut(4096);
-    let mut expander = Expander::new();
+    let mut expander = Expander::default();
     let first = expander.expand(how, input, block);
     if let Ok(n) = first {
         assert!(n <= 4096);
@@ -74,18 +74,14 @@ struct Memory {
 }
 
 impl Lebs for Memory {
-    fn leb_bytes(&self) -> u32 {
-        LEB_BYTES as u32
+    fn sizes(&self) -> LebSizes {
+        LebSizes { leb_bytes: LEB_BYTES as u32, leb_count: LEBS, min_io_bytes: MIN_IO }
     }
-    fn leb_count(&self) -> u32 {
-        LEBS
+
+    fn peb(&self, lnum: u32) -> Option<u32> {
+        self.lebs.get(lnum as usize)?.as_ref().map(|_| lnum)
     }
-    fn min_io_bytes(&self) -> u32 {
-        MIN_IO
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.lebs[lnum as usize].is_some()
-    }
+
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], _what: ReadKind) -> Result<(), LebError> {
         self.reads += 1;
         assert!(self.reads < MOST_READS, "reads without end");

@@ -47,7 +47,7 @@ pub fn main(args: &UbiStream) -> Result<()> {
     let Reads { records, page_bytes } =
         reads(volume(&args.input, args.with_mount)?, &work).map_err(|e| wrong(image, e))?;
     let mut text = format!("# op,peb,offset,len,lnum,what\n# page_bytes={page_bytes}\n").into_bytes();
-    write_stream(&records, &mut text, |tag| ReadKind::ALL.get(usize::from(tag)).map_or("", |kind| kind.name()))?;
+    write_stream(&records, &mut text, ReadKind::name_of)?;
     // What is no file is written as it comes, to a reader who may take long.
     let held = (!is_special(&args.out)).then(hold);
     write_whole(&args.out, &text)?;

@@ -19,26 +19,19 @@ pub enum Compression {
     Zstd,
 }
 
+/// All ways in the order of their numbers, with the names that `mkfs.ubifs -x` takes.
+const WAYS: [(Compression, &str); 4] =
+    [(Compression::None, "none"), (Compression::Lzo, "lzo"), (Compression::Zlib, "zlib"), (Compression::Zstd, "zstd")];
+
 impl Compression {
     /// By the number on flash.
     pub fn from_number(number: u16) -> Option<Compression> {
-        match number {
-            0 => Some(Compression::None),
-            1 => Some(Compression::Lzo),
-            2 => Some(Compression::Zlib),
-            3 => Some(Compression::Zstd),
-            _ => None,
-        }
+        WAYS.get(usize::from(number)).map(|&(way, _)| way)
     }
 
     /// The name that `mkfs.ubifs -x` takes.
     pub fn name(self) -> &'static str {
-        match self {
-            Compression::None => "none",
-            Compression::Lzo => "lzo",
-            Compression::Zlib => "zlib",
-            Compression::Zstd => "zstd",
-        }
+        WAYS[self as usize].1
     }
 }
 
@@ -56,16 +49,11 @@ impl std::fmt::Debug for Expander {
 
 impl Default for Expander {
     fn default() -> Self {
-        Expander::new()
+        Expander { inflate: Decompress::new(false), zstd: None }
     }
 }
 
 impl Expander {
-    /// Ready for use.
-    pub fn new() -> Expander {
-        Expander { inflate: Decompress::new(false), zstd: None }
-    }
-
     /// Expands `input` into `out` and says how many bytes came out. An error says what is wrong with the input.
     pub fn expand(&mut self, how: Compression, input: &[u8], out: &mut [u8]) -> Result<usize, String> {
         match how {
@@ -111,7 +99,7 @@ mod tests {
         lzo.extend([0; 235]);
         lzo.extend([33, 0, 0, 0x11, 0, 0]);
         let mut out = [0; BLOCK_BYTES];
-        let mut expander = Expander::new();
+        let mut expander = Expander::default();
         for (how, input) in [(Compression::Zlib, deflated), (Compression::Zstd, zstd), (Compression::Lzo, lzo)] {
             expander.expand(how, &input, &mut out).expect_err(how.name());
         }
@@ -126,7 +114,7 @@ mod tests {
         deflate.write_all(&text).expect("memory");
         let good = deflate.finish().expect("memory");
         let mut out = [0; BLOCK_BYTES];
-        let mut expander = Expander::new();
+        let mut expander = Expander::default();
         expander.expand(Compression::Zlib, &good[..good.len() / 2], &mut out).expect_err("half a stream");
         let n = expander.expand(Compression::Zlib, &good, &mut out).expect("a whole stream");
         assert_eq!(out[..n], text[..]);

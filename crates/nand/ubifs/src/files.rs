@@ -10,7 +10,7 @@ use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32
 use crate::volume::{MountMode, ROOT_INO, Ubifs};
 
 /// Longest chain of symbolic links that is followed, as in Linux.
-pub(crate) const MOST_LINKS: u32 = 40;
+const MOST_LINKS: u32 = 40;
 
 /// Most bytes of a file: as many blocks as keys can tell apart (`key_max_inode_size`).
 pub(crate) const MAX_FILE_BYTES: u64 = (LOW_MASK as u64 + 1) * BLOCK_BYTES as u64;
@@ -100,7 +100,7 @@ impl<L: Lebs> Ubifs<L> {
         let (node, expander) = self.flash.node_and_expander();
         match expand(node, expander, out) {
             Ok(()) => Ok(Some(out)),
-            Err(e) => Err(self.flash.damage(DamageKind::BadData, at.lnum, at.offset, e)),
+            Err(e) => Err(self.flash.damage(DamageKind::BadData, at, e)),
         }
     }
 
@@ -121,7 +121,7 @@ impl<L: Lebs> Ubifs<L> {
         match self.tnc.lookup(&mut self.flash, Key::inode(ino)) {
             Ok(found) => {
                 let at = self.tnc.branch(found.spot).at;
-                self.flash.damage(kind, at.lnum, at.offset, format!("inode {ino}: {detail}"))
+                self.flash.damage(kind, at, format!("inode {ino}: {detail}"))
             }
             Err(e) => e,
         }
@@ -169,55 +169,71 @@ impl<L: Lebs> Ubifs<L> {
 
     /// The inode of an absolute or relative path from the root; `follow` also follows a symbolic link at its end.
     pub fn resolve(&mut self, path: &[u8], follow: bool) -> Result<Inode> {
-        let mut parents: Vec<Inode> = Vec::new();
-        let mut at = self.inode(ROOT_INO)?;
-        let mut todo: Vec<Vec<u8>> = components(path);
-        let mut links = 0;
-        while let Some(name) = todo.pop() {
-            if at.file_type() != Some(FileType::Directory) {
-                return Err(UbifsError::path(path, "a part of it is not a directory"));
-            }
-            match name.as_slice() {
-                b"." => continue,
-                b".." => {
-                    at = parents.pop().unwrap_or(at);
-                    continue;
-                }
-                _ => {}
-            }
-            let Some(entry) = self.lookup(at.ino, &name)? else {
-                return Err(UbifsError::path(path, "no such file or directory"));
-            };
-            let inode = self.inode(entry.target as u32)?;
-            if inode.file_type() == Some(FileType::Symlink) && (follow || !todo.is_empty()) {
-                links += 1;
-                if links > MOST_LINKS {
-                    return Err(UbifsError::path(path, "more than 40 symbolic links"));
-                }
-                if inode.data.first() == Some(&b'/') {
-                    at = parents.drain(..).next().unwrap_or(at);
-                }
-                todo.extend(components(&inode.data));
-                continue;
-            }
-            parents.push(std::mem::replace(&mut at, inode));
-        }
-        Ok(at)
+        let root = self.inode(ROOT_INO)?;
+        let lookup = |dir, name: &[u8]| match self.lookup(dir, name)? {
+            Some(entry) => self.inode(entry.target as u32).map(Some),
+            None => Ok(None),
+        };
+        walk(root, path, follow, lookup).map(|(_, _, inode)| inode)
     }
+}
+
+/// Goes along a path from the root: inode of the last directory, last name, its inode. Symbolic links are followed on
+/// the way, and at the end only with `follow`.
+pub(crate) fn walk(
+    root: Inode,
+    path: &[u8],
+    follow: bool,
+    mut lookup: impl FnMut(u32, &[u8]) -> Result<Option<Inode>>,
+) -> Result<(u32, Vec<u8>, Inode)> {
+    let mut above: Vec<Inode> = Vec::new();
+    let mut at = root;
+    let mut last = b".".to_vec();
+    let mut todo = components(path);
+    let mut links = 0;
+    while let Some(name) = todo.pop() {
+        if at.file_type() != Some(FileType::Directory) {
+            return Err(UbifsError::path(path, "a part of it is not a directory"));
+        }
+        if name == b".." {
+            at = above.pop().unwrap_or(at);
+        }
+        if name == b"." || name == b".." {
+            continue;
+        }
+        let Some(inode) = lookup(at.ino, &name)? else {
+            return Err(UbifsError::path(path, "no such file or directory"));
+        };
+        if inode.file_type() == Some(FileType::Symlink) && (follow || !todo.is_empty()) {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(UbifsError::path(path, "more than 40 symbolic links"));
+            }
+            if inode.data.first() == Some(&b'/') {
+                at = above.drain(..).next().unwrap_or(at);
+            }
+            todo.extend(components(&inode.data));
+            continue;
+        }
+        above.push(std::mem::replace(&mut at, inode));
+        last = name;
+    }
+    let dir = above.last().map_or(ROOT_INO, |dir| dir.ino);
+    Ok((dir, last, at))
 }
 
 /// Whether an entry, which is at `at`, comes behind the one before it.
 fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry, at: NodeRef) -> Result<()> {
     if before.is_some_and(|before| (before.key, &before.name) >= (entry.key, &entry.name)) {
         let detail = "entries of one hash are not in the order of their names";
-        return Err(flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, detail));
+        return Err(flash.damage(DamageKind::WrongKeyOrder, at, detail));
     }
     Ok(())
 }
 
 /// Names of a path, the last first. A slash at the end asks for a directory, as `.` behind it would (POSIX, pathname
 /// resolution).
-pub(crate) fn components(path: &[u8]) -> Vec<Vec<u8>> {
+fn components(path: &[u8]) -> Vec<Vec<u8>> {
     let directory = path.ends_with(b"/").then_some(&b"."[..]);
     let names = path.split(|&b| b == b'/').filter(|name| !name.is_empty());
     directory.into_iter().chain(names.rev()).map(<[u8]>::to_vec).collect()

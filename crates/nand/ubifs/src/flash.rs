@@ -8,7 +8,7 @@ use crate::error::{Damage, DamageKind, Place, Result, UbifsError, unreadable};
 use crate::key::Key;
 use crate::lebs::{Lebs, ReadKind};
 use crate::lpt::Lpt;
-use crate::node::{self, Header, NodeType};
+use crate::node::{self, Entry, Header, Inode, NodeType, key_of};
 use crate::superblock::Superblock;
 
 /// Where a node is.
@@ -20,6 +20,15 @@ pub struct NodeRef {
     pub offset: u32,
     /// Bytes.
     pub len: u32,
+}
+
+/// A place without a length: block and byte in it.
+pub(crate) type At = (u32, u32);
+
+impl From<NodeRef> for At {
+    fn from(node: NodeRef) -> At {
+        (node.lnum, node.offset)
+    }
 }
 
 /// The blocks, and what is needed to read from them.
@@ -45,7 +54,7 @@ pub(crate) fn leaf_kind(key: Key) -> Option<(ReadKind, NodeType)> {
 
 impl<L: Lebs> Flash<L> {
     pub(crate) fn new(lebs: L, sb: Superblock) -> Flash<L> {
-        Flash { lebs, sb, lpt: None, expander: Expander::new(), buf: Vec::new() }
+        Flash { lebs, sb, lpt: None, expander: Expander::default(), buf: Vec::new() }
     }
 
     /// A place, for messages.
@@ -54,7 +63,8 @@ impl<L: Lebs> Flash<L> {
     }
 
     /// An error of kind `kind` at a place.
-    pub(crate) fn damage(&self, kind: DamageKind, lnum: u32, offset: u32, detail: impl Into<String>) -> UbifsError {
+    pub(crate) fn damage(&self, kind: DamageKind, at: impl Into<At>, detail: impl Into<String>) -> UbifsError {
+        let (lnum, offset) = at.into();
         UbifsError::Damage(Damage { kind, place: self.place(lnum, offset), detail: detail.into() })
     }
 
@@ -77,11 +87,11 @@ impl<L: Lebs> Flash<L> {
             Ok(_) => Ok(&self.buf),
             Err(_) if at.lnum < self.sb.leb_count && !self.lebs.is_mapped(at.lnum) => {
                 let detail = format!("nodes are expected in it, but LEB {} has no PEB", at.lnum);
-                Err(self.damage(DamageKind::UnmappedLeb, at.lnum, 0, detail))
+                Err(self.damage(DamageKind::UnmappedLeb, (at.lnum, 0), detail))
             }
             Err(detail) => {
                 let damage = if kind == NodeType::Index { DamageKind::BadIndex } else { DamageKind::BadNode };
-                Err(self.damage(damage, at.lnum, at.offset, detail))
+                Err(self.damage(damage, at, detail))
             }
         }
     }
@@ -105,7 +115,7 @@ impl<L: Lebs> Flash<L> {
         }
         self.buf.clear();
         self.buf.resize(at.len as usize, 0);
-        let place = Place { lnum: at.lnum, offset: at.offset, peb: self.lebs.peb(at.lnum) };
+        let place = self.place(at.lnum, at.offset);
         read_tolerant(&mut self.lebs, place, &mut self.buf, what)?;
         Ok(match node::check(&self.buf, self.sb.fanout) {
             Err(e) => Err(format!("expected {}: {e}", kind.one())),
@@ -115,6 +125,33 @@ impl<L: Lebs> Flash<L> {
             }
             Ok(header) => Ok(header),
         })
+    }
+
+    /// Reads the node that a branch with this key leads to. Without `what` the read is of the kind that Linux makes.
+    pub(crate) fn read_leaf(&mut self, key: Key, at: NodeRef, what: Option<ReadKind>) -> Result<&[u8]> {
+        let Some((usual, kind)) = leaf_kind(key) else {
+            return Err(self.damage(
+                DamageKind::BadIndex,
+                at,
+                format!("a branch with {key}, a type that does not exist"),
+            ));
+        };
+        let found = key_of(self.read_node(at, kind, what.unwrap_or(usual))?);
+        if found != key {
+            let detail = format!("a node with {found}, its branch says {key}");
+            return Err(self.damage(DamageKind::WrongNode, at, detail));
+        }
+        Ok(&self.buf)
+    }
+
+    /// The inode in the node that was read last, from `at`.
+    pub(crate) fn inode(&self, at: NodeRef) -> Result<Inode> {
+        Inode::parse(&self.buf).map_err(|e| self.damage(DamageKind::BadInode, at, e))
+    }
+
+    /// The entry in the node that was read last, from `at`.
+    pub(crate) fn entry(&self, at: NodeRef) -> Result<Entry> {
+        Entry::parse(&self.buf).map_err(|e| self.damage(DamageKind::BadEntry, at, e))
     }
 
     /// The node that was read last.

@@ -6,11 +6,11 @@
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result};
-use crate::flash::{Flash, NodeRef};
-use crate::key::{Key, KeyType, LOW_MASK};
+use crate::flash::{Flash, NodeRef, leaf_kind};
+use crate::key::{Key, LOW_MASK};
 use crate::lebs::{Lebs, ReadKind};
 use crate::node::{Entry, NodeType, align8, le32, le64};
-use crate::scan::{Recovered, ScanError, ScannedLeb, Tail, recover, scan};
+use crate::scan::{ScannedLeb, Tail, recover, scan};
 use crate::tnc::Tnc;
 use std::collections::BTreeMap;
 
@@ -51,23 +51,15 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
     let mut lnum = first;
     loop {
         let bytes = flash.read_rest(lnum, 0, ReadKind::Scan)?;
-        let bad = |flash: &Flash<L>, e: ScanError| flash.damage(DamageKind::BadLog, lnum, e.offset, e.what);
         let leb = match scan(&bytes, 0, min_io, fanout) {
             Ok(leb) => leb,
-            Err(e) if !unclean => return Err(bad(flash, e)),
-            Err(_) => recover_log(flash, lnum, first, start_sqnum).map_err(|e| match e {
-                Ok(e) => bad(flash, e),
-                Err(e) => e,
-            })?,
+            Err(e) if !unclean => return Err(flash.damage(DamageKind::BadLog, (lnum, e.offset), e.what)),
+            Err(_) => recover_log(flash, lnum, first, start_sqnum)?,
         };
         let Some(node) = leb.nodes.first() else {
             if start_sqnum.is_none() {
-                return Err(flash.damage(
-                    DamageKind::BadLog,
-                    lnum,
-                    0,
-                    "the log is empty, expected a commit start node",
-                ));
+                let detail = "the log is empty, expected a commit start node";
+                return Err(flash.damage(DamageKind::BadLog, (lnum, 0), detail));
             }
             break;
         };
@@ -76,12 +68,12 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
             None => {
                 if node.header.kind != NodeType::CommitStart {
                     let detail = format!("{}, expected a commit start node", node.header.kind.one());
-                    return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                    return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                 }
                 let number = le64(&bytes, node.offset as usize + 24);
                 if number != commit {
                     let detail = format!("commit start {number}, the master says {commit}");
-                    return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                    return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                 }
                 node.header.sqnum
             }
@@ -91,14 +83,14 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
             break;
         }
         if node.offset != 0 {
-            return Err(flash.damage(DamageKind::BadLog, lnum, 0, "the first node is not at byte 0"));
+            return Err(flash.damage(DamageKind::BadLog, (lnum, 0), "the first node is not at byte 0"));
         }
         for node in &leb.nodes {
             let at = node.offset as usize;
             match node.header.kind {
                 _ if node.header.sqnum < since => {
                     let detail = format!("sequence number {} before that of the log, {since}", node.header.sqnum);
-                    return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                    return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                 }
                 NodeType::Reference => {
                     let bud = Bud {
@@ -109,7 +101,7 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
                         used: 0,
                     };
                     if let Some(detail) = wrong_reference(flash, &bud) {
-                        return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                        return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                     }
                     match by_lnum.get(&bud.lnum).map(|&i: &usize| &log.buds[i]) {
                         None => {
@@ -120,14 +112,14 @@ pub(crate) fn read_log<L: Lebs>(flash: &mut Flash<L>, first: u32, commit: u64, u
                         Some(b) => {
                             let detail =
                                 format!("block {} for head {}, and before for head {}", bud.lnum, bud.head, b.head);
-                            return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                            return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                         }
                     }
                 }
                 NodeType::CommitStart if node.offset == 0 => {}
                 kind => {
                     let detail = format!("{} in the log", kind.one());
-                    return Err(flash.damage(DamageKind::BadLog, lnum, node.offset, detail));
+                    return Err(flash.damage(DamageKind::BadLog, (lnum, node.offset), detail));
                 }
             }
         }
@@ -151,36 +143,31 @@ fn wrong_reference<L: Lebs>(flash: &Flash<L>, bud: &Bud) -> Option<String> {
     None
 }
 
-/// Cuts a torn end off the last block of the log (`ubifs_recover_log_leb`). An error is a scan's or another.
-fn recover_log<L: Lebs>(
-    flash: &mut Flash<L>,
-    lnum: u32,
-    first: u32,
-    since: Option<u64>,
-) -> std::result::Result<ScannedLeb, std::result::Result<ScanError, crate::UbifsError>> {
+/// Cuts a torn end off the last block of the log (`ubifs_recover_log_leb`).
+fn recover_log<L: Lebs>(flash: &mut Flash<L>, lnum: u32, first: u32, since: Option<u64>) -> Result<ScannedLeb> {
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let next = flash.sb.next_log(lnum);
     if next != first {
-        let bytes = flash.read_rest(next, 0, ReadKind::Scan).map_err(Err)?;
-        let leb = scan(&bytes, 0, min_io, fanout)
-            .map_err(|e| Err(flash.damage(DamageKind::BadLog, next, e.offset, e.what)))?;
+        let bytes = flash.read_rest(next, 0, ReadKind::Scan)?;
+        let leb =
+            scan(&bytes, 0, min_io, fanout).map_err(|e| flash.damage(DamageKind::BadLog, (next, e.offset), e.what))?;
         let since = match since {
             Some(since) => since,
             None => {
                 let mut head = [0; 32];
-                flash.read(lnum, 0, &mut head, ReadKind::Scan).map_err(Err)?;
+                flash.read(lnum, 0, &mut head, ReadKind::Scan)?;
                 le64(&head, 8)
             }
         };
         if leb.nodes.first().is_some_and(|n| n.header.sqnum > since) {
             let what = format!("damaged, although the log goes on in block {next}");
-            return Err(Ok(ScanError { offset: 0, what }));
+            return Err(flash.damage(DamageKind::BadLog, (lnum, 0), what));
         }
     }
-    let bytes = flash.read_rest(lnum, 0, ReadKind::Scan).map_err(Err)?;
+    let bytes = flash.read_rest(lnum, 0, ReadKind::Scan)?;
     match recover(&bytes, 0, min_io, fanout, Tail::Single) {
-        Ok(Recovered { leb, .. }) => Ok(leb),
-        Err(e) => Err(Ok(e)),
+        Ok(recovered) => Ok(recovered.leb),
+        Err(e) => Err(flash.damage(DamageKind::BadLog, (lnum, e.offset), e.what)),
     }
 }
 
@@ -310,7 +297,7 @@ fn read_bud<L: Lebs>(
     };
     let (leb, cut_at) = match result {
         Ok(found) => found,
-        Err(e) => return Err(flash.damage(DamageKind::BadJournal, lnum, e.offset, e.what)),
+        Err(e) => return Err(flash.damage(DamageKind::BadJournal, (lnum, e.offset), e.what)),
     };
     if recovering && rewrite && bud.start > 0 && cut_at > 0 {
         // A mount with write access writes the block anew, for which it reads what lies before the journal.
@@ -320,7 +307,7 @@ fn read_bud<L: Lebs>(
     let mut used = 0u32;
     for node in &leb.nodes {
         let b = &bytes[(node.offset - bud.start) as usize..][..node.header.len as usize];
-        let bad = |detail: String| Err(flash.damage(DamageKind::BadJournal, lnum, node.offset, detail));
+        let bad = |detail: String| Err(flash.damage(DamageKind::BadJournal, (lnum, node.offset), detail));
         let mut key = node.key;
         let (what, deletion) = match node.header.kind {
             NodeType::Inode => (What::Inode { size: le64(b, 48) }, le32(b, 92) == 0),
@@ -347,14 +334,8 @@ fn read_bud<L: Lebs>(
             }
             kind => return bad(format!("{} in the journal", kind.one())),
         };
-        let wanted = match node.header.kind {
-            NodeType::Inode => Some(KeyType::Inode),
-            NodeType::Data => Some(KeyType::Data),
-            NodeType::Dentry => Some(KeyType::Dentry),
-            NodeType::Xattr => Some(KeyType::Xattr),
-            _ => key.kind(),
-        };
-        if key.kind() != wanted {
+        let of_key = leaf_kind(key).map(|(_, kind)| kind);
+        if node.header.kind != NodeType::Truncation && of_key != Some(node.header.kind) {
             return bad(format!("{} with {key}", node.header.kind.one()));
         }
         if !deletion {

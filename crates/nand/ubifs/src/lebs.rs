@@ -3,8 +3,6 @@
 //!
 //! This module knows nothing of nodes.
 
-use std::fmt;
-
 /// Why a piece of flash is read, under the names that traces of a real kernel use: node types for single nodes,
 /// otherwise the function of Linux's `fs/ubifs` that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,54 +43,42 @@ pub enum ReadKind {
     Check,
 }
 
-impl ReadKind {
-    /// All kinds; the place in this list is the kind's number.
-    pub const ALL: [ReadKind; 17] = [
-        ReadKind::Superblock,
-        ReadKind::Index,
-        ReadKind::Inode,
-        ReadKind::Data,
-        ReadKind::Dentry,
-        ReadKind::Xattr,
-        ReadKind::Scan,
-        ReadKind::Master,
-        ReadKind::RecoverHead,
-        ReadKind::RecoverLeb,
-        ReadKind::RecoverSize,
-        ReadKind::BudProbe,
-        ReadKind::LptInit,
-        ReadKind::LptInner,
-        ReadKind::LptLeaf,
-        ReadKind::Bulk,
-        ReadKind::Check,
-    ];
+/// Names of the kinds, in their order.
+const READ_KINDS: [&str; 17] = [
+    "sb",
+    "idx",
+    "ino",
+    "data",
+    "dent",
+    "xent",
+    "ubifs_start_scan",
+    "get_master_node",
+    "recover_head",
+    "ubifs_recover_leb",
+    "ubifs_recover_size",
+    "is_last_bud",
+    "ubifs_lpt_init",
+    "ubifs_read_nnode",
+    "ubifs_get_pnode",
+    "ubifs_tnc_bulk_read",
+    "check",
+];
 
+impl ReadKind {
     /// The name in a trace.
     pub fn name(self) -> &'static str {
-        match self {
-            ReadKind::Superblock => "sb",
-            ReadKind::Index => "idx",
-            ReadKind::Inode => "ino",
-            ReadKind::Data => "data",
-            ReadKind::Dentry => "dent",
-            ReadKind::Xattr => "xent",
-            ReadKind::Scan => "ubifs_start_scan",
-            ReadKind::Master => "get_master_node",
-            ReadKind::RecoverHead => "recover_head",
-            ReadKind::RecoverLeb => "ubifs_recover_leb",
-            ReadKind::RecoverSize => "ubifs_recover_size",
-            ReadKind::BudProbe => "is_last_bud",
-            ReadKind::LptInit => "ubifs_lpt_init",
-            ReadKind::LptInner => "ubifs_read_nnode",
-            ReadKind::LptLeaf => "ubifs_get_pnode",
-            ReadKind::Bulk => "ubifs_tnc_bulk_read",
-            ReadKind::Check => "check",
-        }
+        READ_KINDS[self as usize]
+    }
+
+    /// The name of the kind that has this number, as tags of UBI's log do; empty if there is none.
+    pub fn name_of(number: u16) -> &'static str {
+        READ_KINDS.get(usize::from(number)).copied().unwrap_or_default()
     }
 }
 
 /// A read that flash refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct LebError {
     /// What happened, for a person.
     pub message: String,
@@ -101,56 +87,45 @@ pub struct LebError {
     pub uncorrectable: bool,
 }
 
-impl fmt::Display for LebError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
+/// Sizes of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LebSizes {
+    /// Bytes in a logical erase block.
+    pub leb_bytes: u32,
+    /// Number of logical erase blocks.
+    pub leb_count: u32,
+    /// The smallest unit of writing, in bytes: a page of NAND.
+    pub min_io_bytes: u32,
 }
-
-impl std::error::Error for LebError {}
 
 /// A volume as UBIFS sees it: logical erase blocks of equal size.
 ///
 /// A block that is not mapped reads as bytes of 0xFF without touching flash.
 pub trait Lebs {
-    /// Bytes in a logical erase block.
-    fn leb_bytes(&self) -> u32;
+    /// How large it is.
+    fn sizes(&self) -> LebSizes;
 
-    /// Number of logical erase blocks.
-    fn leb_count(&self) -> u32;
-
-    /// The smallest unit of writing, in bytes: a page of NAND.
-    fn min_io_bytes(&self) -> u32;
-
-    /// Whether block `lnum` has flash behind it.
-    fn is_mapped(&self, lnum: u32) -> bool;
-
-    /// The physical erase block behind `lnum`, where that is known.
-    fn peb(&self, lnum: u32) -> Option<u32> {
-        let _ = lnum;
-        None
-    }
+    /// The physical erase block behind `lnum`; none if the block is not mapped.
+    fn peb(&self, lnum: u32) -> Option<u32>;
 
     /// Reads `buf.len()` bytes at `offset` of block `lnum`; the range lies within the block.
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError>;
+
+    /// Whether block `lnum` has flash behind it.
+    fn is_mapped(&self, lnum: u32) -> bool {
+        self.peb(lnum).is_some()
+    }
 }
 
-impl<L: Lebs + ?Sized> Lebs for &mut L {
-    fn leb_bytes(&self) -> u32 {
-        (**self).leb_bytes()
+impl<L: Lebs> Lebs for &mut L {
+    fn sizes(&self) -> LebSizes {
+        (**self).sizes()
     }
-    fn leb_count(&self) -> u32 {
-        (**self).leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        (**self).min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        (**self).is_mapped(lnum)
-    }
+
     fn peb(&self, lnum: u32) -> Option<u32> {
         (**self).peb(lnum)
     }
+
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
         (**self).read(lnum, offset, buf, what)
     }
@@ -194,21 +169,14 @@ impl<L: Lebs> Recorder<L> {
 }
 
 impl<L: Lebs> Lebs for Recorder<L> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
+    fn sizes(&self) -> LebSizes {
+        self.inner.sizes()
     }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
+
     fn peb(&self, lnum: u32) -> Option<u32> {
         self.inner.peb(lnum)
     }
+
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
         if self.inner.is_mapped(lnum) {
             self.reads.push(FlashRead { lnum, offset, len: buf.len() as u32, what });

@@ -34,7 +34,7 @@ pub use files::Attribute;
 pub use flash::NodeRef;
 pub use journal::Bud;
 pub use key::{Key, KeyType, NameHash};
-pub use lebs::{FlashRead, LebError, Lebs, ReadKind, Recorder};
+pub use lebs::{FlashRead, LebError, LebSizes, Lebs, ReadKind, Recorder};
 pub use lpt::{LptShape, Properties, crc16};
 pub use master::Master;
 pub use node::{Entry, FileType, Header, Inode, NODE_MAGIC, NodeError, NodeType, Time, check as check_node, crc32};

@@ -91,8 +91,9 @@ struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    fn new(bytes: &'a [u8]) -> Bits<'a> {
-        Bits { bytes, at: 0 }
+    /// Of a packed node, behind its checksum and type.
+    fn body(bytes: &'a [u8]) -> Bits<'a> {
+        Bits { bytes, at: (CRC_BITS + TYPE_BITS) as usize }
     }
 
     fn take(&mut self, bits: u32) -> u32 {
@@ -157,18 +158,17 @@ impl Lpt {
         table: (u32, u32),
         saved: Option<(u32, u32)>,
     ) -> Result<Lpt> {
-        let shape = LptShape::new(&flash.sb);
-        read_packed(flash, table, shape.table_bytes, NodeKind::Table, &shape, ReadKind::LptInit)?;
-        let leaves = vec![None; shape.leaves as usize];
-        let mut lpt = Lpt { shape, root, inner: Default::default(), leaves, order: Vec::new() };
+        let mut lpt = Lpt::unread(flash, root);
+        let shape = lpt.shape;
+        read_packed(flash, table, shape.table_bytes, NodeKind::Table, ReadKind::LptInit)?;
         if let Some(saved) = saved {
-            let bytes = read_packed(flash, saved, shape.lsave_bytes, NodeKind::Saved, &shape, ReadKind::LptInit)?;
-            let mut bits = Bits { bytes: &bytes, at: (CRC_BITS + TYPE_BITS) as usize };
+            let bytes = read_packed(flash, saved, shape.lsave_bytes, NodeKind::Saved, ReadKind::LptInit)?;
+            let mut bits = Bits::body(&bytes);
             for _ in 0..flash.sb.lsave_count {
                 let lnum = bits.take(shape.big_lnum_bits);
                 if !flash.sb.in_main(lnum, 0, 0) {
                     let detail = format!("the list of blocks worth knowing names block {lnum}, not of the main area");
-                    return Err(flash.damage(DamageKind::BadProperties, saved.0, saved.1, detail));
+                    return Err(flash.damage(DamageKind::BadProperties, saved, detail));
                 }
                 lpt.get(flash, lnum)?;
             }
@@ -216,9 +216,8 @@ impl Lpt {
             return Ok([(0, 0); 4]);
         }
         let shape = &self.shape;
-        let bytes = read_packed(flash, at, shape.inner_bytes, NodeKind::Inner, shape, ReadKind::LptInner)?;
-        let mut bits = Bits::new(&bytes);
-        bits.take(CRC_BITS + TYPE_BITS);
+        let bytes = read_packed(flash, at, shape.inner_bytes, NodeKind::Inner, ReadKind::LptInner)?;
+        let mut bits = Bits::body(&bytes);
         bits.take(shape.number_bits);
         let mut children = [(0, 0); 4];
         for child in &mut children {
@@ -227,12 +226,12 @@ impl Lpt {
             if lnum < flash.sb.lpt_lebs {
                 if offset >= flash.sb.leb_bytes {
                     let detail = format!("a child at byte {offset} of a block of {} bytes", flash.sb.leb_bytes);
-                    return Err(flash.damage(DamageKind::BadProperties, at.0, at.1, detail));
+                    return Err(flash.damage(DamageKind::BadProperties, at, detail));
                 }
                 *child = (lnum + flash.sb.lpt_first(), offset);
             } else if lnum > flash.sb.lpt_lebs {
                 let detail = format!("a child in block {lnum} of {} of the properties tree", flash.sb.lpt_lebs);
-                return Err(flash.damage(DamageKind::BadProperties, at.0, at.1, detail));
+                return Err(flash.damage(DamageKind::BadProperties, at, detail));
             }
         }
         Ok(children)
@@ -244,9 +243,8 @@ impl Lpt {
             return Ok([Properties { free: whole, ..Properties::default() }; 4]);
         }
         let shape = &self.shape;
-        let bytes = read_packed(flash, at, shape.leaf_bytes, NodeKind::Leaf, shape, ReadKind::LptLeaf)?;
-        let mut bits = Bits::new(&bytes);
-        bits.take(CRC_BITS + TYPE_BITS);
+        let bytes = read_packed(flash, at, shape.leaf_bytes, NodeKind::Leaf, ReadKind::LptLeaf)?;
+        let mut bits = Bits::body(&bytes);
         bits.take(shape.number_bits);
         let mut leaf = [Properties::default(); 4];
         for p in &mut leaf {
@@ -258,7 +256,7 @@ impl Lpt {
             };
             if p.free > whole || p.dirty > whole || p.free + p.dirty > whole {
                 let detail = format!("{} free and {} dirty bytes in a block of {whole}", p.free, p.dirty);
-                return Err(flash.damage(DamageKind::BadProperties, at.0, at.1, detail));
+                return Err(flash.damage(DamageKind::BadProperties, at, detail));
             }
         }
         Ok(leaf)
@@ -267,7 +265,7 @@ impl Lpt {
     /// More of a block is no longer used (`ubifs_add_dirt`).
     pub(crate) fn add_dirt<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32, bytes: u32) -> Result<()> {
         if !flash.sb.in_main(lnum, 0, 0) {
-            return Err(flash.damage(DamageKind::BadIndex, lnum, 0, "a branch leads out of the main area"));
+            return Err(flash.damage(DamageKind::BadIndex, (lnum, 0), "a branch leads out of the main area"));
         }
         let whole = flash.sb.leb_bytes;
         let p = self.get(flash, lnum)?;
@@ -325,8 +323,8 @@ impl Lpt {
 /// Free and dirty bytes of each of the area's own blocks, as the table says.
 pub(crate) fn own_blocks<L: Lebs>(flash: &mut Flash<L>, table: (u32, u32)) -> Result<Vec<(u32, u32)>> {
     let shape = LptShape::new(&flash.sb);
-    let bytes = read_packed(flash, table, shape.table_bytes, NodeKind::Table, &shape, ReadKind::Check)?;
-    let mut bits = Bits { bytes: &bytes, at: (CRC_BITS + TYPE_BITS) as usize };
+    let bytes = read_packed(flash, table, shape.table_bytes, NodeKind::Table, ReadKind::Check)?;
+    let mut bits = Bits::body(&bytes);
     let blocks = (0..flash.sb.lpt_lebs).map(|_| (bits.take(shape.whole_bits), bits.take(shape.whole_bits)));
     Ok(blocks.collect())
 }
@@ -337,10 +335,9 @@ fn read_packed<L: Lebs>(
     at: (u32, u32),
     len: u32,
     kind: NodeKind,
-    shape: &LptShape,
     what: ReadKind,
 ) -> Result<Vec<u8>> {
-    let bad = |flash: &Flash<L>, detail: String| Err(flash.damage(DamageKind::BadProperties, at.0, at.1, detail));
+    let bad = |flash: &Flash<L>, detail: String| Err(flash.damage(DamageKind::BadProperties, at, detail));
     let sb = &flash.sb;
     if !(sb.lpt_first()..sb.orphans_first()).contains(&at.0) || at.1.saturating_add(len) > sb.leb_bytes {
         let detail = format!(
@@ -357,12 +354,9 @@ fn read_packed<L: Lebs>(
     if found != computed {
         return bad(flash, format!("checksum {found:#06x} of a properties node, its bytes give {computed:#06x}"));
     }
-    let mut bits = Bits::new(&bytes);
-    bits.take(CRC_BITS);
-    let number = bits.take(TYPE_BITS);
+    let number = Bits { bytes: &bytes, at: CRC_BITS as usize }.take(TYPE_BITS);
     if number != kind as u32 {
         return bad(flash, format!("properties node of type {number}, expected {} ({kind:?})", kind as u32));
     }
-    debug_assert!(shape.leaf_bytes > 0);
     Ok(bytes)
 }

@@ -5,7 +5,7 @@
 //! (`ubifs_recover_master_node`).
 
 use crate::error::{DamageKind, Result};
-use crate::flash::{Flash, NodeRef};
+use crate::flash::{At, Flash, NodeRef};
 use crate::lebs::{Lebs, ReadKind};
 use crate::node::{self, INDEX_BYTES, MASTER_BYTES, NodeType, align, le32, le64};
 use crate::scan::{ScanError, Scanned, all_ff, scan};
@@ -24,9 +24,6 @@ const HIGHEST_INUM: u64 = 0xFFFF_FF00;
 const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
 /// Longest node with data within: an inode (Linux `UBIFS_MAX_NODE_SZ`). Space that is shorter is called dark.
 const LONGEST_NODE: u32 = 160 + 4096;
-
-/// A place without a length.
-pub(crate) type At = (u32, u32);
 
 /// What the master says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +104,11 @@ impl Master {
             index_lebs: le32(b, 160),
             leb_count: le32(b, 164),
         }
+    }
+
+    /// Where it is, in the first of its two blocks.
+    pub(crate) fn place(&self) -> At {
+        (MASTER_LEB, self.offset)
     }
 
     /// The volume was not unmounted, so the journal may end in torn writes.
@@ -228,7 +230,7 @@ fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
         let bytes = flash.read_rest(lnum, 0, ReadKind::Master)?;
         match find_last(&bytes, step, fanout) {
             Ok(found) => blocks.push((bytes, found)),
-            Err((offset, detail)) => return Err(flash.damage(DamageKind::BadMaster, lnum, offset, detail)),
+            Err((offset, detail)) => return Err(flash.damage(DamageKind::BadMaster, (lnum, offset), detail)),
         }
     }
     let (one, two) = (&blocks[0], &blocks[1]);
@@ -252,23 +254,23 @@ fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
                 Some(b) => format!("its master at {a} and that of LEB {} at {b} contradict each other", MASTER_LEB + 1),
                 None => format!("LEB {} has no good master, and this block not just one", MASTER_LEB + 1),
             };
-            Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, a, detail))
+            Err(flash.damage(DamageKind::BadMaster, (MASTER_LEB, a), detail))
         }
         (None, Some(b)) => {
             if b + step + step <= whole {
                 let detail = format!("no good master, although LEB {} is not full", MASTER_LEB + 1);
-                return Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, 0, detail));
+                return Err(flash.damage(DamageKind::BadMaster, (MASTER_LEB, 0), detail));
             }
             parse(two, b)
         }
-        (None, None) => Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, 0, "no good master in either block")),
+        (None, None) => Err(flash.damage(DamageKind::BadMaster, (MASTER_LEB, 0), "no good master in either block")),
     }
 }
 
 /// Refuses what cannot be (`validate_master`).
 fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     let sb = &flash.sb;
-    let bad = |detail: String| Err(flash.damage(DamageKind::BadMaster, MASTER_LEB, m.offset, detail));
+    let bad = |detail: String| Err(flash.damage(DamageKind::BadMaster, m.place(), detail));
     if !(crate::superblock::LOG_LEB..sb.lpt_first()).contains(&m.log_lnum) {
         return bad(format!("a log in block {}, which is not of the log area", m.log_lnum));
     }

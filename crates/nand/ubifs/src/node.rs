@@ -94,48 +94,33 @@ pub enum NodeType {
     Signature = 13,
 }
 
+/// All types and what they are called, in the order of their numbers.
+const NODE_TYPES: [(NodeType, &str); 14] = [
+    (NodeType::Inode, "inode node"),
+    (NodeType::Data, "data node"),
+    (NodeType::Dentry, "directory entry node"),
+    (NodeType::Xattr, "attribute entry node"),
+    (NodeType::Truncation, "truncation node"),
+    (NodeType::Padding, "padding node"),
+    (NodeType::Superblock, "superblock node"),
+    (NodeType::Master, "master node"),
+    (NodeType::Reference, "reference node"),
+    (NodeType::Index, "index node"),
+    (NodeType::CommitStart, "commit start node"),
+    (NodeType::Orphan, "orphan node"),
+    (NodeType::Auth, "authentication node"),
+    (NodeType::Signature, "signature node"),
+];
+
 impl NodeType {
     /// By the number on flash.
     pub fn from_number(number: u8) -> Option<NodeType> {
-        use NodeType::*;
-        [
-            Inode,
-            Data,
-            Dentry,
-            Xattr,
-            Truncation,
-            Padding,
-            Superblock,
-            Master,
-            Reference,
-            Index,
-            CommitStart,
-            Orphan,
-            Auth,
-            Signature,
-        ]
-        .get(usize::from(number))
-        .copied()
+        NODE_TYPES.get(usize::from(number)).map(|&(kind, _)| kind)
     }
 
     /// What it is called in messages.
     pub fn name(self) -> &'static str {
-        match self {
-            NodeType::Inode => "inode node",
-            NodeType::Data => "data node",
-            NodeType::Dentry => "directory entry node",
-            NodeType::Xattr => "attribute entry node",
-            NodeType::Truncation => "truncation node",
-            NodeType::Padding => "padding node",
-            NodeType::Superblock => "superblock node",
-            NodeType::Master => "master node",
-            NodeType::Reference => "reference node",
-            NodeType::Index => "index node",
-            NodeType::CommitStart => "commit start node",
-            NodeType::Orphan => "orphan node",
-            NodeType::Auth => "authentication node",
-            NodeType::Signature => "signature node",
-        }
+        NODE_TYPES[self as usize].1
     }
 
     /// The same with its article.
@@ -276,51 +261,36 @@ pub enum FileType {
     Socket,
 }
 
+/// All types in the order of their numbers in entries: upper bits of the mode, name, letter in a long listing.
+const FILE_TYPES: [(FileType, u32, &str, char); 7] = [
+    (FileType::Regular, 0o100_000, "regular file", '-'),
+    (FileType::Directory, 0o040_000, "directory", 'd'),
+    (FileType::Symlink, 0o120_000, "symbolic link", 'l'),
+    (FileType::Block, 0o060_000, "block device", 'b'),
+    (FileType::Character, 0o020_000, "character device", 'c'),
+    (FileType::Fifo, 0o010_000, "fifo", 'p'),
+    (FileType::Socket, 0o140_000, "socket", 's'),
+];
+
 impl FileType {
     /// From a mode.
-    pub fn from_mode(mode: u32) -> Option<FileType> {
-        Some(match mode & 0o170_000 {
-            0o100_000 => FileType::Regular,
-            0o040_000 => FileType::Directory,
-            0o120_000 => FileType::Symlink,
-            0o060_000 => FileType::Block,
-            0o020_000 => FileType::Character,
-            0o010_000 => FileType::Fifo,
-            0o140_000 => FileType::Socket,
-            _ => return None,
-        })
+    fn from_mode(mode: u32) -> Option<FileType> {
+        FILE_TYPES.iter().find(|t| t.1 == mode & 0o170_000).map(|t| t.0)
     }
 
     /// From the type in a directory entry.
-    pub fn from_entry(number: u8) -> Option<FileType> {
-        use FileType::*;
-        [Regular, Directory, Symlink, Block, Character, Fifo, Socket].get(usize::from(number)).copied()
+    fn from_entry(number: u8) -> Option<FileType> {
+        FILE_TYPES.get(usize::from(number)).map(|t| t.0)
     }
 
     /// What it is called.
     pub fn name(self) -> &'static str {
-        match self {
-            FileType::Regular => "regular file",
-            FileType::Directory => "directory",
-            FileType::Symlink => "symbolic link",
-            FileType::Block => "block device",
-            FileType::Character => "character device",
-            FileType::Fifo => "fifo",
-            FileType::Socket => "socket",
-        }
+        FILE_TYPES[self as usize].2
     }
 
     /// The letter in a long listing.
     pub fn letter(self) -> char {
-        match self {
-            FileType::Regular => '-',
-            FileType::Directory => 'd',
-            FileType::Symlink => 'l',
-            FileType::Block => 'b',
-            FileType::Character => 'c',
-            FileType::Fifo => 'p',
-            FileType::Socket => 's',
-        }
+        FILE_TYPES[self as usize].3
     }
 }
 
@@ -329,8 +299,6 @@ impl FileType {
 pub struct Inode {
     /// Number.
     pub ino: u32,
-    /// Sequence number of its creation.
-    pub creat_sqnum: u64,
     /// Bytes; for directories what its entries take.
     pub size: u64,
     /// Last access.
@@ -380,7 +348,6 @@ impl Inode {
         let time = |s: usize, ns: usize| Time { s: le64(node, s) as i64, ns: le32(node, ns) };
         Ok(Inode {
             ino: key_of(node).ino,
-            creat_sqnum: le64(node, 40),
             size: le64(node, 48),
             atime: time(56, 80),
             ctime: time(64, 84),

@@ -27,12 +27,12 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc) -> Resu
                 let bytes = flash.read_rest(lnum, 0, ReadKind::Scan)?;
                 match recover(&bytes, 0, min_io, fanout, Tail::Single) {
                     Ok(recovered) => recovered.leb,
-                    Err(e) => return Err(flash.damage(DamageKind::BadOrphans, lnum, e.offset, e.what)),
+                    Err(e) => return Err(flash.damage(DamageKind::BadOrphans, (lnum, e.offset), e.what)),
                 }
             }
         };
         for (i, node) in leb.nodes.iter().enumerate() {
-            let bad = |detail: String| Err(flash.damage(DamageKind::BadOrphans, lnum, node.offset, detail));
+            let bad = |detail: String| Err(flash.damage(DamageKind::BadOrphans, (lnum, node.offset), detail));
             if node.header.kind != NodeType::Orphan {
                 return bad(format!("{} in the orphan area", node.header.kind.one()));
             }

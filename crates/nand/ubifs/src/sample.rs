@@ -4,6 +4,7 @@
 
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType, NameHash};
+use crate::lebs::LebSizes;
 use crate::master::FLAG_NO_ORPHANS;
 use crate::node::{
     BRANCH_BYTES, HEADER_BYTES, INDEX_BYTES, MASTER_BYTES, NODE_MAGIC, NodeType, PAD_BYTES, SUPERBLOCK_BYTES, align8,
@@ -216,7 +217,7 @@ pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u
         let at = lnum as usize * leb_bytes as usize;
         image[at..at + bytes.len()].copy_from_slice(bytes);
     };
-    put(SUPERBLOCK_LEB, &superblock(leb_bytes, min_io_bytes, leb_count));
+    put(SUPERBLOCK_LEB, &superblock(LebSizes { leb_bytes, leb_count, min_io_bytes }));
     let master = padded(master(writer.sqnum, u64::from(highest_ino), root, index_head, leb_count), min_io_bytes);
     put(MASTER_LEB, &master);
     put(MASTER_LEB + 1, &master);
@@ -230,7 +231,8 @@ pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u
 /// Number of the volume's commit.
 const COMMIT: u64 = 0;
 
-fn superblock(leb_bytes: u32, min_io_bytes: u32, leb_count: u32) -> Vec<u8> {
+pub(crate) fn superblock(sizes: LebSizes) -> Vec<u8> {
+    let LebSizes { leb_bytes, leb_count, min_io_bytes } = sizes;
     let mut body = vec![0; (SUPERBLOCK_BYTES - HEADER_BYTES) as usize];
     let mut put = |at: usize, word: u32| body[at - 24..at - 20].copy_from_slice(&word.to_le_bytes());
     for (at, word) in [(32, min_io_bytes), (36, leb_bytes), (40, leb_count), (44, leb_count), (48, 3 * leb_bytes)] {

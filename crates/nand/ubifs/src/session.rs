@@ -8,7 +8,7 @@
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
-use crate::files::{MOST_LINKS, components};
+use crate::files;
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
@@ -53,11 +53,6 @@ impl<L: Lebs> Session<L> {
         &mut self.fs
     }
 
-    /// Ends the session.
-    pub fn into_fs(self) -> Ubifs<L> {
-        self.fs
-    }
-
     /// An inode, read unless it is in memory (`ubifs_iget`).
     fn inode(&mut self, ino: u32) -> Result<Inode> {
         if let Some(inode) = self.inodes.get(&ino) {
@@ -80,43 +75,10 @@ impl<L: Lebs> Session<L> {
         Ok(Some(inode))
     }
 
-    /// Goes along a path: inode of the last directory, last name, its inode. Symbolic links are followed on the way,
-    /// and at the end only with `follow`.
+    /// As [`files::walk`].
     fn walk(&mut self, path: &[u8], follow: bool) -> Result<(u32, Vec<u8>, Inode)> {
-        let mut above: Vec<Inode> = Vec::new();
-        let mut at = self.inode(ROOT_INO)?;
-        let mut last = b".".to_vec();
-        let mut todo = components(path);
-        let mut links = 0;
-        while let Some(name) = todo.pop() {
-            if at.file_type() != Some(FileType::Directory) {
-                return Err(UbifsError::path(path, "a part of it is not a directory"));
-            }
-            if name == b".." {
-                at = above.pop().unwrap_or(at);
-            }
-            if name == b"." || name == b".." {
-                continue;
-            }
-            let Some(inode) = self.lookup(at.ino, &name)? else {
-                return Err(UbifsError::path(path, "no such file or directory"));
-            };
-            if inode.file_type() == Some(FileType::Symlink) && (follow || !todo.is_empty()) {
-                links += 1;
-                if links > MOST_LINKS {
-                    return Err(UbifsError::path(path, "more than 40 symbolic links"));
-                }
-                if inode.data.first() == Some(&b'/') {
-                    at = above.drain(..).next().unwrap_or(at);
-                }
-                todo.extend(components(&inode.data));
-                continue;
-            }
-            above.push(std::mem::replace(&mut at, inode));
-            last = name;
-        }
-        let dir = above.last().map_or(ROOT_INO, |dir| dir.ino);
-        Ok((dir, last, at))
+        let root = self.inode(ROOT_INO)?;
+        files::walk(root, path, follow, |dir, name| self.lookup(dir, name))
     }
 
     /// `find PATH`: entries of each directory in the order of hashes, then the directories among them. Each path found
@@ -409,9 +371,9 @@ impl<L: Lebs> Ubifs<L> {
                         if header.kind != node::NodeType::Data || node::key_of(node) != Key::data(inode.ino, page) {
                             return Err(format!("not block {page} of inode {}", inode.ino));
                         }
-                        crate::files::expand(node, &mut flash.expander, &mut out)
+                        files::expand(node, &mut flash.expander, &mut out)
                     });
-                    done.map_err(|e| flash.damage(DamageKind::BadData, at.lnum, at.offset, e))?;
+                    done.map_err(|e| flash.damage(DamageKind::BadData, at, e))?;
                 }
             }
             sink(&out[..left.min(BLOCK_BYTES as u64) as usize]);

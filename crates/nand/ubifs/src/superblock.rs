@@ -4,6 +4,7 @@
 //! Facts: Linux `fs/ubifs/sb.c` (`validate_sb`, `ubifs_read_superblock`).
 
 use crate::key::NameHash;
+use crate::lebs::LebSizes;
 use crate::node::{self, BRANCH_BYTES, INDEX_BYTES, NodeType, SUPERBLOCK_BYTES, le16, le32, le64};
 
 /// Block of the superblock.
@@ -70,8 +71,9 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// From the first 4096 bytes of block 0. `Err(Ok(_))` is something that this reader does not support.
-    pub(crate) fn parse(bytes: &[u8], leb_bytes: u32, leb_count: u32, min_io: u32) -> Result<Superblock, Refusal> {
+    /// From the first 4096 bytes of block 0 of a volume.
+    pub(crate) fn parse(bytes: &[u8], volume: LebSizes) -> Result<Superblock, Refusal> {
+        let LebSizes { leb_bytes, leb_count, min_io_bytes } = volume;
         let bad = |what: String| Refusal::Bad(what);
         let header = node::check(bytes, 8).map_err(|e| bad(e.to_string()))?;
         if header.kind != NodeType::Superblock {
@@ -131,7 +133,7 @@ impl Superblock {
         }
         // A tool writes as few blocks as it used. As in Linux, the volume grows before its sizes are looked at.
         sb.leb_count = sb.max_leb_count.min(leb_count).max(sb.written_leb_count);
-        sb.validate(leb_bytes, min_io).map_err(bad)?;
+        sb.validate(leb_bytes, min_io_bytes).map_err(bad)?;
         Ok(sb)
     }
 

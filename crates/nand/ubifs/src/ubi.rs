@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A volume of UBI as the blocks of UBIFS: every read passes UBI and its read cache.
 
-use crate::lebs::{LebError, Lebs, ReadKind};
+use crate::lebs::{LebError, LebSizes, Lebs, ReadKind};
 use readpath_ubi::mtd::{Mtd, ReadOutcome};
 use readpath_ubi::vtbl::FLAG_AUTORESIZE;
 use readpath_ubi::{ReadCache, Ubi, UbiError};
@@ -15,11 +15,9 @@ const GROWN_LEBS: u32 = 1 << 18;
 pub struct UbiVolume<M, C> {
     ubi: Ubi<M, C>,
     volume: u32,
-    leb_bytes: u32,
-    /// Blocks that it has, and that it will have.
+    /// As it will be; it has `reserved` blocks.
+    sizes: LebSizes,
     reserved: u32,
-    leb_count: u32,
-    page_bytes: u32,
 }
 
 impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
@@ -27,11 +25,11 @@ impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
     /// to an attach that writes.
     pub fn new(ubi: Ubi<M, C>, volume: u32) -> Result<Self, UbiError> {
         let found = ubi.volume(volume)?;
-        let grows = found.record.flags & FLAG_AUTORESIZE != 0;
         let reserved = found.record.reserved_pebs;
-        let (leb_bytes, leb_count) = (found.leb_bytes, if grows { reserved.max(GROWN_LEBS) } else { reserved });
-        let page_bytes = ubi.layout().page_bytes;
-        Ok(UbiVolume { ubi, volume, leb_bytes, reserved, leb_count, page_bytes })
+        let grows = found.record.flags & FLAG_AUTORESIZE != 0;
+        let leb_count = if grows { reserved.max(GROWN_LEBS) } else { reserved };
+        let sizes = LebSizes { leb_bytes: found.leb_bytes, leb_count, min_io_bytes: ubi.layout().page_bytes };
+        Ok(UbiVolume { ubi, volume, sizes, reserved })
     }
 
     /// The device.
@@ -41,20 +39,8 @@ impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
 }
 
 impl<M: Mtd, C: ReadCache> Lebs for UbiVolume<M, C> {
-    fn leb_bytes(&self) -> u32 {
-        self.leb_bytes
-    }
-
-    fn leb_count(&self) -> u32 {
-        self.leb_count
-    }
-
-    fn min_io_bytes(&self) -> u32 {
-        self.page_bytes
-    }
-
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.peb(lnum).is_some()
+    fn sizes(&self) -> LebSizes {
+        self.sizes
     }
 
     fn peb(&self, lnum: u32) -> Option<u32> {
@@ -62,7 +48,7 @@ impl<M: Mtd, C: ReadCache> Lebs for UbiVolume<M, C> {
     }
 
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
-        if (self.reserved..self.leb_count).contains(&lnum) {
+        if (self.reserved..self.sizes.leb_count).contains(&lnum) {
             // What it grows by is not mapped, and UBI does not know of it yet.
             buf.fill(0xFF);
             return Ok(());

@@ -6,7 +6,7 @@ use crate::error::{DamageKind, Place, Result, UbifsError};
 use crate::flash::Flash;
 use crate::journal::{self, Bud, Log};
 use crate::key::{Key, KeyType};
-use crate::lebs::{Lebs, ReadKind};
+use crate::lebs::{LebSizes, Lebs, ReadKind};
 use crate::lpt::Lpt;
 use crate::master::{self, Master};
 use crate::node::{Inode, NodeType, SUPERBLOCK_BYTES};
@@ -64,19 +64,19 @@ impl<L> std::fmt::Debug for Ubifs<L> {
 pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
     let place = Place { lnum: SUPERBLOCK_LEB, offset: 0, peb: lebs.peb(SUPERBLOCK_LEB) };
     let bad = |detail: String| UbifsError::Damage(crate::Damage { kind: DamageKind::BadSuperblock, place, detail });
-    let (leb_bytes, min_io) = (lebs.leb_bytes(), lebs.min_io_bytes());
-    if leb_bytes < SUPERBLOCK_BYTES || lebs.leb_count() == 0 {
-        return Err(bad(format!("{} blocks of {leb_bytes} bytes hold no superblock", lebs.leb_count())));
+    let sizes @ LebSizes { leb_bytes, leb_count, .. } = lebs.sizes();
+    if leb_bytes < SUPERBLOCK_BYTES || leb_count == 0 {
+        return Err(bad(format!("{leb_count} blocks of {leb_bytes} bytes hold no superblock")));
     }
     if !lebs.is_mapped(SUPERBLOCK_LEB) {
-        return Err(bad(match (0..lebs.leb_count()).any(|lnum| lebs.is_mapped(lnum)) {
+        return Err(bad(match (0..leb_count).any(|lnum| lebs.is_mapped(lnum)) {
             true => format!("LEB {SUPERBLOCK_LEB}, which has the superblock, has no PEB"),
             false => "the volume is empty: nothing was ever written to it".to_owned(),
         }));
     }
     let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
     crate::flash::read_tolerant(lebs, place, &mut bytes[..], ReadKind::Superblock)?;
-    Superblock::parse(&bytes, leb_bytes, lebs.leb_count(), min_io).map_err(|refusal| match refusal {
+    Superblock::parse(&bytes, sizes).map_err(|refusal| match refusal {
         Refusal::Bad(detail) => bad(detail),
         Refusal::Unsupported(what) => UbifsError::Unsupported(what),
     })
@@ -188,8 +188,7 @@ fn inode<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64
     }
     tnc.read_leaf(flash, found.spot)?;
     let at = tnc.branch(found.spot).at;
-    let parsed = Inode::parse(flash.node());
-    let mut inode = parsed.map_err(|e| flash.damage(DamageKind::BadInode, at.lnum, at.offset, e))?;
+    let mut inode = flash.inode(at)?;
     if let Some(&size) = sizes.get(&ino) {
         inode.size = inode.size.max(size);
     }

@@ -8,7 +8,7 @@
 
 use super::report::Check;
 use crate::error::{DamageKind, Result};
-use crate::flash::{Flash, NodeRef};
+use crate::flash::Flash;
 use crate::lebs::{Lebs, ReadKind};
 use crate::lpt;
 use crate::master::Master;
@@ -44,10 +44,8 @@ fn is_signature(bytes: &[u8]) -> bool {
 }
 
 fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
-    let bytes = match flash.read_rest(SUPERBLOCK_LEB, SUPERBLOCK_BYTES, ReadKind::Check) {
-        Ok(bytes) => bytes,
-        Err(e) => return check.error(e),
-    };
+    let read = flash.read_rest(SUPERBLOCK_LEB, SUPERBLOCK_BYTES, ReadKind::Check);
+    let Some(bytes) = check.read(read)? else { return Ok(()) };
     let behind = if is_signature(&bytes) { SIGNATURE_BYTES } else { 0 };
     // mkfs.ubifs pads that node by itself, so that the padding need not end with a unit of writing.
     let end = SUPERBLOCK_BYTES + flash.sb.min_io_bytes;
@@ -61,8 +59,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
         },
     };
     if let Some((offset, what)) = wrong {
-        let at = NodeRef { lnum: SUPERBLOCK_LEB, offset, len: 0 };
-        check.damage(flash, DamageKind::NotErased, at, format!("behind the superblock: {what}"));
+        check.damage(DamageKind::NotErased, (SUPERBLOCK_LEB, offset), format!("behind the superblock: {what}"));
     }
     Ok(())
 }
@@ -79,10 +76,7 @@ fn nodes<L: Lebs>(
     if !flash.lebs.is_mapped(lnum) || check.report.findings.iter().any(|d| d.place.lnum == lnum) {
         return Ok(());
     }
-    let bytes = match flash.read_rest(lnum, 0, ReadKind::Check) {
-        Ok(bytes) => bytes,
-        Err(e) => return check.error(e),
-    };
+    let Some(bytes) = check.read(flash.read_rest(lnum, 0, ReadKind::Check))? else { return Ok(()) };
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let found = match scan(&bytes, 0, min_io, fanout) {
         Ok(leb) => Ok(leb),
@@ -98,7 +92,7 @@ fn nodes<L: Lebs>(
         }),
     };
     if let Some((offset, what)) = wrong {
-        check.damage(flash, damage, NodeRef { lnum, offset, len: 0 }, what);
+        check.damage(damage, (lnum, offset), what);
     }
     Ok(())
 }
@@ -114,31 +108,24 @@ fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master)
     let whole = flash.sb.leb_bytes;
     for (lnum, (free, dirty)) in (flash.sb.lpt_first()..).zip(table) {
         if u64::from(free) + u64::from(dirty) > u64::from(whole) {
-            let at = NodeRef { lnum: master.ltab.0, offset: master.ltab.1, len: 0 };
             let detail = format!("LEB {lnum} has {free} free and {dirty} dirty bytes, of {whole}");
-            check.damage(flash, DamageKind::BadProperties, at, detail);
+            check.damage(DamageKind::BadProperties, master.ltab, detail);
             continue;
         }
         // One that is empty is unmapped before anybody writes to it.
         if free == 0 || free == whole || !flash.lebs.is_mapped(lnum) {
             continue;
         }
-        let bytes = match flash.read_rest(lnum, whole - free, ReadKind::Check) {
-            Ok(bytes) => bytes,
-            Err(e) => {
-                check.error(e)?;
-                continue;
-            }
-        };
+        let Some(bytes) = check.read(flash.read_rest(lnum, whole - free, ReadKind::Check))? else { continue };
         let Some(first) = bytes.iter().position(|&b| b != 0xFF) else { continue };
         let offset = whole - free + first as u32;
-        if check.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == (lnum, offset)) {
+        if check.told((lnum, offset)) {
             continue;
         }
         let byte = bytes[first];
         let detail =
             format!("{byte:#04x} in the last {free} bytes, which the table of the properties tree says are free");
-        check.damage(flash, DamageKind::NotErased, NodeRef { lnum, offset, len: 0 }, detail);
+        check.damage(DamageKind::NotErased, (lnum, offset), detail);
     }
     Ok(())
 }

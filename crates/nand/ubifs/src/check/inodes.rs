@@ -5,9 +5,8 @@ use super::report::Check;
 use crate::compress::{BLOCK_BYTES, Compression};
 use crate::error::DamageKind;
 use crate::files::MAX_FILE_BYTES;
-use crate::flash::{Flash, NodeRef};
+use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
-use crate::lebs::Lebs;
 use crate::node::{DENTRY_BYTES, Entry, FLAG_XATTR, FileType, INODE_BYTES, Inode, MAX_INLINE_BYTES, align8};
 use crate::volume::ROOT_INO;
 use readpath_ubi::printable;
@@ -21,7 +20,9 @@ struct Known {
     is_value: bool,
     /// Bytes of the file or value.
     size: u64,
-    /// Bytes that its attributes take, as its node says.
+    /// Its attributes as its node says: how many, bytes of their names, bytes that they take.
+    xattrs: u32,
+    xattr_names: u32,
     xattr_bytes: u32,
     at: NodeRef,
 }
@@ -37,22 +38,12 @@ struct Link {
     at: NodeRef,
 }
 
-/// What the node of the present inode says.
-#[derive(Clone, Copy, Debug)]
-struct Said {
-    size: u64,
-    xattrs: u32,
-    xattr_names: u32,
-    kind: Option<FileType>,
-    is_value: bool,
-}
-
 /// The inode whose keys come by at present.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     ino: u32,
     /// What its node says; none if it has none or a damaged one.
-    inode: Option<Said>,
+    inode: Option<Known>,
     at: NodeRef,
     entries_bytes: u64,
     xattrs: u32,
@@ -91,10 +82,10 @@ impl Inodes {
         }
     }
 
-    pub(super) fn inode<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, inode: &Inode, at: NodeRef) {
-        self.leave(check, flash);
+    pub(super) fn inode(&mut self, check: &mut Check, inode: &Inode, at: NodeRef) {
+        self.leave(check);
         let kind = inode.file_type();
-        let mut bad = |detail: String| check.damage(flash, DamageKind::BadInode, at, detail);
+        let mut bad = |detail: String| check.damage(DamageKind::BadInode, at, detail);
         match kind {
             None => bad(format!("mode {:#o} is of no type of file", inode.mode)),
             Some(FileType::Symlink) if inode.data.is_empty() || inode.size != inode.data.len() as u64 => {
@@ -126,62 +117,60 @@ impl Inodes {
         if Compression::from_number(inode.compression).is_none() {
             bad(format!("compression {}, expected 0 to 3", inode.compression));
         }
-        self.inodes.push(Known {
+        let known = Known {
             ino: inode.ino,
             nlink: inode.nlink,
             kind,
             is_value,
             size: inode.size,
+            xattrs: inode.xattr_count,
+            xattr_names: inode.xattr_names_bytes,
             xattr_bytes: inode.xattr_bytes,
             at,
-        });
-        let (size, xattrs, xattr_names) = (inode.size, inode.xattr_count, inode.xattr_names_bytes);
-        self.current = Some(Current {
-            inode: Some(Said { size, xattrs, xattr_names, kind, is_value }),
-            ..Current::new(inode.ino, at)
-        });
+        };
+        self.inodes.push(known);
+        self.current = Some(Current { inode: Some(known), ..Current::new(inode.ino, at) });
     }
 
     /// What belongs to `key`'s inode; tells once if there is none.
-    fn current_of<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, at: NodeRef) -> &mut Current {
+    fn current_of(&mut self, check: &mut Check, key: Key, at: NodeRef) -> &mut Current {
         if self.current.is_none_or(|c| c.ino != key.ino) {
-            self.leave(check, flash);
+            self.leave(check);
             self.current = Some(Current::new(key.ino, at));
         }
         let incomplete = self.incomplete;
         let current = self.current.get_or_insert(Current::new(key.ino, at));
         if current.inode.is_none() && !current.missing_told && !incomplete {
             current.missing_told = true;
-            check.damage(flash, DamageKind::MissingInode, at, format!("{key}, but no inode {}", key.ino));
+            check.damage(DamageKind::MissingInode, at, format!("{key}, but no inode {}", key.ino));
         }
         current
     }
 
-    pub(super) fn data<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, key: Key, bytes: u32, at: NodeRef) {
-        let current = self.current_of(check, flash, key, at);
-        let Some(Said { size, kind, is_value, .. }) = current.inode else { return };
+    pub(super) fn data(&mut self, check: &mut Check, key: Key, bytes: u32, at: NodeRef) {
+        let current = self.current_of(check, key, at);
+        let Some(Known { size, kind, is_value, .. }) = current.inode else { return };
         let begin = u64::from(key.low()) * BLOCK_BYTES as u64;
         if begin + u64::from(bytes) > size {
             let detail = format!("{bytes} bytes from byte {begin} on of inode {}, whose size is {size}", key.ino);
-            check.damage(flash, DamageKind::DataBeyondSize, at, detail);
+            check.damage(DamageKind::DataBeyondSize, at, detail);
         } else if is_value || kind.is_some_and(|kind| kind != FileType::Regular) {
             let what = if is_value { "an attribute value" } else { kind.map_or("", FileType::name) };
             let detail = format!("data of inode {}, which is {what}; only regular files have data nodes", key.ino);
-            check.damage(flash, DamageKind::DataBeyondSize, at, detail);
+            check.damage(DamageKind::DataBeyondSize, at, detail);
         }
     }
 
-    pub(super) fn entry<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>, entry: &Entry, at: NodeRef) {
+    pub(super) fn entry(&mut self, check: &mut Check, entry: &Entry, at: NodeRef) {
         let is_xattr = entry.key.kind() == Some(KeyType::Xattr);
         if !is_xattr && (matches!(&*entry.name, b"." | b"..") || entry.name.contains(&b'/')) {
             let detail = format!("the name \"{}\", which no file can have", printable(&entry.name));
-            check.damage(flash, DamageKind::BadEntry, at, detail);
+            check.damage(DamageKind::BadEntry, at, detail);
         }
         if entry.target == u64::from(ROOT_INO) {
-            let detail = "it leads to inode 1, the root directory, which has no name".to_owned();
-            check.damage(flash, DamageKind::BadEntry, at, detail);
+            check.damage(DamageKind::BadEntry, at, "it leads to inode 1, the root directory, which has no name");
         }
-        let current = self.current_of(check, flash, entry.key, at);
+        let current = self.current_of(check, entry.key, at);
         if is_xattr {
             current.xattrs += 1;
             current.xattr_names += entry.name.len() as u64;
@@ -189,7 +178,7 @@ impl Inodes {
             current.entries_bytes += u64::from(align8(DENTRY_BYTES + entry.name.len() as u32 + 1));
             if current.inode.is_some_and(|said| said.kind != Some(FileType::Directory)) {
                 let detail = format!("an entry of inode {}, which is not a directory", entry.key.ino);
-                check.damage(flash, DamageKind::BadEntry, at, detail);
+                check.damage(DamageKind::BadEntry, at, detail);
             }
         }
         self.links.push(Link {
@@ -203,9 +192,9 @@ impl Inodes {
     }
 
     /// All keys of the inode have come by.
-    fn leave<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
+    fn leave(&mut self, check: &mut Check) {
         let Some(c) = self.current.take() else { return };
-        let Some(Said { size, xattrs, xattr_names, kind, .. }) = c.inode else { return };
+        let Some(Known { size, xattrs, xattr_names, kind, .. }) = c.inode else { return };
         let is_dir = kind == Some(FileType::Directory);
         if c.lost || self.incomplete {
             return;
@@ -213,20 +202,20 @@ impl Inodes {
         let wanted = u64::from(INODE_BYTES) + c.entries_bytes;
         if is_dir && size != wanted {
             let detail = format!("directory {} has size {size}, its entries make it {wanted}", c.ino);
-            check.damage(flash, DamageKind::WrongCount, c.at, detail);
+            check.damage(DamageKind::WrongCount, c.at, detail);
         }
         if c.xattrs != xattrs || c.xattr_names != u64::from(xattr_names) {
             let detail = format!(
                 "inode {} has {xattrs} attributes with {xattr_names} bytes of names, found are {} with {}",
                 c.ino, c.xattrs, c.xattr_names
             );
-            check.damage(flash, DamageKind::WrongCount, c.at, detail);
+            check.damage(DamageKind::WrongCount, c.at, detail);
         }
     }
 
     /// Everything has come by.
-    pub(super) fn finish<L: Lebs>(&mut self, check: &mut Check, flash: &Flash<L>) {
-        self.leave(check, flash);
+    pub(super) fn finish(&mut self, check: &mut Check) {
+        self.leave(check);
         let known = |ino: u32, inodes: &[Known]| inodes.binary_search_by_key(&ino, |k| k.ino).ok();
         if !self.inodes.is_sorted_by_key(|k| k.ino) {
             // The order of keys has been found to be wrong.
@@ -240,7 +229,7 @@ impl Inodes {
             let Some(i) = known(link.target, &self.inodes) else {
                 if !self.incomplete && self.damaged.binary_search(&link.target).is_err() {
                     let detail = format!("it leads to inode {}, which does not exist", link.target);
-                    check.damage(flash, DamageKind::DanglingEntry, link.at, detail);
+                    check.damage(DamageKind::DanglingEntry, link.at, detail);
                 }
                 continue;
             };
@@ -254,7 +243,7 @@ impl Inodes {
                 } else {
                     format!("an entry for a {}, inode {} is {what}", name(link.kind), link.target)
                 };
-                check.damage(flash, DamageKind::WrongEntryType, link.at, detail);
+                check.damage(DamageKind::WrongEntryType, link.at, detail);
             }
             links[i].0 += 1;
             links[i].2 = Some(link.from);
@@ -279,7 +268,7 @@ impl Inodes {
             if u64::from(inode.xattr_bytes) != bytes && self.damaged.is_empty() {
                 let (ino, said) = (inode.ino, inode.xattr_bytes);
                 let detail = format!("inode {ino} has attributes of {said} bytes, those found take {bytes}");
-                check.damage(flash, DamageKind::WrongCount, inode.at, detail);
+                check.damage(DamageKind::WrongCount, inode.at, detail);
             }
         }
         for (inode, &(count, subdirs, _)) in self.inodes.iter().zip(&links) {
@@ -289,28 +278,27 @@ impl Inodes {
             if count == 0 && !is_root {
                 let why = if inode.nlink == 0 { ", and it was to be deleted" } else { "" };
                 let detail = format!("no entry leads to inode {}{why}", inode.ino);
-                check.damage(flash, DamageKind::UnreachableInode, inode.at, detail);
+                check.damage(DamageKind::UnreachableInode, inode.at, detail);
                 continue;
             }
             let wanted = if is_dir { subdirs + 2 } else { count };
             if inode.nlink != wanted && !(is_dir && from_damaged) {
                 let detail = format!("inode {} has {} links, found are {wanted}", inode.ino, inode.nlink);
-                check.damage(flash, DamageKind::WrongLinkCount, inode.at, detail);
+                check.damage(DamageKind::WrongLinkCount, inode.at, detail);
             }
             if count > 1 && (is_dir || inode.is_value) {
                 let detail = format!("{count} entries lead to inode {}, at most one may", inode.ino);
-                check.damage(flash, DamageKind::WrongLinkCount, inode.at, detail);
+                check.damage(DamageKind::WrongLinkCount, inode.at, detail);
             }
         }
-        self.check_roots(check, flash, &links);
+        self.check_roots(check, &links);
         if known(ROOT_INO, &self.inodes).is_none() && self.damaged.binary_search(&ROOT_INO).is_err() {
-            let detail = "there is no inode 1, the root directory".to_owned();
-            check.damage(flash, DamageKind::MissingInode, NodeRef::default(), detail);
+            check.damage(DamageKind::MissingInode, (0, 0), "there is no inode 1, the root directory");
         }
     }
 
     /// Directories that have entries, but only from each other.
-    fn check_roots<L: Lebs>(&self, check: &mut Check, flash: &Flash<L>, links: &[(u32, u32, Option<u32>)]) {
+    fn check_roots(&self, check: &mut Check, links: &[(u32, u32, Option<u32>)]) {
         // 0 unknown, 1 on the way, 2 known to end at the root or at something told already.
         let mut state = vec![0u8; self.inodes.len()];
         for start in 0..self.inodes.len() {
@@ -329,7 +317,7 @@ impl Inodes {
                 if state[at] == 1 {
                     let inode = &self.inodes[at];
                     let detail = format!("directory {} lies within itself, no way leads to the root", inode.ino);
-                    check.damage(flash, DamageKind::UnreachableInode, inode.at, detail);
+                    check.damage(DamageKind::UnreachableInode, inode.at, detail);
                 }
             }
             for i in way {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a check found and counted. Knows nothing of what is checked.
 
-use crate::error::{Damage, DamageKind, Result, UbifsError};
-use crate::flash::{Flash, NodeRef};
-use crate::lebs::Lebs;
+use crate::error::{Damage, DamageKind, Place, Result, UbifsError};
+use crate::flash::At;
 use std::collections::BTreeSet;
 
 /// What a check counted.
@@ -43,48 +42,64 @@ impl CheckReport {
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.unlisted == 0
     }
-
-    fn add(&mut self, damage: Damage, most: usize) {
-        if self.findings.iter().rev().take(8).any(|d| d == &damage) {
-            return;
-        }
-        if self.findings.len() < most {
-            self.findings.push(damage);
-        } else {
-            self.unlisted += 1;
-        }
-    }
 }
 
-/// Everything that the parts of a check share.
+/// Everything that the parts of a check share. It knows no erase blocks: they are named at its end.
 pub(super) struct Check {
     pub report: CheckReport,
     /// Most findings that are listed.
-    pub most: usize,
+    most: usize,
     /// Blocks of which it was told that they are not mapped.
-    pub unmapped: BTreeSet<u32>,
+    unmapped: BTreeSet<u32>,
 }
 
 impl Check {
-    pub(super) fn damage<L: Lebs>(&mut self, flash: &Flash<L>, kind: DamageKind, at: NodeRef, detail: String) {
-        self.add(Damage { kind, place: flash.place(at.lnum, at.offset), detail });
+    pub(super) fn new(most: usize) -> Check {
+        Check { report: CheckReport::default(), most, unmapped: BTreeSet::new() }
     }
 
-    pub(super) fn add(&mut self, damage: Damage) {
+    pub(super) fn damage(&mut self, kind: DamageKind, at: impl Into<At>, detail: impl Into<String>) {
+        let (lnum, offset) = at.into();
+        self.add(Damage { kind, place: Place { lnum, offset, peb: None }, detail: detail.into() });
+    }
+
+    fn add(&mut self, damage: Damage) {
         // Of a block that is gone, all nodes are missed.
-        if damage.kind != DamageKind::UnmappedLeb || self.unmapped.insert(damage.place.lnum) {
-            self.report.add(damage, self.most);
+        if damage.kind == DamageKind::UnmappedLeb && !self.unmapped.insert(damage.place.lnum) {
+            return;
         }
+        let findings = &mut self.report.findings;
+        if findings.iter().rev().take(8).any(|d| *d == damage) {
+            return;
+        }
+        if findings.len() < self.most {
+            findings.push(damage);
+        } else {
+            self.report.unlisted += 1;
+        }
+    }
+
+    /// Whether something was told of this place.
+    pub(super) fn told(&self, at: At) -> bool {
+        self.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == at)
     }
 
     /// Notes an error; only damage can be one here.
     pub(super) fn error(&mut self, error: UbifsError) -> Result<()> {
         match error {
             UbifsError::Damage(damage) => {
-                self.add(damage);
+                self.add(Damage { place: Place { peb: None, ..damage.place }, ..damage });
                 Ok(())
             }
             other => Err(other),
+        }
+    }
+
+    /// What was read, if it could be; otherwise the error is noted.
+    pub(super) fn read<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(read) => Ok(Some(read)),
+            Err(e) => self.error(e).map(|()| None),
         }
     }
 }

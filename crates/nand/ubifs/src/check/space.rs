@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of blocks against what the committed index uses, and against what the blocks hold.
+//! Properties of blocks against what the committed index uses, and against what the blocks hold; and sums in the master
+//! against what they add up: properties, the index, its inodes.
 //!
 //! The account of a commit knows nothing of the journal, so the index is walked as committed. Blocks are as committed,
 //! too, but for those that the journal was written to and those that garbage collection has emptied since. Facts: Linux
-//! `fs/ubifs/lprops.c` (`scan_check_cb`).
+//! `fs/ubifs/lprops.c` (`scan_check_cb`, `dbg_check_lprops`), `tnc_commit.c` (`dbg_check_idx_size`), `debug.c`
+//! (`add_inode`).
 
 use super::report::Check;
-use super::totals;
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
 use crate::journal::Log;
@@ -14,23 +15,24 @@ use crate::lebs::{Lebs, ReadKind};
 use crate::lpt::{Lpt, Properties};
 use crate::master::Master;
 use crate::node::align8;
-use crate::scan::{all_ff, scan};
+use crate::scan::scan;
+use crate::superblock::Superblock;
 use crate::tnc::{Tnc, Visit};
 use std::collections::BTreeMap;
 
 /// What the committed index uses.
 #[derive(Debug)]
-pub(super) struct Used {
+struct Used {
     /// Bytes of leaves, by block.
     leaves: Vec<u64>,
     /// Bytes of index nodes, by block.
     index: Vec<u64>,
     /// Inodes with higher numbers than the master has.
-    pub above: u64,
+    above: u64,
     /// The highest number of an inode, and its node.
-    pub highest: (u32, NodeRef),
+    highest: (u32, NodeRef),
     /// All of the index could be read.
-    pub complete: bool,
+    complete: bool,
 }
 
 impl Used {
@@ -53,10 +55,28 @@ impl Used {
         });
         used
     }
+}
 
-    /// Bytes of the whole index.
-    pub(super) fn index_bytes(&self) -> u64 {
-        self.index.iter().sum()
+/// What the properties of all blocks add up to.
+#[derive(Debug, Default)]
+struct Sums {
+    free: u64,
+    dirty: u64,
+    used: u64,
+    empty: u64,
+    index: u64,
+    /// Some properties could not be read.
+    incomplete: bool,
+}
+
+impl Sums {
+    fn add(&mut self, p: &Properties, whole: u32) {
+        self.free += u64::from(p.free);
+        self.dirty += u64::from(p.dirty);
+        // Used is what holds no index.
+        self.used += if p.index { 0 } else { u64::from(whole - p.free - p.dirty) };
+        self.empty += u64::from(p.free == whole);
+        self.index += u64::from(p.index);
     }
 }
 
@@ -67,45 +87,36 @@ pub(super) fn check<L: Lebs>(
     master: &Master,
     log: Option<&Log>,
 ) -> Result<()> {
-    let mut lpt = match Lpt::init(flash, master.lpt_root, master.ltab, flash.sb.big_lpt.then_some(master.lsave)) {
-        Ok(lpt) => lpt,
-        Err(e) => {
-            check.error(e)?;
-            Lpt::unread(flash, master.lpt_root)
-        }
-    };
+    let lpt = Lpt::init(flash, master.lpt_root, master.ltab, flash.sb.big_lpt.then_some(master.lsave));
+    let mut lpt = check.read(lpt)?.unwrap_or_else(|| Lpt::unread(flash, master.lpt_root));
     let used = Used::of(flash, master);
     // Without the log nobody knows which blocks were written to since the commit.
     let buds: Option<BTreeMap<u32, u32>> = log.map(|log| log.buds.iter().map(|bud| (bud.lnum, bud.start)).collect());
-    let mut sums = totals::Sums::default();
+    let mut sums = Sums::default();
     for lnum in flash.sb.main_first()..flash.sb.leb_count {
-        let p = match lpt.get(flash, lnum) {
-            Ok(p) => *p,
-            Err(e) => {
-                sums.incomplete = true;
-                check.error(e)?;
-                continue;
-            }
+        let Some(p) = check.read(lpt.get(flash, lnum).copied())? else {
+            sums.incomplete = true;
+            continue;
         };
         // Blocks by which the volume is about to grow are not in the master's account.
         if lnum < master.leb_count {
             sums.add(&p, flash.sb.leb_bytes);
         }
         if used.complete {
-            account(check, flash, &used, lnum, &p);
+            account(check, &flash.sb, &used, lnum, &p);
         }
         if let Some(buds) = &buds {
             contents(check, flash, master, buds.get(&lnum).copied(), lnum, &p)?;
         }
     }
-    totals::check(check, flash, master, &sums, &used);
+    totals(check, master, &sums, &used);
     heads(check, flash, master, &mut lpt)
 }
 
 /// What properties say is in use against what the index leads to.
-fn account<L: Lebs>(check: &mut Check, flash: &Flash<L>, used: &Used, lnum: u32, p: &Properties) {
+fn account(check: &mut Check, sb: &Superblock, used: &Used, lnum: u32, p: &Properties) {
     let (leaves, index) = (used.leaves[lnum as usize], used.index[lnum as usize]);
-    let (found, said) = (leaves + index, u64::from(flash.sb.leb_bytes - p.free - p.dirty));
+    let (found, said) = (leaves + index, u64::from(sb.leb_bytes - p.free - p.dirty));
     let detail = if found != said {
         format!("its properties say {said} bytes are in use, the index uses {found}")
     } else if p.index && leaves > 0 {
@@ -115,7 +126,7 @@ fn account<L: Lebs>(check: &mut Check, flash: &Flash<L>, used: &Used, lnum: u32,
     } else {
         return;
     };
-    check.damage(flash, DamageKind::WrongProperties, NodeRef { lnum, offset: 0, len: 0 }, detail);
+    check.damage(DamageKind::WrongProperties, (lnum, 0), detail);
 }
 
 /// What properties say is free against where the nodes of a block end. `bud` is where the journal went on in it.
@@ -137,13 +148,10 @@ fn contents<L: Lebs>(
     if p.index && master.is_dirty() {
         return Ok(());
     }
-    let mut wrong = |flash: &Flash<L>, kind, offset, detail| {
-        check.damage(flash, kind, NodeRef { lnum, offset, len: 0 }, detail);
-    };
     let said = whole - p.free;
     if let Some(start) = bud.filter(|&start| start != said) {
         let detail = format!("its properties say the last {} bytes are free; the journal goes on at {start}", p.free);
-        wrong(flash, DamageKind::WrongProperties, said, detail);
+        check.damage(DamageKind::WrongProperties, (lnum, said), detail);
     }
     // What follows was looked at by the replay.
     let mut bytes = vec![0; bud.unwrap_or(whole) as usize];
@@ -154,20 +162,14 @@ fn contents<L: Lebs>(
         // At the end of a block of the index nobody writes, but at the head.
         Ok(leb) if leb.end != said && bud.is_none() && (!p.index || lnum == master.index_head.0) => {
             let detail = format!("its properties say the last {} bytes are free; nodes end at {}", p.free, leb.end);
-            wrong(flash, DamageKind::WrongProperties, said.min(leb.end), detail);
+            check.damage(DamageKind::WrongProperties, (lnum, said.min(leb.end)), detail);
         }
         Ok(leb) if bud.is_some_and(|start| leb.end != start) => {
             let detail = format!("nodes end at {}, the journal goes on behind them", leb.end);
-            wrong(flash, DamageKind::WrongProperties, leb.end, detail);
+            check.damage(DamageKind::WrongProperties, (lnum, leb.end), detail);
         }
-        Ok(_) => {}
-        Err(e) => {
-            let told = check.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == (lnum, e.offset));
-            if !told {
-                let at = NodeRef { lnum, offset: e.offset, len: 0 };
-                check.damage(flash, DamageKind::BadNode, at, e.what);
-            }
-        }
+        Err(e) if !check.told((lnum, e.offset)) => check.damage(DamageKind::BadNode, (lnum, e.offset), e.what),
+        _ => {}
     }
     Ok(())
 }
@@ -183,22 +185,50 @@ fn heads<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master, lpt:
                 "the index is to be continued at byte {offset} of LEB {lnum}, whose properties say it is free from \
                  byte {free_from} on"
             );
-            check.damage(flash, DamageKind::BadMaster, totals::place(master), detail);
+            check.damage(DamageKind::BadMaster, master.place(), detail);
         }
     }
     if master.is_dirty() {
         return Ok(());
     }
     let (lnum, offset) = master.lpt_head;
-    match flash.read_rest(lnum, offset, ReadKind::Check) {
-        Ok(bytes) if !all_ff(&bytes) => {
-            let first = bytes.iter().position(|&b| b != 0xFF).unwrap_or(0) as u32;
-            let at = NodeRef { lnum, offset: offset + first, len: 0 };
-            let detail = format!("not empty, although the properties tree is to be continued at {offset}");
-            check.damage(flash, DamageKind::BadProperties, at, detail);
-            Ok(())
+    let Some(bytes) = check.read(flash.read_rest(lnum, offset, ReadKind::Check))? else { return Ok(()) };
+    if let Some(first) = bytes.iter().position(|&b| b != 0xFF) {
+        let detail = format!("not empty, although the properties tree is to be continued at {offset}");
+        check.damage(DamageKind::BadProperties, (lnum, offset + first as u32), detail);
+    }
+    Ok(())
+}
+
+/// Sums in the master against what they add up.
+fn totals(check: &mut Check, master: &Master, sums: &Sums, used: &Used) {
+    let mut wrong = |detail: String| check.damage(DamageKind::WrongTotals, master.place(), detail);
+    if !sums.incomplete {
+        for (what, said, found) in [
+            ("free bytes", master.total_free, sums.free),
+            ("dirty bytes", master.total_dirty, sums.dirty),
+            ("used bytes", master.total_used, sums.used),
+            ("empty blocks", master.empty_lebs.into(), sums.empty),
+            ("index blocks", master.index_lebs.into(), sums.index),
+        ] {
+            if said != found {
+                wrong(format!("the master says {said} {what}, the properties of all blocks add up to {found}"));
+            }
         }
-        Ok(_) => Ok(()),
-        Err(e) => check.error(e),
+    }
+    if !used.complete {
+        return;
+    }
+    let (said, found) = (master.index_bytes, used.index.iter().sum::<u64>());
+    if said != found {
+        wrong(format!("the master says {said} index bytes, the index has {found}"));
+    }
+    if used.above > 0 {
+        let (ino, at) = used.highest;
+        let count = if used.above == 1 { "1 has".to_owned() } else { format!("{} have", used.above) };
+        wrong(format!(
+            "the master says the highest inode number is {}, {count} a higher one: inode {ino} at LEB {} offset {}",
+            master.highest_inum, at.lnum, at.offset
+        ));
     }
 }

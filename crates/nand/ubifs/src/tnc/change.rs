@@ -85,11 +85,7 @@ impl Tnc {
     pub(crate) fn add_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef, name: &[u8]) -> Result<()> {
         let mut found = self.lookup_to_change(flash, key)?;
         if found.exact {
-            found = if self.replaying {
-                self.resolve_in_replay(flash, key, found.spot, name, true)?
-            } else {
-                self.resolve(flash, key, found.spot, name)?
-            };
+            found = self.resolve(flash, key, found.spot, name, true)?;
             self.mark_up(flash, found.spot.znode)?;
             if found.exact {
                 return self.replace(flash, found.spot, at);
@@ -109,11 +105,7 @@ impl Tnc {
         if !found.exact {
             return Ok(());
         }
-        let found = if self.replaying {
-            self.resolve_in_replay(flash, key, found.spot, name, false)?
-        } else {
-            self.resolve(flash, key, found.spot, name)?
-        };
+        let found = self.resolve(flash, key, found.spot, name, false)?;
         if !found.exact {
             return Ok(());
         }
@@ -175,8 +167,7 @@ impl Tnc {
         let slot = loop {
             let Znode { parent, slot, .. } = self.znodes[znode as usize];
             if parent == NONE {
-                let NodeRef { lnum, offset, .. } = self.root.at;
-                return Err(flash.damage(DamageKind::BadIndex, lnum, offset, "nothing is left in the index"));
+                return Err(flash.damage(DamageKind::BadIndex, self.root.at, "nothing is left in the index"));
             }
             self.unused.push(znode);
             znode = parent;

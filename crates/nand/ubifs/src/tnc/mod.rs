@@ -132,10 +132,9 @@ impl Tnc {
         // A walk drops what it leaves behind, so that a node may be read twice.
         let most = 2 * self.mapped_bytes;
         if self.loaded_bytes + u64::from(branch.at.len) > most {
-            let NodeRef { lnum, offset, .. } = branch.at;
             let detail =
                 format!("more than {most} bytes of index nodes, twice what fits: some are used again and again");
-            return Err(flash.damage(DamageKind::BadIndex, lnum, offset, detail));
+            return Err(flash.damage(DamageKind::BadIndex, branch.at, detail));
         }
         self.loaded_bytes += u64::from(branch.at.len);
         let bounds = Above { level: p.level, least: branch.key, most: p.branches.get(slot + 1).map(|b| b.key) };
@@ -321,10 +320,10 @@ fn read_znode<L: Lebs>(flash: &mut Flash<L>, at: NodeRef, above: Option<Above>) 
         }
     }
     if let Some(problem) = problem {
-        return Err(flash.damage(DamageKind::BadIndex, at.lnum, at.offset, problem));
+        return Err(flash.damage(DamageKind::BadIndex, at, problem));
     }
     if let Some(order) = order {
-        return Err(flash.damage(DamageKind::WrongKeyOrder, at.lnum, at.offset, order));
+        return Err(flash.damage(DamageKind::WrongKeyOrder, at, order));
     }
     Ok(Znode { parent: NONE, slot: 0, level, dirty: false, branches })
 }

@@ -2,85 +2,79 @@
 //! Leaves of the index, and names that share a hash: in the lowest level they follow each other in the order of names.
 
 use super::{Found, Spot, Tnc};
-use crate::error::{DamageKind, Result};
+use crate::error::Result;
 use crate::flash::{Flash, leaf_kind};
 use crate::key::Key;
 use crate::lebs::Lebs;
 use crate::node::{Entry, key_of};
 use std::cmp::Ordering;
 
-/// How an entry's name compares with the one that is looked for.
-enum Match {
-    /// The branch leads to a node that is gone.
-    Dangling,
-    Order(Ordering),
-}
-
 impl Tnc {
     /// Reads the node that a branch leads to; it is then in `flash.node()`.
     pub(crate) fn read_leaf<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<()> {
         let branch = self.branch(spot);
-        let (key, at) = (branch.key, branch.at);
-        let Some((what, kind)) = leaf_kind(key) else {
-            let detail = format!("a branch with {key}, a type that does not exist");
-            return Err(flash.damage(DamageKind::BadIndex, at.lnum, at.offset, detail));
-        };
-        let node = flash.read_node(at, kind, what)?;
-        let found = key_of(node);
-        if found != key {
-            let detail = format!("a node with {found}, its branch says {key}");
-            return Err(flash.damage(DamageKind::WrongNode, at.lnum, at.offset, detail));
-        }
-        Ok(())
+        flash.read_leaf(branch.key, branch.at, None).map(drop)
     }
 
     /// The entry of a branch whose key has a hash, from memory once it has been read.
     pub(crate) fn entry<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<&Entry> {
         if self.branch(spot).leaf.is_none() {
             self.read_leaf(flash, spot)?;
-            let at = self.branch(spot).at;
-            let entry =
-                Entry::parse(flash.node()).map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
-            self.branch_mut(spot).leaf = Some(Box::new(entry));
+            self.keep_entry(flash, spot)?;
         }
-        match &self.branch(spot).leaf {
-            Some(entry) => Ok(entry),
-            None => unreachable!("it was just put there"),
-        }
+        Ok(self.branch(spot).leaf.as_ref().expect("it was just put there"))
     }
 
-    fn compare<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, name: &[u8]) -> Result<Match> {
-        if self.replaying && self.branch(spot).leaf.is_none() {
-            let branch = self.branch(spot);
+    /// Keeps the entry in the node that was read last.
+    fn keep_entry<L: Lebs>(&mut self, flash: &Flash<L>, spot: Spot) -> Result<()> {
+        let entry = flash.entry(self.branch(spot).at)?;
+        self.branch_mut(spot).leaf = Some(Box::new(entry));
+        Ok(())
+    }
+
+    /// How an entry's name compares with another one: bytes first, then length, which is the order of slices.
+    fn order<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, name: &[u8]) -> Result<Ordering> {
+        Ok((*self.entry(flash, spot)?.name).cmp(name))
+    }
+
+    /// The same while a journal is replayed; none if the branch leads to a node that is gone.
+    fn order_in_replay<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, name: &[u8]) -> Result<Option<Ordering>> {
+        let branch = self.branch(spot);
+        if branch.leaf.is_none() {
             let (key, at) = (branch.key, branch.at);
-            let Some((what, kind)) = leaf_kind(key) else { return Ok(Match::Dangling) };
+            let Some((what, kind)) = leaf_kind(key) else { return Ok(None) };
             if flash.try_read_node(at, kind, what)?.is_err() || key_of(flash.node()) != key {
-                return Ok(Match::Dangling);
+                return Ok(None);
             }
-            let entry =
-                Entry::parse(flash.node()).map_err(|e| flash.damage(DamageKind::BadEntry, at.lnum, at.offset, e))?;
-            self.branch_mut(spot).leaf = Some(Box::new(entry));
+            self.keep_entry(flash, spot)?;
         }
-        let entry = self.entry(flash, spot)?;
-        // Bytes first, then length, which is the order of slices.
-        Ok(Match::Order((*entry.name).cmp(name)))
+        self.order(flash, spot, name).map(Some)
     }
 
-    /// From any branch with the key to the one with the name (`resolve_collision`). If there is none, the spot is the
-    /// one behind which it would be.
-    pub(crate) fn resolve<L: Lebs>(
+    /// From any branch with the key to the one with the name, which is to be added or not. If there is none, the spot
+    /// is the one behind which it would be.
+    pub(super) fn resolve<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
         key: Key,
         from: Spot,
         name: &[u8],
+        adding: bool,
     ) -> Result<Found> {
+        if self.replaying {
+            self.resolve_in_replay(flash, key, from, name, adding)
+        } else {
+            self.resolve_name(flash, key, from, name)
+        }
+    }
+
+    /// The same after the replay, when every branch leads to its node (`resolve_collision`).
+    fn resolve_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Found> {
         let found = |exact, spot| Ok(Found { exact, spot });
-        let order = match self.compare(flash, from, name)? {
-            Match::Order(Ordering::Equal) => return found(true, from),
-            Match::Order(order) => order,
-            Match::Dangling => return self.resolve_in_replay(flash, key, from, name, false),
-        };
+        let order = self.order(flash, from, name)?;
+        if order == Ordering::Equal {
+            return found(true, from);
+        }
         let mut spot = from;
         if order == Ordering::Greater {
             loop {
@@ -91,10 +85,10 @@ impl Tnc {
                     return found(false, self.insertion_spot(flash, left)?);
                 }
                 spot = left;
-                match self.compare(flash, spot, name)? {
-                    Match::Order(Ordering::Equal) => return found(true, spot),
-                    Match::Order(Ordering::Less) => return found(false, spot),
-                    _ => {}
+                match self.order(flash, spot, name)? {
+                    Ordering::Equal => return found(true, spot),
+                    Ordering::Less => return found(false, spot),
+                    Ordering::Greater => {}
                 }
             }
         }
@@ -103,10 +97,10 @@ impl Tnc {
             if self.branch(right).key != key {
                 return found(false, spot);
             }
-            match self.compare(flash, right, name)? {
-                Match::Order(Ordering::Equal) => return found(true, right),
-                Match::Order(Ordering::Greater) => return found(false, spot),
-                _ => spot = right,
+            match self.order(flash, right, name)? {
+                Ordering::Equal => return found(true, right),
+                Ordering::Greater => return found(false, spot),
+                Ordering::Less => spot = right,
             }
         }
     }
@@ -124,7 +118,7 @@ impl Tnc {
 
     /// The same while a journal is replayed, when branches may lead to nodes that are gone
     /// (`fallible_resolve_collision`). Unless a name is added, such a branch is what is meant if nothing else fits.
-    pub(crate) fn resolve_in_replay<L: Lebs>(
+    fn resolve_in_replay<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
         key: Key,
@@ -135,18 +129,12 @@ impl Tnc {
         let found = |exact, spot| Ok(Found { exact, spot });
         let mut dangling = None;
         let mut unsure = false;
-        let first = match self.compare(flash, from, name)? {
-            Match::Order(Ordering::Equal) => return found(true, from),
-            Match::Order(order) => {
-                unsure |= !adding;
-                Some(order)
-            }
-            Match::Dangling => {
-                dangling = Some(from);
-                unsure = true;
-                None
-            }
-        };
+        let first = self.order_in_replay(flash, from, name)?;
+        match first {
+            Some(Ordering::Equal) => return found(true, from),
+            Some(_) => unsure |= !adding,
+            None => (dangling, unsure) = (Some(from), true),
+        }
         let mut spot = from;
         if first == Some(Ordering::Greater) || unsure {
             loop {
@@ -159,12 +147,12 @@ impl Tnc {
                     break;
                 }
                 spot = left;
-                match self.compare(flash, spot, name)? {
-                    Match::Order(Ordering::Equal) => return found(true, spot),
-                    Match::Dangling => dangling = Some(spot),
-                    Match::Order(_) if !adding => {}
-                    Match::Order(Ordering::Less) => break,
-                    Match::Order(_) => unsure = false,
+                match self.order_in_replay(flash, spot, name)? {
+                    Some(Ordering::Equal) => return found(true, spot),
+                    None => dangling = Some(spot),
+                    Some(_) if !adding => {}
+                    Some(Ordering::Less) => break,
+                    Some(_) => unsure = false,
                 }
             }
         }
@@ -176,11 +164,11 @@ impl Tnc {
                 if self.branch(right).key != key {
                     break;
                 }
-                match self.compare(flash, right, name)? {
-                    Match::Order(Ordering::Greater) => break,
-                    Match::Order(Ordering::Equal) => return found(true, right),
-                    Match::Order(Ordering::Less) => {}
-                    Match::Dangling => dangling = Some(right),
+                match self.order_in_replay(flash, right, name)? {
+                    Some(Ordering::Greater) => break,
+                    Some(Ordering::Equal) => return found(true, right),
+                    Some(Ordering::Less) => {}
+                    None => dangling = Some(right),
                 }
                 spot = right;
             }
@@ -200,7 +188,7 @@ impl Tnc {
         if *self.entry(flash, found.spot)?.name == *name {
             return Ok(Some(found.spot));
         }
-        let found = self.resolve(flash, key, found.spot, name)?;
+        let found = self.resolve(flash, key, found.spot, name, false)?;
         Ok(found.exact.then_some(found.spot))
     }
 
@@ -216,11 +204,7 @@ impl Tnc {
         if let Some(name) = name
             && found.exact
         {
-            found = if self.replaying {
-                self.resolve_in_replay(flash, key, found.spot, name, false)?
-            } else {
-                self.resolve(flash, key, found.spot, name)?
-            };
+            found = self.resolve(flash, key, found.spot, name, false)?;
         }
         let spot = if name.is_none() && found.exact { Some(found.spot) } else { self.next(flash, found.spot)? };
         self.entry_at(flash, spot, key)

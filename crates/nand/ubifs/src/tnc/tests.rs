@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::key::NameHash;
-use crate::lebs::LebError;
+use crate::lebs::{LebError, LebSizes};
 use crate::sample;
 use crate::superblock::Superblock;
 use proptest::prelude::*;
@@ -15,18 +15,14 @@ const LEBS: u32 = 24;
 struct Memory(Vec<u8>);
 
 impl Lebs for Memory {
-    fn leb_bytes(&self) -> u32 {
-        LEB_BYTES as u32
+    fn sizes(&self) -> LebSizes {
+        LebSizes { leb_bytes: LEB_BYTES as u32, leb_count: LEBS, min_io_bytes: 8 }
     }
-    fn leb_count(&self) -> u32 {
-        LEBS
+
+    fn peb(&self, lnum: u32) -> Option<u32> {
+        Some(lnum)
     }
-    fn min_io_bytes(&self) -> u32 {
-        8
-    }
-    fn is_mapped(&self, _lnum: u32) -> bool {
-        true
-    }
+
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], _what: ReadKind) -> std::result::Result<(), LebError> {
         let at = lnum as usize * LEB_BYTES + offset as usize;
         buf.copy_from_slice(&self.0[at..at + buf.len()]);
@@ -44,29 +40,9 @@ struct Index {
 
 impl Index {
     fn new(fanout: u32) -> Index {
-        let sb = Superblock {
-            hash: NameHash::Test,
-            big_lpt: false,
-            space_fixup: false,
-            double_hash: false,
-            min_io_bytes: 8,
-            leb_bytes: LEB_BYTES as u32,
-            leb_count: LEBS,
-            written_leb_count: LEBS,
-            max_leb_count: LEBS,
-            max_bud_bytes: 0,
-            log_lebs: 2,
-            lpt_lebs: 2,
-            orphan_lebs: 1,
-            journal_heads: 3,
-            fanout,
-            lsave_count: 0,
-            format: 4,
-            compression: 0,
-            reserved_bytes: 0,
-            time_granularity_ns: 1,
-            uuid: [0; 16],
-        };
+        let sizes = LebSizes { leb_bytes: LEB_BYTES as u32, leb_count: LEBS, min_io_bytes: 8 };
+        let mut sb = Superblock::parse(&sample::superblock(sizes), sizes).expect("a superblock");
+        (sb.hash, sb.fanout) = (NameHash::Test, fanout);
         let end = sb.main_first() as usize * LEB_BYTES;
         let mut flash = Flash::new(Memory(vec![0xFF; LEB_BYTES * LEBS as usize]), sb);
         let inode = write(&mut flash, &mut { end }, NodeType::Inode, &[0; 136]);

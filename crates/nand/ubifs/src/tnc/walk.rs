@@ -129,7 +129,7 @@ impl Tnc {
     fn too_many_leaves<L: Lebs>(&self, flash: &Flash<L>, node: NodeRef) -> UbifsError {
         let most = self.mapped_bytes / LEAST_LEAF_BYTES;
         let detail = format!("more than {most} leaves, which is all that fit: some are used again and again");
-        flash.damage(DamageKind::BadIndex, node.lnum, node.offset, detail)
+        flash.damage(DamageKind::BadIndex, node, detail)
     }
 
     /// Drops an index node that did not change; what is below it has been dropped or did not change either.

@@ -2,23 +2,12 @@
 //! Figures that are wrong under good checksums: properties of blocks, sums in the master, fields of inodes. Each is the
 //! only damage done, and the check names it; and what an interrupted commit may leave is no damage.
 
-use crate::common::patient::{At, LEB_BYTES, Patient, key, le32};
-use crate::common::{DUMPS, SLC, volume};
-use readpath_ubifs::{Bud, DamageKind, LptShape, MountMode, NodeType, Ubifs, crc16};
+use crate::common::DUMPS;
+use crate::common::patient::{At, LEB_BYTES, Patient, bits, key, le32, put_bits, seal_packed};
+use readpath_ubifs::{Bud, DamageKind, LptShape, NodeType};
 
 const PAGE: u32 = 2048;
 const WHOLE: u32 = LEB_BYTES as u32;
-
-fn bits(bytes: &[u8], at: u32, count: u32) -> u32 {
-    (0..count).fold(0, |n, i| n | u32::from(bytes[((at + i) / 8) as usize] >> ((at + i) % 8) & 1) << i)
-}
-
-fn put_bits(bytes: &mut [u8], at: u32, count: u32, value: u32) {
-    for i in 0..count {
-        let (byte, bit) = (((at + i) / 8) as usize, (at + i) % 8);
-        bytes[byte] = bytes[byte] & !(1 << bit) | ((value >> i & 1) as u8) << bit;
-    }
-}
 
 /// Free and dirty bytes of a block, and whether it holds the index.
 type Figures = (u32, u32, bool);
@@ -32,12 +21,8 @@ struct Tree {
     buds: Vec<Bud>,
 }
 
-fn mounted(patient: &Patient) -> Ubifs<crate::common::Volume> {
-    Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::Inspect).expect("a volume")
-}
-
 fn tree(patient: &Patient) -> Tree {
-    let fs = mounted(patient);
+    let fs = patient.mounted();
     let (sb, master) = (fs.superblock(), fs.master());
     let main = sb.main_first()..master.leb_count;
     Tree { root: master.lpt_root, lpt_first: sb.lpt_first(), main, shape: LptShape::new(sb), buds: fs.buds().to_vec() }
@@ -72,8 +57,7 @@ impl Tree {
         put_bits(bytes, at, n, free >> 3);
         put_bits(bytes, at + n, n, dirty >> 3);
         put_bits(bytes, at + 2 * n, 1, u32::from(index));
-        let crc = crc16(&bytes[2..]);
-        bytes[..2].copy_from_slice(&crc.to_le_bytes());
+        seal_packed(bytes);
         let used = |free, dirty, index| if index { 0 } else { u64::from(WHOLE - free - dirty) };
         patient.change_masters(|node| {
             for (at, new, old) in [
@@ -173,7 +157,7 @@ fn the_journal_begins_where_free_space_did() {
     let says = format!("say the last {} bytes are free; the journal goes on at {}", free + PAGE, bud.start);
     assert!(text.ends_with(&says), "{text}");
     tree.set(&mut patient, bud.lnum, (free, dirty, false));
-    assert!(patient.report().is_clean());
+    patient.assert_clean("as before");
     // What lies before the journal is looked at.
     patient.bytes((bud.lnum, bud.start - PAGE, PAGE)).fill(0xFF);
     let found = patient.report().findings;
@@ -206,7 +190,7 @@ fn what_an_interrupted_commit_leaves_is_no_damage() {
         patient.bytes((index, WHOLE - free, 100)).fill(0x5A);
         match is_damage {
             true => drop(patient.expect_only(DamageKind::BadNode, (index, WHOLE - free, 0))),
-            false => assert!(patient.report().is_clean(), "{:#?}", patient.report().findings),
+            false => patient.assert_clean("fxu"),
         }
     }
     // A block that is empty, but was not unmapped.
@@ -217,13 +201,13 @@ fn what_an_interrupted_commit_leaves_is_no_damage() {
         let empty = tree.main.clone().find(is_empty).expect("a block that is not mapped");
         assert_eq!(tree.figures(&mut patient, empty).0, WHOLE);
         patient.fill_block(empty, &[0x5A; 5000]);
-        assert!(patient.report().is_clean(), "{dump}: {:#?}", patient.report().findings);
+        patient.assert_clean(dump);
     }
 }
 
 /// Where the newest master is.
 fn master(patient: &Patient) -> At {
-    (1, mounted(patient).master().offset, 0)
+    (1, patient.mounted().master().offset, 0)
 }
 
 #[test]
@@ -289,15 +273,15 @@ fn where_the_master_says_that_writing_goes_on_there_is_room() {
     }
 
     let mut patient = Patient::new("fxj");
-    let (lnum, offset) = mounted(&patient).master().lpt_head;
+    let (lnum, offset) = patient.mounted().master().lpt_head;
     patient.bytes((lnum, offset + 9, 1))[0] = 0;
     let text = patient.expect_only(DamageKind::BadProperties, (lnum, offset + 9, 0));
     assert!(text.ends_with(&format!("not empty, although the properties tree is to be continued at {offset}")));
     // A commit may have been under way.
     let mut patient = Patient::new("fxu");
-    let (lnum, offset) = mounted(&patient).master().lpt_head;
+    let (lnum, offset) = patient.mounted().master().lpt_head;
     patient.bytes((lnum, offset + 9, 1))[0] = 0;
-    assert!(patient.report().is_clean(), "{:#?}", patient.report().findings);
+    patient.assert_clean("fxu");
 }
 
 fn mode(node: &[u8]) -> u32 {

@@ -2,10 +2,10 @@
 //! Each kind of damage is done to a dump, and the check names it and its place. Checksums are made to fit unless a
 //! wrong checksum is the damage.
 
-use crate::common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32};
-use crate::common::{SLC, Volume, Watched, dump, volume};
-use readpath_ubifs::sample::padded;
-use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Session, Ubifs, check, crc16, crc32};
+use crate::common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32, seal_packed};
+use crate::common::{SLC, Volume, Watched, dump, listing, volume};
+use readpath_ubifs::sample::{padded, seal};
+use readpath_ubifs::{DamageKind, KeyType, LebError, Lebs, MountMode, NodeType, Session, check};
 
 fn is_plain_file(node: &[u8]) -> bool {
     le32(node, 104) & 0o170_000 == 0o100_000 && le32(node, 92) == 1
@@ -99,7 +99,7 @@ fn figures_that_cannot_be_are_refused() {
 
 #[test]
 fn a_volume_grows_before_its_sizes_are_looked_at() {
-    let lebs = volume(dump("fx"), SLC).leb_count();
+    let lebs = volume(dump("fx"), SLC).sizes().leb_count;
     let count = |written: u32| {
         let mut patient = Patient::new("fx");
         patient.change((0, 0, 4096), |sb| sb[40..44].copy_from_slice(&written.to_le_bytes()));
@@ -107,9 +107,9 @@ fn a_volume_grows_before_its_sizes_are_looked_at() {
     };
     // Fewer blocks than those in front of the main area, as when nearly nothing was written.
     let small = count(5);
-    let fs = Ubifs::mount(volume(small.image.clone(), SLC), MountMode::ReadWrite).expect("a small volume");
+    let fs = small.mount(MountMode::ReadWrite).expect("a small volume");
     assert_eq!((fs.superblock().written_leb_count, fs.superblock().leb_count), (5, lebs));
-    assert!(small.report().is_clean(), "{:#?}", small.report().findings);
+    small.assert_clean("a small volume");
     for written in [0, lebs + 1] {
         let text = count(written).expect_only(DamageKind::BadSuperblock, (0, 0, 0));
         assert!(text.ends_with(&format!("{written} erase blocks, the volume has {lebs}")), "{text}");
@@ -136,8 +136,7 @@ fn a_node_behind_the_masters_that_is_none_is_named() {
             pad[16] = 28;
             pad[20] = 5;
             pad[24..28].copy_from_slice(&(if page == 62 { 1536u32 - 28 - 32 } else { 1536 - 28 }).to_le_bytes());
-            let crc = crc32(&pad[8..28]);
-            pad[4..8].copy_from_slice(&crc.to_le_bytes());
+            seal(&mut pad[..28]);
         }
         patient.bytes((lnum, LEB_BYTES as u32 - 32, 32)).copy_from_slice(&commit);
     }
@@ -161,7 +160,7 @@ fn what_is_not_supported_is_refused() {
         patient.change((0, 0, 4096), |sb| sb[28] |= flag);
         let error = check(volume(patient.image.clone(), SLC), 10).expect_err("a refusal").to_string();
         assert!(error.starts_with("not supported") && error.contains(word), "{error}");
-        let error = Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect_err("a refusal").to_string();
+        let error = patient.mount(MountMode::ReadOnly).expect_err("a refusal").to_string();
         assert!(error.contains(word), "{error}");
     }
 }
@@ -176,7 +175,7 @@ fn masters_are_checked() {
     let mut patient = Patient::new("fx");
     patient.bytes((2, 0, 512))[100] ^= 1;
     patient.expect_only(DamageKind::BadMaster, (2, 0, 0));
-    Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect("one good master is enough");
+    patient.mount(MountMode::ReadOnly).expect("one good master is enough");
     let mut patient = Patient::new("fx");
     for lnum in [1, 2] {
         patient.change((lnum, 0, 512), |master| master[48..52].copy_from_slice(&3u32.to_le_bytes()));
@@ -192,12 +191,10 @@ fn the_newer_master_wins_after_a_cut_between_the_two() {
     let masters: Vec<At> = patient.nodes(NodeType::Master).into_iter().filter(|at| at.0 == 2).collect();
     let last = *masters.last().expect("a master");
     assert!(last.1 > 0, "more than one master");
-    let before =
-        crate::common::listing(&mut Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).unwrap());
+    let before = listing(&mut patient.mount(MountMode::ReadOnly).unwrap());
     let end = (LEB_BYTES as u32) - last.1;
     patient.bytes((2, last.1, end)).fill(0xFF);
-    let after =
-        crate::common::listing(&mut Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).unwrap());
+    let after = listing(&mut patient.mount(MountMode::ReadOnly).unwrap());
     assert_eq!(before, after);
     patient.expect(DamageKind::BadMaster, (2, masters[masters.len() - 2].1, 0));
 }
@@ -214,8 +211,7 @@ fn log_and_journal_are_checked() {
 
     // Not even a power cut explains a bad node with many good ones behind it.
     let mut patient = Patient::new("fxu");
-    let volume = volume(patient.image.clone(), SLC);
-    let fs = Ubifs::mount(volume, MountMode::Inspect).expect("a volume");
+    let fs = patient.mounted();
     let bud = *fs.buds().iter().find(|b| b.end - b.start > 10_000).expect("a journal");
     patient.bytes((bud.lnum, bud.start, 64))[40] ^= 1;
     patient.expect(DamageKind::BadJournal, (bud.lnum, bud.start, 0));
@@ -293,7 +289,7 @@ fn broken(
     at: At,
     work: impl FnOnce(&mut Session<Volume>) -> readpath_ubifs::Result<()>,
 ) -> String {
-    let mounted = Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).expect("a volume");
+    let mounted = patient.mount(MountMode::ReadOnly).expect("a volume");
     let e = work(&mut Session::new(mounted, false)).expect_err("it is damaged");
     let place = e.damage().expect("damage with a place").place;
     assert_eq!((place.lnum, place.offset), (at.0, at.1), "{e}");
@@ -345,11 +341,8 @@ fn data_has_to_fit_its_inode() {
     let (index, b) = patient.branch_to(last);
     patient.change(last, |node| node[24..28].copy_from_slice(&far.to_le_bytes()));
     patient.change(index, |node| node[b + 12..b + 16].copy_from_slice(&far.to_le_bytes()));
-    let found = patient.report().findings.into_iter().find(|d| d.kind == DamageKind::MissingInode);
-    match found {
-        Some(found) => assert_eq!((found.place.lnum, found.place.offset), (last.0, last.1)),
-        None => panic!("{:#?}", patient.report().findings),
-    }
+    let found = patient.report().findings.into_iter().find(|d| d.kind == DamageKind::MissingInode).expect("a finding");
+    assert_eq!((found.place.lnum, found.place.offset), (last.0, last.1));
 }
 
 #[test]
@@ -363,14 +356,13 @@ fn properties_of_blocks_are_checked() {
     let mut patient = Patient::new("fx");
     let leaf = patient.bytes((7, 0, 17));
     leaf[2] ^= 0x80;
-    let crc = crc16(&leaf[2..]);
-    leaf[..2].copy_from_slice(&crc.to_le_bytes());
+    seal_packed(leaf);
     patient.expect(DamageKind::WrongProperties, (10, 0, 0));
     // Reading files needs no properties, and a mount like the kernel's says what is wrong.
     let mut patient = Patient::new("fx");
     patient.bytes((7, 0, LEB_BYTES as u32)).fill(0);
-    Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::Inspect).expect("a volume");
-    let error = Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly).expect_err("no properties");
+    patient.mounted();
+    let error = patient.mount(MountMode::ReadOnly).expect_err("no properties");
     assert_eq!(error.damage().map(|d| d.kind), Some(DamageKind::BadProperties));
 }
 

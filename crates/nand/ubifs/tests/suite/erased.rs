@@ -2,13 +2,13 @@
 //! Unused space has to be erased: every block of a volume gets a bit cleared where nothing is, and the check names it.
 //! Where mkfs.ubifs and ubinize are not installed, the test that needs them says so and passes.
 
-use crate::common::patient::{LEB_BYTES, PEB_BYTES, Patient};
-use crate::common::{DUMPS, SLC, Volume, dump, volume};
+use crate::common::patient::{LEB_BYTES, PEB_BYTES, Patient, put_bits, seal_packed};
+use crate::common::{DUMPS, SLC, Volume, dump};
 use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::{NoCache, Ubi};
-use readpath_ubifs::{Damage, DamageKind, LptShape, MountMode, UbiVolume, Ubifs, check, crc16, sample};
+use readpath_ubifs::{Damage, DamageKind, LptShape, UbiVolume, check, sample};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -18,15 +18,15 @@ fn a_cleared_bit_in_any_block_is_named() {
     for (name, _) in &DUMPS[..2] {
         let good = Patient::new(name);
         let with = |change: &dyn Fn(&mut Patient)| {
-            let mut patient = Patient { image: good.image.clone(), pebs: good.pebs.clone() };
+            let mut patient = good.clone();
             change(&mut patient);
             patient.report().findings
         };
-        let fs = Ubifs::mount(volume(good.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+        let fs = good.mounted();
         let sb = fs.superblock().clone();
         let last = LEB_BYTES as u32 - 3;
         // Blocks that do not end with data.
-        let mut patient = Patient { image: good.image.clone(), pebs: good.pebs.clone() };
+        let mut patient = good.clone();
         let mapped = (0..good.pebs.len() as u32).filter(|&lnum| good.pebs[lnum as usize].is_some());
         let ends: Vec<u32> = mapped.filter(|&lnum| patient.bytes((lnum, last, 1))[0] == 0xFF).collect();
         let (front, main): (Vec<u32>, Vec<u32>) = ends.into_iter().partition(|&lnum| lnum < sb.main_first());
@@ -87,33 +87,24 @@ fn the_first_wrong_byte_behind_the_superblock_is_named() {
     }
 }
 
-/// Puts `value` into a packed table, lowest bit first.
-fn put_bits(bytes: &mut [u8], at: u32, bits: u32, value: u32) {
-    for i in 0..bits {
-        let bit = (at + i) as usize;
-        bytes[bit / 8] = bytes[bit / 8] & !(1 << (bit % 8)) | ((value >> i & 1) as u8) << (bit % 8);
-    }
-}
-
 #[test]
 fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
     let good = Patient::new("fxj");
-    let fs = Ubifs::mount(volume(good.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+    let fs = good.mounted();
     let (sb, head, table) = (fs.superblock().clone(), fs.master().lpt_head.0, fs.master().ltab);
     let shape = LptShape::new(&sb);
     // A block with one page of nodes that are not in use any more; bytes of the second page are neither that nor free.
     let lnum = (sb.lpt_first()..sb.orphans_first()).find(|&lnum| lnum != head && lnum != table.0).expect("a block");
     let whole = LEB_BYTES as u32;
     let with = |free: u32, dirty: u32, at: u32| {
-        let mut patient = Patient { image: good.image.clone(), pebs: good.pebs.clone() };
+        let mut patient = good.clone();
         patient.fill_block(lnum, &[0x11; 2048]);
         patient.bytes((lnum, at, 1))[0] = 0xFE;
         let entry = 20 + (lnum - sb.lpt_first()) * 2 * shape.whole_bits;
         let bytes = patient.bytes((table.0, table.1, shape.table_bytes));
         put_bits(bytes, entry, shape.whole_bits, free);
         put_bits(bytes, entry + shape.whole_bits, shape.whole_bits, dirty);
-        let crc = crc16(&bytes[2..]);
-        bytes[..2].copy_from_slice(&crc.to_le_bytes());
+        seal_packed(bytes);
         patient
     };
     let found = with(whole - 2048, 2048, 70_000).expect_only(DamageKind::NotErased, (lnum, 70_000, 0));
@@ -125,8 +116,7 @@ fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
     for (free, dirty, at) in
         [(whole - 2048, 2048, 2047), (whole - 4096, 4096, 2048), (whole, 0, 70_000), (0, whole, 70_000)]
     {
-        let report = with(free, dirty, at).report();
-        assert!(report.is_clean(), "{free} {dirty} {at}: {:#?}", report.findings);
+        with(free, dirty, at).assert_clean(&format!("{free} {dirty} {at}"));
     }
     let found = with(whole, 8, 2047).expect_only(DamageKind::BadProperties, (table.0, table.1, 0));
     assert!(found.ends_with(&format!("LEB {lnum} has 129024 free and 8 dirty bytes, of 129024")), "{found}");
@@ -135,16 +125,16 @@ fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
 #[test]
 fn what_an_unclean_stop_leaves_is_no_damage() {
     let patient = Patient::new("fxu");
-    assert!(patient.report().is_clean(), "{:#?}", patient.report().findings);
+    patient.assert_clean("fxu");
     // A torn write into an unused block of the log, and into one of the properties tree, whose commit was under way.
-    let fs = Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+    let fs = patient.mounted();
     let (lpt, end) = fs.master().lpt_head;
-    let mut torn = Patient { image: patient.image.clone(), pebs: patient.pebs.clone() };
+    let mut torn = patient.clone();
     torn.bytes((lpt, end, 700)).fill(0x11);
-    assert!(torn.report().is_clean(), "{:#?}", torn.report().findings);
+    torn.assert_clean("torn writes");
     // The same after an unmount is none that a stop explains.
     let mut damaged = Patient::new("fxj");
-    let fs = Ubifs::mount(volume(damaged.image.clone(), SLC), MountMode::Inspect).expect("a volume");
+    let fs = damaged.mounted();
     let (lpt, end) = fs.master().lpt_head;
     damaged.bytes((lpt, end, 700)).fill(0x11);
     damaged.expect_only(DamageKind::BadProperties, (lpt, end, 0));

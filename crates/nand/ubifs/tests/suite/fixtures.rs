@@ -2,8 +2,8 @@
 //! Dumps of a real kernel's volumes: trees, attributes and every byte of every file are what the kernel showed.
 
 use crate::common::patient::{Patient, key};
-use crate::common::{DUMPS, SLC, listing, manifest, mount, volume};
-use readpath_ubifs::{Key, MountMode, NodeType, Ubifs};
+use crate::common::{DUMPS, listing, manifest, mount};
+use readpath_ubifs::{Key, MountMode, NodeType};
 
 #[test]
 fn trees_attributes_and_bytes_are_the_kernels() {
@@ -40,7 +40,7 @@ fn times_have_nanoseconds() {
             node[at..at + 4].copy_from_slice(&ns.to_le_bytes());
         }
     });
-    let mut fs = Ubifs::mount(volume(patient.image, SLC), MountMode::Inspect).expect("a volume");
+    let mut fs = patient.mounted();
     let inode = fs.inode(1).expect("the root directory");
     assert_eq!((inode.atime.ns, inode.ctime.ns, inode.mtime.ns), (1, 22, 333_444_555));
 }

@@ -20,7 +20,7 @@ fn session(patient: &Patient, bulk_read: bool) -> Session<Recorder<Volume>> {
 /// Moves a file's blocks apart, in its nodes and in the index, and gives it another size.
 fn spread(patient: &mut Patient, size: u64, place: impl Fn(u32) -> u32) {
     let ino = session(patient, false).fs().resolve(FILE, false).expect("a file").ino;
-    let mut scratch = Patient { image: patient.image.clone(), pebs: patient.pebs.clone() };
+    let mut scratch = patient.clone();
     let mut apart = |at: At, keys: &[usize]| {
         let node = patient.bytes(at);
         let is_its = |k: &&usize| (le32(node, **k), le32(node, **k + 4) >> 29) == (ino, 1);

@@ -3,10 +3,10 @@
 //!
 //! Where these tools are not installed the tests say so and pass.
 
-use crate::common::volume;
+use crate::common::{bytes_of, volume};
 use readpath_kit::Prng;
 use readpath_ubi::mtd::Geometry;
-use readpath_ubifs::{Entry, FileType, FlashRead, Inode, Lebs, MountMode, NameHash, Recorder, Ubifs, check};
+use readpath_ubifs::{Entry, FileType, FlashRead, Lebs, MountMode, NameHash, Recorder, Ubifs, check};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -164,16 +164,6 @@ fn make_image(dir: &Path, device: &Device, compression: &str) -> Vec<u8> {
     let (peb, sub) = (geometry.peb_bytes.to_string(), geometry.subpage_bytes.to_string());
     run(dir, "ubinize", &["-p", &peb, "-m", &page, "-s", &sub, "-o", "image", "-Q", "7", "ubi.ini"]);
     fs::read(dir.join("image")).expect("an image")
-}
-
-fn bytes_of<L: Lebs>(fs: &mut Ubifs<L>, inode: &Inode) -> Vec<u8> {
-    let mut out = Vec::new();
-    fs.read_file(inode, |bytes| -> readpath_ubifs::Result<()> {
-        out.extend_from_slice(bytes);
-        Ok(())
-    })
-    .expect("a file");
-    out
 }
 
 /// Compares a directory of the volume with one of this system, and counts entries.

@@ -3,9 +3,9 @@
 //! sizes.
 
 use crate::common::patient::Patient;
-use crate::common::{SLC, SLC_DATA_OFFSET, Volume, Watched, dump, volume};
+use crate::common::{SLC, SLC_DATA_OFFSET, Volume, Watched, bytes_of, dump, volume};
 use readpath_ubifs::sample::{self, NewInode, padded};
-use readpath_ubifs::{DamageKind, Inode, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
+use readpath_ubifs::{DamageKind, Key, Lebs, MountMode, NameHash, NodeType, Session, Ubifs, check, crc32};
 
 const PEB_BYTES: usize = 128 << 10;
 const PAGE: usize = 2048;
@@ -115,16 +115,6 @@ fn changes() -> Vec<Vec<u8>> {
     ]
 }
 
-fn bytes_of<L: Lebs>(fs: &mut Ubifs<L>, file: &Inode) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = fs.read_file(file, |piece| -> readpath_ubifs::Result<()> {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    });
-    read.expect("a file");
-    bytes
-}
-
 #[test]
 fn nodes_of_the_journal_are_newer_than_the_index() {
     let image = with_journal(&changes());
@@ -213,7 +203,7 @@ fn only_the_last_block_of_a_head_may_have_a_torn_end() {
     let mount = |blocks: &[&[Vec<u8>]]| {
         let mut stopped = Patient::of(with_journal_blocks(blocks));
         stopped.set_master_flags(3);
-        Ubifs::mount(volume(stopped.image, SLC), MountMode::ReadOnly).map(|fs| fs.report().journal_nodes)
+        stopped.mount(MountMode::ReadOnly).map(|fs| fs.report().journal_nodes)
     };
     assert_eq!(mount(&[&first, &second]).expect("nothing is torn"), 3);
     assert_eq!(mount(&[&first, &torn(&second)]).expect("what is torn is cut off"), 2);

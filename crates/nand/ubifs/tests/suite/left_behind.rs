@@ -3,9 +3,8 @@
 //! removes; and in orphan area and log what is older than the newest commit, and does not count.
 
 use crate::common::patient::{At, Patient, key, le32};
-use crate::common::{SLC, volume};
 use readpath_ubifs::sample::{self, padded};
-use readpath_ubifs::{DamageKind, MountMode, NodeType, Ubifs};
+use readpath_ubifs::{DamageKind, MountMode, NodeType};
 
 /// The only orphan node of a commit.
 fn orphans(commit: u64, inodes: &[u32]) -> Vec<u8> {
@@ -26,13 +25,13 @@ fn what_has_no_name_is_removed_and_what_has_got_one_stays() {
     let [nameless, named] = [files[0], files[1]];
     patient.change(nameless, |node| node[92..96].fill(0));
     let [nameless, named] = [nameless, named].map(|at| key(patient.bytes(at)).ino);
-    let mut fs = Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).expect("a volume");
+    let mut fs = patient.mount(MountMode::ReadOnly).expect("a volume");
     assert_eq!((fs.report().unclean, fs.report().orphans), (false, 0));
     fs.inode(nameless).expect("nobody looks for orphans after an unmount");
 
     patient.stop_with_orphans(&orphans(1, &[nameless, named, 1 << 30]));
     for mode in [MountMode::ReadOnly, MountMode::ReadWrite, MountMode::Inspect] {
-        let mut fs = Ubifs::mount(volume(patient.image.clone(), SLC), mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
+        let mut fs = patient.mount(mode).unwrap_or_else(|e| panic!("{mode:?}: {e}"));
         assert_eq!((fs.report().unclean, fs.report().orphans), (true, 1));
         fs.inode(named).expect("it has a name");
         let error = fs.inode(nameless).expect_err("it is gone").to_string();
@@ -45,7 +44,7 @@ fn orphans_of_an_older_commit_behind_those_of_the_last_are_damage() {
     for (second, is_damage) in [(2, true), (3, false), (4, false)] {
         let mut patient = Patient::new("fxj");
         patient.stop_with_orphans(&[orphans(3, &[1 << 30]), orphans(second, &[1 << 30])].concat());
-        let mounted = Ubifs::mount(volume(patient.image, SLC), MountMode::ReadOnly);
+        let mounted = patient.mount(MountMode::ReadOnly);
         let damage = mounted.err().and_then(|e| e.damage().map(|d| (d.kind, d.place.lnum, d.place.offset)));
         assert_eq!(damage, is_damage.then_some((DamageKind::BadOrphans, 9, 2048)), "{second}");
     }
@@ -56,7 +55,7 @@ fn orphans_of_an_older_commit_behind_those_of_the_last_are_damage() {
 fn an_older_block_of_the_log_is_its_end() {
     let mut patient = Patient::new("fxu");
     let nodes = |patient: &Patient| {
-        let fs = Ubifs::mount(volume(patient.image.clone(), SLC), MountMode::ReadOnly).expect("a volume");
+        let fs = patient.mount(MountMode::ReadOnly).expect("a volume");
         fs.report().journal_nodes
     };
     let before = nodes(&patient);

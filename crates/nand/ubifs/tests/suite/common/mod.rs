@@ -6,7 +6,7 @@ pub mod patient;
 use readpath_ubi::attach::Options;
 use readpath_ubi::mtd::{Geometry, Image, ReadAt};
 use readpath_ubi::{NoCache, Ubi};
-use readpath_ubifs::{FileType, Inode, LebError, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
+use readpath_ubifs::{FileType, Inode, LebError, LebSizes, Lebs, MountMode, ReadKind, Recorder, UbiVolume, Ubifs};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,21 +65,14 @@ pub struct Watched<L, F> {
 }
 
 impl<L: Lebs, F: FnMut(&L, u32, usize) -> Result<(), LebError>> Lebs for Watched<L, F> {
-    fn leb_bytes(&self) -> u32 {
-        self.inner.leb_bytes()
+    fn sizes(&self) -> LebSizes {
+        self.inner.sizes()
     }
-    fn leb_count(&self) -> u32 {
-        self.inner.leb_count()
-    }
-    fn min_io_bytes(&self) -> u32 {
-        self.inner.min_io_bytes()
-    }
-    fn is_mapped(&self, lnum: u32) -> bool {
-        self.inner.is_mapped(lnum)
-    }
+
     fn peb(&self, lnum: u32) -> Option<u32> {
         self.inner.peb(lnum)
     }
+
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
         (self.before)(&self.inner, lnum, buf.len())?;
         self.inner.read(lnum, offset, buf, what)
@@ -160,15 +153,20 @@ pub fn assert_same(name: &str, made: &[Recorded], recorded: &[Recorded]) {
     }
 }
 
-/// SHA-256 of a file, as hexadecimal text.
-pub fn sha256<L: Lebs>(fs: &mut Ubifs<L>, inode: &Inode) -> String {
-    let mut hash = Sha256::new();
-    fs.read_file(inode, |bytes| -> readpath_ubifs::Result<()> {
-        hash.update(bytes);
+/// The bytes of a file, holes included.
+pub fn bytes_of<L: Lebs>(fs: &mut Ubifs<L>, inode: &Inode) -> Vec<u8> {
+    let mut all = Vec::new();
+    let read = fs.read_file(inode, |bytes| -> readpath_ubifs::Result<()> {
+        all.extend_from_slice(bytes);
         Ok(())
-    })
-    .unwrap_or_else(|e| panic!("inode {}: {e}", inode.ino));
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    });
+    read.unwrap_or_else(|e| panic!("inode {}: {e}", inode.ino));
+    all
+}
+
+/// SHA-256, as hexadecimal text.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The lines of a manifest, made from a mounted volume and sorted.
@@ -179,8 +177,8 @@ pub fn listing<L: Lebs>(fs: &mut Ubifs<L>) -> Vec<String> {
         let inode = fs.inode(ino).unwrap_or_else(|e| panic!("{path}: {e}"));
         let kind = inode.file_type().expect("a type");
         let (kind_name, last) = match kind {
-            FileType::Regular if inode.size == 0 => ("regular empty file", sha256(fs, &inode)),
-            FileType::Regular => (kind.name(), sha256(fs, &inode)),
+            FileType::Regular if inode.size == 0 => ("regular empty file", sha256(&bytes_of(fs, &inode))),
+            FileType::Regular => (kind.name(), sha256(&bytes_of(fs, &inode))),
             FileType::Symlink => (kind.name(), String::from_utf8_lossy(&inode.data).into_owned()),
             FileType::Block => ("block special file", "-".to_owned()),
             FileType::Character => ("character special file", "-".to_owned()),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A dump whose nodes can be found and changed.
 
-use super::{SLC, SLC_DATA_OFFSET, dump, volume};
+use super::{SLC, SLC_DATA_OFFSET, Volume, dump, volume};
 use readpath_ubifs::sample::seal;
-use readpath_ubifs::{CheckReport, Damage, DamageKind, Key, Lebs, NodeType, check, crc32, scan_leb};
+use readpath_ubifs::{
+    CheckReport, Damage, DamageKind, Key, Lebs, MountMode, NodeType, Ubifs, check, crc16, crc32, scan_leb,
+};
 
 pub const LEB_BYTES: usize = 129_024;
 pub const PEB_BYTES: usize = 128 << 10;
@@ -12,6 +14,7 @@ pub const PEB_BYTES: usize = 128 << 10;
 pub type At = (u32, u32, u32);
 
 /// A dump that is about to suffer.
+#[derive(Clone)]
 pub struct Patient {
     pub image: Vec<u8>,
     /// PEB of each LEB.
@@ -33,7 +36,7 @@ impl Patient {
 
     pub fn of(image: Vec<u8>) -> Patient {
         let volume = volume(image.clone(), SLC);
-        let pebs = (0..volume.leb_count()).map(|lnum| volume.peb(lnum)).collect();
+        let pebs = (0..volume.sizes().leb_count).map(|lnum| volume.peb(lnum)).collect();
         Patient { image, pebs }
     }
 
@@ -127,6 +130,20 @@ impl Patient {
         check(volume(self.image.clone(), SLC), 1000).expect("a volume that is supported")
     }
 
+    pub fn assert_clean(&self, what: &str) {
+        let report = self.report();
+        assert!(report.is_clean(), "{what}: {:#?}", report.findings);
+    }
+
+    pub fn mount(&self, mode: MountMode) -> readpath_ubifs::Result<Ubifs<Volume>> {
+        Ubifs::mount(volume(self.image.clone(), SLC), mode)
+    }
+
+    /// Mounted to be looked into.
+    pub fn mounted(&self) -> Ubifs<Volume> {
+        self.mount(MountMode::Inspect).expect("a volume")
+    }
+
     /// Checks, and expects one kind of damage at one place.
     pub fn expect(&self, kind: DamageKind, (lnum, offset, _): At) -> Damage {
         let report = self.report();
@@ -144,6 +161,24 @@ impl Patient {
         assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
         found.to_string()
     }
+}
+
+/// A number in a packed node of the properties tree, lowest bit first.
+pub fn bits(bytes: &[u8], at: u32, count: u32) -> u32 {
+    (0..count).fold(0, |n, i| n | u32::from(bytes[((at + i) / 8) as usize] >> ((at + i) % 8) & 1) << i)
+}
+
+pub fn put_bits(bytes: &mut [u8], at: u32, count: u32, value: u32) {
+    for i in 0..count {
+        let (byte, bit) = (((at + i) / 8) as usize, (at + i) % 8);
+        bytes[byte] = bytes[byte] & !(1 << bit) | ((value >> i & 1) as u8) << bit;
+    }
+}
+
+/// Gives a packed node the checksum that its bytes have.
+pub fn seal_packed(node: &mut [u8]) {
+    let crc = crc16(&node[2..]);
+    node[..2].copy_from_slice(&crc.to_le_bytes());
 }
 
 pub fn key(node: &[u8]) -> Key {

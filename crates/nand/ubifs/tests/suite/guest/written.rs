@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What Readpath writes for the guest: an image of three volumes on a device that then had a life of its own.
 
+use crate::common::sha256;
 use readpath_kit::Prng;
 use readpath_nand_testkit::{Device, Ecc, Nand, Options};
 use readpath_ubi::layout::Layout;
 use readpath_ubi::mtd::Geometry;
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubi::{NoCache, UbiError};
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -22,10 +22,6 @@ pub struct Written {
     pub scratch_sha256: String,
     /// Where data begins in an erase block.
     pub data_offset: u32,
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn noise(prng: &mut Prng, bytes: usize) -> Vec<u8> {
@@ -141,8 +137,8 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
     Written {
         image: dump,
         entries,
-        static_sha256: hex(&contents),
-        scratch_sha256: hex(&scratch),
+        static_sha256: sha256(&contents),
+        scratch_sha256: sha256(&scratch),
         data_offset: layout.data_offset,
     }
 }
