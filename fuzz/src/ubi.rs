@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UBI images and volume tables that somebody made up.
 
-use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, NewVolume, OnePage, Options, PebState, Work};
-use readpath_ubi::layout::Layout;
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options, PebState, Work};
+use readpath_ubi::cache::{Lines, NandPage};
+use readpath_ubi::layout::{Layout, RECORD_BYTES};
 use readpath_ubi::mtd::{Geometry, Image, Mtd};
-use readpath_ubi::vtbl::{RECORD_BYTES, parse_table, table_to_bytes};
-use readpath_ubi::{NoCache, guess};
+use readpath_ubi::vtbl::{parse_table, table_to_bytes};
+use readpath_ubi::{NoCache, ReadCache, Ubi, attach, guess};
 
 /// As small as a device can be, so that an input has several blocks.
 const GEOMETRY: Geometry = Geometry { peb_bytes: 1024, page_bytes: 256, subpage_bytes: 64, pebs: 16 };
@@ -33,8 +34,8 @@ fn seal_all(image: &mut [u8], layout: &Layout) {
     }
 }
 
-/// What holds for every device that attached: each block has one state and serves one logical block at most.
-fn check<M: MtdWrite, C: readpath_ubi::ReadCache>(ubi: &mut Device<M, C>) {
+/// What holds for every device that attached: each block serves one logical block at most.
+fn check<M: Mtd, C: ReadCache>(ubi: &mut Ubi<M, C>) {
     let pebs = ubi.mtd().geometry().pebs;
     let mut owner = vec![false; pebs as usize];
     let volumes: Vec<(u32, u32, u32)> =
@@ -43,8 +44,6 @@ fn check<M: MtdWrite, C: readpath_ubi::ReadCache>(ubi: &mut Device<M, C>) {
         for lnum in 0..lebs {
             let Some(peb) = ubi.volume(id).expect("a volume").peb(lnum) else { continue };
             assert!(!std::mem::replace(&mut owner[peb as usize], true), "PEB {peb} has two logical blocks");
-            let state = ubi.peb_state(peb);
-            assert!(!matches!(state, PebState::Free | PebState::ToErase | PebState::Bad | PebState::Corrupted));
             let mut data = vec![0; leb_bytes as usize];
             let _ = ubi.read(id, lnum, 0, &mut data, 0);
             let _ = ubi.read(id, lnum, leb_bytes - 1, &mut data[..1], 0);
@@ -53,7 +52,20 @@ fn check<M: MtdWrite, C: readpath_ubi::ReadCache>(ubi: &mut Device<M, C>) {
     }
 }
 
-/// An image: attached read-only, and flashed to a device that is then written to and attached again. The first byte
+/// The same where it is written, and that a block that serves one is in use.
+fn check_device<C: ReadCache>(ubi: &mut Device<Nand, C>) {
+    check(ubi);
+    for (_, peb) in ubi.volumes().flat_map(|v| v.pebs()) {
+        let state = ubi.wear.state(peb);
+        assert!(!matches!(state, PebState::Free | PebState::ToErase | PebState::Bad | PebState::Corrupted));
+    }
+    let ids: Vec<u32> = ubi.volumes().map(|v| v.id).collect();
+    for id in ids {
+        let _ = ubi.read(id, 0, 0, &mut [0; 64], 0);
+    }
+}
+
+/// An image: attached to be read, and flashed to a device that is then written to and attached again. The first byte
 /// says whether checksums are made right, and whether blocks beyond the input are there.
 pub fn ubi_attach(data: &[u8]) {
     let Some((&how, data)) = data.split_first() else { return };
@@ -70,8 +82,8 @@ pub fn ubi_attach(data: &[u8]) {
         guess.geometry.check().expect("a guess is a geometry");
     }
     let Ok(device) = Image::new(image.as_slice(), GEOMETRY) else { return };
-    for options in [Options::image(), Options { fastmap: false, ..Options::image() }] {
-        match Device::attach(Image::new(image.as_slice(), *device.geometry()).expect("as before"), NoCache, &options) {
+    for options in [attach::Options::image(), attach::Options { fastmap: false, ..attach::Options::image() }] {
+        match Ubi::attach(Image::new(image.as_slice(), *device.geometry()).expect("as before"), NoCache, &options) {
             Ok(mut ubi) => check(&mut ubi),
             Err(e) => assert!(!e.to_string().is_empty()),
         }
@@ -81,8 +93,8 @@ pub fn ubi_attach(data: &[u8]) {
     if how & 4 != 0 {
         nand.flip(u32::from(how) / 16, 64, 2);
     }
-    let Ok(mut ubi) = Device::attach(nand, OnePage::new(256), &Options::default()) else { return };
-    check(&mut ubi);
+    let Ok(mut ubi) = Device::attach(nand, NandPage::new(256, Lines::new(256, 1)), &Options::default()) else { return };
+    check_device(&mut ubi);
     let mut steps = 0;
     while !matches!(ubi.work(), Ok(Work::Idle) | Err(_)) {
         steps += 1;
@@ -95,9 +107,9 @@ pub fn ubi_attach(data: &[u8]) {
         let _ = ubi.unmap(id, 0);
         let _ = ubi.update_volume(id, &[how; 300]);
     }
-    check(&mut ubi);
+    check_device(&mut ubi);
     let mut before: Vec<_> = ubi.volumes().map(|v| (v.id, v.record.clone())).collect();
-    if let Ok(mut again) = Device::attach(ubi.into_mtd(), NoCache, &Options { read_only: true, ..Options::default() }) {
+    if let Ok(mut again) = Ubi::attach(ubi.into_mtd(), NoCache, &attach::Options::default()) {
         check(&mut again);
         before.retain(|(id, _)| again.volume(*id).is_err());
         assert!(before.is_empty(), "volumes are gone: {before:?}");

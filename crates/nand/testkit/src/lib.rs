@@ -6,10 +6,8 @@
 
 mod chip;
 mod device;
-mod one_page;
 mod write;
 
 pub use chip::{Counts, Ecc, Faults, Nand};
-pub use device::{Device, NewVolume, Options, PebState, Work};
-pub use one_page::OnePage;
+pub use device::{Device, NewVolume, Options, PebState, Wear, Work};
 pub use write::MtdWrite;

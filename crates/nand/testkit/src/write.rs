@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw flash that can be written. Offsets count from the start of the erase block.
 
-use readpath_ubi::mtd::{Image, Logged, Mtd, MtdError, Op, ReadAt, Why};
+use readpath_ubi::mtd::{Logged, Mtd, MtdError, Op, Why};
 
 /// Flash whose blocks are written in whole sub-pages and erased as a whole (Linux, include/linux/mtd/mtd.h:
 /// `mtd_write`, `mtd_erase`, `mtd_block_markbad`).
@@ -27,21 +27,6 @@ impl<M: MtdWrite + ?Sized> MtdWrite for &mut M {
 
     fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
         (**self).mark_bad(peb)
-    }
-}
-
-/// An image cannot be written.
-impl<R: ReadAt> MtdWrite for Image<R> {
-    fn write(&mut self, peb: u32, _offset: u32, _data: &[u8], _why: Why) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
-    }
-
-    fn erase(&mut self, peb: u32, _why: Why) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
-    }
-
-    fn mark_bad(&mut self, peb: u32) -> Result<(), MtdError> {
-        Err(MtdError::ReadOnly { peb })
     }
 }
 

@@ -41,12 +41,6 @@ pub enum UbiError {
         /// What is wrong and what would be right.
         what: String,
     },
-    /// No erase block is left.
-    #[error("no free PEB: {0}")]
-    NoSpace(String),
-    /// UBI has gone read-only, or was attached so.
-    #[error("UBI is read-only: {0}")]
-    ReadOnly(String),
 }
 
 impl UbiError {

@@ -4,7 +4,8 @@
 //! most, and those of every 4 KiB of 128 MiB only where there is no header, or where a size that was given contradicts.
 
 use crate::error::UbiError;
-use crate::headers::{EcHeader, HEADER_BYTES};
+use crate::headers::EcHeader;
+use crate::layout::HEADER_BYTES;
 use crate::mtd::{Geometry, MAX_PEB_BYTES, MAX_PEBS, ReadAt};
 
 /// What is known beforehand; the rest is guessed.

@@ -4,11 +4,8 @@
 //! integers are big-endian. It reads no flash.
 
 use crate::crc::crc32;
-use crate::layout::Layout;
-use crate::vtbl::MAX_VOLUMES;
+use crate::layout::{HEADER_BYTES, Layout, MAX_VOLUMES};
 
-/// Bytes of either header.
-pub const HEADER_BYTES: usize = 64;
 /// First bytes of an EC header: "UBI#".
 const EC_MAGIC: u32 = 0x5542_4923;
 /// First bytes of a VID header: "UBI!".
@@ -128,6 +125,12 @@ impl EcHeader {
                 image_seq: be32(bytes, 24),
             }),
         }
+    }
+
+    /// Of a block of this layout.
+    pub fn new(layout: &Layout, erase_counter: u32, image_seq: u32) -> EcHeader {
+        let Layout { vid_offset, data_offset, .. } = *layout;
+        EcHeader { version: VERSION, erase_counter: erase_counter.into(), vid_offset, data_offset, image_seq }
     }
 
     /// The header as bytes.

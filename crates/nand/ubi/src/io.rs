@@ -3,8 +3,8 @@
 //! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
 
 use crate::error::UbiError;
-use crate::headers::{Damage, EcHeader, HEADER_BYTES, HeaderFault, VidHeader};
-use crate::layout::Layout;
+use crate::headers::{Damage, EcHeader, HeaderFault, VidHeader};
+use crate::layout::{HEADER_BYTES, Layout};
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
 /// How often a failed operation is repeated (`UBI_IO_RETRIES`).

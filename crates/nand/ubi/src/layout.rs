@@ -2,9 +2,14 @@
 //! Where UBI keeps what inside of an erase block: EC header, VID header, data. The rules are those of `io_init` in
 //! Linux, drivers/mtd/ubi/build.c. It reads nothing.
 
-use crate::headers::HEADER_BYTES;
 use crate::mtd::{Geometry, GeometryError};
-use crate::vtbl::{MAX_VOLUMES, RECORD_BYTES};
+
+/// Bytes of either header.
+pub const HEADER_BYTES: usize = 64;
+/// Most volumes of a device.
+pub(crate) const MAX_VOLUMES: u32 = 128;
+/// Bytes of a record of the volume table.
+pub const RECORD_BYTES: usize = 172;
 
 /// Offsets and sizes inside of a physical erase block, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,10 +28,6 @@ pub struct Layout {
     pub leb_bytes: u32,
 }
 
-fn align(value: u32, to: u32) -> u32 {
-    value.next_multiple_of(to)
-}
-
 impl Layout {
     /// The layout of a device; `vid_offset` is UBI's default where it is not given. It has to be a multiple of 4 and to
     /// leave room for the EC header before it.
@@ -34,7 +35,7 @@ impl Layout {
         geometry.check()?;
         let Geometry { peb_bytes, page_bytes, subpage_bytes, .. } = *geometry;
         let header = HEADER_BYTES as u32;
-        let vid_offset = vid_offset.unwrap_or(align(header, subpage_bytes));
+        let vid_offset = vid_offset.unwrap_or(header.next_multiple_of(subpage_bytes));
         let wrong = |right| Err(GeometryError { key: "VID header offset", value: vid_offset.into(), right });
         if !vid_offset.is_multiple_of(4) {
             return wrong("a multiple of 4 is needed");
@@ -45,7 +46,7 @@ impl Layout {
         if vid_offset > peb_bytes - page_bytes - header {
             return wrong("the VID header and a page of data have to fit into the PEB");
         }
-        let data_offset = align(vid_offset + header, page_bytes);
+        let data_offset = (vid_offset + header).next_multiple_of(page_bytes);
         if data_offset + page_bytes > peb_bytes {
             return wrong("the VID header and a page of data have to fit into the PEB");
         }
@@ -66,7 +67,7 @@ impl Layout {
 
     /// Bytes from [`Layout::vid_read_offset`] that hold the VID header, in whole sub-pages.
     pub fn vid_write_bytes(&self) -> u32 {
-        align(self.vid_offset - self.vid_read_offset() + HEADER_BYTES as u32, self.subpage_bytes)
+        (self.vid_offset - self.vid_read_offset() + HEADER_BYTES as u32).next_multiple_of(self.subpage_bytes)
     }
 
     /// Records of the volume table.
@@ -76,7 +77,7 @@ impl Layout {
 
     /// Bytes of a copy of the volume table, in whole pages.
     pub fn volume_table_bytes(&self) -> u32 {
-        align(self.volume_slots() * RECORD_BYTES as u32, self.page_bytes)
+        (self.volume_slots() * RECORD_BYTES as u32).next_multiple_of(self.page_bytes)
     }
 
     /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`,

@@ -73,7 +73,8 @@ pub enum ImageError {
 pub fn write_image(head: &ImageHead, volumes: &[ImageVolume], out: &mut impl Write) -> Result<u32, ImageError> {
     let layout = Layout::new(&head.geometry, head.vid_offset).map_err(UbiError::from)?;
     let planned = plan(&layout, volumes)?;
-    let mut writer = Writer { layout, ec: ec_header(head, &layout), block: Vec::new(), pebs: 0, out };
+    let ec = EcHeader::new(&layout, head.erase_counter, head.image_seq);
+    let mut writer = Writer { layout, ec, block: Vec::new(), pebs: 0, out };
 
     let mut table = vec![None; layout.volume_slots() as usize];
     for Planned { volume, record, .. } in &planned {
@@ -98,16 +99,6 @@ pub fn write_image(head: &ImageHead, volumes: &[ImageVolume], out: &mut impl Wri
         }
     }
     Ok(writer.pebs)
-}
-
-fn ec_header(head: &ImageHead, layout: &Layout) -> EcHeader {
-    EcHeader {
-        version: VERSION,
-        erase_counter: head.erase_counter.into(),
-        vid_offset: layout.vid_offset,
-        data_offset: layout.data_offset,
-        image_seq: head.image_seq,
-    }
 }
 
 fn dynamic(volume: u32, lnum: u32, data_pad: u32) -> VidHeader {
@@ -149,14 +140,12 @@ fn plan<'a>(layout: &Layout, volumes: &'a [ImageVolume<'a>]) -> Result<Vec<Plann
             return wrong(format!("its contents need {needed} LEBs of {usable} bytes, its size has {reserved_pebs}"));
         }
         let record = VolumeRecord {
-            reserved_pebs,
             alignment: volume.alignment,
             data_pad,
             vol_type: if volume.is_static { STATIC } else { DYNAMIC },
-            update_marker: false,
-            name: volume.name.as_bytes().to_vec(),
             flags: if volume.autoresize { FLAG_AUTORESIZE } else { 0 }
                 | if volume.skip_crc { FLAG_SKIP_CRC } else { 0 },
+            ..VolumeRecord::dynamic(volume.name, reserved_pebs)
         };
         if let Err(what) = record.check(layout, crate::mtd::MAX_PEBS) {
             return wrong(what);

@@ -5,13 +5,9 @@
 use crate::crc::crc32;
 use crate::error::printable;
 use crate::headers::{DYNAMIC, STATIC, be16, be32};
-use crate::layout::Layout;
+use crate::layout::{Layout, RECORD_BYTES};
 use crate::mtd::MAX_PEBS;
 
-/// Most volumes of a device.
-pub(crate) const MAX_VOLUMES: u32 = 128;
-/// Bytes of a record.
-pub const RECORD_BYTES: usize = 172;
 /// Longest name, in bytes.
 pub const MAX_NAME_BYTES: usize = 127;
 /// Flag: grow the volume to all free blocks at the next attach.
@@ -59,6 +55,12 @@ impl std::fmt::Display for TableFault {
 }
 
 impl VolumeRecord {
+    /// A dynamic volume without alignment.
+    pub fn dynamic(name: &str, reserved_pebs: u32) -> VolumeRecord {
+        let (vol_type, name) = (DYNAMIC, name.into());
+        VolumeRecord { reserved_pebs, alignment: 1, data_pad: 0, vol_type, update_marker: false, name, flags: 0 }
+    }
+
     /// The record as bytes.
     pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];

@@ -3,10 +3,11 @@
 //! bad ones, and moving logical blocks (Linux, drivers/mtd/ubi/wl.c: `erase_worker`, `do_sync_erase`; io.c:
 //! `torture_peb`).
 
-use super::Device;
+use super::{Device, read_only};
 use crate::write::MtdWrite;
-use readpath_ubi::headers::{EcHeader, HEADER_BYTES, MAX_ERASE_COUNTER, VERSION};
+use readpath_ubi::headers::{EcHeader, MAX_ERASE_COUNTER};
 use readpath_ubi::io::RETRIES;
+use readpath_ubi::layout::HEADER_BYTES;
 use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
 use readpath_ubi::{ReadCache, UbiError};
 
@@ -62,11 +63,6 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Steps of background work that wait, moves to even out wear excepted.
-    pub fn pending_erases(&self) -> usize {
-        self.wear.erase_count()
-    }
-
     /// A free block to be filled; erases one if there is none.
     pub(super) fn take_peb(&mut self) -> Result<u32, UbiError> {
         loop {
@@ -74,7 +70,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
                 return Ok(peb);
             }
             if self.wear.next_erase().is_none() {
-                return Err(UbiError::NoSpace("no erase block is free and none waits to be erased".into()));
+                let what = "no free PEB: no erase block is free and none waits to be erased";
+                return Err(UbiError::Refused(what.into()));
             }
             self.erase_one()?;
         }
@@ -119,13 +116,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
             let what = format!("erase counter {ec} is above {MAX_ERASE_COUNTER}");
             return Err(UbiError::Peb { peb, offset: 0, what });
         }
-        let header = EcHeader {
-            version: VERSION,
-            erase_counter: ec.into(),
-            vid_offset: self.ubi.layout().vid_offset,
-            data_offset: self.ubi.layout().data_offset,
-            image_seq: self.image_seq,
-        };
+        let header = EcHeader::new(self.ubi.layout(), ec, self.image_seq);
         let (subpage, mut bytes) = (self.ubi.layout().subpage_bytes as usize, header.to_bytes().to_vec());
         bytes.resize(HEADER_BYTES.next_multiple_of(subpage), 0);
         self.ubi.mtd_mut().write(peb, 0, &bytes, Why::EcHeader)?;
@@ -176,8 +167,9 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
     fn mark_bad(&mut self, peb: u32) -> Result<(), UbiError> {
         if self.bad_reserve == 0 && self.available == 0 {
             let what = format!("PEB {peb} went bad and no reserved PEB is left");
-            self.read_only = Some(what.clone());
-            return Err(UbiError::ReadOnly(what));
+            let refused = read_only(&what);
+            self.read_only = Some(what);
+            return Err(refused);
         }
         self.ubi.mtd_mut().mark_bad(peb)?;
         self.wear.bad(peb);

@@ -19,21 +19,16 @@ use std::ops::{Deref, DerefMut};
 
 pub use erase::Work;
 pub use volumes::NewVolume;
-pub use wear::PebState;
-use wear::Wear;
+pub use wear::{PebState, Wear};
 
 /// How to attach a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Never write: what should be repaired stays as it is.
-    pub read_only: bool,
-    /// As in [`attach::Options`]; only with `read_only`.
-    pub partial: bool,
     /// Where the VID header is, if not at UBI's default.
     pub vid_offset: Option<u32>,
     /// Use a fastmap if there is one.
     pub fastmap: bool,
-    /// Image sequence number of an empty device, which is formatted unless `read_only`.
+    /// Image sequence number of an empty device, which is formatted.
     pub image_seq_if_empty: u32,
     /// Difference of erase counters from which contents are moved to even out wear (`UBI_WL_THRESHOLD`).
     pub wear_threshold: u32,
@@ -43,24 +38,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            read_only: false,
-            partial: false,
-            vid_offset: None,
-            fastmap: true,
-            image_seq_if_empty: 0,
-            wear_threshold: 4096,
-            bad_pebs_per_1024: 20,
-        }
+        Options { vid_offset: None, fastmap: true, image_seq_if_empty: 0, wear_threshold: 4096, bad_pebs_per_1024: 20 }
     }
 }
 
 impl Options {
-    /// For looking into an image.
-    pub fn image() -> Self {
-        Options { read_only: true, partial: true, ..Options::default() }
-    }
-
     fn bad_peb_limit(&self, pebs: u32) -> u32 {
         (u64::from(pebs) * u64::from(self.bad_pebs_per_1024)).div_ceil(1024) as u32
     }
@@ -71,18 +53,21 @@ impl Options {
 pub struct Device<M, C = NoCache> {
     ubi: Ubi<M, C>,
     options: Options,
-    wear: Wear,
+    /// The states of its erase blocks.
+    pub wear: Wear,
     image_seq: u32,
     /// Highest sequence number so far.
     sqnum: u64,
     /// Why nothing may be written.
     read_only: Option<String>,
     /// Erase blocks that no volume has and that are not held in reserve.
-    available: u32,
+    pub available: u32,
     /// Erase blocks that are held in reserve for others that go bad.
-    bad_reserve: u32,
-    moves: u64,
-    recoveries: u64,
+    pub bad_reserve: u32,
+    /// Logical blocks that were moved since the attach.
+    pub moves: u64,
+    /// Logical blocks that were rescued after a failed write since the attach.
+    pub recoveries: u64,
     /// Room for a logical block.
     buffer: Vec<u8>,
 }
@@ -109,25 +94,21 @@ const OVERHEAD_PEBS: u32 = 1 + 1 + 2;
 const LAST_SQNUM: u64 = 1 << 63;
 
 impl<M: MtdWrite, C: ReadCache> Device<M, C> {
-    /// Attaches `mtd`. Unless read-only, a device without contents is formatted, a fastmap is made invalid, damaged
-    /// copies of the volume table are written again, and a volume that asks for it grows. What is to be erased is left
-    /// to [`Device::work`].
+    /// Attaches `mtd`. A device without contents is formatted, a fastmap is made invalid, damaged copies of the volume
+    /// table are written again, and a volume that asks for it grows. What is to be erased is left to [`Device::work`].
     pub fn attach(mtd: M, cache: C, options: &Options) -> Result<Self, UbiError> {
         let layout = Layout::new(mtd.geometry(), options.vid_offset)?;
-        if options.partial && !options.read_only {
-            return Err(UbiError::Refused("an image of a part of a device can only be attached read-only".into()));
-        }
-        if layout.headers_share_subpage() && !options.read_only {
+        if layout.headers_share_subpage() {
             let offset = layout.vid_offset;
             return Err(UbiError::Refused(format!(
                 "the VID header, at {offset}, is in the sub-page of the EC header, which would have to be programmed \
                  twice: such a device can only be attached read-only"
             )));
         }
-        let &Options { partial, vid_offset, fastmap, .. } = options;
-        let ubi = Ubi::attach(mtd, cache, &attach::Options { partial, vid_offset, fastmap })?;
+        let &Options { vid_offset, fastmap, .. } = options;
+        let ubi = Ubi::attach(mtd, cache, &attach::Options { partial: false, vid_offset, fastmap })?;
         let found = ubi.found();
-        if found.max_sqnum >= LAST_SQNUM && !options.read_only {
+        if found.max_sqnum >= LAST_SQNUM {
             // No device lives to write so many: after the last one, old blocks would pass for new.
             return Err(UbiError::Refused(format!(
                 "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached \
@@ -139,14 +120,10 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         let reserved: u64 = ubi.volumes().map(|v| u64::from(v.record.reserved_pebs)).sum();
         let needed = reserved + u64::from(OVERHEAD_PEBS);
         let usable = wear.good - found.corrupted.len() as u32 - found.alien.len() as u32;
-        if needed > u64::from(usable) && !options.read_only {
+        if needed > u64::from(usable) {
             return Err(UbiError::Refused(format!("{needed} PEBs are needed, but only {usable} can be used")));
         }
-        let read_only = match (options.read_only, found.read_only) {
-            (true, _) => Some("it was attached so".into()),
-            (false, true) => Some("an internal volume that is not known asks for it".into()),
-            (false, false) => None,
-        };
+        let read_only = found.read_only.then(|| "an internal volume that is not known asks for it".into());
         let image_seq = if found.is_empty { options.image_seq_if_empty } else { found.image_seq };
         let rewrite = ubi.found_table().rewrite;
         let mut device = Device {
@@ -155,11 +132,11 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
             image_seq,
             sqnum: found.max_sqnum,
             read_only,
-            available: u64::from(usable).saturating_sub(needed) as u32,
+            available: usable - needed as u32,
             bad_reserve: 0,
             moves: 0,
             recoveries: 0,
-            buffer: vec![0; if options.read_only { 0 } else { layout.leb_bytes as usize }],
+            buffer: vec![0; layout.leb_bytes as usize],
             ubi,
         };
         device.fill_bad_reserve();
@@ -221,7 +198,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
 
     fn check_writable(&self) -> Result<(), UbiError> {
         match &self.read_only {
-            Some(why) => Err(UbiError::ReadOnly(why.clone())),
+            Some(why) => Err(read_only(why)),
             None => Ok(()),
         }
     }
@@ -239,46 +216,11 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
     pub fn into_mtd(self) -> M {
         self.ubi.into_mtd()
     }
+}
 
-    /// State of an erase block.
-    pub fn peb_state(&self, peb: u32) -> PebState {
-        self.wear.state(peb)
-    }
-
-    /// Erase blocks in a state.
-    pub fn count(&self, state: PebState) -> u32 {
-        self.wear.count(state)
-    }
-
-    /// Erase counter of a block.
-    pub fn erase_counter(&self, peb: u32) -> u32 {
-        self.wear.ec(peb)
-    }
-
-    /// Least and highest erase counter of good blocks.
-    pub fn erase_counters(&self) -> (u32, u32) {
-        self.wear.ec_range()
-    }
-
-    /// Erase blocks that new volumes may have.
-    pub fn available_pebs(&self) -> u32 {
-        self.available
-    }
-
-    /// Erase blocks that are held in reserve for others that go bad.
-    pub fn bad_reserve(&self) -> u32 {
-        self.bad_reserve
-    }
-
-    /// Logical blocks that were moved since the attach.
-    pub fn moves(&self) -> u64 {
-        self.moves
-    }
-
-    /// Logical blocks that were rescued after a failed write since the attach.
-    pub fn recoveries(&self) -> u64 {
-        self.recoveries
-    }
+/// Nothing may be written.
+fn read_only(why: &str) -> UbiError {
+    UbiError::Refused(format!("UBI is read-only: {why}"))
 }
 
 /// The checksum of headers and data.

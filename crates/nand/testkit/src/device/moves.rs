@@ -3,7 +3,7 @@
 //! `wear_leveling_worker`, and eba.c: `ubi_eba_copy_leb`).
 
 use super::erase::Work;
-use super::{Device, crc32, data_len};
+use super::{Device, PebState, crc32, data_len};
 use crate::write::MtdWrite;
 use readpath_ubi::headers::{STATIC, VidHeader};
 use readpath_ubi::io::Header;
@@ -50,17 +50,17 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
                 Ok(Work::NotMoved { from })
             }
             Err(NotCopied::Source) => {
-                self.wear.put_back(to);
-                self.wear.erroneous(from);
+                self.wear.change(to, PebState::Free);
+                self.wear.change(from, PebState::Erroneous);
                 Ok(Work::NotMoved { from })
             }
             Err(NotCopied::Stale) => {
-                self.wear.put_back(to);
-                self.wear.protect(from);
+                self.wear.change(to, PebState::Free);
+                self.wear.change(from, PebState::Protected);
                 Ok(Work::NotMoved { from })
             }
             Err(NotCopied::Erased) => {
-                self.wear.put_back(to);
+                self.wear.change(to, PebState::Free);
                 Ok(Work::NotMoved { from })
             }
             Err(NotCopied::Fatal(e)) => Err(e),

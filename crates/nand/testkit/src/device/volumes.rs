@@ -77,13 +77,11 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
             return refused(format!("{} PEBs, but {} are available", new.lebs, self.available));
         }
         let record = VolumeRecord {
-            reserved_pebs: new.lebs,
             alignment: new.alignment,
             data_pad: self.ubi.layout().leb_bytes % new.alignment.max(1),
             vol_type: if new.is_static { STATIC } else { DYNAMIC },
-            update_marker: false,
-            name: new.name.clone().into_bytes(),
             flags: if new.skip_crc { FLAG_SKIP_CRC } else { 0 },
+            ..VolumeRecord::dynamic(&new.name, new.lebs)
         };
         if let Err(what) = record.check(self.ubi.layout(), self.wear.good) {
             return refused(what);

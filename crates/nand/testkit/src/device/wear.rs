@@ -42,7 +42,7 @@ struct Peb {
 
 /// The states of all blocks. Sets are ordered by erase counter, then by number.
 #[derive(Clone, Debug)]
-pub(super) struct Wear {
+pub struct Wear {
     pebs: Vec<Peb>,
     free: BTreeSet<(u32, u32)>,
     used: BTreeSet<(u32, u32)>,
@@ -51,8 +51,7 @@ pub(super) struct Wear {
     protected: [Vec<u32>; PROTECTION],
     head: usize,
     erase: VecDeque<u32>,
-    pub good: u32,
-    pub max_ec: u32,
+    pub(super) good: u32,
 }
 
 impl Wear {
@@ -67,7 +66,6 @@ impl Wear {
             head: 0,
             erase: VecDeque::new(),
             good: pebs - found.bad.len() as u32,
-            max_ec: found.max_ec,
         };
         for work in found.erase.iter() {
             wear.enter(work.peb, work.erase_counter, PebState::ToErase);
@@ -125,20 +123,24 @@ impl Wear {
         }
     }
 
-    fn change(&mut self, peb: u32, state: PebState) {
+    /// A block goes from one state to another.
+    pub(super) fn change(&mut self, peb: u32, state: PebState) {
         self.unset(peb);
         self.set(peb, state);
     }
 
-    pub(super) fn state(&self, peb: u32) -> PebState {
+    /// State of a block.
+    pub fn state(&self, peb: u32) -> PebState {
         self.pebs[peb as usize].state
     }
 
-    pub(super) fn ec(&self, peb: u32) -> u32 {
+    /// Erase counter of a block.
+    pub fn ec(&self, peb: u32) -> u32 {
         self.pebs[peb as usize].ec
     }
 
-    pub(super) fn erase_count(&self) -> usize {
+    /// Blocks that wait for their erasure.
+    pub fn erase_count(&self) -> usize {
         self.erase.len()
     }
 
@@ -178,7 +180,6 @@ impl Wear {
     pub(super) fn erased(&mut self, peb: u32, ec: u32) {
         self.unset(peb);
         self.pebs[peb as usize] = Peb { ec, state: PebState::Free, torture: false };
-        self.max_ec = self.max_ec.max(ec);
         self.set(peb, PebState::Free);
         let mut done = std::mem::take(&mut self.protected[self.head]);
         for peb in done.drain(..) {
@@ -213,28 +214,13 @@ impl Wear {
         Some((from, to))
     }
 
-    /// Gives back the target of a move that did not write to it.
-    pub(super) fn put_back(&mut self, peb: u32) {
-        self.change(peb, PebState::Free);
-    }
-
-    /// The source of a move cannot be read: it stays as it is.
-    pub(super) fn erroneous(&mut self, peb: u32) {
-        self.change(peb, PebState::Erroneous);
-    }
-
-    /// A move found nothing that could be moved yet.
-    pub(super) fn protect(&mut self, peb: u32) {
-        self.change(peb, PebState::Protected);
-    }
-
     /// Blocks in a state.
-    pub(super) fn count(&self, state: PebState) -> u32 {
+    pub fn count(&self, state: PebState) -> u32 {
         self.pebs.iter().filter(|p| p.state == state).count() as u32
     }
 
     /// Least and highest erase counter of good blocks.
-    pub(super) fn ec_range(&self) -> (u32, u32) {
+    pub fn ec_range(&self) -> (u32, u32) {
         let good = || self.pebs.iter().filter(|p| p.state != PebState::Bad).map(|p| p.ec);
         (good().min().unwrap_or(0), good().max().unwrap_or(0))
     }

@@ -3,8 +3,9 @@
 
 use super::{Device, crc32};
 use crate::write::MtdWrite;
-use readpath_ubi::headers::{DYNAMIC, HEADER_BYTES, LAYOUT_VOLUME, VERSION, VidHeader, compat};
+use readpath_ubi::headers::{DYNAMIC, LAYOUT_VOLUME, VERSION, VidHeader, compat};
 use readpath_ubi::io::{Header, RETRIES};
+use readpath_ubi::layout::HEADER_BYTES;
 use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
 use readpath_ubi::{ReadCache, UbiError};
 

@@ -10,8 +10,8 @@ use crate::crc::crc32;
 use crate::error::UbiError;
 use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, VolumeId, be16, be32};
 use crate::io::{Header, Io};
+use crate::layout::MAX_VOLUMES;
 use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
-use crate::vtbl::MAX_VOLUMES;
 use std::collections::BTreeMap;
 
 /// The superblock of a fastmap is in one of so many first blocks (`UBI_FM_MAX_START`).
@@ -97,8 +97,8 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found,
         let right = if old == new { old.to_string() } else { format!("{old} or {new}") };
         return bad(format!("PEB {}: it has {blocks} blocks where {right} are expected", anchor.0));
     }
-    let mut found = Found { method: Method::Fastmap { anchor: anchor.0 }, ..Found::new() };
-    found.image_seq = scanner.found.image_seq;
+    let (method, image_seq) = (Method::Fastmap { anchor: anchor.0 }, scanner.found.image_seq);
+    let mut found = Found { method, image_seq, ..Found::default() };
     let leb_bytes = io.layout.leb_bytes as usize;
     let mut bytes = vec![0; leb_bytes * blocks as usize];
     for (i, piece) in bytes.chunks_exact_mut(leb_bytes).enumerate() {

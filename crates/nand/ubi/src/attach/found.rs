@@ -101,9 +101,10 @@ pub enum NoteKind {
 }
 
 /// How the blocks were found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
     /// Headers of every block.
+    #[default]
     Scan,
     /// A fastmap whose superblock is in this block.
     Fastmap {
@@ -113,7 +114,7 @@ pub enum Method {
 }
 
 /// What was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     /// How.
     pub method: Method,
@@ -158,31 +159,6 @@ pub struct Found {
 }
 
 impl Found {
-    pub(super) fn new() -> Self {
-        Found {
-            method: Method::Scan,
-            fastmap_fault: None,
-            volumes: BTreeMap::new(),
-            free: Vec::new(),
-            erase: VecDeque::new(),
-            corrupted: Vec::new(),
-            alien: Vec::new(),
-            fastmap: Vec::new(),
-            anchors: Vec::new(),
-            notes: Vec::new(),
-            bad: Vec::new(),
-            empty_count: 0,
-            maybe_bad_count: 0,
-            is_empty: false,
-            read_only: false,
-            image_seq: 0,
-            max_sqnum: 0,
-            min_ec: 0,
-            mean_ec: 0,
-            max_ec: 0,
-        }
-    }
-
     /// How many of a device's `pebs` erase blocks are in which state.
     pub fn counts(&self, pebs: u32) -> PebCounts {
         let mut counts = PebCounts::default();

@@ -44,22 +44,24 @@ impl Options {
 
 /// Finds blocks and volume table.
 pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, options: &Options) -> Result<(Found, FoundTable), UbiError> {
-    let mut scanner = Scanner::new();
-    let mut fault = None;
-    let mut found = None;
+    let mut scanner = Scanner::default();
+    // Whether a fastmap begins where one is looked for.
+    let by_fastmap =
+        |scanner: &Scanner| options.fastmap && scanner.anchors.iter().any(|&(peb, _)| peb < fastmap::FIRST_PEBS);
     for peb in 0..io.pebs() {
-        if peb == fastmap::FIRST_PEBS && options.fastmap && scanner.has_anchor() {
+        if peb == fastmap::FIRST_PEBS && by_fastmap(&scanner) {
             break;
         }
         scanner.peb(io, peb)?;
     }
-    if options.fastmap && scanner.has_anchor() {
+    let (mut found, mut fault) = (None, None);
+    if by_fastmap(&scanner) {
         match fastmap::attach(io, &scanner) {
             Ok(by_fastmap) => found = Some(Found { anchors: scanner.anchors_by_age(), ..by_fastmap }),
             Err(Fault::Fatal(e)) => return Err(e),
             Err(Fault::Unusable(what)) => {
                 fault = Some(what);
-                scanner = Scanner::new();
+                scanner = Scanner::default();
                 for peb in 0..io.pebs() {
                     scanner.peb(io, peb)?;
                 }

@@ -15,24 +15,16 @@ use crate::mtd::{Mtd, ReadOutcome, Why};
 const UNKNOWN: u32 = u32::MAX;
 
 /// What is added up on the way.
+#[derive(Default)]
 pub(super) struct Scanner {
     pub found: Found,
     ec_sum: u64,
     ec_count: u64,
-    /// Fastmap superblocks: block and sequence number. Only [`super::fastmap`] looks at them.
+    /// Fastmap superblocks: block and sequence number.
     pub anchors: Vec<(u32, u64)>,
 }
 
 impl Scanner {
-    pub(super) fn new() -> Self {
-        Scanner { found: Found::new(), ec_sum: 0, ec_count: 0, anchors: Vec::new() }
-    }
-
-    /// Whether a fastmap begins where one is looked for.
-    pub(super) fn has_anchor(&self) -> bool {
-        self.anchors.iter().any(|&(peb, _)| peb < super::fastmap::FIRST_PEBS)
-    }
-
     /// Blocks with superblocks of fastmaps, the oldest first.
     pub(super) fn anchors_by_age(&self) -> Vec<u32> {
         let mut anchors = self.anchors.clone();
@@ -101,7 +93,7 @@ impl Scanner {
         Ok(())
     }
 
-    pub(super) fn count_ec(&mut self, ec: u32) {
+    fn count_ec(&mut self, ec: u32) {
         self.found.min_ec = if self.ec_count == 0 { ec } else { self.found.min_ec.min(ec) };
         self.found.max_ec = self.found.max_ec.max(ec);
         self.ec_sum += u64::from(ec);
@@ -122,7 +114,7 @@ impl Scanner {
         }
     }
 
-    pub(super) fn check_image(&mut self, peb: u32, header: &EcHeader) -> Result<(), UbiError> {
+    fn check_image(&mut self, peb: u32, header: &EcHeader) -> Result<(), UbiError> {
         let (known, this) = (self.found.image_seq, header.image_seq);
         if known == 0 {
             self.found.image_seq = this;
@@ -169,7 +161,7 @@ impl Scanner {
     }
 
     /// Takes a block with a good VID header for its logical block, or the older of two.
-    pub(super) fn add<M: Mtd>(
+    fn add<M: Mtd>(
         &mut self,
         io: &mut Io<M>,
         peb: u32,

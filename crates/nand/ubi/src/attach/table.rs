@@ -6,8 +6,9 @@ use super::found::{Found, FoundTable, FoundVolume, ToErase, at};
 use crate::error::UbiError;
 use crate::headers::LAYOUT_VOLUME;
 use crate::io::Io;
+use crate::layout::{MAX_VOLUMES, RECORD_BYTES};
 use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
-use crate::vtbl::{MAX_VOLUMES, RECORD_BYTES, Table, TableFault, parse_table};
+use crate::vtbl::{Table, TableFault, parse_table};
 
 /// Reads both copies. Copy 0 is written first, so it is the newer one when both are good but differ.
 pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> Result<FoundTable, UbiError> {

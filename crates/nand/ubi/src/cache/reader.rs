@@ -127,11 +127,6 @@ impl<P: Policy, S: Store> PageCache<P, S> {
         self.policy
     }
 
-    /// The lines.
-    pub fn store(&self) -> &S {
-        &self.store
-    }
-
     #[cold]
     fn split<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
         let page_bytes = self.costs.page_bytes;

@@ -11,9 +11,6 @@ pub trait Store {
 
     /// Gives the memory of a line back.
     fn free(&mut self, line: u32);
-
-    /// Bytes of memory that lines have now.
-    fn bytes(&self) -> u64;
 }
 
 /// Lines without bytes.
@@ -30,10 +27,6 @@ impl Store for NoData {
     }
 
     fn free(&mut self, _line: u32) {}
-
-    fn bytes(&self) -> u64 {
-        0
-    }
 }
 
 /// A page of memory for each line, allocated when it is first filled.
@@ -61,9 +54,5 @@ impl Store for Lines {
 
     fn free(&mut self, line: u32) {
         self.lines[line as usize] = None;
-    }
-
-    fn bytes(&self) -> u64 {
-        self.lines.iter().flatten().map(|line| line.len() as u64).sum()
     }
 }

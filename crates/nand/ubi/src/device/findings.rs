@@ -8,8 +8,8 @@ use crate::cache::ReadCache;
 use crate::error::UbiError;
 use crate::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, STATIC, VolumeId};
 use crate::io::{Header, Io};
+use crate::layout::RECORD_BYTES;
 use crate::mtd::{Mtd, ReadOutcome, Why};
-use crate::vtbl::RECORD_BYTES;
 use std::collections::BTreeMap;
 use std::fmt;
 

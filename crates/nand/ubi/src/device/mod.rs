@@ -209,15 +209,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
 }
 
 fn volumes(layout: &Layout, found: &Found, table: &Table) -> Vec<Option<Volume>> {
-    let layout_record = VolumeRecord {
-        reserved_pebs: 2,
-        alignment: 1,
-        data_pad: 0,
-        vol_type: 1,
-        update_marker: false,
-        name: b"layout volume".to_vec(),
-        flags: 0,
-    };
+    let layout_record = VolumeRecord::dynamic("layout volume", 2);
     let records = (0..).zip(table.iter().cloned()).map(|(id, record)| Some((id, record?)));
     records
         .chain([Some((LAYOUT_VOLUME, layout_record))])

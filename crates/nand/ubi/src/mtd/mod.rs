@@ -56,12 +56,6 @@ pub enum MtdError {
         /// First byte of the read, from the start of the erase block.
         offset: u32,
     },
-    /// The device cannot be written.
-    #[error("PEB {peb}: the device is read-only")]
-    ReadOnly {
-        /// Erase block of the operation.
-        peb: u32,
-    },
     /// The caller's mistake: outside of the block, not aligned to a sub-page, or over bytes that are not erased.
     #[error("PEB {peb} offset {offset} length {len}: {reason}")]
     Invalid {

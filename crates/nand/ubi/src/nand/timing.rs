@@ -14,10 +14,6 @@ use readpath_kit::Ns;
 pub struct Timing {
     /// tR: from the array into the page register.
     pub read_page: Ns,
-    /// tPROG: average over fast and slow pages.
-    pub program_page: Ns,
-    /// tBERS.
-    pub erase_block: Ns,
     /// Bus cycle: one byte, in picoseconds.
     pub cycle_ps: u32,
     /// Bus cycles of command and address of a page operation.
@@ -26,8 +22,6 @@ pub struct Timing {
     pub ecc_step_bytes: u32,
     /// Check bytes of an ECC step.
     pub ecc_check_bytes: u32,
-    /// Decoding of one step that is not hidden behind the transfer.
-    pub ecc_decode: Ns,
     /// Driver: each call.
     pub call: Ns,
     /// Driver: each page, such as an interrupt and waking up whoever waits.
@@ -60,7 +54,6 @@ impl Timing {
                 if self.subpage_reads { self.steps(column, piece) } else { page_bytes.div_ceil(self.ecc_step_bytes) };
             let moved = u64::from(steps) * u64::from(self.ecc_step_bytes + self.ecc_check_bytes);
             ns += self.page.0 + self.read_page.0 + self.cycles(u64::from(self.command_cycles) + moved);
-            ns += u64::from(steps) * self.ecc_decode.0;
             at += piece;
         }
         Ns(ns)

@@ -3,11 +3,11 @@
 
 use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, Options, PebState, Work};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
-use readpath_ubi::layout::Layout;
+use readpath_ubi::layout::{Layout, RECORD_BYTES};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, Why};
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
-use readpath_ubi::vtbl::{RECORD_BYTES, parse_table, table_to_bytes};
-use readpath_ubi::{NoCache, UbiError};
+use readpath_ubi::vtbl::{parse_table, table_to_bytes};
+use readpath_ubi::{NoCache, Ubi, UbiError, attach};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 16 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 40 };
 
@@ -70,9 +70,14 @@ impl Maker {
         self.put_vid(to, &header);
     }
 
-    fn image(&self) -> Result<Device<Image<Vec<u8>>>, UbiError> {
+    fn image(&self) -> Result<Ubi<Image<Vec<u8>>>, UbiError> {
         let image = Image::new(self.bytes.clone(), GEOMETRY).expect("40 blocks");
-        Device::attach(image, NoCache, &Options { read_only: true, ..Options::default() })
+        Ubi::attach(image, NoCache, &attach::Options::default())
+    }
+
+    /// Attached to be written.
+    fn device(&self) -> Device<Nand> {
+        Device::attach(self.nand(), NoCache, &Options::default()).expect("a device")
     }
 
     fn nand(&self) -> Nand {
@@ -110,11 +115,11 @@ fn damaged_ec_headers() {
     assert_eq!(found.erase.iter().map(|w| (w.peb, w.erase_counter)).collect::<Vec<_>>(), [(20, 10), (21, 10)]);
     assert_eq!(found.empty_count, 1);
     // With the next steps of work it gets its header back, on another block.
-    let mut ubi = Device::attach(maker.nand(), NoCache, &Options::default()).expect("it");
-    assert_eq!(ubi.peb_state(3), PebState::Scrub);
+    let mut ubi = maker.device();
+    assert_eq!(ubi.wear.state(3), PebState::Scrub);
     ubi.work_all().expect("no faults");
-    assert_eq!((ubi.peb_state(3), ubi.moves()), (PebState::Free, 1));
-    assert_eq!(ubi.erase_counter(3), 11);
+    assert_eq!((ubi.wear.state(3), ubi.moves), (PebState::Free, 1));
+    assert_eq!(ubi.wear.ec(3), 11);
     assert_ne!(ubi.volume(0).expect("it").peb(1), Some(3));
 }
 
@@ -130,13 +135,13 @@ fn flips_in_headers() {
     nand.flip(25, 0, 100); // cannot be corrected
     nand.flip(26, 0, 100);
     nand.flip(26, 512, 100);
-    let ubi = Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("it");
+    let ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("it");
     let scrub: Vec<_> = ubi.found().volumes[&0].lebs.values().map(|leb| leb.scrub).collect();
     assert_eq!(scrub, [false, false, true, true]);
     let mut erase: Vec<_> = ubi.found().erase.iter().map(|w| w.peb).collect();
     erase.sort_unstable();
     assert_eq!((erase, ubi.found().maybe_bad_count), (vec![22, 23, 25, 26], 1));
-    assert_eq!(ubi.peb_state(24), PebState::Free);
+    assert!(ubi.found().free.contains(&(24, 10)));
 }
 
 #[test]
@@ -154,13 +159,13 @@ fn damaged_vid_headers() {
     );
     // Of a part of a device nobody can say how many are too many.
     let part = Image::new(maker.bytes.clone(), GEOMETRY).expect("40 blocks");
-    let ubi = Device::attach(part, NoCache, &Options::image()).expect("a part");
+    let ubi = Ubi::attach(part, NoCache, &attach::Options::image()).expect("a part");
     assert_eq!(ubi.found().corrupted, [(3, 10), (4, 10)]);
     // Data that cannot be read tell that an erase was cut.
     let mut nand = maker.nand();
     nand.flip(4, 4096, 100);
-    let ubi = Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("one again");
-    assert_eq!((ubi.found().corrupted.len(), ubi.peb_state(4)), (1, PebState::ToErase));
+    let ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("one again");
+    assert_eq!((ubi.found().corrupted.len(), ubi.found().erase.iter().any(|w| w.peb == 4)), (1, true));
 }
 
 #[test]
@@ -261,10 +266,10 @@ fn internal_volumes_that_are_not_known() {
         maker
     };
     let ubi = with(compat::DELETE).image().expect("it is erased");
-    assert_eq!(ubi.peb_state(30), PebState::ToErase);
+    assert!(ubi.found().erase.iter().any(|w| w.peb == 30));
     let ubi = with(compat::PRESERVE).image().expect("it is kept");
-    assert_eq!((ubi.peb_state(30), &ubi.found().alien[..]), (PebState::Alien, &[30][..]));
-    let mut ubi = Device::attach(with(compat::READ_ONLY).nand(), NoCache, &Options::default()).expect("it");
+    assert_eq!(ubi.found().alien, [30]);
+    let mut ubi = with(compat::READ_ONLY).device();
     let e = ubi.unmap(0, 0).expect_err("read-only").to_string();
     assert_eq!(e, "UBI is read-only: an internal volume that is not known asks for it");
     assert_eq!(
@@ -299,7 +304,7 @@ fn copies_of_the_volume_table() {
         let ubi = maker.image().expect("one is good");
         assert_eq!((ubi.volume(0).expect("it").name(), ubi.found_table().rewrite), (expected.into(), rewrite));
         // Repaired by an attach that may write.
-        let mut ubi = Device::attach(maker.nand(), NoCache, &Options::default()).expect("it");
+        let mut ubi = maker.device();
         assert_eq!(ubi.work().expect("no faults"), Work::Erased { peb: u32::from(rewrite[1]) });
         let mut nand = ubi.into_mtd();
         let ubi = Device::attach(&mut nand, NoCache, &Options::default()).expect("it");
@@ -421,13 +426,13 @@ fn bad_blocks_take_from_the_reserve() {
     let options = Options { bad_pebs_per_1024: 60, ..Options::default() };
     let mut ubi = Device::attach(nand, NoCache, &options).expect("it");
     // 40 * 60 / 1024 = 2.3, rounded up, less one that is bad.
-    assert_eq!((ubi.bad_reserve(), ubi.available_pebs()), (2, 39 - 2 - 4 - 12));
+    assert_eq!((ubi.bad_reserve, ubi.available), (2, 39 - 2 - 4 - 12));
     // Use each block: those that are worn out fail, are tortured and marked bad.
     for _ in 0..30 {
         ubi.change(0, 9, &[0x77; 2048]).expect("another block serves");
     }
     ubi.work_all().expect("no more faults");
-    assert_eq!((ubi.count(PebState::Bad), ubi.bad_reserve(), ubi.available_pebs()), (3, 0, 39 - 2 - 4 - 12));
+    assert_eq!((ubi.wear.count(PebState::Bad), ubi.bad_reserve, ubi.available), (3, 0, 39 - 2 - 4 - 12));
     let mut byte = [0];
     ubi.read(0, 9, 2047, &mut byte, 0).expect("data");
     assert_eq!(byte, [0x77]);
@@ -447,7 +452,7 @@ fn a_read_disturbed_block_is_moved_before_it_is_lost() {
             ubi.work_all().expect("no other faults");
         }
     }
-    assert!(ubi.moves() > 5, "{}", ubi.moves());
+    assert!(ubi.moves > 5, "{}", ubi.moves);
 }
 
 #[test]
@@ -460,8 +465,8 @@ fn wear_is_evened_out() {
             ubi.change(0, 9, &[i as u8; 2048]).expect("a LEB");
             ubi.work_all().expect("no faults");
         }
-        let (least, most) = ubi.erase_counters();
-        (ubi.moves(), most - least)
+        let (least, most) = ubi.wear.ec_range();
+        (ubi.moves, most - least)
     };
     let (moves, spread) = run(16);
     assert!(moves > 50 && spread <= 32, "{moves} {spread}");
@@ -572,8 +577,8 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     // What cannot be read without errors is what an erase under way leaves.
     let mut nand = maker.nand();
     nand.flip(20, data + 4096, 100);
-    let options = Options { read_only: true, ..Options::default() };
-    let findings = Device::attach(nand, NoCache, &options).expect("it").findings().expect("it can be read");
+    let mut ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("it");
+    let findings = ubi.findings().expect("it can be read");
     let of_data: Vec<_> = findings.iter().filter(|f| f.kind == "data-without-vid-header").collect();
     assert_eq!(of_data.iter().map(|f| f.place).collect::<Vec<_>>(), [Some((2, data))]);
 }

@@ -2,22 +2,17 @@
 //! At every budget of memory the adaptive cache is beside the best that fits: no cache, or LRU with a fixed number of
 //! lines and tables for just these.
 
+use crate::common::{costs, load, replay, traces};
 use readpath_ubi::cache::{Lru, Policy};
-use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Geometry, Limits, Op, Pressure, Record, Setup, Step, load, run};
-use readpath_ubi::variant::Variant;
+use readpath_ubi::stream::{Op, Pressure, Record, Step};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lines that the adaptive cache might have.
 const MOST: u32 = 256;
 
 fn ns(records: &[Record], page_bytes: u32, cache: &str, lines: u32, pressure: &Pressure) -> u64 {
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(page_bytes);
-    let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
-    run(records, &Setup { variant, costs, pressure }).expect("no optimum").totals.cost.total_ns()
+    replay(records, page_bytes, cache, lines, pressure).totals.cost.total_ns()
 }
 
 fn bytes_of_lru(lines: u32, page_bytes: u32) -> u64 {
@@ -41,30 +36,24 @@ fn budgets(page_bytes: u32) -> Vec<u64> {
 /// Streams that were recorded: their names, pages and records.
 fn recorded() -> Vec<(String, u32, Vec<Record>)> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")];
-    match std::env::var_os("READPATH_TRACES").map(PathBuf::from) {
-        None => println!("SKIPPED: READPATH_TRACES does not name a folder of recorded streams"),
-        Some(folder) => folders.push(if folder.join("ubi").is_dir() { folder.join("ubi") } else { folder }),
-    }
-    let read = |path: &Path| {
-        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-        let page_bytes = match name.split('_').next() {
-            Some("fx" | "fm") => 2048,
-            Some("mlc8k") => 8192,
-            _ => 16384,
-        };
-        let file = File::open(path).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let mut text = BufReader::new(flate2::read::MultiGzDecoder::new(file));
-        let geometry = Geometry::new(page_bytes, None).expect("a page");
-        let stream = load(&name, &mut text, geometry, false, Limits::default()).unwrap_or_else(|e| panic!("{e}"));
-        (stream.summary.reads > 0).then_some((name, page_bytes, stream.records))
-    };
+    folders.extend(traces());
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in folders {
         let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         paths.extend(entries.map(|entry| entry.expect("an entry").path()));
     }
     paths.sort();
-    paths.iter().filter(|path| path.to_string_lossy().ends_with(".csv.gz")).filter_map(|path| read(path)).collect()
+    let read = |path: &PathBuf| {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let page_bytes = match name.split('_').next() {
+            Some("fx" | "fm") => 2048,
+            Some("mlc8k") => 8192,
+            _ => 16384,
+        };
+        let stream = load(path, page_bytes);
+        (stream.summary.reads > 0).then_some((name, page_bytes, stream.records))
+    };
+    paths.iter().filter(|path| path.to_string_lossy().ends_with(".csv.gz")).filter_map(read).collect()
 }
 
 /// Streams that were made up: favourites among many pages, loops, a few pages between those that never come again, and
@@ -116,7 +105,7 @@ fn within_2_percent_of_the_best(streams: Vec<(String, u32, Vec<Record>)>, start:
         let fixed = |n| (bytes_of_lru(n, page_bytes), ns(&records, page_bytes, "lru+split", n, &free));
         let fixed: Vec<(u64, u64)> = FIXED.iter().map(|&n| fixed(n)).collect();
         let pages = records.iter().map(|r| (r.peb, r.offset / page_bytes)).collect::<HashSet<_>>().len() as u64;
-        let part_ns = CostPreset::builtin("mlc-16k").expect("it").model(page_bytes).steps(1).total_ns();
+        let part_ns = costs(page_bytes).steps(1).total_ns();
         let mut beyond = (0, 0.0);
         for bytes in budgets(page_bytes) {
             let fitting = fixed.iter().filter(|(needs, _)| *needs <= bytes).map(|(_, ns)| *ns);

@@ -2,25 +2,16 @@
 //! A cache with data in front of a flash that is written, erased, and has pages that cannot be read whole: what is read
 //! through it is what flash holds. Without invalidation it is not, and the same check finds that.
 
+use crate::common::SMALL_COSTS;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use readpath_ubi::cache::{
     Adaptive, Arc, Clock, Direct, Lines, Lru, Media, Page, PageCache, Policy, ReadCache, Rules, SetAssoc, TwoQ,
 };
-use readpath_ubi::cost::CostModel;
 
 const PAGE: u32 = 512;
 const PEB: u32 = 4 * PAGE;
 const PEBS: u32 = 6;
-const COSTS: CostModel = CostModel {
-    page_bytes: PAGE,
-    step_bytes: 256,
-    wait_fixed_ns: 100,
-    wait_step_ns: 10,
-    cpu_part_ns: 10,
-    cpu_page_ns: 20,
-    cpu_core_hit_ns: 0,
-};
 
 /// All bytes of all erase blocks, and what a read of them ends in.
 struct Flash {
@@ -83,7 +74,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// Reads that differed from flash.
 fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, invalidate: bool) -> u32 {
-    let mut cache = PageCache::new(policy, Lines::new(PAGE, lines), rules, COSTS);
+    let mut cache = PageCache::new(policy, Lines::new(PAGE, lines), rules, SMALL_COSTS);
     let bytes = (0..PEBS * PEB).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut flash = Flash { bytes, bad: None, out: Vec::new(), at: 0 };
     let (mut wrong, mut reads) = (0, 0);
@@ -141,8 +132,8 @@ fn each(rules: Rules, acts: &[Act], invalidate: bool) -> [u32; 8] {
         wrong_reads(SetAssoc::new(8), rules, acts, 8, invalidate),
         wrong_reads(TwoQ::new(7), rules, acts, 7, invalidate),
         wrong_reads(Arc::new(7), rules, acts, 7, invalidate),
-        wrong_reads(Adaptive::learned(7, &COSTS), rules, acts, 7, invalidate),
-        wrong_reads(Adaptive::new(7, &COSTS), rules, acts, 7, invalidate),
+        wrong_reads(Adaptive::learned(7, &SMALL_COSTS), rules, acts, 7, invalidate),
+        wrong_reads(Adaptive::new(7, &SMALL_COSTS), rules, acts, 7, invalidate),
     ]
 }
 
@@ -172,7 +163,7 @@ fn without_invalidation_wrong_reads_are_found() {
 
 #[test]
 fn a_page_that_cannot_be_filled_is_read_in_part() {
-    let mut cache = PageCache::new(Lru::new(2), Lines::new(PAGE, 2), Rules::Patch, COSTS);
+    let mut cache = PageCache::new(Lru::new(2), Lines::new(PAGE, 2), Rules::Patch, SMALL_COSTS);
     let bytes = vec![1; (PEBS * PEB) as usize];
     let mut flash = Flash { bytes, bad: Some(Page::new(0, 0)), out: vec![0; 16], at: 8 };
     for misses in 1..3 {

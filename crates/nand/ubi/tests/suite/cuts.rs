@@ -2,7 +2,8 @@
 //! A short life of a device, cut at every single program and erase; and each attach after a cut, cut at every one of
 //! its own. Every step is one that happens as a whole or not at all.
 
-use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, OnePage, Options};
+use crate::common::{OnePage, one_page};
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
 use readpath_ubi::UbiError;
 use readpath_ubi::mtd::{Geometry, MtdError};
 
@@ -14,7 +15,7 @@ type Flashed<'a> = Device<&'a mut Nand, OnePage>;
 type Step = fn(&mut Flashed) -> Result<(), UbiError>;
 
 fn attach(nand: &mut Nand) -> Result<Flashed<'_>, UbiError> {
-    Device::attach(nand, OnePage::new(512), &Options { image_seq_if_empty: 6, wear_threshold: 3, ..Options::default() })
+    Device::attach(nand, one_page(512), &Options { image_seq_if_empty: 6, wear_threshold: 3, ..Options::default() })
 }
 
 /// A life. Between the steps the background work is done, which may be cut as well.

@@ -3,10 +3,10 @@
 //! drivers/mtd/ubi/ubi-media.h), because no tool writes them.
 
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options, PebState};
-use readpath_ubi::attach::{Found, Method};
+use readpath_ubi::attach::{self, Found, Method};
 use readpath_ubi::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::mtd::{Geometry, Image, Logged};
-use readpath_ubi::{NoCache, UbiError};
+use readpath_ubi::{NoCache, Ubi, UbiError};
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8 << 10, page_bytes: 1024, subpage_bytes: 512, pebs: 100 };
 const VID: usize = 512;
@@ -56,9 +56,7 @@ fn written() -> Written {
     // One block waits for its erasure, one has flips.
     ubi.unmap(0, 2).expect("a LEB");
     let waits = dump(&ubi);
-    let options = Options { read_only: true, ..Options::default() };
-    let found = Device::attach(Image::new(waits, GEOMETRY).expect("a dump"), NoCache, &options).expect("a dump");
-    let found = found.found().clone();
+    let found = read(waits, true).expect("a dump").found().clone();
     let waiting = found.volumes[&0].lebs[&2].peb;
     let scrub = found.volumes[&0].lebs[&1].peb;
 
@@ -154,10 +152,16 @@ impl Written {
         }
     }
 
-    fn attach(&self, fastmap: bool) -> Result<Device<Logged<Image<Vec<u8>>>>, UbiError> {
-        let image = Image::new(self.device(), GEOMETRY).expect("a device");
-        Device::attach(Logged::new(image), NoCache, &Options { read_only: true, fastmap, ..Options::default() })
+    fn attach(&self, fastmap: bool) -> Result<Read, UbiError> {
+        read(self.device(), fastmap)
     }
+}
+
+type Read = Ubi<Logged<Image<Vec<u8>>>>;
+
+fn read(image: Vec<u8>, fastmap: bool) -> Result<Read, UbiError> {
+    let mtd = Logged::new(Image::new(image, GEOMETRY).expect("a device"));
+    Ubi::attach(mtd, NoCache, &attach::Options { fastmap, ..attach::Options::default() })
 }
 
 /// Volume, logical block, block and erase counter; what can be compared of a fastmap and a scan.
@@ -190,7 +194,7 @@ fn a_fastmap_says_what_a_scan_finds() {
     assert_eq!(free(a), free(b));
     assert!(a.free.iter().any(|&(peb, _)| peb == written.still_free));
     // Headers of the first blocks, of the fastmap's blocks and of the pools; not of the others.
-    let highest = |ubi: &Device<Logged<Image<Vec<u8>>>>| ubi.mtd().records.iter().filter(|r| r.peb >= 64).count();
+    let highest = |ubi: &Read| ubi.mtd().records.iter().filter(|r| r.peb >= 64).count();
     assert_eq!((highest(&fast), highest(&scanned)), (0, 72));
 }
 
@@ -222,17 +226,14 @@ fn a_fastmap_that_does_not_hold_together_is_not_used() {
     // A flipped bit in its last block.
     let mut image = good.device();
     image[good.blocks[1] as usize * GEOMETRY.peb_bytes as usize + DATA + 5000] ^= 1;
-    let image = Image::new(image, GEOMETRY).expect("a device");
-    let ubi = Device::attach(image, NoCache, &Options { read_only: true, ..Options::default() }).expect("a scan");
+    let ubi = read(image, true).expect("a scan");
     assert!(ubi.found().fastmap_fault.as_ref().is_some_and(|f| f.contains("its CRC is")), "{:?}", ubi.found().method);
 }
 
 #[test]
 fn the_first_write_ends_a_fastmap() {
     let written = written();
-    let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 4), 1).expect("a device");
-    nand.load(&written.device()).expect("it fits");
-    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("good");
+    let mut ubi = Device::attach(nand(&written.device()), NoCache, &Options::default()).expect("good");
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }));
     ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
     // Power is lost at once: what the fastmap said would be wrong.
@@ -243,7 +244,10 @@ fn the_first_write_ends_a_fastmap() {
     ubi.read(0, 1, 0, &mut byte, 0).expect("data");
     assert_eq!(byte, [0x55]);
     ubi.work_all().expect("no faults");
-    assert_eq!(ubi.count(PebState::Used) + ubi.count(PebState::Free) + ubi.count(PebState::Protected), 100);
+    assert_eq!(
+        ubi.wear.count(PebState::Used) + ubi.wear.count(PebState::Free) + ubi.wear.count(PebState::Protected),
+        100
+    );
 }
 
 fn nand(image: &[u8]) -> Nand {
@@ -266,8 +270,7 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
     let written = written();
     let two = written.device_with_two();
     // Linux leaves two when the power goes before the old one is erased.
-    let reader =
-        Device::attach(Image::new(two.clone(), GEOMETRY).expect("it"), NoCache, &Options::image()).expect("good");
+    let reader = read(two.clone(), true).expect("good");
     assert_eq!(reader.found().method, Method::Fastmap { anchor: written.blocks[0] });
     assert_eq!(reader.found().anchors, [written.waiting, written.blocks[0]]);
     // A block of the pool whose header was torn: the fastmap is not used as long as that is so.
@@ -284,7 +287,7 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
         // Whichever block is erased next.
         loop {
             expect_change(ubi.mtd().clone(), what);
-            if ubi.pending_erases() == 0 {
+            if ubi.wear.erase_count() == 0 {
                 break;
             }
             ubi.work().expect("no faults");
@@ -296,14 +299,12 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
 fn a_cut_while_fastmaps_end_leaves_none_that_is_older() {
     let written = written();
     let expected = mapping(written.attach(true).expect("good").found());
-    let after =
-        |nand: Nand| Device::attach(nand, NoCache, &Options { read_only: true, ..Options::default() }).expect("good");
     for at in 0.. {
         let mut nand = nand(&written.device_with_two());
         nand.cut_after(at);
         let whole = Device::attach(&mut nand, NoCache, &Options::default()).is_ok();
         nand.power_on();
-        let ubi = after(nand);
+        let ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("good");
         let mut seen = mapping(ubi.found());
         // A scan finds LEB 2 again, whose block was only unmapped; here its block holds the older fastmap.
         seen.iter_mut().zip(&expected).for_each(|(seen, expected)| seen[3] = expected[3]);

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Dumps of a real flash, and what a real kernel (Linux 6.1) read from it when it attached them.
 
-use crate::common::{SLC, device, dump, stream};
-use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, Options};
-use readpath_ubi::NoCache;
-use readpath_ubi::attach::Method;
+use crate::common::{SLC, device, dump, place, places, stream, traces, unpack};
+use readpath_nand_testkit::{self as testkit, Device, Ecc, MtdWrite, Nand};
+use readpath_ubi::attach::{Method, Options};
 use readpath_ubi::guess::{Known, guess};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::layout::Layout;
-use readpath_ubi::mtd::{Geometry, Image, Logged, Why, write_stream};
+use readpath_ubi::mtd::{Geometry, Image, Logged, Why};
 use readpath_ubi::vtbl::{VolumeRecord, table_to_bytes};
-use std::path::Path;
+use readpath_ubi::{NoCache, Ubi};
 
 #[test]
 fn dumps_attach() {
     // Blocks with data of the volume were counted with a script of a few lines over the VID headers.
     for (name, free, erase) in [("fx.mtd.xz", 0, 485), ("fxj.mtd.xz", 0, 0), ("fxu.mtd.xz", 0, 0)] {
-        let mut ubi =
-            Device::attach(device(name), NoCache, &Options { read_only: true, ..Options::default() }).expect(name);
+        let mut ubi = Ubi::attach(device(name), NoCache, &Options::default()).expect(name);
         let found = ubi.found().clone();
         assert_eq!((found.method, found.image_seq), (Method::Scan, 99), "{name}");
         assert_eq!((found.corrupted.len(), found.bad.len()), (0, 0), "{name}");
@@ -42,11 +40,6 @@ fn dumps_attach() {
     }
 }
 
-/// Op, block, offset and length of a line.
-fn place(line: &str) -> String {
-    line.split(',').take(4).collect::<Vec<_>>().join(",")
-}
-
 #[test]
 fn reads_of_the_attach_are_those_of_the_kernel() {
     for (dump, recorded) in [
@@ -55,10 +48,8 @@ fn reads_of_the_attach_are_those_of_the_kernel() {
         ("fxu.mtd.xz", "fx_unclean_attach.csv.gz"),
     ] {
         let mtd = Logged::new(device(dump));
-        let ubi = Device::attach(mtd, NoCache, &Options { read_only: true, ..Options::default() }).expect(dump);
-        let mut ours = Vec::new();
-        write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
-        let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
+        let ubi = Ubi::attach(mtd, NoCache, &Options::default()).expect(dump);
+        let ours = places(&ubi.mtd().records);
         let theirs: Vec<String> = stream(recorded).iter().filter(|l| l.starts_with('R')).map(|l| place(l)).collect();
         assert!(!theirs.is_empty());
         assert_eq!(ours, theirs, "{dump}");
@@ -76,11 +67,9 @@ fn background_work_after_the_attach_is_that_of_the_kernel() {
     ] {
         let mut nand = Nand::new(SLC, Ecc::new(512, 4), 1).expect("a device");
         nand.load(&dump(dump_name)).expect("it fits");
-        let mut ubi = Device::attach(Logged::new(nand), NoCache, &Options::default()).expect(dump_name);
+        let mut ubi = Device::attach(Logged::new(nand), NoCache, &testkit::Options::default()).expect(dump_name);
         ubi.work_all().expect("no faults");
-        let mut ours = Vec::new();
-        write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
-        let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
+        let ours = places(&ubi.mtd().records);
         let theirs: Vec<String> = stream(recorded).iter().map(|l| place(l)).collect();
         assert_eq!(ours, theirs, "{dump_name}");
     }
@@ -93,12 +82,12 @@ fn an_image_of_the_first_blocks_attaches() {
     assert_eq!(guess.geometry, Geometry { pebs: 27, ..SLC });
     assert_eq!((guess.vid_offset, guess.ambiguous), (None, false));
     let image = Image::new(bytes, guess.geometry).expect("27 blocks");
-    let ubi = Device::attach(image, NoCache, &Options::image()).expect("an image");
+    let ubi = Ubi::attach(image, NoCache, &Options::image()).expect("an image");
     assert_eq!(ubi.volume_by_name("rootfs").expect("it").mapped(), 25);
 
     // As a device of 27 blocks it does not hold a volume of 400.
     let image = Image::new(dump("fx.mtd.xz"), guess.geometry).expect("27 blocks");
-    let e = Device::attach(image, NoCache, &Options { partial: false, ..Options::image() }).expect_err("too small");
+    let e = Ubi::attach(image, NoCache, &Options::default()).expect_err("too small");
     assert_eq!(e.to_string(), "PEB 0 offset 2048: volume table: record 0: 400 reserved PEBs, but only 27 good ones");
 }
 
@@ -107,7 +96,7 @@ fn wrong_sizes_are_named() {
     let bytes = dump("fx.mtd.xz");
     let geometry = Geometry { pebs: 27, subpage_bytes: 2048, ..SLC };
     let image = Image::new(bytes.clone(), geometry).expect("sizes");
-    let e = Device::attach(image, NoCache, &Options::image()).expect_err("no sub-pages");
+    let e = Ubi::attach(image, NoCache, &Options::image()).expect_err("no sub-pages");
     assert_eq!(e.to_string(), "PEB 0 offset 0: EC header: VID header offset 512 where 2048 is expected");
     let e = Image::new(bytes[..100_000].to_vec(), SLC).expect_err("cut off");
     assert!(e.to_string().starts_with("image size = 100000: a whole number of PEBs is needed"), "{e}");
@@ -117,13 +106,7 @@ fn wrong_sizes_are_named() {
 /// headers, is told by the recordings. READPATH_TRACES names the folder that has them.
 #[test]
 fn attaches_of_large_devices() {
-    let Ok(folder) = std::env::var("READPATH_TRACES") else {
-        println!("SKIPPED: READPATH_TRACES is not set");
-        return;
-    };
-    // Either the folder itself, or one that has streams of UBI among others.
-    let folder = Path::new(&folder);
-    let folder = if folder.join("ubi").is_dir() { folder.join("ubi") } else { folder.to_owned() };
+    let Some(folder) = traces() else { return };
     let (mut ran, sizes) = (0, [("m1", 16, 2048, 2048), ("k1", 16, 4096, 1024), ("mlc8k", 8, 2048, 2048)]);
     for (name, page_kib, peb_kib, pebs) in sizes {
         let path = folder.join(format!("{name}_attach.csv.gz"));
@@ -131,7 +114,7 @@ fn attaches_of_large_devices() {
             println!("SKIPPED: there is no {}", path.display());
             continue;
         };
-        let theirs: Vec<String> = crate::common::unpack(&packed).iter().map(|l| place(l)).collect();
+        let theirs: Vec<String> = unpack(&packed).iter().map(|l| place(l)).collect();
         let page_bytes = page_kib << 10;
         let geometry = Geometry { peb_bytes: peb_kib << 10, page_bytes, subpage_bytes: page_bytes, pebs };
         let layout = Layout::new(&geometry, None).expect("a layout");
@@ -142,21 +125,12 @@ fn attaches_of_large_devices() {
             page.resize(header.len().next_multiple_of(page_bytes as usize), 0);
             nand.write(peb, offset, &page, Why::Check).expect("erased");
         };
-        let table = VolumeRecord {
-            reserved_pebs: pebs - 50,
-            alignment: 1,
-            data_pad: 0,
-            vol_type: 1,
-            update_marker: false,
-            name: b"rootfs".to_vec(),
-            flags: 0,
-        };
+        let table = VolumeRecord::dynamic("rootfs", pebs - 50);
         let table = table_to_bytes(&vec![Some(table)], &layout);
         let (mut copy, mut lnum) = (0, 0);
         for peb in (0..pebs).filter(|&peb| read(peb, layout.vid_offset, 64)) {
             let (vid_offset, data_offset) = (layout.vid_offset, layout.data_offset);
-            let ec = EcHeader { version: 1, erase_counter: 1, vid_offset, data_offset, image_seq: 1 };
-            write(peb, 0, &ec.to_bytes());
+            write(peb, 0, &EcHeader::new(&layout, 1, 1).to_bytes());
             let mut vid = VidHeader { version: 1, vol_type: 1, sqnum: peb.into(), lnum, ..VidHeader::default() };
             if read(peb, data_offset, layout.volume_table_bytes()) {
                 (vid.volume, vid.compat, vid.lnum) = (LAYOUT_VOLUME, compat::REJECT, copy);
@@ -171,11 +145,9 @@ fn attaches_of_large_devices() {
             write(peb, vid_offset, &vid.to_bytes());
         }
         assert_eq!(copy, 2, "{name}");
-        let mut ubi = Device::attach(Logged::new(nand), NoCache, &Options::default()).expect(name);
+        let mut ubi = Device::attach(Logged::new(nand), NoCache, &testkit::Options::default()).expect(name);
         ubi.work_all().expect("no faults");
-        let mut ours = Vec::new();
-        write_stream(&ubi.mtd().records, &mut ours, |_| "").expect("memory");
-        let ours: Vec<String> = String::from_utf8(ours).expect("text").lines().map(place).collect();
+        let ours = places(&ubi.mtd().records);
         // The recordings end while the kernel still works in the background.
         assert!(ours.len() >= theirs.len());
         assert_eq!(ours[..theirs.len()], theirs[..], "{name}");

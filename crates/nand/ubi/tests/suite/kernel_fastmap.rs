@@ -5,19 +5,26 @@
 //! were built from Debian's source with CONFIG_MTD_UBI_FASTMAP, loaded with `fm_autoconvert=1`, on a simulated NAND of
 //! 16 MiB: `fm_clean` after a detach, `fm_cut` in the middle of writes that the fastmap does not know of yet.
 
-use crate::common::{SLC, dump, stream};
+use crate::common::{SLC, dump, place, stream};
 use readpath_nand_testkit::{Device, Ecc, Nand, Options};
-use readpath_ubi::NoCache;
-use readpath_ubi::attach::Method;
+use readpath_ubi::attach::{self, Method};
 use readpath_ubi::mtd::{Geometry, Image, Logged};
+use readpath_ubi::{NoCache, Ubi};
 
 const DEVICE: Geometry = Geometry { pebs: 128, ..SLC };
 
-type Attached = Device<Logged<Image<Vec<u8>>>, NoCache>;
+type Attached = Ubi<Logged<Image<Vec<u8>>>>;
 
 fn attach(bytes: Vec<u8>, fastmap: bool) -> Attached {
     let mtd = Logged::new(Image::new(bytes, DEVICE).expect("a dump of 16 MiB"));
-    Device::attach(mtd, NoCache, &Options { read_only: true, fastmap, ..Options::default() }).expect("a device")
+    Ubi::attach(mtd, NoCache, &attach::Options { fastmap, ..attach::Options::default() }).expect("a device")
+}
+
+/// The device that was cut, to be written.
+fn cut(options: &Options) -> Device<Nand> {
+    let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
+    nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
+    Device::attach(nand, NoCache, options).expect("a device")
 }
 
 /// Erase blocks of all logical blocks.
@@ -30,10 +37,8 @@ fn reads_of_an_attach_by_fastmap_are_those_of_the_kernel() {
     for name in ["fm_clean", "fm_cut"] {
         let ubi = attach(dump(&format!("{name}.mtd.xz")), true);
         assert!(matches!(ubi.found().method, Method::Fastmap { .. }), "{name}: {:?}", ubi.found().fastmap_fault);
-        let ours: Vec<String> =
-            ubi.mtd().records.iter().map(|r| format!("R,{},{},{}", r.peb, r.offset, r.len)).collect();
-        let theirs = stream(&format!("{name}_attach.csv.gz"));
-        let theirs: Vec<String> = theirs.iter().map(|l| l.split(',').take(4).collect::<Vec<_>>().join(",")).collect();
+        let ours = crate::common::places(&ubi.mtd().records);
+        let theirs: Vec<String> = stream(&format!("{name}_attach.csv.gz")).iter().map(|l| place(l)).collect();
         assert_eq!(ours, theirs, "{name}");
         assert!(ours.len() < 2 * DEVICE.pebs as usize, "{name}: a scan reads two headers of each block");
     }
@@ -72,9 +77,7 @@ fn what_a_fastmap_of_the_kernel_says_and_reads_correct_is_what_a_scan_finds() {
 /// Without a look at the VID header data would be written to a block without one, and be lost.
 #[test]
 fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_attach() {
-    let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
-    nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
-    let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("a device");
+    let mut ubi = cut(&Options::default());
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }));
     let scanned = places(&attach(dump("fm_cut.mtd.xz"), false));
     let lebs = 0..ubi.volume(0).expect("a volume").record.reserved_pebs;
@@ -97,10 +100,7 @@ fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_atta
 /// Moves read such blocks too, before anybody else does.
 #[test]
 fn moves_leave_out_what_was_erased_since() {
-    let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
-    nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
-    let mut ubi =
-        Device::attach(nand, NoCache, &Options { wear_threshold: 1, ..Options::default() }).expect("a device");
+    let mut ubi = cut(&Options { wear_threshold: 1, ..Options::default() });
     let mapped = ubi.volume(0).expect("a volume").mapped();
     let scanned = attach(dump("fm_cut.mtd.xz"), false).volume(0).expect("a volume").mapped();
     assert!(mapped > scanned);
@@ -109,6 +109,6 @@ fn moves_leave_out_what_was_erased_since() {
         ubi.change(0, 5, &[i as u8; 2048]).expect("room");
         ubi.work_all().expect("no faults");
     }
-    assert!(ubi.moves() > 0);
+    assert!(ubi.moves > 0);
     assert!(ubi.volume(0).expect("a volume").mapped() < mapped, "a move met one of them");
 }

@@ -203,7 +203,7 @@ fn presets_are_devices() {
 }
 
 #[test]
-fn an_image_is_read_only_and_erased_behind_its_end() {
+fn an_image_is_erased_behind_its_end() {
     let mut image = Image::new(vec![0x5A; 8192], GEOMETRY).expect("one block");
     assert_eq!(image.present_pebs(), 1);
     let mut out = [0; 4];
@@ -212,8 +212,7 @@ fn an_image_is_read_only_and_erased_behind_its_end() {
     image.read(3, 8188, &mut out, WHY).expect("inside");
     assert_eq!(out, [0xFF; 4]);
     assert!(image.read(4, 0, &mut out, WHY).is_err() && image.read(0, 8190, &mut out, WHY).is_err());
-    assert_eq!(image.erase(1, WHY).expect_err("read-only").to_string(), "PEB 1: the device is read-only");
-    assert!(image.write(1, 0, &[0; 512], WHY).is_err() && image.mark_bad(1).is_err() && !image.is_bad(1));
+    assert!(!image.is_bad(1));
     let e = Image::new(vec![0; 5 * 8192], GEOMETRY).expect_err("too large").to_string();
     assert_eq!(e, "number of PEBs = 4: the image has more PEBs than that");
     assert!(Image::new(Vec::new(), GEOMETRY).is_err());

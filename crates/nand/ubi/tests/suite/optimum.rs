@@ -2,11 +2,11 @@
 //! The optimum against trying everything: streams go through the cache itself, whole pages, long reads and changes of
 //! size included, and no choice of pages to keep, nor any other policy, reads fewer pages of flash.
 
+use crate::common::{costs, replay};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use readpath_ubi::cache::BULK_PAGES;
-use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Op, Outcome, Pressure, Record, Setup, Step, run};
+use readpath_ubi::stream::{Op, Pressure, Record, Setup, Step, run};
 use readpath_ubi::variant::Variant;
 use std::collections::BTreeMap;
 
@@ -17,14 +17,8 @@ const MOST: u32 = 3;
 
 type Place = (u32, u32);
 
-fn replay(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> Outcome {
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(PAGE);
-    let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
-    run(records, &Setup { variant, costs, pressure }).expect("a short stream")
-}
-
 fn pages_read(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> u64 {
-    let totals = replay(records, cache, lines, pressure).totals;
+    let totals = replay(records, PAGE, cache, lines, pressure).totals;
     totals.page_reads + totals.part_reads
 }
 
@@ -178,7 +172,7 @@ fn the_optimum_has_all_of_a_budget() {
         (0..300).map(|i| Record { op: Op::Read, peb: 0, offset: i % 3 * PAGE, bytes: 64 }).collect();
     let pressure = Pressure { steps: vec![Step { read: 0, bytes: u64::from(3 * PAGE) }] };
     for cache in ["opt", "opt+split"] {
-        let outcome = replay(&records, cache, 4096, &pressure);
+        let outcome = replay(&records, PAGE, cache, 4096, &pressure);
         assert_eq!((outcome.counters.misses, outcome.resident_most, outcome.metadata_bytes), (3, 3, 0), "{cache}");
     }
 }
@@ -186,7 +180,7 @@ fn the_optimum_has_all_of_a_budget() {
 /// Streams that would take hours to plan, or more memory than there is, are refused at once.
 #[test]
 fn what_is_too_much_to_plan_is_refused() {
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(PAGE);
+    let costs = costs(PAGE);
     let read = |page: u32, bytes| Record { op: Op::Read, peb: page / 64, offset: page % 64 * PAGE, bytes };
     let fault = |records: &[Record], cache: &str, lines| {
         let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));

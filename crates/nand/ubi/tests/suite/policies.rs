@@ -2,22 +2,16 @@
 //! Every policy beside a naive one that keeps plain vectors, on random touches, invalidations and changes of size; and
 //! what holds for all: no line twice, no page that was invalidated, no more lines than allowed.
 
+use crate::common::costs;
 use crate::naive::{Did, Naive, NaiveArc, NaiveClock, NaiveDirect, NaiveSecond, NaiveTwoQ, naive_lru};
 use proptest::prelude::*;
 use readpath_ubi::cache::{
     Adaptive, Answer, Arc, Clock, Direct, Future, Lru, Opt, Page, Policy, SecondTouch, SetAssoc, Touch, TwoQ,
 };
 use readpath_ubi::cost::CostModel;
+use std::sync::LazyLock;
 
-const COSTS: CostModel = CostModel {
-    page_bytes: 16384,
-    step_bytes: 1024,
-    wait_fixed_ns: 536_000,
-    wait_step_ns: 24_000,
-    cpu_part_ns: 280_000,
-    cpu_page_ns: 380_000,
-    cpu_core_hit_ns: 0,
-};
+static COSTS: LazyLock<CostModel> = LazyLock::new(|| costs(16384));
 
 #[derive(Clone, Copy, Debug)]
 enum Act {

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A budget of memory holds for lines and for what is kept beside them.
 
-use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Geometry, Limits, Outcome, Pressure, Setup, Step, load, run};
-use readpath_ubi::variant::Variant;
+use crate::common::{costs, replay};
+use readpath_ubi::stream::{Geometry, Limits, Outcome, Pressure, Step, load};
 
 #[test]
 fn tables_are_paid_for_before_lines() {
     let text: String = (0..200).map(|i| format!("r,1,{},64,0,a\n", i % 40 * 2048)).collect();
     let geometry = Geometry { page_bytes: 2048, peb_bytes: None };
     let stream = load("s.csv", &mut text.as_bytes(), geometry, false, Limits::default()).expect("a stream");
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(2048);
     for name in ["lru", "2q", "arc", "clock", "set-assoc"] {
-        let variant = Variant::parse(name, 32).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let with = |steps: Vec<Step>| {
-            run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } }).expect("no optimum")
-        };
+        let with = |steps: Vec<Step>| replay(&stream.records, 2048, name, 32, &Pressure { steps });
         let tables = with(Vec::new()).metadata_bytes;
         assert!(tables > 0, "{name}");
         for (bytes, lines) in [(tables + 3 * 2048, 3), (tables + 3 * 2048 - 1, 2), (tables, 0), (tables - 1, 0), (0, 0)]
@@ -50,14 +45,12 @@ fn stream() -> String {
 fn the_adaptive_cache_does_with_any_budget_what_lru_does() {
     let geometry = Geometry { page_bytes: 2048, peb_bytes: None };
     let stream = load("s.csv", &mut stream().as_bytes(), geometry, false, Limits::default()).expect("a stream");
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(2048);
     let replay = |name: &str, steps: &[(u64, u64)]| {
-        let variant = Variant::parse(name, 61).unwrap_or_else(|e| panic!("{name}: {e}"));
         let steps = steps.iter().map(|&(read, bytes)| Step { read, bytes }).collect();
-        run(&stream.records, &Setup { variant, costs, pressure: &Pressure { steps } }).expect("no optimum")
+        replay(&stream.records, 2048, name, 61, &Pressure { steps })
     };
     let ns = |name: &str, steps: &[(u64, u64)]| replay(name, steps).totals.cost.total_ns();
-    let fills = 3 * costs.page().total_ns();
+    let fills = 3 * costs(2048).page().total_ns();
     for kib in [0, 1, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192] {
         let steps = [(0, kib * 1024)];
         for name in ["learned", "adaptive"] {

@@ -2,26 +2,13 @@
 //! Recorded streams through every cache: what they count must be what independent programs counted, to the unit.
 //! Streams of a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
 
-use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Geometry, Limits, Op, Outcome, Pressure, Record, Setup, Stream, load, run};
-use readpath_ubi::variant::Variant;
+use crate::common::{self, load, traces};
+use readpath_ubi::stream::{Op, Outcome, Pressure, Record, Stream};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
-
-fn stream(path: &Path, page_bytes: u32) -> Stream {
-    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut reader = BufReader::new(flate2::read::MultiGzDecoder::new(file));
-    let geometry = Geometry::new(page_bytes, None).unwrap();
-    load(&path.display().to_string(), &mut reader, geometry, false, Limits::default()).unwrap()
-}
+use std::path::PathBuf;
 
 fn replay(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> Outcome {
-    let pressure = &Pressure::default();
-    let costs = CostPreset::builtin("mlc-16k").unwrap().model(page_bytes);
-    let variant = Variant::parse(cache, lines).unwrap();
-    let outcome = run(&stream.records, &Setup { variant, costs, pressure }).unwrap();
+    let outcome = common::replay(&stream.records, page_bytes, cache, lines, &Pressure::default());
     assert_eq!(outcome.counters.reads(), stream.summary.reads, "{cache} {lines}");
     outcome
 }
@@ -38,7 +25,7 @@ fn misses(stream: &Stream, page_bytes: u32, cache: &str, lines: u32) -> u64 {
 
 /// A stream of a small image.
 fn small(name: &str) -> Stream {
-    stream(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/fx_{name}.csv.gz")), 2048)
+    load(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/fx_{name}.csv.gz")), 2048)
 }
 
 #[test]
@@ -65,16 +52,6 @@ fn a_small_image_counts_as_elsewhere() {
     }
 }
 
-/// The folder of larger streams, if there is one.
-fn traces() -> Option<PathBuf> {
-    let folder = std::env::var_os("READPATH_TRACES").map(PathBuf::from);
-    if folder.is_none() {
-        println!("SKIPPED: READPATH_TRACES does not name a folder of recorded streams");
-    }
-    // Either the folder itself, or one that has streams of UBI among others.
-    folder.map(|f| if f.join("ubi").is_dir() { f.join("ubi") } else { f })
-}
-
 #[test]
 fn large_streams_count_as_elsewhere() {
     let Some(folder) = traces() else { return };
@@ -91,13 +68,13 @@ fn large_streams_count_as_elsewhere() {
         ("mlc8k_rm", 8192, (33493, 3614, 524), (33632, 3475, 524), [1176, 1123, 1062, 1051, 1045]),
     ];
     for (name, page_bytes, one, hash, lru) in rows {
-        let s = stream(&folder.join(format!("{name}.csv.gz")), page_bytes);
+        let s = load(&folder.join(format!("{name}.csv.gz")), page_bytes);
         assert_eq!(counts(&s, page_bytes, "one-line", 61), one, "{name}");
         assert_eq!(counts(&s, page_bytes, "peb-hash", 61), hash, "{name}");
         assert_eq!([4, 16, 61, 256, 1 << 16].map(|n| misses(&s, page_bytes, "lru", n)), lru, "{name}");
     }
     for (name, opt) in [("m1_find", 4817), ("m1r_rm1g", 658), ("m1_boot", 1775)] {
-        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        let s = load(&folder.join(format!("{name}.csv.gz")), 16384);
         assert_eq!(misses(&s, 16384, "opt", 61), opt, "{name}");
     }
     // Seconds by the cost model, known to a tenth: without a cache, one line, 61 by erase block, LRU that splits reads.
@@ -107,7 +84,7 @@ fn large_streams_count_as_elsewhere() {
         ("m1r_rm1g", [31.9, 3.8, 3.6, 0.9]),
         ("m1_cat64m", [20.7, 16.7, 12.8, 5.5]),
     ] {
-        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        let s = load(&folder.join(format!("{name}.csv.gz")), 16384);
         for (cache, known) in ["none", "one-line", "peb-hash", "lru+split"].into_iter().zip(known) {
             let seconds = replay(&s, 16384, cache, 61).totals.cost.seconds();
             assert!((seconds - known).abs() < 0.06, "{name} {cache}: {seconds}");
@@ -173,7 +150,7 @@ fn misses_of_a_told_lru(stream: &Stream, page_bytes: u32) -> usize {
 fn pages_that_nobody_reads_again_are_most_of_what_the_optimum_knows() {
     let Some(folder) = traces() else { return };
     for (name, told, lru, opt) in [("m1_find", 5133, 6063, 4817), ("m1_boot", 2077, 2534, 1775)] {
-        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        let s = load(&folder.join(format!("{name}.csv.gz")), 16384);
         assert_eq!(misses_of_a_told_lru(&s, 16384), told, "{name}");
         assert!(2 * (lru - told) > lru - opt, "{name}: more than half of the distance");
     }
@@ -214,10 +191,10 @@ fn the_adaptive_cache_keeps_its_promises_on_large_streams() {
             continue;
         }
         let page_bytes = if name.starts_with("mlc8k") { 8192 } else { 16384 };
-        keeps_its_promises(&name, &stream(&path, page_bytes), page_bytes, 1_000_000);
+        keeps_its_promises(&name, &load(&path, page_bytes), page_bytes, 1_000_000);
     }
     for (name, most) in [("m1_find", 6063), ("m1_boot", 2559), ("m1r_rm1g", 667)] {
-        let s = stream(&folder.join(format!("{name}.csv.gz")), 16384);
+        let s = load(&folder.join(format!("{name}.csv.gz")), 16384);
         let misses = misses(&s, 16384, "learned", 61);
         assert!(misses <= most, "{name}: {misses}");
     }

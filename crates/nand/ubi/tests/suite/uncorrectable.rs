@@ -2,12 +2,12 @@
 //! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the
 //! rest is told as it is, at every read anew.
 
-use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, OnePage, Options};
+use crate::common::{SMALL_COSTS, one_page};
+use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
 use readpath_ubi::NoCache;
 use readpath_ubi::cache::{
     Adaptive, Arc, Clock, Direct, Lines, Lru, PageCache, Policy, ReadCache, Rules, SecondTouch, SetAssoc, TwoQ,
 };
-use readpath_ubi::cost::CostModel;
 use readpath_ubi::mtd::{Geometry, ReadOutcome};
 
 const PAGE: u32 = 512;
@@ -15,15 +15,6 @@ const STEP: u32 = 256;
 const STRENGTH: u8 = 8;
 const LINES: u32 = 4;
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8 * PAGE, page_bytes: PAGE, subpage_bytes: STEP, pebs: 24 };
-const COSTS: CostModel = CostModel {
-    page_bytes: PAGE,
-    step_bytes: STEP,
-    wait_fixed_ns: 100,
-    wait_step_ns: 10,
-    cpu_part_ns: 10,
-    cpu_page_ns: 20,
-    cpu_core_hit_ns: 0,
-};
 
 /// Reads both steps of a page, of which only the first can be corrected, and then a page that is in order.
 fn read_around<C: ReadCache>(cache: C) {
@@ -48,14 +39,14 @@ fn read_around<C: ReadCache>(cache: C) {
 /// The same with each way to choose which reads a cache serves.
 fn with_rules<P: Policy>(policy: impl Fn() -> P) {
     for rules in [Rules::Patch, Rules::Split] {
-        read_around(PageCache::new(policy(), Lines::new(PAGE, LINES), rules, COSTS));
+        read_around(PageCache::new(policy(), Lines::new(PAGE, LINES), rules, SMALL_COSTS));
     }
 }
 
 #[test]
 fn a_page_that_cannot_be_corrected_is_not_kept() {
     read_around(NoCache);
-    read_around(OnePage::new(PAGE));
+    read_around(one_page(PAGE));
     with_rules(|| Direct::new(LINES));
     with_rules(|| Lru::new(LINES));
     with_rules(|| SecondTouch::new(Lru::new(LINES), LINES));
@@ -63,6 +54,6 @@ fn a_page_that_cannot_be_corrected_is_not_kept() {
     with_rules(|| Clock::new(LINES));
     with_rules(|| TwoQ::new(LINES));
     with_rules(|| Arc::new(LINES));
-    with_rules(|| Adaptive::learned(LINES, &COSTS));
-    with_rules(|| Adaptive::new(LINES, &COSTS));
+    with_rules(|| Adaptive::learned(LINES, &SMALL_COSTS));
+    with_rules(|| Adaptive::new(LINES, &SMALL_COSTS));
 }

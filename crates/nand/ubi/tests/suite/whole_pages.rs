@@ -2,9 +2,8 @@
 //! Pages that are read in parts and later whole, or in bulk: what lines save of such reads counts where a cache judges
 //! whether it pays.
 
-use readpath_ubi::preset::CostPreset;
-use readpath_ubi::stream::{Op, Pressure, Record, Setup, Step, run};
-use readpath_ubi::variant::Variant;
+use crate::common::replay;
+use readpath_ubi::stream::{Op, Pressure, Record, Step};
 
 const PAGE: u32 = 16384;
 const PAGES: u32 = 128;
@@ -14,9 +13,7 @@ fn read(page: u32, bytes: u32) -> Record {
 }
 
 fn ns(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> u64 {
-    let costs = CostPreset::builtin("mlc-16k").expect("it").model(PAGE);
-    let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
-    run(records, &Setup { variant, costs, pressure }).expect("no optimum").totals.cost.total_ns()
+    replay(records, PAGE, cache, lines, pressure).totals.cost.total_ns()
 }
 
 /// What may be lost before any hit.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images and recorded streams that tests of this crate share.
+//! Images, recorded streams and costs that tests of this crate share.
 
-use readpath_ubi::mtd::{Geometry, Image};
-use std::fs;
-use std::io::Read;
-use std::path::Path;
+use readpath_ubi::cache::{Direct, Lines, PageCache, Rules};
+use readpath_ubi::cost::CostModel;
+use readpath_ubi::mtd::{Geometry, Image, Record, write_stream};
+use readpath_ubi::preset::CostPreset;
+use readpath_ubi::stream::{self, Limits, Outcome, Pressure, Setup, Stream};
+use readpath_ubi::variant::Variant;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
 
 /// The device of the recorded dumps: 64 MiB of SLC with 2 KiB pages.
 pub const SLC: Geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 512, pebs: 512 };
@@ -36,4 +41,66 @@ pub fn unpack(packed: &[u8]) -> Vec<String> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed).read_to_string(&mut text).expect("a gzip file");
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+/// What is noted of a log, line by line: op, block, offset and length.
+pub fn places(log: &[Record]) -> Vec<String> {
+    let mut text = Vec::new();
+    write_stream(log, &mut text, |_| "").expect("memory");
+    String::from_utf8(text).expect("text").lines().map(place).collect()
+}
+
+/// Op, block, offset and length of a line.
+pub fn place(line: &str) -> String {
+    line.split(',').take(4).collect::<Vec<_>>().join(",")
+}
+
+/// The folder of larger recordings, if READPATH_TRACES names one: either itself, or one that has streams of UBI among
+/// others.
+pub fn traces() -> Option<PathBuf> {
+    let folder = std::env::var_os("READPATH_TRACES").map(PathBuf::from);
+    if folder.is_none() {
+        println!("SKIPPED: READPATH_TRACES does not name a folder of recorded streams");
+    }
+    folder.map(|f| if f.join("ubi").is_dir() { f.join("ubi") } else { f })
+}
+
+/// A recorded stream to be replayed.
+pub fn load(path: &Path, page_bytes: u32) -> Stream {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut text = BufReader::new(flate2::read::MultiGzDecoder::new(file));
+    let geometry = stream::Geometry::new(page_bytes, None).expect("a page");
+    stream::load(&path.display().to_string(), &mut text, geometry, false, Limits::default())
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// What reads of the published device cost, with pages of `page_bytes`.
+pub fn costs(page_bytes: u32) -> CostModel {
+    CostPreset::builtin("mlc-16k").expect("a preset").model(page_bytes)
+}
+
+/// What records come to through a cache that is named.
+pub fn replay(records: &[stream::Record], page_bytes: u32, cache: &str, lines: u32, pressure: &Pressure) -> Outcome {
+    let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
+    let setup = Setup { variant, costs: costs(page_bytes), pressure };
+    stream::run(records, &setup).unwrap_or_else(|e| panic!("{cache}: {e}"))
+}
+
+/// Costs of a small device with pages of 512 bytes and steps of half of that.
+pub const SMALL_COSTS: CostModel = CostModel {
+    page_bytes: 512,
+    step_bytes: 256,
+    wait_fixed_ns: 100,
+    wait_step_ns: 10,
+    cpu_part_ns: 10,
+    cpu_page_ns: 20,
+    cpu_core_hit_ns: 0,
+};
+
+/// A cache of the page that was read last, for reads that are shorter and lie within one.
+pub type OnePage = PageCache<Direct, Lines>;
+
+pub fn one_page(page_bytes: u32) -> OnePage {
+    let costs = CostModel { page_bytes, ..SMALL_COSTS };
+    PageCache::new(Direct::new(1), Lines::new(page_bytes, 1), Rules::Patch, costs)
 }

@@ -3,12 +3,10 @@
 //! failing programs, and power cuts at any operation, those of an attach and of the repair after a cut included.
 //! READPATH_SEED=n runs one episode only.
 
-mod caches;
 mod run;
 mod truth;
 
-use caches::{Counted, Deaf};
-use readpath_ubi::cache::{self, Lines, PageCache, Rules};
+use readpath_ubi::cache::{self, Lines, Media, PageCache, ReadCache, Rules};
 use run::{Episode, Stats};
 use std::env;
 
@@ -39,7 +37,7 @@ fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
 }
 
 /// What happened to caches that `make` makes in five million operations, if all of their reads were what flash holds.
-fn run<C: Counted>(make: fn(u32) -> C) -> Stats {
+fn run<C: ReadCache>(make: fn(u32) -> C) -> Stats {
     let mut all = Stats::default();
     let seeds = seeds();
     for &seed in &seeds {
@@ -57,13 +55,22 @@ fn run<C: Counted>(make: fn(u32) -> C) -> Stats {
     all
 }
 
+/// A cache that is told of no write and no erase.
+struct Deaf<C>(C);
+
+impl<C: ReadCache> ReadCache for Deaf<C> {
+    fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error> {
+        self.0.read(media, peb, offset, bytes)
+    }
+}
+
 /// For each cache: all episodes, which find nothing; and some that find out at once that it is not told of changes.
 macro_rules! engine {
     ($($name:ident: $policy:expr, $rules:ident;)*) => {$(
         mod $name {
             use super::*;
 
-            fn cache(page: u32) -> impl Counted {
+            fn cache(page: u32) -> impl ReadCache {
                 PageCache::new($policy, Lines::new(page, 61), Rules::$rules, costs(page))
             }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An episode: a small device, faults and a mix of operations drawn from the seed, and the operations.
 
-use super::caches::Counted;
 use super::truth::{Content, Leb, Stamps, bytes, is_remnant, small, stamp};
 use readpath_kit::Prng;
 use readpath_nand_testkit::{Device, Ecc, Faults, Nand, NewVolume, Options, PebState, Work};
-use readpath_ubi::UbiError;
 use readpath_ubi::mtd::{Geometry, MtdError, ReadOutcome};
+use readpath_ubi::{ReadCache, UbiError};
 
 /// What happened.
 #[derive(Default, Debug)]
@@ -138,7 +137,7 @@ impl Episode {
     }
 
     /// Runs operations until there were `count`; the error is what was wrong.
-    pub fn run<C: Counted>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
+    pub fn run<C: ReadCache>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
         let seed = self.p.next_u64();
         let mut nand = Nand::new(self.geometry, Ecc::new(256, 8), seed).expect("a device");
         let mut ubi = Device::attach(nand, cache(512), &self.options).map_err(|e| format!("format: {e}"))?;
@@ -176,13 +175,13 @@ impl Episode {
                 }
             }
             // Nothing waits to be erased, so nothing can come back.
-            if ubi.pending_erases() == 0 {
+            if ubi.wear.erase_count() == 0 {
                 self.lebs.iter_mut().for_each(|leb| leb.ghosts.clear());
             }
         }
         ubi.mtd_mut().power_on();
         self.leave(&ubi);
-        self.stats.bad += u64::from(ubi.count(PebState::Bad));
+        self.stats.bad += u64::from(ubi.wear.count(PebState::Bad));
         let nand = ubi.into_mtd();
         // In the end a device without faults has to hold the same.
         self.flight = Flight::Nothing;
@@ -193,13 +192,13 @@ impl Episode {
         }
     }
 
-    fn leave<C: Counted>(&mut self, ubi: &Device<Nand, C>) {
-        self.stats.moves += ubi.moves();
-        self.stats.recoveries += ubi.recoveries();
-        self.stats.hits += ubi.cache.hits();
+    fn leave<C: ReadCache>(&mut self, ubi: &Device<Nand, C>) {
+        self.stats.moves += ubi.moves;
+        self.stats.recoveries += ubi.recoveries;
+        self.stats.hits += ubi.cache.counters().hits;
     }
 
-    fn operation<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn operation<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let total: u64 = self.weights.iter().sum();
         let mut draw = self.p.below(total);
         let mut kind = 0;
@@ -227,9 +226,9 @@ impl Episode {
             4 if self.lebs[leb].now.is_none() => self.write(ubi, leb, Vec::new()),
             4 => Ok(()),
             5 => {
-                let scrubs = ubi.count(PebState::Scrub);
+                let scrubs = ubi.wear.count(PebState::Scrub);
                 if let Work::Moved { .. } = ubi.work()? {
-                    self.stats.scrubs += u64::from(scrubs > ubi.count(PebState::Scrub));
+                    self.stats.scrubs += u64::from(scrubs > ubi.wear.count(PebState::Scrub));
                 }
                 Ok(())
             }
@@ -239,7 +238,7 @@ impl Episode {
     }
 
     /// Reads some bytes, which the model knows.
-    fn read<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
+    fn read<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
         let size = self.buffer.len() as u64;
         let offset = self.p.below(size) as usize;
         let longest = (size as usize - offset).min(if self.p.chance_per_mille(900) { 200 } else { 2000 });
@@ -264,7 +263,7 @@ impl Episode {
         Ok(())
     }
 
-    fn append<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
+    fn append<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let room = self.buffer.len() / 512 - written;
         if room == 0 {
@@ -275,7 +274,7 @@ impl Episode {
     }
 
     /// Writes pages behind those that are there.
-    fn write<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn write<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let len = fill(&mut self.buffer, &pages);
@@ -287,7 +286,7 @@ impl Episode {
         Ok(())
     }
 
-    fn change<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn change<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let len = fill(&mut self.buffer, &pages);
         self.flight = Flight::Change(leb, pages);
@@ -300,7 +299,7 @@ impl Episode {
     }
 
     /// Makes the static volume, fills it or removes it.
-    fn third_volume<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn third_volume<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let next = match self.third {
             None => Some(None),
             Some(_) if self.p.chance_per_mille(300) => None,
@@ -310,7 +309,7 @@ impl Episode {
         match (self.third, next) {
             (None, _) => {
                 let new = NewVolume { id: Some(2), is_static: true, ..NewVolume::dynamic("third", 2) };
-                if ubi.available_pebs() < 2 {
+                if ubi.available < 2 {
                     return Ok(());
                 }
                 ubi.create_volume(&new)?;
@@ -324,7 +323,7 @@ impl Episode {
     }
 
     /// Power comes back: attaches, as often as it takes, and compares everything.
-    fn restart<C: Counted>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Device<Nand, C>, Stop> {
+    fn restart<C: ReadCache>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Device<Nand, C>, Stop> {
         self.stats.cuts += 1;
         loop {
             nand.power_on();
@@ -355,7 +354,7 @@ impl Episode {
     }
 
     /// Compares all logical blocks with what they may hold, and repairs those that were being written.
-    fn compare<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn compare<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         for leb in 0..self.lebs.len() {
             let (volume, lnum) = self.place(leb);
             let found = match ubi.is_mapped(volume, lnum)? {
@@ -386,7 +385,7 @@ impl Episode {
     }
 
     /// What a logical block holds after a cut.
-    fn content<C: Counted>(&mut self, ubi: &mut Device<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
+    fn content<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
         let mut content = Content::new();
         let pages = self.buffer.len() / 512;
         for page in 0..pages {
@@ -442,7 +441,7 @@ impl Episode {
         Ok(())
     }
 
-    fn compare_third<C: Counted>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn compare_third<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         let found = match ubi.volume(2) {
             Err(_) => None,
             Ok(v) if v.record.update_marker => {

@@ -15,7 +15,9 @@ pub enum Did {
 pub trait Naive {
     fn touch(&mut self, page: Page) -> Did;
     fn forget(&mut self, gone: &dyn Fn(Page) -> bool);
-    fn drop_one(&mut self, page: Page);
+    fn drop_one(&mut self, page: Page) {
+        self.forget(&|p| p == page);
+    }
     fn resize(&mut self, lines: usize);
     fn pages(&self) -> Vec<Page>;
 }
@@ -41,10 +43,6 @@ impl Naive for NaiveLru {
 
     fn forget(&mut self, gone: &dyn Fn(Page) -> bool) {
         self.pages.retain(|p| !gone(*p));
-    }
-
-    fn drop_one(&mut self, page: Page) {
-        self.pages.retain(|p| *p != page);
     }
 
     fn resize(&mut self, lines: usize) {
@@ -74,10 +72,6 @@ impl Naive for NaiveDirect {
 
     fn forget(&mut self, gone: &dyn Fn(Page) -> bool) {
         self.0.iter_mut().filter(|p| p.is_some_and(gone)).for_each(|p| *p = None);
-    }
-
-    fn drop_one(&mut self, page: Page) {
-        self.forget(&|p| p == page);
     }
 
     fn resize(&mut self, lines: usize) {
@@ -114,10 +108,6 @@ impl Naive for NaiveSecond {
     fn forget(&mut self, gone: &dyn Fn(Page) -> bool) {
         self.seen.retain(|p| !gone(*p));
         self.lru.forget(gone);
-    }
-
-    fn drop_one(&mut self, page: Page) {
-        self.lru.drop_one(page);
     }
 
     fn resize(&mut self, lines: usize) {
@@ -188,10 +178,6 @@ impl Naive for NaiveClock {
         }
     }
 
-    fn drop_one(&mut self, page: Page) {
-        self.forget(&|p| p == page);
-    }
-
     fn resize(&mut self, lines: usize) {
         self.limit = lines;
         while self.used() > lines {
@@ -257,11 +243,6 @@ impl Naive for NaiveTwoQ {
         for list in [&mut self.once, &mut self.again, &mut self.gone] {
             list.retain(|p| !gone(*p));
         }
-    }
-
-    fn drop_one(&mut self, page: Page) {
-        self.once.retain(|p| *p != page);
-        self.again.retain(|p| *p != page);
     }
 
     fn resize(&mut self, lines: usize) {
@@ -357,11 +338,6 @@ impl Naive for NaiveArc {
         for list in [&mut self.t1, &mut self.t2, &mut self.b1, &mut self.b2] {
             list.retain(|p| !gone(*p));
         }
-    }
-
-    fn drop_one(&mut self, page: Page) {
-        self.t1.retain(|p| *p != page);
-        self.t2.retain(|p| *p != page);
     }
 
     fn resize(&mut self, lines: usize) {
