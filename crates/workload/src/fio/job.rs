@@ -33,7 +33,6 @@ impl Notes {
     }
 }
 
-/// A job section with its settings.
 pub(super) struct JobSection {
     pub at: At,
     /// What stands in brackets.
@@ -50,7 +49,6 @@ impl JobSection {
     }
 }
 
-/// All jobs of a file.
 pub(super) struct Jobs {
     pub sections: Vec<JobSection>,
     /// The options of its global sections as typed.
@@ -60,10 +58,9 @@ pub(super) struct Jobs {
 /// Options in the order of their first use; a later value takes the place of an earlier one.
 type Echo = Vec<(&'static str, Arc<str>)>;
 
-/// Settings of every job section.
 pub(super) fn resolve(file: &str, sections: Vec<Section>, notes: &mut Notes) -> Result<Jobs, JobError> {
     let whole = At { file: file.into(), line: 0 };
-    let mut global = Settings::new(whole.clone());
+    let mut global = Settings::new(&whole);
     let mut global_echo = Echo::new();
     let (mut total, mut echoed) = (0u64, 0usize);
     let mut jobs = Vec::new();
@@ -195,12 +192,12 @@ mod tests {
 
     #[test]
     fn every_used_option_is_read() {
-        for key in options::USED {
+        for key in options::USED.split_whitespace() {
             for value in [None, Some("1".into()), Some("x".into())] {
                 let at = At { file: "t".into(), line: 1 };
-                let option = Opt { at: at.clone(), key: (*key).into(), value };
+                let option = Opt { at: at.clone(), key: key.into(), value };
                 // Whether the value is right does not matter here: an option without a branch would panic.
-                let _ = Settings::new(at).apply(key, &option, &mut Notes::default());
+                let _ = Settings::new(&at).apply(key, &option, &mut Notes::default());
             }
         }
     }

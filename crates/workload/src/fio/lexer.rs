@@ -19,7 +19,7 @@ const MAX_DEPTH: u32 = 16;
 const MAX_INCLUDES: u32 = 4096;
 
 /// Where something stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct At {
     pub file: Arc<str>,
     pub line: u32,

@@ -19,7 +19,7 @@ const MAX_PATH: usize = 1024;
 const DEFAULT_ENGINE: &str = "psync";
 
 /// A value and where it was set.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Set<T> {
     pub value: T,
     pub at: At,
@@ -27,16 +27,21 @@ pub(super) struct Set<T> {
 }
 
 impl<T> Set<T> {
+    fn new(value: T, at: &At, key: &'static str) -> Set<T> {
+        Set { value, at: at.clone(), key }
+    }
+
     pub(super) fn error(&self, message: impl Into<String>) -> JobError {
         JobError { key: Some(self.key.into()), ..self.at.error(message) }
     }
 }
 
-/// All values of one job, with fio's defaults.
-#[derive(Clone)]
+/// All values of one job.
+#[derive(Clone, Default)]
 pub(super) struct Settings {
     pub pattern: Pattern,
-    sizes: [Sizes; 3],
+    /// 4 KiB unless set.
+    sizes: [Option<Sizes>; 3],
     split: [Option<Sizes>; 3],
     pub size: Option<Set<Amount>>,
     pub io_size: Option<Set<Amount>>,
@@ -81,54 +86,21 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(at: At) -> Settings {
+    /// fio's defaults.
+    pub(super) fn new(at: &At) -> Settings {
         Settings {
-            pattern: Pattern::default(),
-            sizes: std::array::from_fn(|_| Sizes::Fixed(1)),
-            split: [None, None, None],
-            size: None,
-            io_size: None,
-            filesize: None,
-            offset: None,
-            offset_increment: None,
-            filename: None,
-            directory: None,
-            name: None,
             numjobs: 1,
-            iodepth: Set { value: 1, at: at.clone(), key: "iodepth" },
-            runtime: None,
-            time_based: None,
-            ramp: Ns::ZERO,
-            start_delay: Ns::ZERO,
-            loops: Set { value: 1, at, key: "loops" },
-            number_ios: None,
+            iodepth: Set::new(1, at, "iodepth"),
+            loops: Set::new(1, at, "loops"),
             mix_read: 50,
-            mix_set: [None; 2],
             random_percent: [100; 3],
-            distribution: [None, None, None],
-            norandommap: false,
-            randseed: None,
-            think_time: Ns::ZERO,
             think_every: 1,
-            rate: [0; 3],
-            rate_iops: [0; 3],
-            rate_at: None,
-            stonewall: false,
-            new_group: false,
-            group_reporting: false,
-            flush_every: [0; 2],
-            fua: false,
-            end_flush: false,
-            engine: None,
-            direct: false,
-            verify: None,
             do_verify: true,
-            description: None,
             kb_base: 1024,
+            ..Settings::default()
         }
     }
 
-    /// Kinds of requests.
     pub(super) fn kinds(&self) -> Kinds {
         match self.pattern.mode {
             Mode::Read => Kinds::Only(IoKind::Read),
@@ -139,12 +111,10 @@ impl Settings {
         }
     }
 
-    /// Lengths of requests per kind.
     pub(super) fn lengths(&self) -> [Sizes; 3] {
-        std::array::from_fn(|i| self.split[i].clone().unwrap_or_else(|| self.sizes[i].clone()))
+        std::array::from_fn(|i| self.split[i].as_ref().or(self.sizes[i].as_ref()).cloned().unwrap_or(Sizes::Fixed(1)))
     }
 
-    /// Places of requests per kind.
     pub(super) fn offsets(&self) -> [Offsets; 3] {
         std::array::from_fn(|i| match &self.distribution[i] {
             _ if !self.pattern.random => Offsets::Sequential,
@@ -154,12 +124,10 @@ impl Settings {
         })
     }
 
-    /// Share of random requests per kind.
     pub(super) fn random_percent(&self) -> [u8; 3] {
         if self.pattern.random { self.random_percent } else { [0; 3] }
     }
 
-    /// Whether the job writes.
     pub(super) fn writes(&self) -> bool {
         matches!(self.kinds(), Kinds::Only(IoKind::Write) | Kinds::Mix(_) | Kinds::TrimWrite)
     }
@@ -211,7 +179,7 @@ impl Settings {
         let kb = self.kb_base;
         let switch = || value::switch(option.value.as_deref()).map_err(wrong);
         match key {
-            "time_based" => self.time_based = Some(Set { value: switch()?, at: option.at.clone(), key }),
+            "time_based" => self.time_based = Some(Set::new(switch()?, &option.at, key)),
             "norandommap" => self.norandommap = switch()?,
             "stonewall" => self.stonewall = switch()?,
             "new_group" => self.new_group = switch()?,
@@ -245,7 +213,6 @@ impl Settings {
         kb: u64,
         notes: &mut Notes,
     ) -> Result<(), String> {
-        let at = || at.clone();
         let count = |min: u64, max: u64| value::count(text, min, max);
         let positive = |bytes: u64| if bytes == 0 { Err("must not be zero".to_owned()) } else { Ok(bytes) };
         let amount = || match value::amount(text, kb)? {
@@ -255,21 +222,22 @@ impl Settings {
         const SECOND: u64 = 1_000_000_000;
         match key {
             "rw" => self.pattern = lists::pattern(text, kb)?,
-            "bs" => value::per_kind(text, &mut self.sizes, |t| value::block_size(t, kb).map(Sizes::Fixed))?,
-            "bsrange" => value::per_kind(text, &mut self.sizes, |t| lists::size_range(t, kb))?,
+            "bs" => {
+                value::per_kind(text, &mut self.sizes, |t| value::block_size(t, kb).map(|n| Some(Sizes::Fixed(n))))?
+            }
+            "bsrange" => value::per_kind(text, &mut self.sizes, |t| lists::size_range(t, kb).map(Some))?,
             "bssplit" => value::per_kind(text, &mut self.split, |t| lists::size_split(t, kb).map(Some))?,
-            "size" => self.size = Some(Set { value: amount()?, at: at(), key }),
-            "io_size" => self.io_size = Some(Set { value: amount()?, at: at(), key }),
+            "size" => self.size = Some(Set::new(amount()?, at, key)),
+            "io_size" => self.io_size = Some(Set::new(amount()?, at, key)),
             "filesize" => {
                 if text.contains('-') {
                     return Err("file sizes drawn from a range are not built; give one size".into());
                 }
-                self.filesize = Some(Set { value: positive(value::bytes(text, kb)?)?, at: at(), key });
+                self.filesize = Some(Set::new(positive(value::bytes(text, kb)?)?, at, key));
             }
-            "offset" => self.offset = Some(Set { value: value::amount(text, kb)?, at: at(), key }),
+            "offset" => self.offset = Some(Set::new(value::amount(text, kb)?, at, key)),
             "offset_increment" => {
-                let value = value::amount(text, kb)?;
-                self.offset_increment = Some(Set { value, at: at(), key });
+                self.offset_increment = Some(Set::new(value::amount(text, kb)?, at, key));
             }
             "filename" => {
                 let several = "several files per job (a list with colons) are not built; write one job per file";
@@ -277,14 +245,14 @@ impl Settings {
                 if text.contains('$') {
                     return Err("variables in file names are not expanded here".into());
                 }
-                self.filename = Some(Set { value, at: at(), key });
+                self.filename = Some(Set::new(value, at, key));
             }
             "directory" => self.directory = Some(path(text, "several directories are not built; give one")?),
             "name" if text.len() > MAX_NAME => return Err(format!("the name is longer than {MAX_NAME} bytes")),
             "name" => self.name = Some(text.clone()),
             "description" => self.description = Some(text.clone()),
             "numjobs" => self.numjobs = count(1, 65_535)? as u32,
-            "iodepth" => self.iodepth = Set { value: count(1, 65_535)? as u32, at: at(), key },
+            "iodepth" => self.iodepth = Set::new(count(1, 65_535)? as u32, at, key),
             "runtime" => self.runtime = Some(value::time(text, SECOND)?).filter(|t| *t > Ns::ZERO),
             "ramp_time" => self.ramp = value::time(text, SECOND)?,
             "startdelay" => {
@@ -293,13 +261,13 @@ impl Settings {
                 }
                 self.start_delay = value::time(text, SECOND)?;
             }
-            "loops" => self.loops = Set { value: count(1, u64::MAX)?, at: at(), key },
+            "loops" => self.loops = Set::new(count(1, u64::MAX)?, at, key),
             "number_ios" => {
                 let value = count(0, u64::MAX)?;
-                self.number_ios = (value > 0).then(|| Set { value, at: at(), key });
+                self.number_ios = (value > 0).then(|| Set::new(value, at, key));
             }
-            "rwmixread" => self.mix(false, count(0, 100)? as u8, &at(), notes),
-            "rwmixwrite" => self.mix(true, count(0, 100)? as u8, &at(), notes),
+            "rwmixread" => self.mix(false, count(0, 100)? as u8, at, notes),
+            "rwmixwrite" => self.mix(true, count(0, 100)? as u8, at, notes),
             "percentage_random" => {
                 value::per_kind(text, &mut self.random_percent, |t| value::count(t, 0, 100).map(|p| p as u8))?;
             }
@@ -310,7 +278,7 @@ impl Settings {
             "rate" | "rate_iops" => {
                 let rates = if key == "rate" { &mut self.rate } else { &mut self.rate_iops };
                 value::per_kind(text, rates, |t| value::bytes(t, kb))?;
-                self.rate_at = Some((at(), key));
+                self.rate_at = Some((at.clone(), key));
             }
             "fsync" => self.flush_every[0] = count(0, u64::from(u32::MAX))? as u32,
             "fdatasync" => self.flush_every[1] = count(0, u64::from(u32::MAX))? as u32,
@@ -328,7 +296,7 @@ impl Settings {
             },
             // An engine may carry a path after a colon.
             "ioengine" => self.engine = Some(lists::engine(text.split(':').next().unwrap_or_default())?),
-            "verify" => self.verify = (**text != *"0").then(|| Set { value: (), at: at(), key }),
+            "verify" => self.verify = (**text != *"0").then(|| Set::new((), at, key)),
             _ => unreachable!("option {key} is listed as used"),
         }
         Ok(())
