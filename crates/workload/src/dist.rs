@@ -51,7 +51,6 @@ impl Zipf {
         Zipf { theta, bins: bins.into() }
     }
 
-    /// Draws a rank; 0 is the most frequent.
     #[inline]
     pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         loop {
@@ -124,7 +123,6 @@ impl Pareto {
         Pareto { n, power: libm::log(h) / libm::log(1.0 - h) }
     }
 
-    /// Draws a rank; 0 is the most frequent.
     #[inline]
     pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         // In (0, 1], so that the logarithm is finite.
@@ -176,7 +174,6 @@ impl Zoned {
         Zoned { table: Arc::new(ZoneTable { zone_of, spans }) }
     }
 
-    /// Draws a position.
     #[inline]
     pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
         let zone = self.table.zone_of[rng.below(100) as usize];

@@ -55,19 +55,13 @@ struct Line {
     notes: Vec<String>,
 }
 
-/// What is to be run, with every value checked.
+/// What is to be run, with every value of the line checked.
 struct Plan {
     tests: Vec<u8>,
     record: u64,
     file: u64,
     names: Vec<String>,
-    compute_delay: Ns,
-    flush_timed: bool,
-    direct: bool,
-    sync_writes: bool,
-    no_retest: bool,
-    no_stonewall: bool,
-    notes: Vec<String>,
+    line: Line,
 }
 
 /// Makes a workload of an iozone argument vector (without the program's name).
@@ -258,9 +252,8 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-fn plan(args: &[&str], line: Line) -> Result<Plan, ArgError> {
+fn plan(args: &[&str], mut line: Line) -> Result<Plan, ArgError> {
     let fail = |at: usize, message: String| Err(error(args, at, message));
-    let mut notes = line.notes;
     if let (Some(l), Some(u)) = (line.lower, line.upper)
         && l.value > u.value
     {
@@ -281,7 +274,7 @@ fn plan(args: &[&str], line: Line) -> Result<Plan, ArgError> {
     if let (Some(l), Some(u)) = (line.lower, line.upper)
         && l.value < u.value
     {
-        notes.push(format!("iozone -l {} -u {}: only the run with {threads} processes is made", l.value, u.value));
+        line.notes.push(format!("iozone -l {} -u {}: only the run with {threads} processes is made", l.value, u.value));
     }
     let record = line.record.map_or(DEFAULT_RECORD, |r| r.value);
     let record_at = line.record.map_or(args.len(), |r| r.position);
@@ -323,19 +316,7 @@ fn plan(args: &[&str], line: Line) -> Result<Plan, ArgError> {
     // iozone runs the tests in its own order, each once.
     tests.sort_unstable();
     tests.dedup();
-    Ok(Plan {
-        tests,
-        record,
-        file,
-        names,
-        compute_delay: line.compute_delay,
-        flush_timed: line.flush_timed,
-        direct: line.direct,
-        sync_writes: line.sync_writes,
-        no_retest: line.no_retest,
-        no_stonewall: line.no_stonewall,
-        notes,
-    })
+    Ok(Plan { tests, record, file, names, line })
 }
 
 /// One of iozone's tests, each of which is a phase.
@@ -383,10 +364,11 @@ impl Test {
 }
 
 fn build(plan: Plan, seed: u64) -> Workload {
+    let line = plan.line;
     let block = u64::from(BLOCK_BYTES);
     // Both fit: checked by `plan`.
     let (blocks, record) = ((plan.file / block) as u32, (plan.record / block) as u16);
-    let runs = if plan.no_retest { 1 } else { 2 };
+    let runs = if line.no_retest { 1 } else { 2 };
     let tests_of = |number: &u8| match number {
         0 => &[Test::InitialWrite, Test::Rewrite][..runs],
         1 => &[Test::Read, Test::Reread][..runs],
@@ -402,8 +384,8 @@ fn build(plan: Plan, seed: u64) -> Workload {
         let (kind, offsets) = test.requests();
         let mut spec = StreamSpec::plain(kind, 0, blocks, record, offsets);
         spec.limit_blocks = Some(u64::from(blocks));
-        spec.fua = plan.sync_writes && kind == IoKind::Write;
-        spec.end_flush = plan.flush_timed && kind == IoKind::Write;
+        spec.fua = line.sync_writes && kind == IoKind::Write;
+        spec.end_flush = line.flush_timed && kind == IoKind::Write;
         // `plan` has checked every value that the stream looks at.
         let Ok(first) = Stream::new(&spec, seed) else { unreachable!() };
         let jobs = (1u32..)
@@ -420,7 +402,7 @@ fn build(plan: Plan, seed: u64) -> Workload {
                     limits: Limits { bytes, ios: None, runtime: None },
                     ramp: Ns::ZERO,
                     start_delay: Ns::ZERO,
-                    think: Think { time: plan.compute_delay, every: 1 },
+                    think: Think { time: line.compute_delay, every: 1 },
                     rate_bytes: [None; 3],
                     fio: FioReport::default(),
                     stream,
@@ -430,18 +412,18 @@ fn build(plan: Plan, seed: u64) -> Workload {
         phases.push(Phase { name: test.name().into(), jobs });
     }
     let groups = tests.iter().map(|test| test.name().into()).collect();
-    let mut notes = plan.notes;
+    let mut notes = line.notes;
     notes.push("iozone: effects of the file system are not modelled; the files lie one after another".into());
     notes.push(
         "iozone: a random test visits each record once, in one order for all threads, as iozone 3.4xx does".into(),
     );
-    if !plan.direct {
+    if !line.direct {
         notes.push("iozone: no page cache is modelled; requests reach the device as with -I".into());
     }
-    if !plan.no_stonewall {
+    if !line.no_stonewall {
         notes.push("iozone: a test ends when its last thread does; iozone without -x stops all at the first".into());
     }
-    if plan.flush_timed {
+    if line.flush_timed {
         notes.push("iozone option -e: each thread of a write test ends with a flush inside its time".into());
     }
     let name =

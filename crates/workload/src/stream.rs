@@ -61,7 +61,6 @@ enum Place {
     Zoned(Zoned),
 }
 
-/// State of one kind.
 #[derive(Clone, Debug)]
 struct Lane {
     length: Length,
@@ -254,25 +253,16 @@ impl Stream {
     }
 
     /// Reads of `blocks_per_io` blocks at random places, with replacement, without end.
-    ///
-    /// # Errors
-    /// As [`Stream::new`].
     pub fn uniform_reads(start: u32, blocks: u32, blocks_per_io: u16, seed: u64) -> Result<Stream, StreamError> {
         Stream::new(&StreamSpec::plain(IoKind::Read, start, blocks, blocks_per_io, Offsets::Uniform), seed)
     }
 
     /// Requests of one kind one after another, from the start again at the end.
-    ///
-    /// # Errors
-    /// As [`Stream::new`].
     pub fn sequential(kind: IoKind, start: u32, blocks: u32, blocks_per_io: u16) -> Result<Stream, StreamError> {
         Stream::new(&StreamSpec::plain(kind, start, blocks, blocks_per_io, Offsets::Sequential), 0)
     }
 
     /// Each place once per pass, every pass in a new random order, without end.
-    ///
-    /// # Errors
-    /// As [`Stream::new`].
     pub fn once(kind: IoKind, start: u32, blocks: u32, blocks_per_io: u16, seed: u64) -> Result<Stream, StreamError> {
         Stream::new(&StreamSpec::plain(kind, start, blocks, blocks_per_io, Offsets::Once), seed)
     }

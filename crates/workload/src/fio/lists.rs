@@ -9,7 +9,6 @@ use crate::{Offsets, Sizes, Zone};
 const MAX_SPLIT: usize = 64;
 const MAX_ZONES: usize = 256;
 
-/// Kinds of requests that `rw=` names.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Mode {
     #[default]
@@ -20,7 +19,6 @@ pub(super) enum Mode {
     TrimWrite,
 }
 
-/// Kinds and order of requests.
 #[derive(Clone)]
 pub(super) struct Pattern {
     pub mode: Mode,
@@ -37,7 +35,6 @@ impl Default for Pattern {
     }
 }
 
-/// What `rw=` says: kinds, order and what follows the colon.
 pub(super) fn pattern(text: &str, kb: u64) -> Result<Pattern, String> {
     let (name, postfix) = match text.split_once(':') {
         Some((name, postfix)) => (name.trim(), Some(postfix.trim())),
@@ -174,7 +171,6 @@ pub(super) struct Engine {
     pub queues: bool,
 }
 
-/// The engine of that name.
 pub(super) fn engine(name: &str) -> Result<Engine, String> {
     let queues = match name {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" => false,

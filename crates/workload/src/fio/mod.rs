@@ -62,9 +62,6 @@ pub fn parse_file(path: &Path, load: &dyn Fn(&Path) -> io::Result<String>, cx: &
 
 /// Makes a workload of the text of a job file called `file`; `load` reads the files that it includes, named relative to
 /// the including file's directory, or else as written.
-///
-/// # Errors
-/// As [`parse_file`].
 pub fn parse(
     file: &str,
     text: &str,

@@ -35,7 +35,6 @@ fn number(text: &str) -> Res<(u64, &str)> {
     Ok((value, &digits[end..]))
 }
 
-/// Plain number without suffix.
 pub(super) fn count(text: &str, min: u64, max: u64) -> Res<u64> {
     match number(text)? {
         (value, "") if (min..=max).contains(&value) => Ok(value),
@@ -131,7 +130,6 @@ pub(super) fn switch(value: Option<&str>) -> Res<bool> {
     }
 }
 
-/// A decimal number.
 pub(super) fn float(text: &str) -> Res<f64> {
     match text.parse::<f64>() {
         Ok(x) if x.is_finite() => Ok(x),

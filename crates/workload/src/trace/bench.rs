@@ -72,7 +72,6 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
     out
 }
 
-/// One binary record of an issued request.
 fn record(us: u64, sector: u64, bytes: u64, read: bool, pid: u64) -> [u8; 48] {
     let mut r = [0; 48];
     r[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
@@ -87,9 +86,6 @@ fn record(us: u64, sector: u64, bytes: u64, read: bool, pid: u64) -> [u8; 48] {
 }
 
 /// Reads a trace that lies in memory from end to end; how many requests it has.
-///
-/// # Errors
-/// Those of the reader.
 pub fn drain(trace: &Arc<[u8]>, options: &Options) -> Result<u64, TraceError> {
     let mut reader = Reader::new("bench", Box::new(Cursor::new(Arc::clone(trace))), options)?;
     let mut batch = vec![Request::NONE; 1024];

@@ -83,31 +83,22 @@ pub(super) fn row(row: &[u8]) -> Option<Format> {
 
 /// Which event counts when the user did not say: issue, else queue, else completion, by what `head` has.
 pub(super) fn event(head: &[u8], format: Format) -> Event {
-    let mut seen = [false; 2];
-    let mut see = |event| match event {
-        Some(Event::Issue) => true,
-        Some(Event::Queue) => {
-            seen[0] = true;
-            false
-        }
-        Some(Event::Complete) => {
-            seen[1] = true;
-            false
-        }
-        _ => false,
+    let events: Box<dyn Iterator<Item = Event> + '_> = match format {
+        Format::Blkparse => Box::new(rows(head).filter_map(|r| blkparse::action(r).and_then(blkparse::event))),
+        Format::FtraceUfs => Box::new(rows(head).filter_map(|r| ftrace::event(r, true))),
+        Format::FtraceBlock => Box::new(rows(head).filter_map(|r| ftrace::event(r, false))),
+        Format::Blktrace => Box::new(records(head).filter_map(|r| r.event())),
+        _ => return Event::Issue,
     };
-    let issue = match format {
-        Format::Blkparse => rows(head).any(|r| see(blkparse::action(r).and_then(blkparse::event))),
-        Format::FtraceUfs => rows(head).any(|r| see(ftrace::event(r, true))),
-        Format::FtraceBlock => rows(head).any(|r| see(ftrace::event(r, false))),
-        Format::Blktrace => records(head).any(|r| see(r.event())),
-        _ => true,
-    };
-    match (issue, seen) {
-        (false, [true, _]) => Event::Queue,
-        (false, [false, true]) => Event::Complete,
-        _ => Event::Issue,
+    let mut found = None;
+    for event in events {
+        match event {
+            Event::Issue => return event,
+            Event::Complete if found.is_some() => {}
+            _ => found = Some(event),
+        }
     }
+    found.unwrap_or(Event::Issue)
 }
 
 fn records(head: &[u8]) -> impl Iterator<Item = blktrace::Record> {

@@ -2,6 +2,7 @@
 //! What can be wrong with a trace, where, and what would be right; and the account of rows that a lenient reader left
 //! out. Knows no format.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Where in a trace something stands, after decompression.
@@ -16,8 +17,7 @@ pub enum Place {
 }
 
 /// The kind of a fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reason {
     /// A row that is not one of this format.
     Syntax,
@@ -54,20 +54,11 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Kinds that a lenient reader counts and leaves out ([`Reason::Order`]: counts and corrects).
-    pub const LENIENT: [Reason; 11] = [
-        Reason::Syntax,
-        Reason::Number,
-        Reason::Range,
-        Reason::ZeroSize,
-        Reason::Operation,
-        Reason::Address,
-        Reason::Device,
-        Reason::Beyond,
-        Reason::Order,
-        Reason::LongLine,
-        Reason::Truncated,
-    ];
+    /// Whether a lenient reader counts it and goes on.
+    fn is_lenient(self) -> bool {
+        use Reason::*;
+        !matches!(self, Format | Empty | Limit | Options | Io)
+    }
 
     /// In words, for a table of skipped rows.
     pub fn words(self) -> &'static str {
@@ -171,47 +162,37 @@ pub(super) fn excerpt(row: &[u8]) -> String {
     format!("{}{more}", head.escape_ascii())
 }
 
-/// Rows that a lenient reader left out or corrected, by kind.
+/// Rows that a lenient reader left out or ([`Reason::Order`]) corrected: of each kind how many, where the first was and
+/// what was wrong there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Skips {
-    counts: [u64; Reason::LENIENT.len()],
-    first: [Option<(Place, String)>; Reason::LENIENT.len()],
-}
+pub struct Skips(BTreeMap<Reason, (u64, Place, String)>);
 
 impl Skips {
     /// Counts one; `example` is asked for the first of its kind only. False when the kind may not be left out.
     pub(super) fn note(&mut self, reason: Reason, place: Place, example: impl FnOnce() -> String) -> bool {
-        let Some(i) = Reason::LENIENT.iter().position(|&r| r == reason) else { return false };
-        self.counts[i] += 1;
-        if self.first[i].is_none() {
-            self.first[i] = Some((place, example()));
+        if reason.is_lenient() {
+            self.0.entry(reason).or_insert_with(|| (0, place, example())).0 += 1;
         }
-        true
+        reason.is_lenient()
     }
 
     /// Counts one of a kind that has its example already, for which no message need be made; false otherwise.
     pub(super) fn again(&mut self, reason: Reason) -> bool {
-        let seen = Reason::LENIENT.iter().position(|&r| r == reason).filter(|&i| self.first[i].is_some());
-        if let Some(i) = seen {
-            self.counts[i] += 1;
-        }
-        seen.is_some()
+        self.0.get_mut(&reason).map(|skip| skip.0 += 1).is_some()
     }
 
     /// How many of one kind.
     pub fn count(&self, reason: Reason) -> u64 {
-        Reason::LENIENT.iter().position(|&r| r == reason).map_or(0, |i| self.counts[i])
+        self.0.get(&reason).map_or(0, |skip| skip.0)
     }
 
     /// How many in all.
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.0.values().map(|skip| skip.0).sum()
     }
 
     /// Kinds that occurred: how often, where first, and what was wrong there.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64, Place, &str)> {
-        Reason::LENIENT.iter().zip(self.counts).zip(&self.first).filter_map(|((&reason, count), first)| {
-            first.as_ref().map(|(place, example)| (reason, count, *place, example.as_str()))
-        })
+        self.0.iter().map(|(&reason, (count, place, example))| (reason, *count, *place, example.as_str()))
     }
 }

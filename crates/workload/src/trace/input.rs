@@ -54,7 +54,6 @@ pub(super) const MOST_PASSED: usize = 16 << 20;
 /// Why no more bytes come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// The end.
     End,
     /// More bytes than allowed.
     Limit,
@@ -159,7 +158,6 @@ impl Input {
         })
     }
 
-    /// What is in the window.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -213,7 +211,6 @@ impl Input {
         self.bytes()
     }
 
-    /// Passes `n` bytes of the window.
     #[inline]
     pub(super) fn skip(&mut self, n: usize) {
         debug_assert!(n <= self.end - self.start);
@@ -221,7 +218,6 @@ impl Input {
         self.offset += n as u64;
     }
 
-    /// The next line.
     #[inline]
     pub(super) fn line(&mut self) -> Line {
         if self.in_long_line && !self.pass_rest() {

@@ -13,8 +13,6 @@ use readpath_kit::Ns;
 pub struct Summary {
     /// Lines of text or binary records read, headers and comments included.
     pub rows: u64,
-    /// Bytes read, after decompression.
-    pub expanded_bytes: u64,
     /// Requests given out.
     pub requests: u64,
     /// Time of the last of them, from the first.

@@ -3,46 +3,10 @@
 
 use super::error::{Reason, RowError};
 
-/// The unit of a time in a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum TimeUnit {
-    /// Seconds (`s`).
-    #[default]
-    Seconds,
-    /// Milliseconds (`ms`).
-    Millis,
-    /// Microseconds (`us`).
-    Micros,
-    /// Units of 100 ns, as in Windows FILETIME (`100ns`).
-    Filetime,
-    /// Nanoseconds (`ns`).
-    Nanos,
-}
-
-impl TimeUnit {
-    /// Nanoseconds in one unit.
-    pub(super) const fn ns(self) -> u64 {
-        match self {
-            TimeUnit::Seconds => 1_000_000_000,
-            TimeUnit::Millis => 1_000_000,
-            TimeUnit::Micros => 1_000,
-            TimeUnit::Filetime => 100,
-            TimeUnit::Nanos => 1,
-        }
-    }
-
-    /// The unit of that name.
-    pub(super) fn from_name(name: &str) -> Option<TimeUnit> {
-        Some(match name {
-            "s" => TimeUnit::Seconds,
-            "ms" => TimeUnit::Millis,
-            "us" => TimeUnit::Micros,
-            "100ns" => TimeUnit::Filetime,
-            "ns" => TimeUnit::Nanos,
-            _ => return None,
-        })
-    }
-}
+/// Nanoseconds of a second, a microsecond and of the unit of Windows FILETIME.
+pub(super) const SECONDS: u64 = 1_000_000_000;
+pub(super) const MICROS: u64 = 1_000;
+pub(super) const FILETIME: u64 = 100;
 
 /// What a whole number should be, for messages.
 const WHOLE: &str = "a whole number from 0 to 2^64-1";
@@ -76,7 +40,6 @@ impl<'a> Cursor<'a> {
         Err(RowError::new(Reason::Syntax, field, self.at, expected))
     }
 
-    /// Passes blanks.
     #[inline]
     pub(super) fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
@@ -116,7 +79,6 @@ impl<'a> Cursor<'a> {
         (value, self.at - from)
     }
 
-    /// A whole number.
     #[inline]
     pub(super) fn u64(&mut self, field: &'static str) -> Result<u64, RowError> {
         let from = self.at;
@@ -147,9 +109,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A time with or without a fraction, in nanoseconds, rounded to the nearest.
+    /// A time with or without a fraction, of units of so many nanoseconds; rounded to the nearest nanosecond.
     #[inline]
-    pub(super) fn time(&mut self, unit: TimeUnit, field: &'static str) -> Result<u64, RowError> {
+    pub(super) fn time(&mut self, unit_ns: u64, field: &'static str) -> Result<u64, RowError> {
         let from = self.at;
         let (mut whole, n) = self.digits();
         if n > 19 {
@@ -176,27 +138,24 @@ impl<'a> Cursor<'a> {
             return Err(RowError::new(Reason::Number, field, from, TIME));
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            return self.scientific(from, unit, field);
+            return self.scientific(from, unit_ns, field);
         }
-        let fraction_ns = match unit {
-            TimeUnit::Seconds => fraction,
-            other => (fraction * other.ns() + 500_000_000) / 1_000_000_000,
-        };
+        let fraction_ns = if unit_ns == SECONDS { fraction } else { (fraction * unit_ns + SECONDS / 2) / SECONDS };
         whole
-            .checked_mul(unit.ns())
+            .checked_mul(unit_ns)
             .and_then(|ns| ns.checked_add(fraction_ns))
             .ok_or_else(|| RowError::new(Reason::Range, field, from, TIME))
     }
 
     /// A time such as `8.06e-05`, as programs print small floating-point numbers.
     #[cold]
-    fn scientific(&mut self, from: usize, unit: TimeUnit, field: &'static str) -> Result<u64, RowError> {
+    fn scientific(&mut self, from: usize, unit_ns: u64, field: &'static str) -> Result<u64, RowError> {
         while matches!(self.peek(), Some(b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.')) {
             self.at += 1;
         }
         let text = std::str::from_utf8(&self.row[from..self.at]).unwrap_or_default();
         let value: f64 = text.parse().map_err(|_| RowError::new(Reason::Number, field, from, TIME))?;
-        let ns = (value * unit.ns() as f64).round();
+        let ns = (value * unit_ns as f64).round();
         // 2^64 as a float; NaN fails the comparison as well.
         if ns < 18_446_744_073_709_551_616.0 {
             Ok(ns as u64)
@@ -228,34 +187,34 @@ pub(super) fn trailing_number(name: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn time(text: &str, unit: TimeUnit) -> Result<u64, Reason> {
-        Cursor::new(text.as_bytes()).time(unit, "t").map_err(|e| e.reason)
+    fn time(text: &str, unit_ns: u64) -> Result<u64, Reason> {
+        Cursor::new(text.as_bytes()).time(unit_ns, "t").map_err(|e| e.reason)
     }
 
     #[test]
     fn times_are_exact_and_rounded_to_the_nearest_nanosecond() {
-        assert_eq!(time("832636.2457430001", TimeUnit::Seconds), Ok(832_636_245_743_000));
-        assert_eq!(time("832642.0457059999", TimeUnit::Seconds), Ok(832_642_045_706_000));
-        assert_eq!(time("0.9999999996", TimeUnit::Seconds), Ok(1_000_000_000));
-        assert_eq!(time("7", TimeUnit::Seconds), Ok(7_000_000_000));
-        assert_eq!(time(".5", TimeUnit::Micros), Ok(500));
-        assert_eq!(time("1.0015", TimeUnit::Micros), Ok(1_002));
-        assert_eq!(time("128166385295514663", TimeUnit::Filetime), Ok(12_816_638_529_551_466_300));
-        assert_eq!(time("8.06e-05", TimeUnit::Seconds), Ok(80_600));
-        assert_eq!(time("18446744073709551615", TimeUnit::Nanos), Ok(u64::MAX));
+        assert_eq!(time("832636.2457430001", SECONDS), Ok(832_636_245_743_000));
+        assert_eq!(time("832642.0457059999", SECONDS), Ok(832_642_045_706_000));
+        assert_eq!(time("0.9999999996", SECONDS), Ok(1_000_000_000));
+        assert_eq!(time("7", SECONDS), Ok(7_000_000_000));
+        assert_eq!(time(".5", MICROS), Ok(500));
+        assert_eq!(time("1.0015", MICROS), Ok(1_002));
+        assert_eq!(time("128166385295514663", FILETIME), Ok(12_816_638_529_551_466_300));
+        assert_eq!(time("8.06e-05", SECONDS), Ok(80_600));
+        assert_eq!(time("18446744073709551615", 1), Ok(u64::MAX));
     }
 
     #[test]
     fn bad_times_say_why() {
-        assert_eq!(time("-1", TimeUnit::Seconds), Err(Reason::Number));
-        assert_eq!(time("", TimeUnit::Seconds), Err(Reason::Number));
-        assert_eq!(time(".", TimeUnit::Seconds), Err(Reason::Number));
-        assert_eq!(time("nan", TimeUnit::Seconds), Err(Reason::Number));
-        assert_eq!(time("1e", TimeUnit::Seconds), Err(Reason::Number));
-        assert_eq!(time("18446744074", TimeUnit::Seconds), Err(Reason::Range));
-        assert_eq!(time("18446744073709551616", TimeUnit::Nanos), Err(Reason::Range));
-        assert_eq!(time("1e300", TimeUnit::Seconds), Err(Reason::Range));
-        assert_eq!(time("99999999999999999999999", TimeUnit::Nanos), Err(Reason::Range));
+        assert_eq!(time("-1", SECONDS), Err(Reason::Number));
+        assert_eq!(time("", SECONDS), Err(Reason::Number));
+        assert_eq!(time(".", SECONDS), Err(Reason::Number));
+        assert_eq!(time("nan", SECONDS), Err(Reason::Number));
+        assert_eq!(time("1e", SECONDS), Err(Reason::Number));
+        assert_eq!(time("18446744074", SECONDS), Err(Reason::Range));
+        assert_eq!(time("18446744073709551616", 1), Err(Reason::Range));
+        assert_eq!(time("1e300", SECONDS), Err(Reason::Range));
+        assert_eq!(time("99999999999999999999999", 1), Err(Reason::Range));
     }
 
     #[test]

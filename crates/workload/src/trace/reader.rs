@@ -260,7 +260,6 @@ impl Reader {
             Format::Csv => self.text(columns::row),
         };
         let s = &mut self.summary;
-        s.expanded_bytes = self.input.offset;
         s.other_layer = self.cx.other_layer;
         s.inversions = self.window.inversions;
         s.furthest_inversion = self.window.furthest;
@@ -413,7 +412,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Looks for the next record after a damaged one.
     fn resynchronise(&mut self) {
         let magic = blktrace::magic_bytes(self.order);
         self.input.skip(1);

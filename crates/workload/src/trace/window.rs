@@ -55,17 +55,14 @@ impl Window {
         (time < self.given).then(|| Ns(self.given - time))
     }
 
-    /// Time of the last request given out.
     pub(super) fn given(&self) -> u64 {
         self.given
     }
 
-    /// Latest time seen.
     pub(super) fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// Requests that wait.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len()

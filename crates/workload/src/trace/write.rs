@@ -5,61 +5,33 @@
 use super::formats::columns::OWN_HEADER;
 use super::{Reason, Request, TraceError};
 use crate::IoKind;
-use std::io::{self, Write};
+use readpath_kit::Ns;
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 
-/// Bytes collected before they are written.
-const BUFFER: usize = 64 << 10;
-
-/// A buffer in front of a `Write`, with numbers.
-struct Out<W> {
+/// Writes rows, and names the file when that fails.
+struct Out<W: Write> {
     file: String,
-    inner: W,
-    buffer: Vec<u8>,
+    inner: BufWriter<W>,
 }
 
 impl<W: Write> Out<W> {
     fn new(file: &str, inner: W) -> Self {
-        Out { file: file.into(), inner, buffer: Vec::with_capacity(BUFFER + 1024) }
+        Out { file: file.into(), inner: BufWriter::with_capacity(64 << 10, inner) }
     }
 
-    fn text(&mut self, text: &str) {
-        self.buffer.extend_from_slice(text.as_bytes());
+    fn row(&mut self, row: fmt::Arguments) -> Result<(), TraceError> {
+        writeln!(self.inner, "{row}").map_err(|e| failed(&self.file, &e))
     }
 
-    fn number(&mut self, mut n: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (n % 10) as u8;
-            n /= 10;
-            if n == 0 {
-                break;
-            }
-        }
-        self.buffer.extend_from_slice(&digits[at..]);
+    fn finish(self) -> Result<W, TraceError> {
+        let inner = self.inner.into_inner().map_err(|e| e.into_error());
+        inner.and_then(|mut inner| inner.flush().map(|()| inner)).map_err(|e| failed(&self.file, &e))
     }
+}
 
-    fn failed(&self, e: &io::Error) -> TraceError {
-        TraceError::of_file(&self.file, Reason::Io, format!("cannot be written: {e}"))
-    }
-
-    fn end_row(&mut self) -> Result<(), TraceError> {
-        self.buffer.push(b'\n');
-        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<(), TraceError> {
-        self.inner.write_all(&self.buffer).map_err(|e| self.failed(&e))?;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<W, TraceError> {
-        self.flush()?;
-        self.inner.flush().map_err(|e| self.failed(&e))?;
-        Ok(self.inner)
-    }
+fn failed(file: &str, e: &io::Error) -> TraceError {
+    TraceError::of_file(file, Reason::Io, format!("cannot be written: {e}"))
 }
 
 /// Writes the table `time_ns,op,offset_bytes,size_bytes,process,latency_ns`, which the reader recognises. Operations
@@ -70,50 +42,30 @@ pub struct CsvWriter<W: Write> {
 
 impl<W: Write> CsvWriter<W> {
     /// Begins the table; `file` is named in errors.
-    ///
-    /// # Errors
-    /// When writing fails.
     pub fn new(file: &str, inner: W) -> Result<Self, TraceError> {
         let mut out = Out::new(file, inner);
-        out.text(OWN_HEADER);
-        out.end_row()?;
+        out.row(format_args!("{OWN_HEADER}"))?;
         Ok(CsvWriter { out })
     }
 
     /// Adds a request.
-    ///
-    /// # Errors
-    /// When writing fails.
     pub fn write(&mut self, r: &Request) -> Result<(), TraceError> {
-        let out = &mut self.out;
-        out.number(r.time.0);
-        out.text(match (r.kind, r.preflush, r.fua) {
-            (IoKind::Read, ..) => ",R,",
-            (IoKind::Write, false, false) => ",W,",
-            (IoKind::Write, false, true) => ",WF,",
-            (IoKind::Write, true, false) => ",FW,",
-            (IoKind::Write, true, true) => ",FWF,",
-            (IoKind::Trim, ..) => ",D,",
-            (IoKind::Flush, ..) => ",F,",
-        });
-        out.number(r.offset);
-        out.text(",");
-        out.number(r.bytes);
-        out.text(",");
-        if let Some(process) = r.process {
-            out.number(u64::from(process));
-        }
-        out.text(",");
-        if let Some(latency) = r.latency {
-            out.number(latency.0);
-        }
-        out.end_row()
+        let letters = match (r.kind, r.preflush, r.fua) {
+            (IoKind::Read, ..) => "R",
+            (IoKind::Write, false, false) => "W",
+            (IoKind::Write, false, true) => "WF",
+            (IoKind::Write, true, false) => "FW",
+            (IoKind::Write, true, true) => "FWF",
+            (IoKind::Trim, ..) => "D",
+            (IoKind::Flush, ..) => "F",
+        };
+        let Request { time: Ns(time), offset, bytes, .. } = *r;
+        let process = r.process.map_or_else(String::new, |process| process.to_string());
+        let latency = r.latency.map_or_else(String::new, |latency| latency.0.to_string());
+        self.out.row(format_args!("{time},{letters},{offset},{bytes},{process},{latency}"))
     }
 
     /// Ends the table.
-    ///
-    /// # Errors
-    /// When writing fails.
     pub fn finish(self) -> Result<W, TraceError> {
         self.out.finish()
     }
@@ -140,44 +92,27 @@ impl<W: Write> FioWriter<W> {
             return Err(TraceError::of_file(file, Reason::Options, message));
         }
         let mut writer = FioWriter { out: Out::new(file, inner), target: target.into(), last_us: 0, lost_flags: 0 };
-        writer.out.text("fio version 3 iolog");
-        writer.out.end_row()?;
+        writer.out.row(format_args!("fio version 3 iolog"))?;
         writer.manage("add")?;
         writer.manage("open")?;
         Ok(writer)
     }
 
     fn manage(&mut self, action: &str) -> Result<(), TraceError> {
-        self.row(self.last_us, action);
-        self.out.end_row()
-    }
-
-    fn row(&mut self, time_us: u64, action: &str) {
-        self.out.number(time_us);
-        self.out.text(" ");
-        self.out.text(&self.target);
-        self.out.text(" ");
-        self.out.text(action);
+        self.out.row(format_args!("{} {} {action}", self.last_us, self.target))
     }
 
     /// Adds a request.
-    ///
-    /// # Errors
-    /// When writing fails.
     pub fn write(&mut self, r: &Request) -> Result<(), TraceError> {
         self.lost_flags += u64::from(r.fua || r.preflush);
         self.last_us = r.time.0 / 1000;
         let action = match r.kind {
-            IoKind::Read => "read ",
-            IoKind::Write => "write ",
-            IoKind::Trim => "trim ",
-            IoKind::Flush => "sync ",
+            IoKind::Read => "read",
+            IoKind::Write => "write",
+            IoKind::Trim => "trim",
+            IoKind::Flush => "sync",
         };
-        self.row(self.last_us, action);
-        self.out.number(r.offset);
-        self.out.text(" ");
-        self.out.number(r.bytes);
-        self.out.end_row()
+        self.out.row(format_args!("{} {} {action} {} {}", self.last_us, self.target, r.offset, r.bytes))
     }
 
     /// Requests so far that lost force unit access or the flush before them.
@@ -186,9 +121,6 @@ impl<W: Write> FioWriter<W> {
     }
 
     /// Ends the log.
-    ///
-    /// # Errors
-    /// When writing fails.
     pub fn finish(mut self) -> Result<W, TraceError> {
         self.manage("close")?;
         self.out.finish()

@@ -4,7 +4,7 @@
 
 use super::super::Event;
 use super::super::error::{Reason, RowError};
-use super::super::number::{Cursor, TimeUnit};
+use super::super::number::{Cursor, SECONDS};
 use super::{Amount, Context, Found, NO_PROCESS, RWBS, Row, choose, rwbs};
 use crate::IoKind;
 
@@ -31,7 +31,7 @@ pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     c.u64("sequence").ok()?;
     c.blanks();
     let dot = c.at;
-    c.time(TimeUnit::Seconds, "time").ok()?;
+    c.time(SECONDS, "time").ok()?;
     memchr::memchr(b'.', &row[dot..c.at])?;
     c.blanks();
     c.u64("pid").ok()?;
@@ -59,7 +59,6 @@ fn device<'a>(c: &mut Cursor<'a>) -> Option<(&'a [u8], usize)> {
     Some((&c.row[from..c.at], from))
 }
 
-/// One row.
 #[inline]
 pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     if SUMMARY.iter().any(|s| row.starts_with(s)) {
@@ -74,7 +73,7 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     c.blanks();
     c.u64("sequence")?;
     c.blanks();
-    let time = c.time(TimeUnit::Seconds, "time")?;
+    let time = c.time(SECONDS, "time")?;
     c.blanks();
     let process = u32::try_from(c.u64("pid")?).unwrap_or(NO_PROCESS);
     c.blanks();

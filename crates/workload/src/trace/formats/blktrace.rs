@@ -23,7 +23,6 @@ const FUA: u32 = 1 << 31;
 /// The lower half but the bit that says that a control group's number follows.
 const ACT: u32 = 0xFEFF;
 
-/// Byte order of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Order {
     Little,
@@ -32,11 +31,9 @@ pub(in super::super) enum Order {
 
 /// What the first four bytes of a record say.
 pub(in super::super) enum Magic {
-    /// A record that can be read.
     Known(Order),
     /// A record of another version.
     Version(u8),
-    /// No record.
     No,
 }
 
@@ -156,7 +153,6 @@ impl DeviceName {
     }
 }
 
-/// The fault of a record whose magic number is wrong.
 pub(in super::super) fn bad_magic() -> RowError {
     RowError::new(Reason::Syntax, "", 0, "a record that begins with the magic number 0x65617407")
 }

@@ -2,8 +2,8 @@
 //! A table of which the user says what stands in which column.
 
 use super::super::error::{NOTHING_MORE, Reason, RowError, excerpt};
-use super::super::number::{Cursor, TimeUnit, trailing_number};
-use super::{Amount, Context, NO_PROCESS, Op, Row, op_word, request};
+use super::super::number::{Cursor, FILETIME, MICROS, SECONDS, trailing_number};
+use super::{Amount, Context, NO_PROCESS, Op, Row, SECTOR_BYTES, op_word, request};
 use crate::IoKind;
 
 /// Columns looked at.
@@ -12,6 +12,10 @@ const MAX_COLUMNS: usize = 64;
 pub(in super::super) const OWN_HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns";
 const OWN_SPEC: &str = "time=time_ns:ns,op=op,offset=offset_bytes:bytes,size=size_bytes:bytes,process=process,\
                         latency=latency_ns:ns";
+
+/// Units of times in nanoseconds, and of sizes in bytes.
+const TIMES: [(&str, u64); 5] = [("s", SECONDS), ("ms", 1_000_000), ("us", MICROS), ("100ns", FILETIME), ("ns", 1)];
+const SIZES: [(&str, u64); 4] = [("bytes", 1), ("sectors", SECTOR_BYTES), ("kib", 1024), ("blocks", 4096)];
 
 /// What an operation should be when no words were given.
 const KNOWN: &str = "a known operation";
@@ -41,50 +45,45 @@ enum At {
 ///
 /// A first row whose time does not begin with a digit counts as header.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Columns {
-    time: (At, TimeUnit),
-    op: At,
+pub struct Columns(Table<At>);
+
+/// Which column has what, and its unit in nanoseconds or bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Table<C> {
+    time: (C, u64),
+    op: C,
     words: Vec<Vec<u8>>,
-    offset: (At, u64),
-    size: (At, u64),
-    latency: Option<(At, TimeUnit)>,
-    process: Option<At>,
-    device: Option<At>,
+    offset: (C, u64),
+    size: (C, u64),
+    latency: Option<(C, u64)>,
+    process: Option<C>,
+    device: Option<C>,
     separator: u8,
 }
 
 /// [`Columns`] with every name resolved.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Resolved {
-    time: (usize, TimeUnit),
-    op: usize,
-    words: Vec<Vec<u8>>,
-    offset: (usize, u64),
-    size: (usize, u64),
-    latency: Option<(usize, TimeUnit)>,
-    process: Option<usize>,
-    device: Option<usize>,
-    separator: u8,
-    /// Columns that must be there.
+    table: Table<usize>,
     needed: usize,
 }
 
 impl Resolved {
     /// What stands once between two fields, if it does.
     pub(in super::super) fn separator(&self) -> Option<u8> {
-        (self.separator != b' ').then_some(self.separator)
+        (self.table.separator != b' ').then_some(self.table.separator)
     }
 
     /// Whether the last field of a row is its time.
     pub(in super::super) fn ends_with_time(&self, row: &[u8]) -> bool {
-        cut(row, self.separator, &mut [(0, 0); MAX_COLUMNS]) == self.time.0 + 1
+        cut(row, self.table.separator, &mut [(0, 0); MAX_COLUMNS]) == self.table.time.0 + 1
     }
 
     /// What an operation should be, for messages: the words that were given, if any were.
     pub(in super::super) fn operations(&self) -> String {
         let kinds = ["read", "write", "trim", "flush"];
         let words: Vec<String> =
-            self.words.iter().zip(kinds).map(|(word, kind)| format!("{} for {kind}", excerpt(word))).collect();
+            self.table.words.iter().zip(kinds).map(|(word, kind)| format!("{} for {kind}", excerpt(word))).collect();
         if words.is_empty() { KNOWN.to_owned() } else { format!("{KNOWN} ({})", words.join(", ")) }
     }
 }
@@ -129,7 +128,7 @@ impl Columns {
             }
         };
         let plain = |key: &str| get(key).map(|v| at(key, v)).transpose();
-        Ok(Columns {
+        Ok(Columns(Table {
             time: time("time", need("time")?)?,
             op: at("op", op)?,
             words,
@@ -139,7 +138,7 @@ impl Columns {
             process: plain("process")?,
             device: plain("device")?,
             separator,
-        })
+        }))
     }
 
     /// The columns of the tables that this crate writes.
@@ -147,15 +146,15 @@ impl Columns {
         Columns::parse(OWN_SPEC).expect("our own description is well-formed")
     }
 
-    /// Whether there is a column with the device.
     pub(in super::super) fn names_devices(&self) -> bool {
-        self.device.is_some()
+        self.0.device.is_some()
     }
 
     /// Whether `first` is a header; needed when a column is given by name.
     pub(in super::super) fn resolve(&self, first: &[u8]) -> Result<(Resolved, bool), String> {
+        let own = &self.0;
         let mut fields = [(0, 0); MAX_COLUMNS];
-        let n = cut(first, self.separator, &mut fields);
+        let n = cut(first, own.separator, &mut fields);
         let field = |i: usize| &first[fields[i].0..fields[i].1];
         let place = |at: &At| match at {
             At::Index(i) => Ok(*i),
@@ -164,35 +163,30 @@ impl Columns {
                 format!("there is no column \"{name}\" in the first row, which has {}", names.join(", "))
             }),
         };
-        let optional = |at: &Option<At>| at.as_ref().map(place).transpose();
-        let mut resolved = Resolved {
-            time: (place(&self.time.0)?, self.time.1),
-            op: place(&self.op)?,
-            words: self.words.clone(),
-            offset: (place(&self.offset.0)?, self.offset.1),
-            size: (place(&self.size.0)?, self.size.1),
-            latency: self.latency.as_ref().map(|(a, u)| place(a).map(|a| (a, *u))).transpose()?,
-            process: optional(&self.process)?,
-            device: optional(&self.device)?,
-            separator: self.separator,
-            needed: 0,
+        let with_unit = |(at, unit): &(At, u64)| place(at).map(|i| (i, *unit));
+        let table = Table {
+            time: with_unit(&own.time)?,
+            op: place(&own.op)?,
+            words: own.words.clone(),
+            offset: with_unit(&own.offset)?,
+            size: with_unit(&own.size)?,
+            latency: own.latency.as_ref().map(with_unit).transpose()?,
+            process: own.process.as_ref().map(place).transpose()?,
+            device: own.device.as_ref().map(place).transpose()?,
+            separator: own.separator,
         };
-        let r = &resolved;
-        let used =
-            [Some(r.time.0), Some(r.op), Some(r.offset.0), Some(r.size.0), r.latency.map(|l| l.0), r.process, r.device];
-        resolved.needed = used.into_iter().flatten().max().map_or(0, |m| m + 1);
-        let named = [&self.time.0, &self.op, &self.offset.0, &self.size.0].iter().any(|a| matches!(a, At::Name(_)));
-        let time = if resolved.time.0 < n { field(resolved.time.0) } else { &[] };
+        let needed = [table.time.0, table.op, table.offset.0, table.size.0];
+        let optional = [table.latency.map(|l| l.0), table.process, table.device];
+        let last = needed.into_iter().chain(optional.into_iter().flatten()).max();
+        let named = [&own.time.0, &own.op, &own.offset.0, &own.size.0].iter().any(|a| matches!(a, At::Name(_)));
+        let time = if table.time.0 < n { field(table.time.0) } else { &[] };
         let header = named || !time.first().is_some_and(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'));
-        Ok((resolved, header))
+        Ok((Resolved { table, needed: last.map_or(0, |last| last + 1) }, header))
     }
 }
 
 fn split(value: &str) -> (&str, Option<&str>) {
-    match value.split_once(':') {
-        Some((column, unit)) => (column, Some(unit)),
-        None => (value, None),
-    }
+    value.split_once(':').map_or((value, None), |(column, unit)| (column, Some(unit)))
 }
 
 fn at(key: &str, column: &str) -> Result<At, String> {
@@ -206,24 +200,20 @@ fn at(key: &str, column: &str) -> Result<At, String> {
     }
 }
 
-fn time(key: &str, value: &str) -> Result<(At, TimeUnit), String> {
+fn time(key: &str, value: &str) -> Result<(At, u64), String> {
     let (column, unit) = split(value);
-    match unit.and_then(TimeUnit::from_name) {
-        Some(unit) => Ok((at(key, column)?, unit)),
+    match TIMES.iter().find(|(name, _)| Some(*name) == unit) {
+        Some((_, ns)) => Ok((at(key, column)?, *ns)),
         None => Err(format!("columns: {key} needs a unit: {key}={column}:s, ms, us, 100ns or ns")),
     }
 }
 
 fn amount(key: &str, value: &str) -> Result<(At, u64), String> {
     let (column, unit) = split(value);
-    let unit = match unit {
-        Some("bytes") => 1,
-        Some("sectors") => super::SECTOR_BYTES,
-        Some("kib") => 1024,
-        Some("blocks") => 4096,
-        _ => return Err(format!("columns: {key} needs a unit: {key}={column}:bytes, sectors, kib or blocks")),
-    };
-    Ok((at(key, column)?, unit))
+    match SIZES.iter().find(|(name, _)| Some(*name) == unit) {
+        Some((_, bytes)) => Ok((at(key, column)?, *bytes)),
+        None => Err(format!("columns: {key} needs a unit: {key}={column}:bytes, sectors, kib or blocks")),
+    }
 }
 
 /// Begin and end of each column; how many.
@@ -253,12 +243,13 @@ fn cut(row: &[u8], separator: u8, fields: &mut [(usize, usize); MAX_COLUMNS]) ->
     n
 }
 
-/// One row of the table.
 #[inline]
 pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
-    let Some(columns) = &cx.columns else { return Err(RowError::syntax("a description of the columns")) };
+    let Some(Resolved { table: columns, needed }) = &cx.columns else {
+        return Err(RowError::syntax("a description of the columns"));
+    };
     let mut fields = [(0, 0); MAX_COLUMNS];
-    if cut(row, columns.separator, &mut fields) < columns.needed {
+    if cut(row, columns.separator, &mut fields) < *needed {
         return Err(RowError::syntax("a row with a field for every column that is used"));
     }
     let field = |i: usize| &row[fields[i].0..fields[i].1];
@@ -266,7 +257,7 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         true => Ok(()),
         false => Err(RowError::new(Reason::Number, name, c.at, NOTHING_MORE)),
     };
-    let time_at = |(i, unit): (usize, TimeUnit), name| {
+    let time_at = |(i, unit): (usize, u64), name| {
         let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
         c.blanks();
         let ns = c.time(unit, name)?;

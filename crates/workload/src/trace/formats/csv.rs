@@ -4,7 +4,7 @@
 //! distributed with "Space-efficient FTL for Mobile Storage via Tiny Neural Nets" (SYSTOR '24).
 
 use super::super::error::{Reason, RowError};
-use super::super::number::{Cursor, TimeUnit, trailing_number};
+use super::super::number::{Cursor, FILETIME, SECONDS, trailing_number};
 use super::{Amount, Context, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
 use crate::IoKind;
 
@@ -46,7 +46,7 @@ fn amount(c: &mut Cursor, field: &'static str, unit: u64) -> Result<Amount, RowE
 #[inline]
 pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
-    let time = c.time(TimeUnit::Filetime, "timestamp")?;
+    let time = c.time(FILETIME, "timestamp")?;
     comma(&mut c, "timestamp")?;
     let device_at = c.at;
     c.until(b',');
@@ -70,7 +70,7 @@ pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     let mut raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
     if c.peek() == Some(b',') {
         c.at += 1;
-        raw.latency = c.time(TimeUnit::Filetime, "response")?;
+        raw.latency = c.time(FILETIME, "response")?;
     }
     end(&c)?;
     Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
@@ -80,9 +80,9 @@ pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
 #[inline]
 pub(in super::super) fn systor(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
-    let time = c.time(TimeUnit::Seconds, "Timestamp")?;
+    let time = c.time(SECONDS, "Timestamp")?;
     comma(&mut c, "Timestamp")?;
-    let latency = if c.peek() == Some(b',') { super::NO_LATENCY } else { c.time(TimeUnit::Seconds, "Response")? };
+    let latency = if c.peek() == Some(b',') { super::NO_LATENCY } else { c.time(SECONDS, "Response")? };
     comma(&mut c, "Response")?;
     let op_at = c.at;
     let op = match c.until(b',') {
@@ -112,7 +112,7 @@ pub(in super::super) fn cloudphysics(row: &[u8], _: &mut Context) -> Result<Row,
     let mut c = Cursor::new(row);
     c.u64("version")?;
     comma(&mut c, "version")?;
-    let time = c.time(TimeUnit::Seconds, "time")?;
+    let time = c.time(SECONDS, "time")?;
     comma(&mut c, "time")?;
     let code = c.hex("op")?;
     comma(&mut c, "op")?;
@@ -168,7 +168,7 @@ fn mobile_from(row: &[u8], name_end: usize, cx: &mut Context) -> Result<Row, Row
     comma(&mut c, "sector")?;
     let size = amount(&mut c, "size", super::SECTOR_BYTES)?;
     comma(&mut c, "size")?;
-    let time = c.time(TimeUnit::Seconds, "timestamp")?;
+    let time = c.time(SECONDS, "timestamp")?;
     end(&c)?;
     let Some(op) = op else { return Ok(Row::Other) };
     let process = trailing_number(&row[..name_end]).unwrap_or(NO_PROCESS);

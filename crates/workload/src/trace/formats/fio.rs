@@ -4,7 +4,7 @@
 
 use super::super::Format;
 use super::super::error::{Reason, RowError};
-use super::super::number::{Cursor, TimeUnit};
+use super::super::number::{Cursor, MICROS};
 use super::{Amount, Context, NO_PROCESS, Op, Row, request};
 use crate::IoKind;
 
@@ -30,7 +30,7 @@ pub(in super::super) fn v2(row: &[u8], cx: &mut Context) -> Result<Row, RowError
         c.word();
         c.blanks();
         let at = c.at;
-        let wait = c.time(TimeUnit::Micros, "wait")?;
+        let wait = c.time(MICROS, "wait")?;
         let Some(clock) = cx.clock_ns.checked_add(wait) else {
             return Err(RowError::new(Reason::Range, "wait", at, "waits of less than 2^64 ns in all"));
         };
@@ -45,7 +45,7 @@ pub(in super::super) fn v2(row: &[u8], cx: &mut Context) -> Result<Row, RowError
 pub(in super::super) fn v3(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
     c.blanks();
-    let time = c.time(TimeUnit::Micros, "time")?;
+    let time = c.time(MICROS, "time")?;
     c.blanks();
     let name_at = c.at;
     let name = c.word();

@@ -5,7 +5,7 @@
 
 use super::super::Event;
 use super::super::error::{Reason, RowError};
-use super::super::number::{Cursor, TimeUnit, trailing_number};
+use super::super::number::{Cursor, SECONDS, trailing_number};
 use super::{Amount, Context, Found, NO_PROCESS, RWBS, Row, choose, rwbs, scsi};
 
 const SHAPE: &str = "TASK-PID [CPU] FLAGS SECONDS: EVENT: ...";
@@ -44,7 +44,7 @@ fn parts(row: &[u8]) -> Option<Result<Parts<'_>, RowError>> {
         c.blanks();
     }
     let time_at = c.at;
-    let time = match c.time(TimeUnit::Seconds, "time") {
+    let time = match c.time(SECONDS, "time") {
         Ok(time) => time,
         Err(e) => return Some(Err(e)),
     };

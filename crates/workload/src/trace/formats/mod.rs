@@ -27,9 +27,7 @@ pub(super) struct Raw {
     pub(super) op: Op,
 }
 
-/// Latency that is not known.
 pub(super) const NO_LATENCY: u64 = u64::MAX;
-/// Process that is not known.
 pub(super) const NO_PROCESS: u32 = u32::MAX;
 
 impl Raw {
@@ -51,12 +49,14 @@ impl Raw {
 
 /// What one row is.
 pub(super) enum Row {
-    /// A request.
     Request(Raw),
     /// A request whose completion may follow under this key.
     Issue(Raw, u64),
     /// The completion of a request.
-    Complete { key: u64, time: u64 },
+    Complete {
+        key: u64,
+        time: u64,
+    },
     /// An event that is no request, or a request at a moment that does not count.
     Other,
     /// A request to a device that was not asked for.
@@ -67,7 +67,6 @@ pub(super) enum Row {
     End,
 }
 
-/// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Op {
     pub(super) kind: IoKind,
@@ -215,7 +214,6 @@ pub(super) fn request(op: Op, time: u64, offset: Amount, size: Amount, process: 
     Ok(Raw { offset: offset_bytes, bytes, op, ..flush })
 }
 
-/// Tells devices apart.
 pub(super) enum Gate {
     Single(Option<Vec<u8>>),
     Named(Vec<u8>),

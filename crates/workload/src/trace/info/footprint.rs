@@ -6,7 +6,6 @@ use crate::IoKind;
 use readpath_kit::BLOCK_BYTES;
 use std::collections::HashMap;
 
-/// Blocks of one chunk.
 const CHUNK_BLOCKS: u64 = 1024;
 const WORDS: usize = CHUNK_BLOCKS as usize / 64;
 
@@ -51,7 +50,6 @@ struct Chunk {
     first: [u64; WORDS],
 }
 
-/// Collects a [`Footprint`].
 #[derive(Default)]
 pub(super) struct Tracker {
     /// Only looked up, never walked, so that the order of its entries does not matter.

@@ -28,10 +28,8 @@ impl Reuse {
     }
 }
 
-/// Slots at first.
 const SLOTS: usize = 1 << 12;
 
-/// Collects a [`Reuse`].
 pub(super) struct Tracker {
     span: u64,
     /// Page to the slot of its last access. Walked only to renumber, in order of slots.
@@ -58,7 +56,6 @@ impl Tracker {
         }
     }
 
-    /// A read of these bytes.
     pub(super) fn add(&mut self, offset: u64, bytes: u64) {
         for page in offset / self.span..=(offset + bytes - 1) / self.span {
             self.access(page);

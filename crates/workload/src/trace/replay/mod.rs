@@ -7,6 +7,7 @@ mod timed;
 use super::stamps::spread;
 use super::{Reason, Request, SECTOR_BYTES, TraceError};
 use crate::IoKind;
+use fixedbitset::FixedBitSet;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use timed::ranges;
 
@@ -141,7 +142,7 @@ impl Prepare {
             let message = format!("addresses can be shifted by 0 to 7 sectors, not by {}", self.shift_sectors);
             return Err(TraceError::of_file(file, Reason::Options, message));
         }
-        let words = self.device_blocks.div_ceil(64) as usize;
+        let none = FixedBitSet::with_capacity(self.device_blocks as usize);
         Ok(Replay {
             file: file.into(),
             requests: requests.into_iter(),
@@ -149,8 +150,8 @@ impl Prepare {
             rest: None,
             clock: 0,
             last: Ns::ZERO,
-            known: vec![0; words],
-            preload: vec![0; words],
+            known: none.clone(),
+            preload: none,
             prepared: Prepared::default(),
             failed: false,
         })
@@ -180,8 +181,8 @@ pub struct Replay<I> {
     /// Time of the request before, as recorded.
     last: Ns,
     /// Blocks whose content the trace decides from now on, or which are in `preload`.
-    known: Vec<u64>,
-    preload: Vec<u64>,
+    known: FixedBitSet,
+    preload: FixedBitSet,
     prepared: Prepared,
     failed: bool,
 }
@@ -321,27 +322,12 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
 
     /// Keeps track of blocks whose content is wanted before the trace gives it.
     fn note_content(&mut self, io: &TimedIo) {
-        let (first, end) = (io.block, io.block + u32::from(io.blocks));
-        let wanted = |w: usize, mask: u64, known: &mut [u64], preload: &mut [u64]| {
-            preload[w] |= mask & !known[w];
-            known[w] |= mask;
-        };
-        if io.partial_first() {
-            wanted(first as usize / 64, 1 << (first % 64), &mut self.known, &mut self.preload);
-        }
-        if io.partial_last() {
-            wanted((end - 1) as usize / 64, 1 << ((end - 1) % 64), &mut self.known, &mut self.preload);
-        }
-        let mut at = first;
-        while at < end {
-            let (w, low) = (at as usize / 64, at % 64);
-            let high = if (end - 1) as usize / 64 == w { (end - 1) % 64 } else { 63 };
-            let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
-            match io.kind {
-                IoKind::Read => wanted(w, mask, &mut self.known, &mut self.preload),
-                _ => self.known[w] |= mask,
+        let (first, end) = (io.block as usize, io.block as usize + usize::from(io.blocks));
+        for block in first..end {
+            let partial = (block == first && io.partial_first()) || (block + 1 == end && io.partial_last());
+            if !self.known.put(block) && (io.kind == IoKind::Read || partial) {
+                self.preload.insert(block);
             }
-            at += high - low + 1;
         }
     }
 }

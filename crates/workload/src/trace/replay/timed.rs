@@ -2,6 +2,7 @@
 //! What a prepared trace consists of: requests of 16 bytes, the account of what was changed, exact speeds.
 
 use crate::{Io, IoKind};
+use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 use std::fmt;
 
@@ -188,19 +189,12 @@ impl Prepared {
 }
 
 /// Runs of ones.
-pub(super) fn ranges(bits: &[u64]) -> Vec<(u32, u32)> {
+pub(super) fn ranges(bits: &FixedBitSet) -> Vec<(u32, u32)> {
     let mut list: Vec<(u32, u32)> = Vec::new();
-    for (w, &word) in bits.iter().enumerate() {
-        let mut left = word;
-        while left != 0 {
-            let low = left.trailing_zeros();
-            let run = (left >> low).trailing_ones();
-            let block = w as u32 * 64 + low;
-            match list.last_mut() {
-                Some((first, blocks)) if *first + *blocks == block => *blocks += run,
-                _ => list.push((block, run)),
-            }
-            left &= if low + run == 64 { 0 } else { u64::MAX << (low + run) };
+    for block in bits.ones().map(|block| block as u32) {
+        match list.last_mut() {
+            Some((first, blocks)) if *first + *blocks == block => *blocks += 1,
+            _ => list.push((block, 1)),
         }
     }
     list
