@@ -12,52 +12,35 @@ use crate::typed::{Cdb, Form, HpbEntry, SubRegion};
 
 /// Operation codes, CDB byte 0 (SPC-4 and SBC-3 command tables; F8h-FAh: JESD220-3, Linux `ufshpb.h`).
 pub mod opcode {
-    /// TEST UNIT READY.
-    pub const TEST_UNIT_READY: u8 = 0x00;
-    /// REQUEST SENSE.
-    pub const REQUEST_SENSE: u8 = 0x03;
-    /// READ (6).
-    pub const READ_6: u8 = 0x08;
-    /// WRITE (6).
-    pub const WRITE_6: u8 = 0x0A;
+    pub(crate) const TEST_UNIT_READY: u8 = 0x00;
+    pub(crate) const REQUEST_SENSE: u8 = 0x03;
+    pub(crate) const READ_6: u8 = 0x08;
+    pub(crate) const WRITE_6: u8 = 0x0A;
     /// INQUIRY.
     pub const INQUIRY: u8 = 0x12;
-    /// START STOP UNIT.
-    pub const START_STOP_UNIT: u8 = 0x1B;
-    /// READ CAPACITY (10).
-    pub const READ_CAPACITY_10: u8 = 0x25;
+    pub(crate) const START_STOP_UNIT: u8 = 0x1B;
+    pub(crate) const READ_CAPACITY_10: u8 = 0x25;
     /// READ (10).
     pub const READ_10: u8 = 0x28;
     /// WRITE (10).
     pub const WRITE_10: u8 = 0x2A;
-    /// VERIFY (10).
-    pub const VERIFY_10: u8 = 0x2F;
-    /// PRE-FETCH (10).
-    pub const PRE_FETCH_10: u8 = 0x34;
-    /// SYNCHRONIZE CACHE (10).
-    pub const SYNCHRONIZE_CACHE_10: u8 = 0x35;
+    pub(crate) const VERIFY_10: u8 = 0x2F;
+    pub(crate) const PRE_FETCH_10: u8 = 0x34;
+    pub(crate) const SYNCHRONIZE_CACHE_10: u8 = 0x35;
     /// UNMAP.
     pub const UNMAP: u8 = 0x42;
-    /// MODE SENSE (10).
-    pub const MODE_SENSE_10: u8 = 0x5A;
-    /// READ (16).
-    pub const READ_16: u8 = 0x88;
-    /// WRITE (16).
-    pub const WRITE_16: u8 = 0x8A;
-    /// PRE-FETCH (16).
-    pub const PRE_FETCH_16: u8 = 0x90;
-    /// SYNCHRONIZE CACHE (16).
-    pub const SYNCHRONIZE_CACHE_16: u8 = 0x91;
-    /// SERVICE ACTION IN (16); service action 10h is READ CAPACITY (16).
-    pub const SERVICE_ACTION_IN_16: u8 = 0x9E;
-    /// REPORT LUNS.
-    pub const REPORT_LUNS: u8 = 0xA0;
+    pub(crate) const MODE_SENSE_10: u8 = 0x5A;
+    pub(crate) const READ_16: u8 = 0x88;
+    pub(crate) const WRITE_16: u8 = 0x8A;
+    pub(crate) const PRE_FETCH_16: u8 = 0x90;
+    pub(crate) const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+    /// Service action 10h is READ CAPACITY (16).
+    pub(crate) const SERVICE_ACTION_IN_16: u8 = 0x9E;
+    pub(crate) const REPORT_LUNS: u8 = 0xA0;
     /// HPB READ.
     pub const HPB_READ: u8 = 0xF8;
-    /// HPB READ BUFFER.
-    pub const HPB_READ_BUFFER: u8 = 0xF9;
-    /// HPB WRITE BUFFER.
-    pub const HPB_WRITE_BUFFER: u8 = 0xFA;
+    pub(crate) const HPB_READ_BUFFER: u8 = 0xF9;
+    pub(crate) const HPB_WRITE_BUFFER: u8 = 0xFA;
 }
 
 /// Buffer id of HPB READ BUFFER: HPB entries of one sub-region (Linux `UFSHPB_READ_BUFFER_ID`).
@@ -133,34 +116,12 @@ fn other_direction(bytes: &[u8; 16]) -> Direction {
 
 /// Whether [`parse`] gives some [`Cdb`] other than [`Cdb::Other`] a meaning under this operation code. A device answers
 /// [`Cdb::Other`] with INVALID FIELD IN CDB if so, else with INVALID COMMAND OPERATION CODE.
-pub const fn is_named_opcode(code: u8) -> bool {
-    use opcode::*;
-    matches!(
-        code,
-        TEST_UNIT_READY
-            | REQUEST_SENSE
-            | READ_6
-            | WRITE_6
-            | INQUIRY
-            | START_STOP_UNIT
-            | READ_CAPACITY_10
-            | READ_10
-            | WRITE_10
-            | VERIFY_10
-            | PRE_FETCH_10
-            | SYNCHRONIZE_CACHE_10
-            | UNMAP
-            | MODE_SENSE_10
-            | READ_16
-            | WRITE_16
-            | PRE_FETCH_16
-            | SYNCHRONIZE_CACHE_16
-            | SERVICE_ACTION_IN_16
-            | REPORT_LUNS
-            | HPB_READ
-            | HPB_READ_BUFFER
-            | HPB_WRITE_BUFFER
-    )
+pub fn is_named_opcode(code: u8) -> bool {
+    let mut bytes = [0; 16];
+    bytes[0] = code;
+    // Zeros are no service action and no buffer that these two could have.
+    let takes_no_zeros = matches!(code, opcode::SERVICE_ACTION_IN_16 | opcode::HPB_WRITE_BUFFER);
+    takes_no_zeros || !matches!(parse(&bytes), Cdb::Other(_))
 }
 
 /// The bytes of `cdb`, padded with zeros to 16.

@@ -42,14 +42,11 @@ pub enum DescError {
 }
 
 /// Where a field of a descriptor is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// Name of the struct's field.
-    pub name: &'static str,
-    /// Offset of its first byte.
-    pub offset: usize,
-    /// Its bytes.
-    pub bytes: usize,
+#[derive(Debug)]
+struct Field {
+    name: &'static str,
+    offset: usize,
+    bytes: usize,
 }
 
 /// A big-endian value in a descriptor.
@@ -70,25 +67,13 @@ macro_rules! wire {
             }
 
             fn get(from: &[u8]) -> $ty {
-                from.iter().fold(0, |value: $ty, byte| value.wrapping_shl(8) | <$ty>::from(*byte))
+                <$ty>::from_be_bytes(from.try_into().expect("as many bytes as the type has"))
             }
         }
     )*};
 }
 
-impl Wire for u8 {
-    const BYTES: usize = 1;
-
-    fn put(self, to: &mut [u8]) {
-        to[0] = self;
-    }
-
-    fn get(from: &[u8]) -> u8 {
-        from[0]
-    }
-}
-
-wire!(u16 u32 u64);
+wire!(u8 u16 u32 u64);
 
 impl Wire for [u16; 16] {
     const BYTES: usize = 32;
@@ -148,10 +133,8 @@ macro_rules! descriptor {
         impl $name {
             /// Bytes of the descriptor, its bLength.
             pub const BYTES: usize = $length;
-            /// bDescriptorIDN.
-            pub const IDN: u8 = $idn;
-            /// The fields of this struct in ascending order of offset.
-            pub const FIELDS: &[Field] = &[
+            /// In ascending order of offset.
+            const FIELDS: &[Field] = &[
                 $(Field { name: stringify!($field), offset: $offset, bytes: <$ty as Wire>::BYTES },)*
             ];
 

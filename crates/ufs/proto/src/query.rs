@@ -54,14 +54,8 @@ pub mod result {
     pub const NOT_READABLE: u8 = 0xF6;
     /// Parameter not writable.
     pub const NOT_WRITABLE: u8 = 0xF7;
-    /// Parameter already written (write once).
-    pub const ALREADY_WRITTEN: u8 = 0xF8;
-    /// Invalid length.
-    pub const INVALID_LENGTH: u8 = 0xF9;
     /// Invalid value.
     pub const INVALID_VALUE: u8 = 0xFA;
-    /// Invalid selector.
-    pub const INVALID_SELECTOR: u8 = 0xFB;
     /// Invalid index.
     pub const INVALID_INDEX: u8 = 0xFC;
     /// Invalid IDN.
@@ -126,26 +120,15 @@ pub mod attribute {
     pub const EXCEPTION_EVENT_STATUS: u8 = 0x0E;
     /// dSecondsPassed.
     pub const SECONDS_PASSED: u8 = 0x0F;
-    /// wContextConf.
-    pub const CONTEXT_CONF: u8 = 0x10;
-    /// dCorrPrgBlkNum.
-    pub const CORR_PRG_BLK_NUM: u8 = 0x11;
+    const CONTEXT_CONF: u8 = 0x10;
+    const CORR_PRG_BLK_NUM: u8 = 0x11;
     /// bDeviceFFUStatus.
     pub const DEVICE_FFU_STATUS: u8 = 0x14;
     /// bPSAState.
     pub const PSA_STATE: u8 = 0x15;
     /// dPSADataSize.
     pub const PSA_DATA_SIZE: u8 = 0x16;
-    /// bRefClkGatingWaitTime, in microseconds.
-    pub const REF_CLK_GATING_WAIT_TIME: u8 = 0x17;
-    /// bDeviceCaseRoughTemperature.
-    pub const CASE_ROUGH_TEMPERATURE: u8 = 0x18;
-    /// bDeviceTooHighTempBoundary.
-    pub const HIGH_TEMPERATURE_BOUND: u8 = 0x19;
-    /// bDeviceTooLowTempBoundary.
-    pub const LOW_TEMPERATURE_BOUND: u8 = 0x1A;
-    /// bThrottlingStatus.
-    pub const THROTTLING_STATUS: u8 = 0x1B;
+    const REF_CLK_GATING_WAIT_TIME: u8 = 0x17;
     /// bWriteBoosterBufferFlushStatus.
     pub const WB_FLUSH_STATUS: u8 = 0x1C;
     /// bAvailableWriteBoosterBufferSize.
@@ -191,10 +174,6 @@ pub mod flag {
     pub const BACKGROUND_OPS_EN: u8 = 0x04;
     /// fDeviceLifeSpanModeEn.
     pub const LIFE_SPAN_MODE_EN: u8 = 0x05;
-    /// fPurgeEnable.
-    pub const PURGE_ENABLE: u8 = 0x06;
-    /// fRefreshEnable (JESD220E; Linux reserves the number).
-    pub const REFRESH_ENABLE: u8 = 0x07;
     /// fPhyResourceRemoval.
     pub const PHY_RESOURCE_REMOVAL: u8 = 0x08;
     /// fBusyRTC.

@@ -379,14 +379,7 @@ impl Response {
     /// CHECK CONDITION with `sense`, no data moved of `expected_bytes`.
     pub const fn check(sense: Sense, expected_bytes: u32) -> Response {
         let residual = if expected_bytes == 0 { Residual::None } else { Residual::Under(expected_bytes) };
-        Response {
-            status: Status::CheckCondition,
-            sense: Some(sense),
-            residual,
-            hpb: None,
-            groups: None,
-            event_alert: false,
-        }
+        Response { status: Status::CheckCondition, sense: Some(sense), residual, ..Response::GOOD }
     }
 }
 

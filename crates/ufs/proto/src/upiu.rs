@@ -36,23 +36,14 @@ pub const fn ehs_bytes(entries: usize) -> usize {
 
 /// Transaction codes, UPIU byte 0 bits 5:0 (JESD220 UPIU transaction codes).
 mod transaction {
-    /// NOP OUT.
     pub(super) const NOP_OUT: u8 = 0x00;
-    /// COMMAND.
     pub(super) const COMMAND: u8 = 0x01;
-    /// TASK MANAGEMENT REQUEST.
     pub(super) const TASK_REQUEST: u8 = 0x04;
-    /// QUERY REQUEST.
     pub(super) const QUERY_REQUEST: u8 = 0x16;
-    /// NOP IN.
     pub(super) const NOP_IN: u8 = 0x20;
-    /// RESPONSE.
     pub(super) const RESPONSE: u8 = 0x21;
-    /// TASK MANAGEMENT RESPONSE.
     pub(super) const TASK_RESPONSE: u8 = 0x24;
-    /// QUERY RESPONSE.
     pub(super) const QUERY_RESPONSE: u8 = 0x36;
-    /// REJECT.
     pub(super) const REJECT: u8 = 0x3F;
 }
 
@@ -406,7 +397,6 @@ fn status_from(code: u8) -> Result<Status, UpiuError> {
     })
 }
 
-/// The first 32 bytes, if they are there.
 fn fields(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
     bytes.first_chunk().ok_or(UpiuError::Short { have: bytes.len(), need: UPIU_BYTES })
 }

@@ -8,11 +8,11 @@ use super::*;
 /// For each field: set it, see exactly its bytes change at the offset of the JESD220 table, and parse it back. Also
 /// that the list below names every field of the struct.
 macro_rules! fields {
-    ($ty:ident { $($offset:literal $field:ident = $value:expr => $bytes:expr),* $(,)? }) => {{
+    ($ty:ident, $idn:literal { $($offset:literal $field:ident = $value:expr => $bytes:expr),* $(,)? }) => {{
         let plain = $ty::default();
         let base = plain.to_bytes();
         assert_eq!(base.len(), $ty::BYTES);
-        assert_eq!((usize::from(base[0]), base[1]), ($ty::BYTES, $ty::IDN));
+        assert_eq!((usize::from(base[0]), base[1]), ($ty::BYTES, $idn));
         assert_eq!($ty::parse(&base), Ok(plain));
         let mut names = Vec::new();
         $(
@@ -37,7 +37,7 @@ macro_rules! fields {
 
 #[test]
 fn device() {
-    let base = fields!(DeviceDescriptor {
+    let base = fields!(DeviceDescriptor, 0 {
         0x04 device_sub_class = 0xE1 => [0xE1],
         0x06 number_lu = 0xE2 => [0xE2],
         0x07 number_wlu = 0xE3 => [0xE3],
@@ -74,7 +74,7 @@ fn device() {
 
 #[test]
 fn geometry() {
-    let base = fields!(GeometryDescriptor {
+    let base = fields!(GeometryDescriptor, 7 {
         0x04 total_raw_capacity = 0x0102_0304_0506_0708 => [1, 2, 3, 4, 5, 6, 7, 8],
         0x0C max_number_lu = 0xE1 => [0xE1],
         0x0D segment_size = 0xB1B2_B3B4 => [0xB1, 0xB2, 0xB3, 0xB4],
@@ -102,7 +102,7 @@ fn geometry() {
 
 #[test]
 fn unit() {
-    let base = fields!(UnitDescriptor {
+    let base = fields!(UnitDescriptor, 2 {
         0x02 unit_index = 0xE1 => [0xE1],
         0x03 lu_enable = 0xE2 => [0xE2],
         0x04 boot_lun_id = 0xE3 => [0xE3],
@@ -128,7 +128,7 @@ fn unit() {
 
 #[test]
 fn rpmb_unit() {
-    let base = fields!(RpmbUnitDescriptor {
+    let base = fields!(RpmbUnitDescriptor, 2 {
         0x02 unit_index = 0xE1 => [0xE1],
         0x03 lu_enable = 0xE2 => [0xE2],
         0x06 queue_depth = 0xE3 => [0xE3],
@@ -143,20 +143,20 @@ fn rpmb_unit() {
 
 #[test]
 fn interconnect_power_and_health() {
-    let base = fields!(InterconnectDescriptor {
+    let base = fields!(InterconnectDescriptor, 4 {
         0x02 unipro_version = 0xA1A2 => [0xA1, 0xA2],
         0x04 mphy_version = 0xA3A4 => [0xA3, 0xA4],
     });
     assert_eq!(base, [6, 4, 0x01, 0x80, 0x04, 0x10]);
     let levels: [u16; 16] = std::array::from_fn(|i| 0x8000 + i as u16);
     let wire: Vec<u8> = levels.iter().flat_map(|l| l.to_be_bytes()).collect();
-    let base = fields!(PowerDescriptor {
+    let base = fields!(PowerDescriptor, 8 {
         0x02 vcc = levels => wire[..],
         0x22 vccq = levels => wire[..],
         0x42 vccq2 = levels => wire[..],
     });
     assert!(base.len() == 98 && base[2..].iter().all(|b| *b == 0));
-    let base = fields!(HealthDescriptor {
+    let base = fields!(HealthDescriptor, 9 {
         0x02 pre_eol = 2 => [2],
         0x03 life_time_a = 3 => [3],
         0x04 life_time_b = 4 => [4],
