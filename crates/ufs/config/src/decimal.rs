@@ -6,7 +6,6 @@
 pub(crate) enum DecimalError {
     /// Not written as digits, or as digits, a point and digits.
     NotPlain,
-    /// Below zero.
     Negative,
     /// More digits after the point than there are places.
     TooPrecise,

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// What reading a file comes to.
+pub(crate) type Result<T> = std::result::Result<T, ConfigFileError>;
+
 /// A mistake in a configuration file, or in an override of one of its keys.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ConfigFileError {
@@ -36,21 +39,10 @@ pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
     let typed: String = typed.chars().take(64).collect();
     let length = typed.chars().count();
     let most = if length < 4 { 1 } else { (length / 3).clamp(2, 4) };
-    known.into_iter().map(|k| (distance(&typed, k), k)).filter(|(d, _)| *d <= most).min_by_key(|(d, _)| *d).map(|x| x.1)
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    known
+        .into_iter()
+        .map(|k| (strsim::levenshtein(&typed, k), k))
+        .filter(|(d, _)| *d <= most)
+        .min_by_key(|(d, _)| *d)
+        .map(|x| x.1)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of the flash array, of the firmware core and of the link.
 
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, fields, keys, power_of_two, us, us_above_zero, whole};
 use readpath_device::{FirmwareTiming, FlashTiming, LinkTiming};
 use readpath_flash::{Geometry, SuspendTiming};
@@ -9,9 +9,6 @@ use readpath_kit::Ns;
 
 use super::preset::DevicePreset;
 
-type Result<T> = std::result::Result<T, ConfigFileError>;
-
-/// `[geometry]`.
 pub(super) fn geometry(k: &mut Keys<Geometry>) -> Result<Geometry> {
     Ok(keys!(k => Geometry {
         /// channels
@@ -68,7 +65,6 @@ pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_
     Ok(flash)
 }
 
-/// `[suspend]`.
 pub(super) fn suspend(k: &mut Keys<SuspendTiming>) -> Result<SuspendTiming> {
     Ok(keys!(k => SuspendTiming {
         /// from the suspension of a program or erase until the die can read
@@ -80,7 +76,6 @@ pub(super) fn suspend(k: &mut Keys<SuspendTiming>) -> Result<SuspendTiming> {
     }))
 }
 
-/// `[firmware]`.
 pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
     Ok(keys!(k => FirmwareTiming {
         /// each flash operation: a page of data, a page of the map, a program, an erase
@@ -101,7 +96,6 @@ pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
     }))
 }
 
-/// `[link]`.
 pub(super) fn link(k: &mut Keys<LinkTiming>) -> Result<LinkTiming> {
     Ok(keys!(k => LinkTiming {
         /// a request UPIU

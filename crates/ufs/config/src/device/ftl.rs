@@ -2,12 +2,10 @@
 //! Keys of flash translation and of the flash's faults. Every key has a default.
 
 use super::preset::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, blocks_of_kib, flag, keys, ms, table, whole, words};
 use readpath_device::{FaultConfig, FtlConfig, VictimPolicy, Without};
 use readpath_kit::Ns;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 const VICTIMS: [(&str, VictimPolicy); 2] =
     [("greedy", VictimPolicy::Greedy), ("cost-benefit", VictimPolicy::CostBenefit)];

@@ -2,13 +2,11 @@
 //! Keys of the host around a device.
 
 use super::preset::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, table, us_within, whole};
 use readpath_device::Delays;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// What the table `[host]` says.
 #[derive(Clone)]

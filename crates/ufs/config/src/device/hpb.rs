@@ -2,7 +2,7 @@
 //! Keys of HPB: what the device offers, how its entries are protected, HPB 2.0, and the prototype.
 
 use super::preset::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{
     Key, Keys, Kind, fields, flag, in_blocks, keys, ms, multiple, power_of_two, table, text, us, whole, words,
 };
@@ -11,8 +11,6 @@ use readpath_device::{
     CheckOn, Control, EntryConfig, GroupUpdate, Hpb2Config, HpbConfig, Protection, PrototypeConfig, Verification,
 };
 use readpath_kit::Ns;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// What the table `[hpb]` says.
 #[derive(Clone)]
@@ -40,7 +38,6 @@ fn exponent_of_mib(most: u64, counted: &'static str) -> Kind<'static, u8> {
     power_of_two(1..=most).scaled(there, back, counted)
 }
 
-/// `[hpb]`.
 pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
     fields! { k:
         /// control modes that the device offers
@@ -115,7 +112,6 @@ fn hex(text: String) -> std::result::Result<[u64; 2], String> {
     Ok([(both >> 64) as u64, both as u64])
 }
 
-/// `[hpb.entries]`.
 fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
     let default = EntryConfig::DEFAULT;
     Ok(keys!(k => EntryConfig {
@@ -137,7 +133,6 @@ fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
     }))
 }
 
-/// `[hpb.v2]`.
 fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
     Ok(keys!(k => Hpb2Config {
         /// longest HPB READ without a pre-request (bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD)
@@ -152,7 +147,6 @@ fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
     }))
 }
 
-/// `[hpb.prototype]`.
 fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
     Ok(keys!(k => PrototypeConfig {
         /// who begins an update: the `host`, which loads a group that responses name, or the `device`, whose responses

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of WriteBooster, and of memory for the map beside flash and SRAM.
 
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, fields, flag, keys, multiple, power_of_two, us, us_above_zero, whole, words};
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol, WriteBoosterConfig};
 use readpath_proto::booster::ALLOCATION_UNIT_BLOCKS;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// Blocks of 4 KiB of a MiB.
 const MIB_BLOCKS: u64 = 256;
 const UNIT_MIB: u64 = ALLOCATION_UNIT_BLOCKS as u64 / MIB_BLOCKS;
 
-/// `[write_booster]`.
 pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoosterConfig> {
     let buffer_mib = multiple(UNIT_MIB..=u64::from(u32::MAX) / MIB_BLOCKS, UNIT_MIB);
     fields! { k:
@@ -56,7 +53,6 @@ pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoo
 const KINDS: [(&str, Option<Protocol>); 3] =
     [("dram", None), ("hmb", Some(Protocol::Hmb)), ("ume", Some(Protocol::Ume))];
 
-/// `[map_memory]`.
 pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     let kind = Key::new(
         "kind",

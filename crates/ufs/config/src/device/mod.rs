@@ -15,7 +15,7 @@ pub(crate) use hpb::MODES;
 pub use preset::{DevicePreset, Scheduler};
 
 use crate::builtin::{self, ReadFile};
-use crate::error::ConfigFileError;
+use crate::error::{ConfigFileError, Result};
 use crate::keys::{
     Form, Key, Keys, Row, blocks_of_kib, describe, either, fields, json_schema, keys, name, read_document, table, text,
     texts, whole, words, write_document,
@@ -25,9 +25,7 @@ use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
 use readpath_device::{ConfigError, DeviceConfig};
 use readpath_flash::SuspendTiming;
-use serde::{Serialize, Serializer};
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
+use serde::Serialize;
 
 const SCHEMA: &str = "readpath-device/1";
 
@@ -205,7 +203,7 @@ impl DevicePreset {
 }
 
 /// A device as its file would say it: the same names, nesting and units.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceEcho(Value);
 
 impl DeviceEcho {
@@ -214,12 +212,6 @@ impl DeviceEcho {
         // Cannot fail: every value is a number, a text, an array or a table. If it did, nothing could be read back, and
         // that is an error there.
         toml::to_string(&self.0).unwrap_or_default()
-    }
-}
-
-impl Serialize for DeviceEcho {
-    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        self.0.serialize(s)
     }
 }
 

@@ -2,14 +2,11 @@
 //! Keys of logical units, and of what was fitted.
 
 use super::preset::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole};
 use crate::tree::Value;
 use readpath_device::LuConfig;
 
-type Result<T> = std::result::Result<T, ConfigFileError>;
-
-/// `[[lu]]`.
 pub(super) fn read(k: &mut Keys<DevicePreset>, device_has_hpb: bool) -> Result<Vec<LuConfig>> {
     let units = Key::new("lu", "logical units").of("lus");
     let units = k.key(units, list(table(unit), "an array of tables"), |preset| preset.device.lus.clone())?;
@@ -60,7 +57,6 @@ struct Calibration {
     fitted: Vec<(String, String)>,
 }
 
-/// `[calibration]`.
 pub(super) fn fitted(k: &mut Keys<DevicePreset>) -> Result<Vec<(String, String)>> {
     let pair = |k: &mut Keys<(String, String)>| {
         let key = k.key(Key::new("key", "a key of this file"), text(), |(key, _)| key.clone())?;

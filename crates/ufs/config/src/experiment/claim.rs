@@ -2,10 +2,8 @@
 //! What others have claimed about an experiment without giving every figure: that one variant is faster than another,
 //! by so much. It knows nothing of results.
 
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Keys, filled, flag, keys, number, snake, texts};
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// A claim: in each case, a metric of one variant lies above or below that of another by so many percent.
 #[derive(Clone, PartialEq, Debug)]

@@ -6,12 +6,10 @@
 use super::host_control::refused;
 use super::variant::Variant;
 use crate::device::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::overrides::Override;
 use crate::tree::At;
 use readpath_host::{Control, GroupUpdate, HpbOptions, ParamLimits};
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// Bytes of a map entry on the host.
 const ENTRY_BYTES: u64 = 8;

@@ -3,14 +3,12 @@
 //! happen.
 
 use super::variant::Variant;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, fields, ms, whole, words, write_document};
 use readpath_host::HpbOptions;
 use readpath_kit::Ns;
 use serde::{Serialize, Serializer};
 use std::fmt;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// Events of a run at most: each gives rows of its own.
 pub const MOST_EVENTS: usize = 1000;
@@ -78,29 +76,19 @@ impl Serialize for Event {
     }
 }
 
-const WORDS: [(&str, EventKind); 5] = {
-    let kinds = [
-        EventKind::Suspend,
-        EventKind::Resume,
-        EventKind::HardwareReset,
-        EventKind::PowerCycle { off: OFF },
-        EventKind::Pressure { bytes: 0 },
-    ];
-    [
-        (kinds[0].name(), kinds[0]),
-        (kinds[1].name(), kinds[1]),
-        (kinds[2].name(), kinds[2]),
-        (kinds[3].name(), kinds[3]),
-        (kinds[4].name(), kinds[4]),
-    ]
-};
+const KINDS: [EventKind; 5] = [
+    EventKind::Suspend,
+    EventKind::Resume,
+    EventKind::HardwareReset,
+    EventKind::PowerCycle { off: OFF },
+    EventKind::Pressure { bytes: 0 },
+];
 
 impl EventKind {
     /// The kind that a word names, with what else belongs to it as usual, or not yet said.
     pub fn named(word: &str) -> std::result::Result<EventKind, String> {
-        let found = WORDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
+        KINDS.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
+            let names = KINDS.map(EventKind::name);
             format!("{word:?} is no event; there are {}", names.join(", "))
         })
     }
@@ -112,7 +100,7 @@ pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
         /// virtual time after the host has found the device
         at = "at_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000));
     }
-    let what = words(WORDS.map(|(name, _)| (name, name)));
+    let what = words(KINDS.map(|kind| (kind.name(), kind.name())));
     let what = k.key(Key::new("what", "one of the words below"), what, |event| event.kind.name())?;
     let others = |owner| format!("has no meaning for what = {what:?}; it belongs to {owner:?}");
     let power = |event: &Event| match event.kind {

@@ -3,14 +3,12 @@
 //! parameters of host control mode. What they do is the business of the host.
 
 use crate::device::MODES;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Key, Keys, fields, size, whole, words};
 use readpath_host::{
     Control, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy, ParamError, ParamLimits,
     PolicyChoice,
 };
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// Reads the rest of the keys of a variant's HPB. What depends on the device is checked when the host has found it.
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {

@@ -22,7 +22,7 @@ pub use workload::{Fio, FioCase, Iozone, IozoneCase, Workload};
 
 use crate::builtin::{self, ReadFile};
 use crate::device::{self, DevicePreset};
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{
     Keys, fields, filled, keys, list, number, read_document, snake, table, text, texts, whole, words, write_document,
 };
@@ -30,8 +30,6 @@ use crate::tree::parse_document;
 use readpath_host::HpbOptions;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 const SCHEMA: &str = "readpath-experiment/1";
 
@@ -284,9 +282,6 @@ pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
 }
 
 /// The same where `others` are names of experiments too, which are no files: an error lists them.
-///
-/// # Errors
-/// As [`load`].
 pub fn load_beside(others: &[&str], name_or_path: &str, read: ReadFile) -> Result<Experiment> {
     let (text, file) = builtin::find("experiment", builtin::experiments(), others, name_or_path, read)?;
     parse(&text, &file)

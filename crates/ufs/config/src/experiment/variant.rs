@@ -4,13 +4,11 @@
 
 use super::host_control::{self, memory};
 use crate::device::DevicePreset;
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{Found, Key, Keys, fields, filled, flag, names, open_table, words};
 use crate::overrides::Override;
 use crate::tree::{At, Value};
 use readpath_host::{GroupUpdate, HostConfig, HpbOptions, ListOrder, LongReads};
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// One of the things that are compared.
 #[derive(Clone, Debug)]

@@ -2,15 +2,13 @@
 //! What an experiment runs, as plain data, and its keys. It knows nothing of requests.
 
 use super::launches::{self, LaunchKeys};
-use crate::error::ConfigFileError;
+use crate::error::Result;
 use crate::keys::{
     Found, Key, Keys, filled, gib, keys, list, multiple, names, open_table, table, text, texts, whole, words,
 };
 use crate::tree::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// What is run.
 #[derive(Clone, PartialEq, Debug)]

@@ -2,11 +2,9 @@
 //! What a kind of value is: how it is read, written and described, and whether its key has to be there. It knows no
 //! kind.
 
-use crate::error::ConfigFileError;
+use crate::error::{ConfigFileError, Result};
 use crate::tree::{Node, Value};
 use std::sync::Arc;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// A value in a file, and the path of its key.
 pub(crate) struct Found<'a> {

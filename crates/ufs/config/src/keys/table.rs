@@ -4,11 +4,9 @@
 
 use super::kind::{About, Form, Found, Key, Kind, Row};
 use super::kinds::constant;
-use crate::error::{ConfigFileError, nearest};
+use crate::error::{ConfigFileError, Result, nearest};
 use crate::tree::{At, Node, Table, Value};
 use std::sync::Arc;
-
-type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// A table that is being read.
 struct Reading<'n> {

@@ -109,20 +109,22 @@ fn a_map_page_takes_as_long_as_its_bytes() {
     let says = "is 31.999; a map page of 16384 bytes takes at least 32 (4 x transfer_4k_us), which is the default";
     points_at(&e, &text, "map_transfer_us = 31.999", "flash.map_transfer_us", says);
     let text = replaced(ufs21(), old, &format!("{old}\nmap_transfer_us = 1000000.001"));
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "map_transfer_us = 1000000.001", "flash.map_transfer_us", "at most 1 s");
+    wrong(&text, "map_transfer_us = 1000000.001", "flash.map_transfer_us", "at most 1 s");
     // What follows from another key is found wrong at that table.
     let text = replaced(ufs21(), old, "transfer_4k_us = 500000.0");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "[flash]", "flash.map_transfer_us", "at most 1 s");
+    wrong(&text, "[flash]", "flash.map_transfer_us", "at most 1 s");
+}
+
+/// Sees where the error of a text points.
+#[track_caller]
+fn wrong(text: &str, part: &str, key: &str, says: &str) {
+    points_at(&parse(text, "test.toml").expect_err(part), text, part, key, says);
 }
 
 /// Replaces a line of a valid file and sees where the error points.
 #[track_caller]
 fn mistake(old: &str, new: &str, key: &str, says: &str) {
-    let text = replaced(ufs21(), old, new);
-    let e = parse(&text, "test.toml").expect_err(new);
-    points_at(&e, &text, new, key, says);
+    wrong(&replaced(ufs21(), old, new), new, key, says);
 }
 
 #[test]
@@ -131,8 +133,7 @@ fn mistakes_in_the_text() {
     mistake("queue_depth = 32", "queue_depth = ", "", "this is not TOML");
     mistake("[host]", "[host", "", "this is not TOML");
     let text = replaced(ufs21(), "size_kib = 1440", "size_kib = 1440\nsize_kib = 3");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "size_kib = 3", "size_kib", "stands twice");
+    wrong(&text, "size_kib = 3", "size_kib", "stands twice");
     let e = parse("", "test.toml").unwrap_err();
     assert_eq!(e.to_string(), "test.toml:1:1: schema: is missing; expected a text");
 }
@@ -144,11 +145,9 @@ fn unknown_and_missing_keys() {
     mistake("pinned_start = 0", "colour = 0", "lu[0].colour", "is not a key; known here: capacity_gib, blocks");
     mistake("key = \"map_cache.size_kib\"", "kee = \"x\"", "calibration.fitted[1].kee", "did you mean key?");
     let text = replaced(ufs21(), "program_us = 500.0", "");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "[flash]", "flash.program_us", "is missing; expected a time in microseconds");
+    wrong(&text, "[flash]", "flash.program_us", "is missing; expected a time in microseconds");
     let text = replaced(ufs21(), "capacity_gib = 64", "");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "[[lu]]", "lu[0].capacity_gib", "is missing; expected a capacity in GiB");
+    wrong(&text, "[[lu]]", "lu[0].capacity_gib", "is missing; expected a capacity in GiB");
     let e = parse(&replaced(ufs21(), "scheduler = \"lean\"", ""), "test.toml").unwrap_err();
     assert_eq!((e.line, e.key.as_str()), (1, "scheduler"));
     assert!(e.message.contains("\"lean\" or \"queued\" or \"exact\""), "{e}");
@@ -244,8 +243,7 @@ fn what_the_device_finds_wrong_points_at_its_key() {
         let old = format!("\n{key}");
         let new = format!("\n{name} = 1000000.001");
         let text = replaced(ufs21(), &old, &new);
-        let e = parse(&text, "test.toml").unwrap_err();
-        points_at(&e, &text, new.trim(), &format!("{section}.{name}"), "at most 1 s");
+        wrong(&text, new.trim(), &format!("{section}.{name}"), "at most 1 s");
     }
     let map_page = "page_bytes = 16384\n\n[write";
     mistake(map_page, "page_bytes = 8192\n\n[write", "map_cache.page_bytes", "is 8192; expected 4096 or 16384");
@@ -259,8 +257,7 @@ fn what_the_device_finds_wrong_points_at_its_key() {
 fn what_the_device_finds_wrong_with_hpb_points_at_its_key() {
     let lu = "hpb = true\nmax_active_regions = ";
     let text = replaced(ufs21(), &format!("{lu}1920"), &format!("{lu}1921"));
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "max_active_regions = 1921", "lu[0].max_active_regions", "more than the device's 1920");
+    wrong(&text, "max_active_regions = 1921", "lu[0].max_active_regions", "more than the device's 1920");
     mistake(
         "freshness_chunk_entries = 16",
         "freshness_chunk_entries = 24",
@@ -273,21 +270,18 @@ fn what_the_device_finds_wrong_with_hpb_points_at_its_key() {
     mistake("\nregion_mib = 16", "\nregion_mib = 8", "hpb.region_mib", "is less than sub_region_mib");
     let small = replaced(ufs21(), "sub_region_mib = 16", "sub_region_mib = 1");
     let many = replaced(&small, "\nregion_mib = 16", "\nregion_mib = 131072");
-    let e = parse(&many, "test.toml").unwrap_err();
-    points_at(&e, &many, "region_mib = 131072", "hpb.region_mib", "at least a sub-region (11) and at most 27");
+    wrong(&many, "region_mib = 131072", "hpb.region_mib", "at least a sub-region (11) and at most 27");
     mistake("sub_region_mib = 16", "sub_region_mib = 512", "hpb.sub_region_mib", "from 1 to 256");
     mistake("activate_after_reads = 2", "activate_after_reads = 0", "hpb.activate_after_reads", "from 1 to 255");
     mistake("max_active_regions = 1920\n#", "max_active_regions = 0\n#", "hpb.max_active_regions", "from 1 to 65535");
     let big =
         ufs21().replace("capacity_gib = 64", "capacity_gib = 512").replace("_per_plane = 2194", "_per_plane = 20000");
     let big = big.replace("region_mib = 16", "region_mib = 4");
-    let e = parse(&big, "test.toml").unwrap_err();
-    points_at(&e, &big, "region_mib = 4", "hpb.region_mib", "makes 131072 regions");
+    wrong(&big, "region_mib = 4", "hpb.region_mib", "makes 131072 regions");
     let start = ufs21().find("[hpb]").unwrap();
     let end = ufs21().find("[[lu]]").unwrap();
     let without = format!("{}{}", &ufs21()[..start], &ufs21()[end..]);
-    let e = parse(&without, "test.toml").unwrap_err();
-    points_at(&e, &without, "hpb = true", "lu[0].hpb", "add an [hpb] table");
+    wrong(&without, "hpb = true", "lu[0].hpb", "add an [hpb] table");
     let none =
         ufs21().split("[calibration]").next().unwrap().replace("[[lu]]", "").replace("capacity_gib = 64", "lu = []");
     let e = parse(&none, "test.toml").unwrap_err();

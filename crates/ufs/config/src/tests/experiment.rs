@@ -153,11 +153,15 @@ fn devices_are_found_from_the_experiments_folder() {
     }
 }
 
+/// Sees where the error of a text points.
+#[track_caller]
+fn wrong(text: &str, part: &str, key: &str, says: &str) {
+    points_at(&parse(text, "test.toml").expect_err(part), text, part, key, says);
+}
+
 #[track_caller]
 fn mistake(old: &str, new: &str, key: &str, says: &str) {
-    let text = replaced(iozone(), old, new);
-    let e = parse(&text, "test.toml").expect_err(new);
-    points_at(&e, &text, new, key, says);
+    wrong(&replaced(iozone(), old, new), new, key, says);
 }
 
 #[test]
@@ -190,9 +194,7 @@ fn mistakes_point_at_their_line() {
 
 #[track_caller]
 fn mistake_in_tiobench(old: &str, new: &str, key: &str, says: &str) {
-    let text = replaced(experiments()[1].text, old, new);
-    let e = parse(&text, "test.toml").expect_err(new);
-    points_at(&e, &text, new, key, says);
+    wrong(&replaced(experiments()[1].text, old, new), new, key, says);
 }
 
 #[test]
@@ -212,8 +214,7 @@ fn places_of_a_job_file_are_filled_by_cases() {
     mistake_in_tiobench("{ THREADS = \"2\"", "{ THREADS = 2", "workload.cases[1].with.THREADS", "expected a text");
     mistake_in_tiobench("kind = \"fio\"", "job = \"a\"\nkind = \"fio\"", "workload.job", "no meaning beside cases");
     let text = replaced(experiments()[1].text, "text = \"\"\"", "case = \"\"\"");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "cases = [", "workload.cases", "text, which is missing");
+    wrong(&text, "cases = [", "workload.cases", "text, which is missing");
 }
 
 #[test]
@@ -224,8 +225,7 @@ fn claims_are_bounds_of_a_difference() {
     assert!(claim.holds(58.0) && claim.holds(67.0) && !claim.holds(57.9) && !claim.holds(67.1));
     mistake_in_tiobench("min_percent = 58", "min_percent = 68", "claim[0].min_percent", "above max_percent");
     let text = replaced(experiments()[1].text, "min_percent = 58\nmax_percent = 67", "");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "[[claim]]", "claim[0].min_percent", "says nothing");
+    wrong(&text, "[[claim]]", "claim[0].min_percent", "says nothing");
     mistake_in_tiobench("base = \"HPB off\"", "base = \"off\"", "claim[0].base", "there are HPB off, HPB on");
     mistake_in_tiobench(
         "cases = [\"1 thread\"",
@@ -248,14 +248,11 @@ fn what_is_missing() {
     let start = iozone().find("threads = 16").unwrap();
     let end = iozone().find("[[variant]]").unwrap();
     let text = format!("{}\n{}", &iozone()[..start], &iozone()[end..]);
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "[workload]", "workload.cases", "expected args, or threads");
+    wrong(&text, "[workload]", "workload.cases", "expected args, or threads");
     let text = replaced(VARIANTS, "text = \"\"\"", "jab = \"\"\"");
-    let e = parse(&text, "test.toml").unwrap_err();
-    points_at(&e, &text, "jab = ", "workload.jab", "did you mean job?");
+    wrong(&text, "jab = ", "workload.jab", "did you mean job?");
     let both = replaced(iozone(), "threads = 16", "args = []\nthreads = 16");
-    let e = parse(&both, "test.toml").unwrap_err();
-    points_at(&e, &both, "threads = 16", "workload.threads", "is said by args too");
+    wrong(&both, "threads = 16", "workload.threads", "is said by args too");
 }
 
 #[test]
