@@ -10,12 +10,9 @@ use std::ops::{Index, IndexMut};
 
 /// An index into tables that have a row for each of something.
 pub(crate) trait Id: Copy {
-    /// The one with this index.
     fn new(index: u32) -> Self;
-    /// Its index.
     fn index(self) -> u32;
 
-    /// Its index, for tables that are not vectors.
     #[inline(always)]
     fn row(self) -> usize {
         self.index() as usize
@@ -121,12 +118,10 @@ pub(crate) struct IdList<I> {
 }
 
 impl<I: Id> IdList<I> {
-    /// An empty list over so many.
     pub(crate) fn new(count: u32) -> Self {
         IdList { list: IndexLru::new(count as usize), of: PhantomData }
     }
 
-    /// Whether it is in the list.
     pub(crate) fn contains(&self, id: I) -> bool {
         self.list.contains(id.index())
     }
@@ -153,19 +148,16 @@ impl<I: Id> IdList<I> {
         }
     }
 
-    /// Takes it out, if it is in the list.
     pub(crate) fn remove(&mut self, id: I) {
         if self.contains(id) {
             self.list.remove(id.index());
         }
     }
 
-    /// The first.
     pub(crate) fn front(&self) -> Option<I> {
         self.list.front().map(I::new)
     }
 
-    /// Takes the first out.
     pub(crate) fn pop_front(&mut self) -> Option<I> {
         self.list.pop_front().map(I::new)
     }
@@ -175,27 +167,22 @@ impl<I: Id> IdList<I> {
         self.list.after(id.index()).map(I::new)
     }
 
-    /// All, the first first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = I> + '_ {
         self.list.iter().map(I::new)
     }
 
-    /// How many are in the list.
     pub(crate) fn len(&self) -> u32 {
         self.list.len()
     }
 
-    /// Whether none is.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Takes all out.
     pub(crate) fn clear(&mut self) {
         while self.list.pop_front().is_some() {}
     }
 
-    /// Bytes that the list takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.list.bytes()
     }

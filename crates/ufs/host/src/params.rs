@@ -178,9 +178,6 @@ impl HpbParams {
 
     /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has just
     /// set up. A default needs no storing, so what Linux itself starts with is never refused.
-    ///
-    /// # Errors
-    /// As [`HpbParams::store`], of the first value that cannot.
     pub fn check(&self, limits: &ParamLimits) -> Result<(), ParamError> {
         let mut stored = HpbParams::LINUX;
         let lowered = |param: HpbParam| self.get(param) < HpbParams::LINUX.get(param);

@@ -106,7 +106,6 @@ impl Step {
 /// does not.
 const POLLS: u32 = 10;
 
-/// A unit that was found.
 pub(crate) struct ProbedUnit {
     pub lun: u8,
     pub blocks: u32,
@@ -115,7 +114,6 @@ pub(crate) struct ProbedUnit {
     pub hpb: UnitHpb,
 }
 
-/// A probe under way.
 pub(crate) struct Probe {
     step: Step,
     options: Option<HpbOptions>,
@@ -158,7 +156,6 @@ impl Probe {
         }
     }
 
-    /// bQueueDepth of the device.
     pub(crate) fn device_depth(&self) -> u8 {
         self.device.queue_depth
     }
@@ -269,7 +266,6 @@ impl Probe {
         Ok(())
     }
 
-    /// fHPBReset was read.
     fn after_poll(&mut self, good: bool, value: u32) -> Step {
         if good && value & 1 == 0 {
             let ready = self.counted_luns().to_vec();
@@ -327,7 +323,6 @@ impl Probe {
         })
     }
 
-    /// fHPBEn was read.
     fn after_enabled(&mut self, enabled: bool) -> Step {
         self.hpb = enabled;
         match self.options.map(|options| options.long_reads) {

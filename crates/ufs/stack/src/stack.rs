@@ -198,9 +198,6 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// Limits the memory of a unit's HPB on the host.
-    ///
-    /// # Errors
-    /// As [`Driver::limit_memory`].
     pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
         let limited = self.host.limit_memory(now, lun, bytes);
         self.exchange(now);

@@ -36,7 +36,6 @@ struct Expectation {
     floor: u32,
     /// Newest version that a read may return.
     newest: u32,
-    /// Versions ever sent.
     sent: u32,
     /// Newest version that was a discard.
     discarded: u32,

@@ -9,7 +9,6 @@ use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
 
 /// Operations that can be told apart.
 const OPS: usize = DeadlineHeap::SLOTS as usize;
-/// No operation.
 const NONE: OpId = OpId::MAX;
 /// Dies and channels that can be. Tables have fixed sizes, so that no index needs a look at a length.
 const SERVERS: usize = Tournament::SERVERS as usize;
@@ -56,11 +55,9 @@ struct Running {
 enum Then {
     /// A read whose end is certain as soon as its array is done.
     Certain,
-    /// The transfer of a read.
     Transfer,
     /// The array is programmed.
     Program,
-    /// Nothing.
     Done,
 }
 

@@ -23,7 +23,6 @@ impl LastEntries {
 }
 
 impl Driver {
-    /// The entry to send with the read that `tag` carries.
     #[inline(always)]
     pub(super) fn entry_for(&mut self, now: Ns, tag: Tag) -> Option<HpbEntry> {
         let state = &mut self.tags[tag];
@@ -57,7 +56,6 @@ impl Driver {
         entry
     }
 
-    /// The command for the block request that `tag` carries.
     pub(super) fn command(&mut self, now: Ns, tag: Tag) -> Command {
         let state = &self.tags[tag];
         let TagState { op, block, blocks, .. } = *state;

@@ -14,9 +14,7 @@ use std::collections::VecDeque;
 
 /// What is kept for those who want to know of commands and replies.
 pub(super) struct Watch {
-    /// When the command of each tag was sent.
     sent: [Ns; MAX_SLOTS],
-    /// Limits of memory to come.
     limits: VecDeque<Limit>,
 }
 
@@ -33,7 +31,6 @@ impl Default for Watch {
     }
 }
 
-/// What a unit's worker sends through.
 struct UnitPort<'a> {
     lun: u8,
     tags: &'a mut Tags,
@@ -192,7 +189,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Changes limits whose time has come.
     fn change_limits(&mut self, now: Ns) {
         while let Some(watch) = &mut self.watch
             && let Some(&Limit { at, lun, bytes }) = watch.limits.front()

@@ -20,7 +20,6 @@ struct Join {
     error: Option<Sense>,
 }
 
-/// All block requests in parts.
 #[derive(Default)]
 pub(super) struct Joins {
     joins: Vec<Join>,
@@ -28,7 +27,6 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    /// A request of `left` parts.
     pub(super) fn begin(&mut self, cookie: u32, left: u32) -> JoinId {
         let join = Join { cookie, left, error: None };
         if let Some(id) = self.free.pop() {

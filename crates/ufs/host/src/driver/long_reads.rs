@@ -11,13 +11,11 @@ use crate::hpb::{Carries, HpbLu};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, Request, RequestBody};
 
-/// What long reads need beyond their tags.
 pub(super) struct LongReads {
     /// Entry of the first block of the read under each tag.
     first: [HpbEntry; MAX_SLOTS],
     /// When each stops waiting for a pre-request; [`Ns::NEVER`] if it does not wait.
     give_up_at: [Ns; MAX_SLOTS],
-    /// Tags of reads that wait.
     waiting: Vec<Tag>,
 }
 
@@ -30,12 +28,10 @@ impl LongReads {
         }
     }
 
-    /// When the first of those that wait gives up.
     pub(super) fn deadline(&self) -> Ns {
         self.waiting.iter().map(|&tag| self.give_up_at[tag.row()]).min().unwrap_or(Ns::NEVER)
     }
 
-    /// All commands are gone.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.give_up_at.fill(Ns::NEVER);
@@ -122,7 +118,6 @@ impl Driver {
         Some(Request { lun, tag: other.0, body: RequestBody::Command(command) })
     }
 
-    /// Reads that wait try again.
     #[inline(never)]
     pub(super) fn wake_long_reads(&mut self) {
         self.reads_wait = false;
@@ -132,7 +127,6 @@ impl Driver {
         }
     }
 
-    /// A pre-request of `lun` has been answered.
     pub(super) fn pre_request_ended(&mut self, lun: u8) {
         self.hpb_of(lun).into_iter().for_each(HpbLu::pre_request_ended);
     }

@@ -67,7 +67,6 @@ pub struct Driver {
     hears_replies: bool,
     /// `long_reads` or `depths` is there.
     reads_may_wait: bool,
-    /// Whether reads wait for their pre-requests.
     reads_wait: bool,
     /// When a unit's timer is due next.
     timer: Ns,
@@ -151,7 +150,6 @@ impl Driver {
         self.submit_large(request);
     }
 
-    /// A request that may be longer than a command.
     #[inline(never)]
     fn submit_large(&mut self, request: &BlockRequest) {
         if matches!(request.op, BlockOp::Discard | BlockOp::Flush) {
@@ -465,7 +463,6 @@ impl Driver {
         }
     }
 
-    /// Goes on with switching WriteBooster on.
     fn ask_booster(&mut self, step: u8) {
         if booster::request(step).is_some() {
             let tag = self.tags.for_queries();

@@ -9,7 +9,6 @@ use std::ops::{Index, IndexMut};
 /// Slots that a controller can have.
 pub(super) const MAX_SLOTS: usize = 64;
 
-/// A task tag of this host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(transparent)]
 pub(super) struct Tag(pub u8);
@@ -22,7 +21,6 @@ impl Tag {
     }
 }
 
-/// What a tag is used for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Use {
     Free,
@@ -85,7 +83,6 @@ impl TagState {
         map_bytes: 0,
     };
 
-    /// The block request, or the part of one.
     pub(super) fn part(&self) -> BlockRequest {
         let TagState { cookie, lun, op, block, blocks, .. } = *self;
         BlockRequest { cookie, lun, op, block, blocks }
@@ -110,7 +107,6 @@ impl Tags {
         Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots }
     }
 
-    /// The one for queries.
     pub(super) fn for_queries(&self) -> Tag {
         Tag(self.slots - 1)
     }
@@ -130,7 +126,6 @@ impl Tags {
         !self.free.is_empty()
     }
 
-    /// A free tag for a command.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Tag> {
         self.free.pop()
@@ -144,7 +139,6 @@ impl Tags {
         }
     }
 
-    /// All tags and what they carry.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Tag, &TagState)> {
         (0..).map(Tag).zip(self.states.iter())
     }

@@ -9,12 +9,10 @@ use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 use readpath_proto::hpb::HpbGeometry;
 
-/// Counters and timers of one unit.
 pub(super) struct Hcm {
     params: HpbParams,
     /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
     marks_are_fine: bool,
-    /// Reads of each sub-region.
     reads: Vec<u32>,
     /// Reads of each region: the sum over its sub-regions.
     region_reads: Vec<u32>,
@@ -26,9 +24,7 @@ pub(super) struct Hcm {
     deadlines: Vec<Ns>,
     /// How often it may still be up.
     expiries: Vec<u32>,
-    /// HPB READ BUFFERs in flight.
     in_flight: u32,
-    /// When to look at the timers next.
     poll_at: Ns,
 }
 
@@ -53,7 +49,6 @@ impl Hcm {
         }
     }
 
-    /// A parameter was changed.
     pub(super) fn set_params(&mut self, params: HpbParams) {
         self.params = params;
     }
@@ -78,7 +73,6 @@ impl Hcm {
         self.take_mark(region, srgn)
     }
 
-    /// Reads of a region.
     pub(super) fn reads_of(&self, region: RegionId) -> u32 {
         self.region_reads[region]
     }
@@ -93,27 +87,22 @@ impl Hcm {
         self.reads_of(region) > self.params.eviction_thld_exit
     }
 
-    /// Whether as many loads are in flight as may be.
     pub(super) fn is_throttled(&self) -> bool {
         self.in_flight >= self.params.inflight_map_req
     }
 
-    /// A load is being sent.
     pub(super) fn load_begins(&mut self) {
         self.in_flight += 1;
     }
 
-    /// A load has ended.
     pub(super) fn load_ends(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Loads in flight will never be answered.
     pub(super) fn loads_lost(&mut self) {
         self.in_flight = 0;
     }
 
-    /// Whether a region was written since a map of it was loaded.
     pub(super) fn is_dirty(&self, region: RegionId) -> bool {
         self.dirty.contains(region.row())
     }
@@ -140,7 +129,6 @@ impl Hcm {
         marked
     }
 
-    /// The time of a region begins anew.
     pub(super) fn rewind(&mut self, now: Ns, region: RegionId) {
         self.deadlines[region] = now + ms(self.params.read_timeout_ms);
         self.expiries[region] = self.params.read_timeout_expiries;
@@ -160,17 +148,14 @@ impl Hcm {
         false
     }
 
-    /// When to look at the timers next.
     pub(super) fn next_poll(&self) -> Ns {
         self.poll_at
     }
 
-    /// Timers stop.
     pub(super) fn stop_polling(&mut self) {
         self.poll_at = Ns::NEVER;
     }
 
-    /// Arms the next look at the timers.
     pub(super) fn poll_again(&mut self, now: Ns) {
         self.poll_at = now + ms(self.params.timeout_polling_interval_ms);
     }
@@ -193,7 +178,6 @@ impl Hcm {
         }
     }
 
-    /// Counters of a region begin anew.
     pub(super) fn forget(&mut self, region: RegionId, geometry: &HpbGeometry) {
         self.region_reads[region] = 0;
         region.sub_regions(geometry).for_each(|srgn| self.reads[srgn] = 0);

@@ -53,7 +53,6 @@ impl HpbLu {
         Some(self.read_id)
     }
 
-    /// A pre-request has been answered, in whatever way.
     pub(crate) fn pre_request_ended(&mut self) {
         self.pre_requests_in_flight = self.pre_requests_in_flight.saturating_sub(1);
     }

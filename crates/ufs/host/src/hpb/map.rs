@@ -99,27 +99,22 @@ impl MapStore {
         prefetch(self.dirty.as_slice(), first / usize::BITS as usize);
     }
 
-    /// Maps that there are.
     pub(super) fn maps(&self) -> u32 {
         self.maps
     }
 
-    /// Maps in use.
     pub(super) fn used(&self) -> u32 {
         self.maps - self.free.len() as u32
     }
 
-    /// Bytes of a map's entries.
     fn map_bytes(&self) -> u64 {
         u64::from(self.entries_per_map) * 8
     }
 
-    /// Bytes of a map's dirty bitmap.
     fn bitmap_bytes(&self) -> u64 {
         u64::from(self.entries_per_map).div_ceil(8)
     }
 
-    /// Bytes that a map in use takes.
     pub(super) fn bytes_per_map(&self) -> u64 {
         self.map_bytes() + self.bitmap_bytes()
     }

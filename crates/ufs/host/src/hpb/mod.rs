@@ -119,7 +119,6 @@ pub struct HpbLu {
     capacity: u32,
     pinned: std::ops::Range<u32>,
     work: WorkLists,
-    /// The worker is to run.
     kicked: bool,
     /// The worker waits for a tag in the middle of its run.
     sleeper: Option<Sleeper>,
@@ -383,7 +382,6 @@ impl HpbLu {
         self.kicked |= self.state == LuState::Present && !self.work.is_empty();
     }
 
-    /// Whether the worker is to run.
     pub(crate) fn is_kicked(&self) -> bool {
         self.kicked
     }

@@ -15,7 +15,6 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// What Linux's host control mode keeps.
     pub(super) fn hcm(&self) -> Option<&Hcm> {
         if let Mode::Hcm(hcm) = self { Some(hcm) } else { None }
     }
@@ -24,7 +23,6 @@ impl Mode {
         if let Mode::Hcm(hcm) = self { Some(hcm) } else { None }
     }
 
-    /// What a policy of this host's own needs.
     pub(super) fn manager(&self) -> Option<&Manager> {
         if let Mode::Managed(manager) = self { Some(manager) } else { None }
     }

@@ -10,21 +10,16 @@ pub(crate) enum HpbRequest {
     Load {
         /// What is loaded, as the command names it.
         at: SubRegion,
-        /// Bytes of its map.
         bytes: u32,
         /// Bytes of memory that the host has for them: whole pages.
         room_bytes: u32,
     },
     /// HPB WRITE BUFFER 01h: the host drops a region.
-    Drop {
-        /// Region.
-        region: u16,
-    },
+    Drop { region: u16 },
 }
 
 /// The way to the device.
 pub(crate) trait Port {
-    /// Whether a request could be sent now.
     fn has_tag(&self) -> bool;
     /// Sends a request; false if there is no tag for it.
     fn send(&mut self, request: HpbRequest) -> bool;

@@ -88,8 +88,6 @@ fn load(lu: &mut HpbLu, region: u16, index: u16, seed: u8) {
     lu.loaded(request.at, Some(&bytes(seed)));
 }
 
-const STRICT: HpbOptions = HpbOptions { strict_linux: true, ..HpbOptions::DEFAULT };
-
 #[test]
 fn a_loaded_entry_is_sent_verbatim_until_its_block_is_written() {
     let mut lu = lu(HpbOptions::default());
@@ -102,33 +100,6 @@ fn a_loaded_entry_is_sent_verbatim_until_its_block_is_written() {
     assert!(lu.entry(21, 1).is_some());
     let c = lu.counters();
     assert_eq!((c.hit_cnt, c.miss_cnt, c.rcmd_noti_cnt, c.rcmd_active_cnt, c.map_req_cnt), (2, 2, 1, 1, 1));
-}
-
-#[test]
-fn a_recommendation_of_a_valid_sub_region_stops_its_use_until_reloaded() {
-    let mut lu = lu(HpbOptions::default());
-    load(&mut lu, 0, 0, 1);
-    lu.write(3, 1);
-    lu.notified(&activate(0, 0));
-    assert_eq!(lu.sub_region_state(SubRegion { region: 0, index: 0 }), SubRegionState::Invalid);
-    assert_eq!(lu.entry(4, 1), None);
-    let request = lu.next_work().unwrap();
-    assert_eq!(lu.sub_region_state(request.at), SubRegionState::Issued);
-    lu.loaded(request.at, Some(&bytes(2)));
-    assert!(lu.entry(3, 1).is_some(), "the reload cleaned it");
-}
-
-#[test]
-fn a_write_during_a_load_leaves_no_clean_entry_but_does_on_linux() {
-    for (options, clean_after) in [(HpbOptions::default(), false), (STRICT, true)] {
-        let mut lu = lu(options);
-        lu.notified(&activate(0, 0));
-        let request = lu.next_work().unwrap();
-        lu.write(5, 1);
-        lu.loaded(request.at, Some(&bytes(1)));
-        assert_eq!(lu.entry(5, 1).is_some(), clean_after);
-        assert!(lu.entry(6, 1).is_some());
-    }
 }
 
 #[test]
@@ -165,17 +136,6 @@ fn inactivation_stops_use_at_once_and_waits_for_a_load() {
 }
 
 #[test]
-fn inactivation_wins_over_activation_in_one_notification() {
-    let mut lu = lu(HpbOptions::default());
-    let mut n = activate(3, 0);
-    n.inactive_count = 1;
-    n.inactive[0] = 3;
-    lu.notified(&n);
-    assert_eq!(lu.next_work(), None);
-    assert_eq!(lu.region_state(3), RegionState::Inactive);
-}
-
-#[test]
 fn what_is_out_of_range_is_refused_whole() {
     let mut lu = lu(HpbOptions::default());
     let mut both = activate(1, 0);
@@ -189,42 +149,6 @@ fn what_is_out_of_range_is_refused_whole() {
     assert!(!lu.notified(&HpbNotification { operation: 1, ..Default::default() }), "nothing listed");
     assert_eq!(lu.next_work(), None);
     assert_eq!((lu.counters().rejected_noti_cnt, lu.counters().rcmd_noti_cnt), (6, 0));
-}
-
-#[test]
-fn a_failed_load_is_tried_again_a_few_times_but_counts_as_success_on_linux() {
-    let mut ours = lu(HpbOptions::default());
-    ours.notified(&activate(0, 0));
-    for _ in 0..4 {
-        let request = ours.next_work().unwrap();
-        ours.loaded(request.at, None);
-        assert_eq!(ours.entry(0, 1), None);
-    }
-    assert_eq!(ours.next_work(), None);
-    let mut strict = lu(STRICT);
-    strict.notified(&activate(0, 0));
-    let request = strict.next_work().unwrap();
-    strict.loaded(request.at, None);
-    assert_eq!(strict.entry(0, 1), Some(HpbEntry::ZERO));
-}
-
-#[test]
-fn pinned_regions_load_at_once_and_outlive_a_device_reset() {
-    let mut lu = HpbLu::new(&setup(4, 2..4), HpbOptions::default(), Ns::ZERO).unwrap();
-    assert_eq!(lu.next_work(), None, "not before the device is ready");
-    lu.present();
-    let mut loads = 0;
-    while let Some(request) = lu.next_work() {
-        lu.loaded(request.at, Some(&bytes(loads)));
-        loads += 1;
-    }
-    assert_eq!(loads, 4);
-    load(&mut lu, 0, 0, 9);
-    lu.notified(&HpbNotification { operation: HpbNotification::RESET, ..Default::default() });
-    lu.device_reset();
-    assert_eq!(lu.next_work(), None);
-    assert_eq!((lu.region_state(0), lu.region_state(2)), (RegionState::Inactive, RegionState::Pinned));
-    assert!(lu.entry(64, 1).is_some());
 }
 
 #[test]

@@ -28,7 +28,6 @@ pub(crate) struct UnitSetup {
     pub queue_depth: u32,
 }
 
-/// HPB of a logical unit.
 #[expect(clippy::large_enum_variant, reason = "every read looks into it: a box would be one more step")]
 pub(crate) enum UnitHpb {
     /// The unit has none, or it is not used.
@@ -51,7 +50,6 @@ impl UnitHpb {
         if let UnitHpb::Standard(lu) = self { Some(lu) } else { None }
     }
 
-    /// The host is about to sleep.
     pub(crate) fn suspend(&mut self) {
         match self {
             UnitHpb::None => {}
@@ -60,7 +58,6 @@ impl UnitHpb {
         }
     }
 
-    /// The host is awake again.
     pub(crate) fn resume(&mut self, now: Ns) {
         match self {
             UnitHpb::None => {}
@@ -69,7 +66,6 @@ impl UnitHpb {
         }
     }
 
-    /// The controller begins a reset.
     pub(crate) fn reset(&mut self) {
         match self {
             UnitHpb::None => {}
@@ -99,7 +95,6 @@ impl UnitHpb {
         self.is_kicked()
     }
 
-    /// Whether the worker is to run.
     pub(crate) fn is_kicked(&self) -> bool {
         match self {
             UnitHpb::None => false,
@@ -137,7 +132,6 @@ impl UnitHpb {
         }
     }
 
-    /// Memory in use.
     pub(crate) fn memory(&self) -> Option<HostMemory> {
         match self {
             UnitHpb::None => None,

@@ -159,7 +159,6 @@ impl HpbLu {
         Attempt::Sent
     }
 
-    /// Another attempt to get a tag.
     fn wake(&mut self, now: Ns, sleeper: Sleeper, port: &mut impl Port) -> Attempt {
         if port.send(self.load_request(sleeper.srgn)) {
             self.sleeper = None;

@@ -14,7 +14,6 @@ const LIST: usize = 256;
 #[derive(Clone, Copy)]
 struct Slot {
     app: u32,
-    /// Sub-regions in its list.
     len: u32,
     /// When it was launched last.
     launched: u64,
@@ -50,7 +49,6 @@ impl Apps {
         }
     }
 
-    /// `app` comes to the foreground.
     pub(super) fn foreground(&mut self, app: u32) {
         self.keep();
         self.launches += 1;
@@ -90,7 +88,6 @@ impl Apps {
         }
     }
 
-    /// The next of the list of the application in the foreground.
     pub(super) fn next_ahead(&mut self) -> Option<SubRegionId> {
         let at = self.current?;
         if self.ahead >= self.slots[at].len as usize {

@@ -23,7 +23,6 @@ const TOGETHER: usize = 16;
 const FOLLOWED: usize = 8;
 const MOST_MARGIN: u32 = 1 << 12;
 
-/// A replacement whose outcome is counted.
 #[derive(Clone, Copy)]
 struct Trial {
     newcomer: SubRegionId,
@@ -42,7 +41,6 @@ pub(crate) struct CostAware {
     last: [SubRegionId; TOGETHER],
     /// Their first reads are on the way, whose time tells what a miss costs.
     first: FixedBitSet,
-    /// Reads lately.
     recent: Reads,
     /// All reads, going around.
     all: Vec<u16>,

@@ -55,7 +55,6 @@ pub(super) struct Costs {
 const AT_FIRST: u32 = 1;
 /// However little an entry saves, so many reads are worth a load: means are never exact.
 const MOST: u32 = 64;
-/// Loads that are remembered.
 const MOST_LOADS: u32 = 256;
 
 impl Costs {

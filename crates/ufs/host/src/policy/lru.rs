@@ -25,7 +25,6 @@ impl Lru {
         self.order.iter()
     }
 
-    /// How much is held.
     pub(crate) fn held(&self) -> u32 {
         self.order.len()
     }

@@ -152,7 +152,6 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// To load, if so.
     pub(crate) const fn load_if(load: bool) -> Wish {
         Wish { load, plain: false }
     }
@@ -161,11 +160,8 @@ impl Wish {
 /// What ended, of commands whose time is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Timed {
-    /// A READ of one block.
     Read,
-    /// An HPB READ of one block.
     HpbRead,
-    /// An HPB READ BUFFER.
     Load,
 }
 
@@ -197,27 +193,18 @@ pub(crate) trait MapPolicy {
         None
     }
 
-    /// Bytes that it keeps on the host.
     fn bytes(&self) -> u64;
 }
 
-/// One policy of each kind.
 pub(crate) enum Policy {
-    /// See [`ManagedPolicy::Lru`].
     Lru(Lru),
-    /// See [`ManagedPolicy::Lfu`].
     Lfu(Lfu),
-    /// See [`ManagedPolicy::CostAware`].
     CostAware(CostAware),
-    /// See [`ManagedPolicy::Preload`].
     Preload(Preload),
-    /// See [`ManagedPolicy::SramAware`].
     SramAware(SramAware),
-    /// See [`ManagedPolicy::DirtyRefresh`].
     DirtyRefresh(DirtyRefresh),
 }
 
-/// Asks whichever policy it is.
 macro_rules! ask {
     ($policy:expr, $p:ident => $what:expr) => {
         match $policy {

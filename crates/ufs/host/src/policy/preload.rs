@@ -19,7 +19,6 @@ const APART: u64 = 64;
 /// A list is followed if two entries were no further apart in it. Some order is lost where requests overtake each
 /// other.
 const SKIP: u64 = 16;
-/// Entries of the log at most.
 const LOG: usize = 8192;
 const NEVER: u32 = u32::MAX;
 

@@ -11,7 +11,6 @@ mod timers;
 use super::*;
 use readpath_proto::typed::{HpbEntry, HpbNotification};
 
-/// Control modes for which a row holds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Modes {
     Dcm,
@@ -19,14 +18,12 @@ enum Modes {
     Both,
 }
 
-/// Hosts for which a row holds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Hosts {
     /// `strict_linux = true`.
     Linux,
     /// `strict_linux = false`.
     Own,
-    /// Either.
     Any,
 }
 
@@ -51,7 +48,6 @@ const PARAMS: HpbParams = HpbParams { eviction_thld_enter: 14, eviction_thld_exi
 const WIDE: Unit = Unit { params: HpbParams { inflight_map_req: 9, ..PARAMS }, ..UNIT };
 
 struct Row {
-    /// What it is about.
     what: &'static str,
     modes: Modes,
     hosts: Hosts,
@@ -82,30 +78,21 @@ enum Step {
     OutOfRange,
     /// A read goes out with an entry.
     Hit(u32, u32),
-    /// A read goes out without.
     Miss(u32, u32),
     /// So many reads of a block go out, whatever they carry.
     Reads(u32, u32),
-    /// A write goes out.
     Write(u32, u32),
     /// A reply of no interest comes.
     Reply,
-    /// A load ends well.
     Loaded(u16, u16),
-    /// A load ends with an error.
     Failed(u16, u16),
-    /// So many tags are free from now on.
     Tags(u32),
-    /// So many milliseconds pass.
     Wait(u64),
     Suspend,
     Resume,
-    /// The controller begins a reset.
     Reset,
-    /// It is over.
     Restored,
     Destroy,
-    /// A parameter gets a value.
     Store(HpbParam, u32),
 
     /// These commands were sent since this was looked at last, and no others.
@@ -115,11 +102,8 @@ enum Step {
     Sub(u16, u16, SubRegionState),
     /// A counter by its name in `hpb_stats`.
     Counter(&'static str, u64),
-    /// Reads of a region as they are counted.
     ReadsOf(u16, u32),
-    /// Maps that have memory.
     Maps(u64),
-    /// Whether a timer is armed.
     Timer(bool),
 }
 

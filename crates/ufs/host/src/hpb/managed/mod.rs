@@ -29,10 +29,8 @@ pub(super) struct Manager {
     unannounced_count: u32,
     /// Active regions, pinned ones apart.
     active: u32,
-    /// Maps that may be held.
     most_maps: u32,
     in_flight: u32,
-    /// When the last load ended.
     loaded_at: Ns,
     /// Sub-regions that were dropped while their load was under way, and are not to be loaded before it ends.
     abandoned: Vec<SubRegionId>,
@@ -54,7 +52,6 @@ impl Manager {
         }
     }
 
-    /// Bytes of everything here.
     pub(super) fn bytes(&self) -> u64 {
         let lists = self.wanted.capacity() * 4 + self.abandoned.capacity() * 4;
         let bits = self.is_wanted.len().div_ceil(8) + self.unannounced.len().div_ceil(8);
@@ -134,7 +131,6 @@ impl HpbLu {
         plain
     }
 
-    /// Takes what the policy wants loaded ahead.
     fn ask_for_more(&mut self) {
         let HpbLu { mode: Mode::Managed(m), sub_regions, kicked, .. } = self else { return };
         let held = |s: SubRegionId| matches!(sub_regions[s], SubRegionState::Valid | SubRegionState::Issued);
@@ -145,7 +141,6 @@ impl HpbLu {
         }
     }
 
-    /// The system says which application comes to the foreground.
     pub(crate) fn foreground(&mut self, app: u32) {
         let Some(m) = self.mode.manager_mut() else { return };
         m.policy.foreground(app);
@@ -154,7 +149,6 @@ impl HpbLu {
         }
     }
 
-    /// A command took so long.
     pub(crate) fn timed(&mut self, now: Ns, block_or_srgn: TimedWhat, took: Ns) {
         let (srgn, what) = match block_or_srgn {
             TimedWhat::Read { block, with_entry } => {
@@ -320,7 +314,6 @@ impl HpbLu {
         }
     }
 
-    /// A load has ended.
     pub(super) fn managed_loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) {
         let srgn = SubRegionId::named(&self.geometry, at);
         let is_pinned = self.is_pinned(at.region.into());
@@ -433,9 +426,6 @@ impl HpbLu {
     }
 
     /// Whether so many bytes are enough for [`crate::Driver::limit_memory`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn check_limit(&self, bytes: u64) -> Result<(), ParamError> {
         let least = self.least_memory()?;
         let what = if self.pinned.is_empty() { "tables alone" } else { "tables and pinned regions" };
@@ -474,7 +464,6 @@ impl HpbLu {
 pub(crate) enum TimedWhat {
     /// A read of one block.
     Read {
-        /// The block.
         block: u32,
         /// It was an HPB READ.
         with_entry: bool,

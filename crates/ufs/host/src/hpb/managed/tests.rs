@@ -105,13 +105,11 @@ impl Play {
         }
     }
 
-    /// No command is under way any more.
     fn lose_commands(&mut self) {
         self.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
         self.handed_out.clear();
     }
 
-    /// A load ends.
     fn end_load(&mut self, i: usize, good: bool) {
         let at = self.tags.loads.swap_remove(i);
         self.active[usize::from(at.region)] = true;

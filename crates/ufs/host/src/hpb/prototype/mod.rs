@@ -73,7 +73,6 @@ pub(crate) struct GroupLu {
     peak_maps: u32,
     /// Groups with memory that are not being loaded, the first to go first.
     list: IdList<GroupId>,
-    /// Groups that wait to be loaded.
     wanted: IdList<GroupId>,
     /// Number of the newest update of the device, whichever unit it was for.
     seen: u8,
@@ -224,22 +223,18 @@ impl GroupLu {
         Some(notice.update())
     }
 
-    /// The host has seen the update of this number.
     pub(crate) fn saw(&mut self, update: u8) {
         self.seen = update;
     }
 
-    /// The host is about to sleep, or awake again.
     pub(crate) fn set_asleep(&mut self, asleep: bool) {
         self.asleep = asleep;
     }
 
-    /// Whether groups wait to be loaded, and may be.
     pub(crate) fn is_kicked(&self) -> bool {
         !self.asleep && !self.wanted.is_empty()
     }
 
-    /// Loads what is wanted, as tags allow.
     pub(crate) fn run_worker(&mut self, port: &mut impl Port) {
         while self.is_kicked()
             && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
@@ -333,7 +328,6 @@ impl GroupLu {
         &self.counters
     }
 
-    /// Memory in use.
     pub(crate) fn memory(&self) -> HostMemory {
         let map_bytes = (GroupEntry::BYTES as u64) << self.shift;
         let used = u64::from(self.maps - self.free.len() as u32);
