@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 pub fn options(input: &TraceInput) -> Result<Options> {
     let format = match input.format.as_deref() {
         None => None,
-        Some(name) => Some(Format::from_name(name).ok_or_else(|| {
+        Some(name) => Some(Format::by_name(name).ok_or_else(|| {
             let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
             usage(anyhow!("--format: {name:?} is no format; there are {}", names.join(", ")))
         })?),

@@ -4,8 +4,7 @@
 
 use crate::Prng;
 
-/// A pseudo-random permutation of `0..n`, computed by mixing the bits and walking the cycle until the value is in
-/// range.
+/// A pseudo-random permutation of `0..n`: the bits are mixed again until the value is in range.
 #[derive(Debug, Clone)]
 pub struct Permutation {
     n: u64,

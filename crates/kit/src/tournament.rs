@@ -19,8 +19,7 @@ const NODES: usize = 1 << 14;
 pub struct Tournament {
     /// The earliest deadline, or `NONE`.
     first: u64,
-    /// The only server with a deadline, which the rounds do not know of; `NOBODY` if there is none or they know them
-    /// all.
+    /// The only server with a deadline, which the rounds do not know of; else `NOBODY`.
     alone: u32,
     places: u32,
     /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that no index

@@ -319,36 +319,25 @@ fn plan(args: &[&str], mut line: Line) -> Result<Plan, ArgError> {
     Ok(Plan { tests, record, file, names, line })
 }
 
-/// One of iozone's tests, each of which is a phase.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Test {
-    /// `-i 0`.
-    InitialWrite,
-    /// `-i 0`, for the second time.
-    Rewrite,
-    /// `-i 1`.
-    Read,
-    /// `-i 1`, for the second time.
-    Reread,
-    /// `-i 2`, its first half.
-    RandomRead,
-    /// `-i 2`, its second half.
-    RandomWrite,
+readpath_kit::named! {
+    /// One of iozone's tests, each of which is a phase.
+    pub enum Test {
+        /// `-i 0`.
+        InitialWrite = "initial write",
+        /// `-i 0`, for the second time.
+        Rewrite = "rewrite",
+        /// `-i 1`.
+        Read = "read",
+        /// `-i 1`, for the second time.
+        Reread = "re-read",
+        /// `-i 2`, its first half.
+        RandomRead = "random read",
+        /// `-i 2`, its second half.
+        RandomWrite = "random write",
+    }
 }
 
 impl Test {
-    /// What iozone calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InitialWrite => "initial write",
-            Self::Rewrite => "rewrite",
-            Self::Read => "read",
-            Self::Reread => "re-read",
-            Self::RandomRead => "random read",
-            Self::RandomWrite => "random write",
-        }
-    }
-
     /// Whether it goes to random places.
     pub const fn is_random(self) -> bool {
         matches!(self, Self::RandomRead | Self::RandomWrite)

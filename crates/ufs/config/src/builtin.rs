@@ -54,8 +54,7 @@ pub fn experiments() -> &'static [Builtin] {
     ]
 }
 
-/// Text and file name of what is meant by a name or a path. `others` are names that the user may have meant and whoever
-/// asks knows himself.
+/// Text and file name of what a name or a path means. `others` are names that the caller knows himself.
 pub(crate) fn find(
     kind: &str,
     all: &[Builtin],

@@ -6,36 +6,26 @@ use crate::policy::ManagedPolicy;
 use readpath_proto::groups::GroupUpdate;
 use readpath_proto::hpb::Control;
 
-/// Order in which active regions are kept and evicted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ListOrder {
-    /// By activation, as Linux does: a region moves to the tail only when one of its sub-regions is (re)activated.
-    Activation,
-    /// By use: every HPB READ moves its region to the tail.
-    Recency,
+readpath_kit::named! {
+    /// Order in which active regions are kept and evicted.
+    pub enum ListOrder {
+        /// By activation, as Linux does: a region moves to the tail only when one of its sub-regions is (re)activated.
+        Activation = "activation",
+        /// By use: every HPB READ moves its region to the tail.
+        Recency = "recency",
+    }
 }
 
-/// Which entries go with reads of more than one block, if the device has HPB 2.0.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LongReads {
-    /// As Linux 6.1: up to bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1 blocks, with the entry of the first.
-    First,
-    /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE BUFFER
-    /// 02h).
-    PreRequest,
-    /// All entries in an extra header segment of the command, for 2 to 255 blocks. An extension of this program's
-    /// device.
-    Ehs,
-}
-
-impl LongReads {
-    /// A word for people and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LongReads::First => "first",
-            LongReads::PreRequest => "pre-request",
-            LongReads::Ehs => "ehs",
-        }
+readpath_kit::named! {
+    /// Which entries go with reads of more than one block, if the device has HPB 2.0.
+    pub enum LongReads {
+        /// As Linux 6.1: up to bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1 blocks, with the entry of the first.
+        First = "first",
+        /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE
+        /// BUFFER 02h).
+        PreRequest = "pre-request",
+        /// All entries in an extra header segment, for 2 to 255 blocks. An extension of this program's device.
+        Ehs = "ehs",
     }
 }
 
@@ -55,8 +45,7 @@ pub struct HpbOptions {
     pub memory_bytes: Option<u64>,
     /// In host control mode: a policy of this host's own in the place of Linux's.
     pub policy: Option<ManagedPolicy>,
-    /// The control mode that the device has to be configured for; the probe fails if it is not. `None` takes either, as
-    /// Linux does.
+    /// The control mode for which the device has to be configured; `None` takes either, as Linux does.
     pub mode: Option<Control>,
     /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
     pub long_reads: LongReads,
@@ -103,7 +92,6 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Linux's limits, 32 slots and 128 segments of a page each (it sends up to 1 MiB if pages lie in a row), and its
-    /// use of WriteBooster.
+    /// Linux's limits, 32 slots and 128 segments of a page each (up to 1 MiB if pages lie in a row), and WriteBooster.
     pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None, write_booster: true };
 }

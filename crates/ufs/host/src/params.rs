@@ -6,43 +6,31 @@
 use std::fmt;
 use thiserror::Error;
 
-/// One of the nine parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HpbParam {
-    /// See [`HpbParams::requeue_timeout_ms`].
-    RequeueTimeoutMs,
-    /// See [`HpbParams::activation_thld`].
-    ActivationThld,
-    /// See [`HpbParams::normalization_factor`].
-    NormalizationFactor,
-    /// See [`HpbParams::eviction_thld_enter`].
-    EvictionThldEnter,
-    /// See [`HpbParams::eviction_thld_exit`].
-    EvictionThldExit,
-    /// See [`HpbParams::read_timeout_ms`].
-    ReadTimeoutMs,
-    /// See [`HpbParams::read_timeout_expiries`].
-    ReadTimeoutExpiries,
-    /// See [`HpbParams::timeout_polling_interval_ms`].
-    TimeoutPollingIntervalMs,
-    /// See [`HpbParams::inflight_map_req`].
-    InflightMapReq,
+readpath_kit::named! {
+    /// One of the nine parameters.
+    pub enum HpbParam {
+        /// See [`HpbParams::requeue_timeout_ms`].
+        RequeueTimeoutMs = "requeue_timeout_ms",
+        /// See [`HpbParams::activation_thld`].
+        ActivationThld = "activation_thld",
+        /// See [`HpbParams::normalization_factor`].
+        NormalizationFactor = "normalization_factor",
+        /// See [`HpbParams::eviction_thld_enter`].
+        EvictionThldEnter = "eviction_thld_enter",
+        /// See [`HpbParams::eviction_thld_exit`].
+        EvictionThldExit = "eviction_thld_exit",
+        /// See [`HpbParams::read_timeout_ms`].
+        ReadTimeoutMs = "read_timeout_ms",
+        /// See [`HpbParams::read_timeout_expiries`].
+        ReadTimeoutExpiries = "read_timeout_expiries",
+        /// See [`HpbParams::timeout_polling_interval_ms`].
+        TimeoutPollingIntervalMs = "timeout_polling_interval_ms",
+        /// See [`HpbParams::inflight_map_req`].
+        InflightMapReq = "inflight_map_req",
+    }
 }
 
 impl HpbParam {
-    /// All of them, in the order of Linux's directory.
-    pub const ALL: [HpbParam; 9] = [
-        HpbParam::RequeueTimeoutMs,
-        HpbParam::ActivationThld,
-        HpbParam::NormalizationFactor,
-        HpbParam::EvictionThldEnter,
-        HpbParam::EvictionThldExit,
-        HpbParam::ReadTimeoutMs,
-        HpbParam::ReadTimeoutExpiries,
-        HpbParam::TimeoutPollingIntervalMs,
-        HpbParam::InflightMapReq,
-    ];
-
     /// Those that a policy of this host's own heeds, or that do nothing anywhere: the others are rules of Linux's.
     pub const MANAGED: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
 
@@ -59,26 +47,6 @@ impl HpbParam {
         HpbParam::InflightMapReq,
         HpbParam::RequeueTimeoutMs,
     ];
-
-    /// Name of the file in `hpb_params`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            HpbParam::RequeueTimeoutMs => "requeue_timeout_ms",
-            HpbParam::ActivationThld => "activation_thld",
-            HpbParam::NormalizationFactor => "normalization_factor",
-            HpbParam::EvictionThldEnter => "eviction_thld_enter",
-            HpbParam::EvictionThldExit => "eviction_thld_exit",
-            HpbParam::ReadTimeoutMs => "read_timeout_ms",
-            HpbParam::ReadTimeoutExpiries => "read_timeout_expiries",
-            HpbParam::TimeoutPollingIntervalMs => "timeout_polling_interval_ms",
-            HpbParam::InflightMapReq => "inflight_map_req",
-        }
-    }
-
-    /// The parameter with this name.
-    pub fn by_name(name: &str) -> Option<HpbParam> {
-        HpbParam::ALL.into_iter().find(|p| p.name() == name)
-    }
 }
 
 impl fmt::Display for HpbParam {
@@ -358,8 +326,8 @@ mod tests {
         params.check(&LIMITS).expect("a set that was stored");
     }
 
-    /// A set is taken if there is an order in which its values can be stored: all orders of up to four values near each
-    /// other's bounds are tried.
+    /// A set is taken if there is an order in which its values can be stored: all orders of values near bounds are
+    /// tried.
     #[test]
     fn a_set_is_taken_if_some_order_of_stores_is() {
         fn some_order(at: &HpbParams, left: &[(HpbParam, u32)]) -> bool {

@@ -8,30 +8,17 @@ use crate::names::{HpbEntry, SubRegion};
 /// Bytes of the data segment of a response with a changed entry.
 pub const PAIR_BYTES: usize = 8;
 
-/// How the host gets the entries that have changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupUpdate {
-    /// Responses name a dirty group, and the host loads it again.
-    Host,
-    /// Responses bring changed entries. What they cannot bring is as with [`GroupUpdate::Host`].
-    Device,
-}
-
-impl GroupUpdate {
-    /// Names and values.
-    pub const ALL: [(&'static str, GroupUpdate); 2] = [("host", GroupUpdate::Host), ("device", GroupUpdate::Device)];
-
-    /// A word for people and files: who begins an update.
-    pub const fn name(self) -> &'static str {
-        match self {
-            GroupUpdate::Host => "host",
-            GroupUpdate::Device => "device",
-        }
+readpath_kit::named! {
+    /// How the host gets the entries that have changed.
+    pub enum GroupUpdate {
+        /// Responses name a dirty group, and the host loads it again.
+        Host = "host",
+        /// Responses bring changed entries. What they cannot bring is as with [`GroupUpdate::Host`].
+        Device = "device",
     }
 }
 
-/// The 4 bytes that stand for one 4 KiB logical block: its physical address, in the byte order of the wire
-/// (big-endian).
+/// The 4 bytes that stand for one 4 KiB logical block: its physical address, big-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(transparent)]
 pub struct GroupEntry(pub [u8; 4]);

@@ -15,13 +15,14 @@ pub const VERSION_2_0: u16 = 0x0200;
 pub const CONTROL_HOST: u8 = 0;
 /// bHPBControl: the device recommends what is active (Linux `HPB_DEVICE_CONTROL`).
 pub const CONTROL_DEVICE: u8 = 1;
-/// Who decides what is active (bHPBControl).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Control {
-    /// The device recommends, and the host follows.
-    Device,
-    /// The host decides, and tells the device what it drops.
-    Host,
+readpath_kit::named! {
+    /// Who decides what is active (bHPBControl).
+    pub enum Control {
+        /// The device recommends, and the host follows.
+        Device = "device",
+        /// The host decides, and tells the device what it drops.
+        Host = "host",
+    }
 }
 
 impl Control {
@@ -37,14 +38,6 @@ impl Control {
             Control::Device => CONTROL_DEVICE,
         }
     }
-
-    /// A word for people and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Control::Host => "host",
-            Control::Device => "device",
-        }
-    }
 }
 
 /// bLUEnable of a logical unit with HPB (Linux `LU_ENABLED_HPB_FUNC`).
@@ -52,8 +45,7 @@ pub const LU_ENABLED_HPB: u8 = 2;
 /// HPB in bUFSFeaturesSupport and dExtendedUFSFeaturesSupport (Linux `UFS_DEV_HPB_SUPPORT`).
 pub const FEATURE_HPB: u8 = 0x80;
 
-/// Both sizes count in units of 512 bytes, of which a block has 2^3: a region of bHPBRegionSize r has 2^(r - 3)
-/// entries.
+/// Both sizes count in 512 bytes, of which a block has 2^3: a region of bHPBRegionSize r has 2^(r - 3) entries.
 const ENTRY_SHIFT: u8 = 3;
 
 /// Most logical blocks that one HPB READ carries without a pre-request: 1 with HPB 1.0; with HPB 2.0

@@ -6,30 +6,21 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a trace is compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Compression {
-    /// Not at all.
-    Plain,
-    /// gzip, one or several members.
-    Gzip,
-    /// Zstandard, one or several frames.
-    Zstd,
-    /// xz, one or several streams.
-    Xz,
+readpath_kit::named! {
+    /// How a trace is compressed.
+    pub enum Compression {
+        /// Not at all.
+        Plain = "not compressed",
+        /// gzip, one or several members.
+        Gzip = "gzip",
+        /// Zstandard, one or several frames.
+        Zstd = "zstd",
+        /// xz, one or several streams.
+        Xz = "xz",
+    }
 }
 
 impl Compression {
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Compression::Plain => "not compressed",
-            Compression::Gzip => "gzip",
-            Compression::Zstd => "zstd",
-            Compression::Xz => "xz",
-        }
-    }
-
     fn of(head: &[u8]) -> Compression {
         match head {
             [0x1F, 0x8B, ..] => Compression::Gzip,
@@ -47,8 +38,7 @@ pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
 
-/// Most bytes of a line, and of blank lines in a row, that are passed over: behind more of them there is no other line
-/// of text.
+/// Most bytes of a line, and of blank lines in a row, that are passed over.
 pub(super) const MOST_PASSED: usize = 16 << 20;
 
 /// Why no more bytes come.

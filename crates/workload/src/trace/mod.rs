@@ -97,71 +97,38 @@ impl Request {
     }
 }
 
-/// A format of traces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Format {
-    /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
-    MsrCambridge,
-    /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
-    Systor17,
-    /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte blocks.
-    CloudPhysics,
-    /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
-    Mobile,
-    /// Text of `blkparse` in its default format.
-    Blkparse,
-    /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
-    Blktrace,
-    /// fio I/O log version 2.
-    FioV2,
-    /// fio I/O log version 3; times in microseconds.
-    FioV3,
-    /// ftrace text with the event `ufshcd_command`.
-    FtraceUfs,
-    /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
-    FtraceBlock,
-    /// Any table of which [`Columns`] says what stands where; with the header of [`CsvWriter`], recognised by itself.
-    Csv,
+readpath_kit::named! {
+    /// A format of traces.
+    #[derive(Hash)]
+    pub enum Format {
+        /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
+        MsrCambridge = "msr",
+        /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
+        Systor17 = "systor17",
+        /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte
+        /// blocks.
+        CloudPhysics = "cloudphysics",
+        /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
+        Mobile = "mobile",
+        /// Text of `blkparse` in its default format.
+        Blkparse = "blkparse",
+        /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
+        Blktrace = "blktrace",
+        /// fio I/O log version 2.
+        FioV2 = "fio2",
+        /// fio I/O log version 3; times in microseconds.
+        FioV3 = "fio3",
+        /// ftrace text with the event `ufshcd_command`.
+        FtraceUfs = "ftrace-ufs",
+        /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
+        FtraceBlock = "ftrace-block",
+        /// Any table of which [`Columns`] says what stands where; with the header of [`CsvWriter`], recognised by
+        /// itself.
+        Csv = "csv",
+    }
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Format; 11] = [
-        Format::MsrCambridge,
-        Format::Systor17,
-        Format::CloudPhysics,
-        Format::Mobile,
-        Format::Blkparse,
-        Format::Blktrace,
-        Format::FioV2,
-        Format::FioV3,
-        Format::FtraceUfs,
-        Format::FtraceBlock,
-        Format::Csv,
-    ];
-
-    /// Short name, as users give it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::MsrCambridge => "msr",
-            Format::Systor17 => "systor17",
-            Format::CloudPhysics => "cloudphysics",
-            Format::Mobile => "mobile",
-            Format::Blkparse => "blkparse",
-            Format::Blktrace => "blktrace",
-            Format::FioV2 => "fio2",
-            Format::FioV3 => "fio3",
-            Format::FtraceUfs => "ftrace-ufs",
-            Format::FtraceBlock => "ftrace-block",
-            Format::Csv => "csv",
-        }
-    }
-
-    /// The format of that short name.
-    pub fn from_name(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|f| f.name() == name)
-    }
-
     /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
     pub fn names_devices(self) -> bool {
         self != Format::CloudPhysics
@@ -237,8 +204,7 @@ pub struct Options {
     pub devices: Devices,
     /// Bytes in which `ufshcd_command` counts LBA: 4096, or 512 in Linux before 5.14.
     pub ufs_block_bytes: u32,
-    /// Requests within which rows may be out of order, and within which a completion must follow. Each takes
-    /// about 100 bytes.
+    /// Requests within which rows may be out of order, and a completion must follow; about 100 bytes each.
     pub window: usize,
     /// Longest line in bytes.
     pub max_line_bytes: usize,

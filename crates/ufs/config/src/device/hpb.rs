@@ -29,8 +29,6 @@ pub(super) fn of(preset: &DevicePreset) -> Option<Hpb> {
 /// Which control modes a device offers.
 const CONTROL_MODES: [(&str, Option<Control>); 3] =
     [("device", Some(Control::Device)), ("host", Some(Control::Host)), ("both", None)];
-/// Control modes of HPB.
-pub(crate) const MODES: [(&str, Control); 2] = [("device", Control::Device), ("host", Control::Host)];
 
 /// MiB that are a power of two; as an exponent, of sectors of 512 bytes.
 fn exponent_of_mib(most: u64, counted: &'static str) -> Kind<'static, u8> {
@@ -44,7 +42,7 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
         only_control = "control_modes": words(CONTROL_MODES).or(None);
         /// bHPBControl, the mode that it is configured for; unless given, `device` if it is offered. A variant's `mode`
         /// overrides it
-        control of config: words(MODES).or(only_control.unwrap_or(Control::Device));
+        control of config: words(Control::ALL.map(|one| (one.name(), one))).or(only_control.unwrap_or(Control::Device));
         /// a region, which is what is evicted; at least a sub-region and at most 65,536 of them
         region_size of config = "region_mib":
             exponent_of_mib(1 << 19, " (as an exponent: a region is 512 << this bytes)");
@@ -151,7 +149,7 @@ fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
     Ok(keys!(k => PrototypeConfig {
         /// who begins an update: the `host`, which loads a group that responses name, or the `device`, whose responses
         /// bring entries
-        update: words(GroupUpdate::ALL).or(GroupUpdate::Host);
+        update: words(GroupUpdate::ALL.map(|one| (one.name(), one))).or(GroupUpdate::Host);
         /// data whose entries are a group; a bit of SRAM each. Default: a map page of 16 KiB (HotStorage 2017)
         group_entries = "group_kib": in_blocks(power_of_two(256..=256 << 10)).or(4096);
         /// with `update = "device"`: changed entries that are remembered until the host has them; 6 bytes of SRAM each.

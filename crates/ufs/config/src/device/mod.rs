@@ -11,7 +11,6 @@ mod memory;
 mod preset;
 mod units;
 
-pub(crate) use hpb::MODES;
 pub use preset::{DevicePreset, Scheduler};
 
 use crate::builtin::{self, ReadFile};
@@ -28,9 +27,6 @@ use readpath_flash::SuspendTiming;
 use serde::Serialize;
 
 const SCHEMA: &str = "readpath-device/1";
-
-const SCHEDULERS: [(&str, Scheduler); 3] =
-    [("lean", Scheduler::Lean), ("queued", Scheduler::Queued), ("exact", Scheduler::Exact)];
 
 #[derive(Clone)]
 struct MapCache {
@@ -77,7 +73,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         queue_depth of device: whole(1..=64);
         /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
         /// erases) or `exact` (an event for every stage, the oracle)
-        scheduler: words(SCHEDULERS);
+        scheduler: words(Scheduler::ALL.map(|one| (one.name(), one)));
         /// shape of the flash array
         geometry of device: table(geometry);
         /// times of the flash array

@@ -5,15 +5,16 @@ use crate::tree::Node;
 use readpath_device::{Control, Delays, DeviceConfig};
 use readpath_host::HostConfig;
 
-/// Which die scheduler a device is run with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scheduler {
-    /// First come, first served; the fastest.
-    Lean,
-    /// Reads overtake and suspend programs and erases.
-    Queued,
-    /// An event for every stage; the oracle.
-    Exact,
+readpath_kit::named! {
+    /// Which die scheduler a device is run with.
+    pub enum Scheduler {
+        /// First come, first served; the fastest.
+        Lean = "lean",
+        /// Reads overtake and suspend programs and erases.
+        Queued = "queued",
+        /// An event for every stage; the oracle.
+        Exact = "exact",
+    }
 }
 
 /// A device file that has been read and checked.

@@ -75,8 +75,7 @@ impl Wish<'_> {
         Ok(configured)
     }
 
-    /// The device as one of the prototype that begins updates as its host wants it. Its groups are not regions, and its
-    /// host knows what one takes.
+    /// The device as one of the prototype, which begins updates as its host wants it.
     fn prototype(&self, preset: &DevicePreset, update: GroupUpdate) -> Result<DevicePreset> {
         if preset.device.hpb.is_none() {
             let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", preset.name);

@@ -2,7 +2,6 @@
 //! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the
 //! parameters of host control mode. What they do is the business of the host.
 
-use crate::device::MODES;
 use crate::error::Result;
 use crate::keys::{Key, Keys, fields, size, whole, words};
 use readpath_host::{
@@ -14,7 +13,7 @@ use readpath_host::{
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {
     fields! { k:
         /// who decides which regions are active; the device is configured for it. Unless given, as it is configured
-        mode: words(MODES).optional();
+        mode: words(Control::ALL.map(|one| (one.name(), one))).optional();
     }
     let policy = Key::new(
         "policy",

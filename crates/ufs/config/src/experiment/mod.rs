@@ -27,7 +27,6 @@ use crate::keys::{
     Keys, fields, filled, keys, list, number, read_document, snake, table, text, texts, whole, words, write_document,
 };
 use crate::tree::parse_document;
-use readpath_host::HpbOptions;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -257,11 +256,6 @@ impl Experiment {
             file: String::new(),
         }
     }
-}
-
-/// HPB of a variant that says no more than `hpb = true`.
-pub fn default_hpb() -> HpbOptions {
-    HpbOptions::default()
 }
 
 /// Reads an experiment file; `file_name` is for errors, and what its paths start from.

@@ -60,8 +60,7 @@ fn mode_of(word: &str) -> Option<Control> {
 
 /// Who begins updates of the prototype that a word for `hpb` names.
 fn update_of(word: &str) -> Option<GroupUpdate> {
-    let name = word.strip_prefix("prototype-")?;
-    GroupUpdate::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, update)| update)
+    GroupUpdate::by_name(word.strip_prefix("prototype-")?)
 }
 
 /// Refuses a key that belongs to HPB where `hpb`, which somebody else may have said, means another kind or none.

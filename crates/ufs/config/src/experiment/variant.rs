@@ -46,12 +46,6 @@ impl Variant {
     }
 }
 
-const LONG_READS: [(&str, LongReads); 3] = [
-    (LongReads::First.name(), LongReads::First),
-    (LongReads::PreRequest.name(), LongReads::PreRequest),
-    (LongReads::Ehs.name(), LongReads::Ehs),
-];
-const ORDERS: [(&str, ListOrder); 2] = [("activation", ListOrder::Activation), ("recency", ListOrder::Recency)];
 const PROTOTYPE: &str = "prototype";
 
 /// `[[variant]]`, which may be part of a file or not.
@@ -83,7 +77,7 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     let default = HpbOptions::DEFAULT;
     fields! { k:
         /// order in which regions are evicted: `activation`, as Linux does, or `recency` of use
-        order: words(ORDERS).or(default.order);
+        order: words(ListOrder::ALL.map(|one| (one.name(), one))).or(default.order);
         /// do as Linux 6.1, faults included; not beside another `order`, `long_reads` or `policy` than Linux's,
         /// or `dirty_bitmap = false`
         strict_linux: flag().or(default.strict_linux);
@@ -96,10 +90,10 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     fields! { k:
         /// entries that go with reads of more than one block, if the device has HPB 2.0
         /// ([what they are](../hpb-modes.md#longer-reads-hpb-20)); the last two are refused by a device without
-        long_reads: words(LONG_READS).or(default.long_reads).quiet();
+        long_reads: words(LongReads::ALL.map(|one| (one.name(), one))).or(default.long_reads).quiet();
         /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who begins
         /// its updates; the device is made one. Beside it only `order`, `max_map` and `memory` (or `_mib`) may be given
-        prototype: words(GroupUpdate::ALL).optional();
+        prototype: words(GroupUpdate::ALL.map(|one| (one.name(), one))).optional();
     }
     let options = HpbOptions { order, strict_linux, dirty_bitmap, max_map_bytes, long_reads, prototype, ..default };
     let options = host_control::read(k, options)?;

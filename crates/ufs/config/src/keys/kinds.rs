@@ -20,8 +20,7 @@ pub(crate) fn filled<'a>() -> Kind<'a, String> {
     text().parsed(|text| if text.is_empty() { Err("is empty".into()) } else { Ok(text) }, |text| Value::text(text))
 }
 
-/// A text that names something: one line, at least a character, every one of them accepted by `allowed`, which are
-/// `what`.
+/// A text that names something, of characters that `allowed` accepts, which are `what`.
 pub(crate) fn name<'a>(what: &'static str, allowed: fn(char) -> bool) -> Kind<'a, String> {
     let checked = move |name: String| match name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
         true => Err(format!("is {name:?}; expected 1 to 64 characters: {what}")),

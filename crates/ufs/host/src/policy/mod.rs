@@ -30,45 +30,22 @@ use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use sram_aware::SramAware;
 
-/// A policy of this host's own, by what it is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ManagedPolicy {
-    /// Loads what is read without an entry; the least recently read makes room.
-    Lru,
-    /// Loads what is read more often than what would make room for it.
-    Lfu,
-    /// Loads when the reads that it would have served have cost as much as a load, and again more than the victim's.
-    CostAware,
-    /// Loads what the application that is launched read the last time, or what was read next when the same was read
-    /// before.
-    Preload,
-    /// As `cost-aware`, and reads without an entry where the device is likely to hold the map itself.
-    SramAware,
-    /// Loads again what is held, when reads of entries that were written have cost as much as a load.
-    DirtyRefresh,
-}
-
-impl ManagedPolicy {
-    /// All of them.
-    pub const ALL: [ManagedPolicy; 6] = [
-        ManagedPolicy::Lru,
-        ManagedPolicy::Lfu,
-        ManagedPolicy::CostAware,
-        ManagedPolicy::Preload,
-        ManagedPolicy::SramAware,
-        ManagedPolicy::DirtyRefresh,
-    ];
-
-    /// Its name in files and on command lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ManagedPolicy::Lru => "lru",
-            ManagedPolicy::Lfu => "lfu",
-            ManagedPolicy::CostAware => "cost-aware",
-            ManagedPolicy::Preload => "preload",
-            ManagedPolicy::SramAware => "sram-aware",
-            ManagedPolicy::DirtyRefresh => "dirty-refresh",
-        }
+readpath_kit::named! {
+    /// A policy of this host's own, by what it is called.
+    pub enum ManagedPolicy {
+        /// Loads what is read without an entry; the least recently read makes room.
+        Lru = "lru",
+        /// Loads what is read more often than what would make room for it.
+        Lfu = "lfu",
+        /// Loads when the reads that it would have served have cost as much as a load, and again more than the
+        /// victim's.
+        CostAware = "cost-aware",
+        /// Loads what the launched application read the last time, or what was read next when the same was read before.
+        Preload = "preload",
+        /// As `cost-aware`, and reads without an entry where the device is likely to hold the map itself.
+        SramAware = "sram-aware",
+        /// Loads again what is held, when reads of entries that were written have cost as much as a load.
+        DirtyRefresh = "dirty-refresh",
     }
 }
 
