@@ -95,6 +95,26 @@ enum Out<W: Write> {
     Fio(FioWriter<W>),
 }
 
+impl<W: Write> Out<W> {
+    fn write(&mut self, request: &Request) -> Result<(), TraceError> {
+        match self {
+            Out::Csv(out) => out.write(request),
+            Out::Fio(out) => out.write(request),
+        }
+    }
+
+    /// Ends it. How many requests lost flags, if that is a format which cannot hold all.
+    fn finish(self) -> Result<Option<u64>, TraceError> {
+        match self {
+            Out::Csv(out) => out.finish().map(|_| None),
+            Out::Fio(out) => {
+                let lost = out.lost_flags();
+                out.finish().map(|_| Some(lost))
+            }
+        }
+    }
+}
+
 fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &TraceInput) -> Result<()> {
     check_not_input(into, from)?;
     let options = options(input)?;
@@ -112,31 +132,20 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
     let mut batch = vec![Request::NONE; BATCH];
     loop {
         let n = fill(&mut reader, &mut batch, &shared)?;
-        for request in &batch[..n] {
-            match &mut out {
-                Out::Csv(out) => out.write(request)?,
-                Out::Fio(out) => out.write(request)?,
-            }
-        }
+        batch[..n].iter().try_for_each(|request| out.write(request))?;
         if n < batch.len() {
             break;
         }
     }
     let mut notes = notes(&inputs::name(from), &reader);
-    match out {
-        Out::Csv(out) => out.finish().map(drop)?,
-        Out::Fio(out) => {
-            let lost = out.lost_flags();
-            out.finish().map(drop)?;
-            if lost > 0 {
-                notes.push(format!(
-                    "{name}: {lost} writes LOST force unit access or the flush before them, which fio's log cannot hold"
-                ));
-            }
+    if let Some(lost) = out.finish()? {
+        if lost > 0 {
             notes.push(format!(
-                "{name}: times are cut to microseconds; processes and latencies have no place in fio's log"
+                "{name}: {lost} writes LOST force unit access or the flush before them, which fio's log cannot hold"
             ));
         }
+        notes
+            .push(format!("{name}: times are cut to microseconds; processes and latencies have no place in fio's log"));
     }
     part.finish()?;
     let mut text = String::new();

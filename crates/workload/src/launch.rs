@@ -37,8 +37,7 @@ pub struct LaunchSpec {
     pub burst_percent: u8,
     /// Requests that are writes of 4 KiB into a small area of the app, in percent.
     pub write_percent: u8,
-    /// Time that all launches of a cycle compute, for each cycle; a game's share is as much larger as its requests are
-    /// more.
+    /// Time that all launches of a cycle compute, for each cycle; a game's share goes with its requests.
     pub busy: Vec<Ns>,
     /// Seed of all that is drawn.
     pub seed: u64,

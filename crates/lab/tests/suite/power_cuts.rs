@@ -2,8 +2,9 @@
 //! Power cuts under whatever can be run: as many as asked for, within the bounds of the configuration, nothing lost
 //! that was flushed, the same for the same seed; and what cannot be is said.
 
-use readpath_config::experiment::{Layout, Precondition, PreconditionRange, default_hpb};
+use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event, EventKind, device};
+use readpath_host::HpbOptions;
 use readpath_kit::{Ns, Prng};
 use readpath_lab::power_cuts::{Load, Loses, Moments, PowerCuts, PowerError, PowerRun, check, run};
 use readpath_lab::replay::{Mode, ReplayCase};
@@ -25,7 +26,7 @@ fn preset() -> DevicePreset {
 fn setup() -> Setup {
     let preset = preset();
     let mut host = preset.host;
-    host.hpb = Some(default_hpb());
+    host.hpb = Some(HpbOptions::default());
     let precondition = Precondition { layout: Layout::Random, range: PreconditionRange::Files };
     Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new() }
 }

@@ -13,8 +13,7 @@ use readpath_proto::typed::{QueryRequest, RequestBody};
 /// Flags that are set, in order. They are volatile: after a reset they have to be set again.
 const FLAGS: [u8; 2] = [flag::WB_EN, flag::WB_FLUSH_DURING_HIBERNATE];
 
-/// Whether the device offers a buffer that this host uses: a shared one. Linux also looks for a buffer of a single
-/// unit.
+/// Whether the device offers a shared buffer. Linux also looks for one of a single unit.
 pub(crate) fn is_offered(device: &DeviceDescriptor) -> bool {
     device.spec_version >= 0x0310
         && device.extended_features & FEATURE_WRITE_BOOSTER != 0

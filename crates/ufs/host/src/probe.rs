@@ -101,9 +101,8 @@ impl Step {
     }
 }
 
-/// How often a flag that the device should clear is read, and how often the HPB reset is asked for, before that is
-/// given up (Linux `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host
-/// does not.
+/// How often a flag that the device should clear is read, and the HPB reset is asked for (Linux
+/// `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
 const POLLS: u32 = 10;
 
 pub(crate) struct ProbedUnit {

@@ -10,11 +10,9 @@ pub const BUFFER_SHARED: u8 = 1;
 pub const PRESERVE_USER_SPACE_ONLY: u8 = 1;
 /// bSupportedWriteBoosterBufferTypes: one shared buffer and nothing else.
 pub const SHARED_ONLY: u8 = 1;
-/// bWriteBoosterBufferLifeTimeEst: 1 to 0Ah are tenths of the buffer's life, this is beyond it (Linux
-/// `UFS_WB_EXCEED_LIFETIME`).
+/// bWriteBoosterBufferLifeTimeEst beyond 0Ah, tenths of the buffer's life (Linux `UFS_WB_EXCEED_LIFETIME`).
 pub const LIFE_EXCEEDED: u8 = 0x0B;
-/// Blocks of 4 KiB of an allocation unit of the geometry that this crate describes by default: dSegmentSize *
-/// bAllocationUnitSize = 4 MiB.
+/// Blocks of 4 KiB of an allocation unit by default: dSegmentSize * bAllocationUnitSize = 4 MiB.
 pub const ALLOCATION_UNIT_BLOCKS: u32 = 1024;
 
 /// Values of bWriteBoosterBufferFlushStatus.

@@ -14,8 +14,7 @@ pub mod function {
     /// STANDARD WRITE REQUEST.
     pub const WRITE: u8 = 0x81;
 
-    /// The function under which JESD220 lists `opcode`: READ for READ DESCRIPTOR, READ ATTRIBUTE and READ FLAG, else
-    /// WRITE.
+    /// The function under which JESD220 lists `opcode`.
     pub const fn of(opcode: u8) -> u8 {
         match opcode {
             opcode::READ_DESCRIPTOR | opcode::READ_ATTRIBUTE | opcode::READ_FLAG => READ,
@@ -145,8 +144,7 @@ pub mod attribute {
     /// does not say how its host knows.
     pub const GROUP_ENTRIES: u8 = 0xC1;
 
-    /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), `None` if the IDN is not named
-    /// here.
+    /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), if it has a name here.
     pub const fn bytes(idn: u8) -> Option<u8> {
         Some(match idn {
             DYN_CAP_NEEDED | SECONDS_PASSED | CORR_PRG_BLK_NUM | PSA_DATA_SIZE | WB_CURRENT_SIZE | GROUP_ENTRIES => 4,

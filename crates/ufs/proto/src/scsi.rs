@@ -263,8 +263,7 @@ pub const fn fixed_sense(sense: Sense) -> [u8; FIXED_SENSE_BYTES] {
     b
 }
 
-/// Key and codes of fixed-format sense data (response code 70h or 71h); `None` for another format or fewer than the 14
-/// bytes that end with ASCQ.
+/// Key and codes of fixed-format sense data (response code 70h or 71h), if it is that and reaches to ASCQ.
 pub const fn parse_fixed_sense(bytes: &[u8]) -> Option<Sense> {
     if bytes.len() < 14 || bytes[0] & 0x7E != 0x70 {
         return None;

@@ -6,33 +6,39 @@ use readpath_flash::Ppn;
 use readpath_host::BlockRequest;
 
 /// Executes media operations, and sees block requests at both ends to give them data and to look at what came back.
+/// Without further words it holds no data.
 pub trait Payload {
     /// Whether the device reports media operations to it.
     type Mode: MediaMode;
 
     /// A device of so many slices and buffer slots is in use.
-    fn attach(&mut self, slices: u32, buffer_slots: usize, logical_blocks: u32);
+    fn attach(&mut self, _slices: u32, _buffer_slots: usize, _logical_blocks: u32) {}
 
     /// Preconditioning has put logical page `lpn` (device-wide) into `ppn`.
-    fn preset(&mut self, lpn: u32, ppn: Ppn);
+    fn preset(&mut self, _lpn: u32, _ppn: Ppn) {}
 
     /// The command `tag` is being sent; `lpn` is its first logical page (device-wide).
-    fn begin(&mut self, tag: u8, request: &BlockRequest, lpn: u32);
+    #[inline(always)]
+    fn begin(&mut self, _tag: u8, _request: &BlockRequest, _lpn: u32) {}
 
     /// One movement of data.
-    fn execute(&mut self, op: MediaOp);
+    #[inline(always)]
+    fn execute(&mut self, _op: MediaOp) {}
 
     /// The command `tag` has ended, well or not.
-    fn end(&mut self, tag: u8, request: &BlockRequest, lpn: u32, good: bool);
+    #[inline(always)]
+    fn end(&mut self, _tag: u8, _request: &BlockRequest, _lpn: u32, _good: bool) {}
 
     /// All commands in flight have been dropped by a reset.
-    fn reset(&mut self);
+    fn reset(&mut self) {}
 
     /// The power has gone: commands in flight are lost, and so is what the write buffer held.
-    fn power_cut(&mut self);
+    fn power_cut(&mut self) {}
 
     /// Bytes of this process's memory that it takes.
-    fn process_bytes(&self) -> u64;
+    fn process_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// No data: only time is simulated.
@@ -41,18 +47,4 @@ pub struct NoData;
 
 impl Payload for NoData {
     type Mode = NoMedia;
-
-    fn attach(&mut self, _: u32, _: usize, _: u32) {}
-    fn preset(&mut self, _: u32, _: Ppn) {}
-    #[inline(always)]
-    fn begin(&mut self, _: u8, _: &BlockRequest, _: u32) {}
-    #[inline(always)]
-    fn execute(&mut self, _: MediaOp) {}
-    #[inline(always)]
-    fn end(&mut self, _: u8, _: &BlockRequest, _: u32, _: bool) {}
-    fn reset(&mut self) {}
-    fn power_cut(&mut self) {}
-    fn process_bytes(&self) -> u64 {
-        0
-    }
 }

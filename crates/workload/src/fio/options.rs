@@ -44,8 +44,7 @@ pub(super) const USED: &str = "\
     numjobs offset offset_increment percentage_random ramp_time random_distribution randrepeat randseed rate rate_iops \
     runtime rw rwmixread rwmixwrite size startdelay stonewall sync thinktime thinktime_blocks time_based verify";
 
-/// Options of how fio itself works, checks, logs or prints; and of engines that only change how requests are handed
-/// over.
+/// Options of how fio itself works, checks, logs or prints, and of how engines hand requests over.
 const IGNORED: &str = "\
     allow_file_create allow_mounted_write block_error_percentiles buffer_compress_chunk buffer_compress_percentage \
     buffer_pattern bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles clocksource cmdprio cmdprio_bssplit \

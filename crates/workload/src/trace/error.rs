@@ -162,8 +162,7 @@ pub(super) fn excerpt(row: &[u8]) -> String {
     format!("{}{more}", head.escape_ascii())
 }
 
-/// Rows that a lenient reader left out or ([`Reason::Order`]) corrected: of each kind how many, where the first was and
-/// what was wrong there.
+/// Rows that a lenient reader left out or ([`Reason::Order`]) moved: of each kind how many, and the first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Skips(BTreeMap<Reason, (u64, Place, String)>);
 

@@ -56,8 +56,7 @@ impl<'a> Cursor<'a> {
         &rest[..n]
     }
 
-    /// The bytes up to the next blank or the end, blanks before it passed. Words are short, so a plain loop is faster
-    /// than a vector search.
+    /// The next word, blanks before it passed. Words are short: a plain loop is faster than a vector search.
     #[inline]
     pub(super) fn word(&mut self) -> &'a [u8] {
         self.blanks();

@@ -10,6 +10,7 @@ use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
 use super::window::Window;
 use super::{Columns, Devices, Event, Format, Options, Request, Within};
+use readpath_kit::Ns;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -300,7 +301,7 @@ impl Reader {
                 "and no ], with which such a row closes"
             }
             // A time that lost digits is an earlier one. Where rows are out of order anyway nobody can tell.
-            Row::Request(raw) if ends_with_time && self.window.inversions == 0 && raw.time < self.window.latest() => {
+            Row::Request(raw) if ends_with_time && self.window.inversions == 0 && raw.time < self.window.latest => {
                 "and ends with a time before that of the rows above, which are in order"
             }
             _ => return Ok(false),
@@ -440,7 +441,7 @@ impl Reader {
     /// A request that is neither too far out of order nor beyond the device.
     #[inline(always)]
     fn is_usual(&self, raw: &Raw) -> bool {
-        raw.time >= self.window.given() && self.fits(raw)
+        raw.time >= self.window.given && self.fits(raw)
     }
 
     #[inline(always)]
@@ -484,10 +485,10 @@ impl Reader {
         let message = format!(
             "this row is {} earlier than one that is more than the reorder window before it; sort the trace by \
              time, for example with sort",
-            self.window.late_by(raw.time).unwrap_or_default()
+            Ns(self.window.given.saturating_sub(raw.time))
         );
         self.fault(Reason::Order, place, message)?;
-        let raw = Raw { time: self.window.given(), ..raw };
+        let raw = Raw { time: self.window.given, ..raw };
         match key {
             Some(key) => self.window.push_issued(raw, key),
             None => self.window.push(raw),
@@ -495,8 +496,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds to the error of the first request beyond the device which device all of them lie on, for which all have to
-    /// be read.
+    /// Adds to the error of the first request beyond the device which device all lie on, for which all are read.
     #[cold]
     fn advise(&mut self, mut error: TraceError) -> TraceError {
         self.lenient = true;

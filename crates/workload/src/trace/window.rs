@@ -18,9 +18,9 @@ pub(super) struct Window {
     capacity: usize,
     next_sequence: u64,
     /// Latest time seen.
-    latest: u64,
+    pub(super) latest: u64,
     /// Time of the last request given out.
-    given: u64,
+    pub(super) given: u64,
     /// Issued requests by key: row and time. Never walked in an order that shows.
     outstanding: HashMap<u64, (u64, u64)>,
     /// (row, latency), by row modulo its length.
@@ -49,26 +49,12 @@ impl Window {
         }
     }
 
-    /// How much earlier than the last request given out this time is, if it is.
-    #[inline]
-    pub(super) fn late_by(&self, time: u64) -> Option<Ns> {
-        (time < self.given).then(|| Ns(self.given - time))
-    }
-
-    pub(super) fn given(&self) -> u64 {
-        self.given
-    }
-
-    pub(super) fn latest(&self) -> u64 {
-        self.latest
-    }
-
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Takes a request whose time is not before [`Window::given`].
+    /// Takes a request whose time is not before `given`.
     #[inline]
     pub(super) fn push(&mut self, raw: Raw) {
         let entry = Entry { raw, sequence: self.next_sequence };

@@ -26,23 +26,21 @@ pub struct Exact {
 type OnDie = bool;
 
 impl Exact {
+    fn server(&mut self, die: u32, on_die: OnDie) -> &mut Server {
+        let channels = self.channels.len();
+        if on_die { &mut self.dies[die as usize] } else { &mut self.channels[die as usize % channels] }
+    }
+
     fn join(&mut self, now: Ns, id: OpId, on_die: OnDie) {
         let (op, stage) = self.ops[usize::from(id)].as_mut().expect("a submitted operation");
         *stage = on_die;
-        let index = op.die as usize;
-        let server = if on_die {
-            &mut self.dies[index]
-        } else {
-            let n = self.channels.len();
-            &mut self.channels[index % n]
-        };
-        server.line.push_back(id);
-        self.start_next(now, index, on_die);
+        let die = op.die;
+        self.server(die, on_die).line.push_back(id);
+        self.start_next(now, die, on_die);
     }
 
-    fn start_next(&mut self, now: Ns, die: usize, on_die: OnDie) {
-        let n = self.channels.len();
-        let server = if on_die { &mut self.dies[die] } else { &mut self.channels[die % n] };
+    fn start_next(&mut self, now: Ns, die: u32, on_die: OnDie) {
+        let server = self.server(die, on_die);
         if server.busy {
             return;
         }
@@ -65,12 +63,6 @@ impl DieSched for Exact {
         }
     }
 
-    fn plans_ahead(&self, _die: u32) -> bool {
-        false
-    }
-
-    fn expect(&mut self, _die: u32) {}
-
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
         self.ops[usize::from(id)] = Some((op, true));
         self.join(now, id, op.kind != OpKind::Program);
@@ -84,13 +76,8 @@ impl DieSched for Exact {
         while let Some((at, slot)) = self.events.pop_due(now) {
             let id = slot as OpId;
             let (op, on_die) = self.ops[usize::from(id)].expect("a running operation");
-            let n = self.channels.len();
-            if on_die {
-                self.dies[op.die as usize].busy = false;
-            } else {
-                self.channels[op.die as usize % n].busy = false;
-            }
-            self.start_next(at, op.die as usize, on_die);
+            self.server(op.die, on_die).busy = false;
+            self.start_next(at, op.die, on_die);
             match (op.kind, on_die) {
                 (OpKind::Read, true) | (OpKind::Program, false) => {
                     self.first_stage[slot as usize] = at;

@@ -140,8 +140,7 @@ impl DieSched for Lean {
         }
     }
 
-    /// Its die serves in order of arrival, so it may, unless something that comes earlier has not taken its place
-    /// there.
+    /// Its die serves in order of arrival, so it may, unless something earlier has not taken its place there.
     #[inline(always)]
     fn plans_ahead(&self, die: u32) -> bool {
         self.servers[die as usize % SERVERS].expected == 0

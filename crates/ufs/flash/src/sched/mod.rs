@@ -66,10 +66,12 @@ pub trait DieSched {
 
     /// Whether a read or an erase of `die` may now be submitted ahead of its arrival, if every operation that arrives
     /// earlier has been submitted or is expected: a first-in-first-out server can be planned as its line is entered.
-    fn plans_ahead(&self, die: u32) -> bool;
+    fn plans_ahead(&self, _die: u32) -> bool {
+        false
+    }
 
     /// An operation of `die` will be submitted when it arrives.
-    fn expect(&mut self, die: u32);
+    fn expect(&mut self, _die: u32) {}
 
     /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or the future
     /// where [`DieSched::plans_ahead`] allows it.

@@ -69,6 +69,13 @@ enum Stage {
     Transfer,
 }
 
+impl Running {
+    fn waiting(op: FlashOp, order: u64) -> Running {
+        let (stage, left, first_stage) = (Stage::Waiting, op.array, Ns::ZERO);
+        Running { op, order, stage, left, ends: Ns::NEVER, suspensions: 0, first_stage }
+    }
+}
+
 impl Queued {
     /// Gives the die its next operation if it is idle, or takes it away from a program or an erase for a read.
     fn dispatch(&mut self, now: Ns, die: usize) {
@@ -140,42 +147,19 @@ impl DieSched for Queued {
     fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
         let (kind, none) = (OpKind::Read, Ns::ZERO);
         let op = FlashOp { die: 0, kind, array: none, transfer: none, report_at_end: true, expected: false };
-        let idle = Running {
-            op,
-            order: 0,
-            stage: Stage::Waiting,
-            left: Ns::ZERO,
-            ends: Ns::NEVER,
-            suspensions: 0,
-            first_stage: Ns::ZERO,
-        };
         Queued {
             events: DeadlineHeap::with_capacity(256),
             dies: (0..dies).map(|_| Die::default()).collect(),
             channel_free: vec![Ns::ZERO; channels as usize],
-            ops: vec![idle; DeadlineHeap::SLOTS as usize],
+            ops: vec![Running::waiting(op, 0); DeadlineHeap::SLOTS as usize],
             submitted: 0,
             suspend,
         }
     }
 
-    fn plans_ahead(&self, _die: u32) -> bool {
-        false
-    }
-
-    fn expect(&mut self, _die: u32) {}
-
     fn submit(&mut self, now: Ns, id: OpId, op: FlashOp) {
         self.submitted += 1;
-        self.ops[usize::from(id)] = Running {
-            op,
-            order: self.submitted,
-            stage: Stage::Waiting,
-            left: op.array,
-            ends: Ns::NEVER,
-            suspensions: 0,
-            first_stage: Ns::ZERO,
-        };
+        self.ops[usize::from(id)] = Running::waiting(op, self.submitted);
         match op.kind {
             OpKind::Read => self.dies[op.die as usize].reads.push_back(id),
             OpKind::Erase => self.dies[op.die as usize].others.push_back(id),

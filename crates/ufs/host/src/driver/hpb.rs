@@ -210,8 +210,8 @@ impl Driver {
         self.map_work |= self.unit(lun).is_some_and(|unit| unit.hpb.is_kicked());
     }
 
-    /// A reply has come: what the prototype tells in it, whether its unit takes another command, and how long reads of
-    /// one block and loads took.
+    /// What the prototype tells, whether the unit takes another command, and how long reads of one block and loads
+    /// took.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
@@ -256,8 +256,7 @@ impl Driver {
         }
     }
 
-    /// Lets the units' workers send what they have to, as tags allow: before waiting block requests, as Linux inserts
-    /// it at the head.
+    /// Lets the units' workers send, as tags allow: before waiting block requests, as Linux does.
     #[inline(never)]
     pub(super) fn run_map_worker(&mut self, now: Ns) {
         self.map_work = false;

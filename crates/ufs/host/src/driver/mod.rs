@@ -58,8 +58,7 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
-    /// What replies are looked at for, if there is somebody who wants to know: a policy of this host's own, or the
-    /// prototype.
+    /// What a policy of this host's own, or the prototype, wants to know of replies.
     watch: Option<Box<hpb::Watch>>,
     /// There if units take fewer commands than the controller.
     depths: Option<Box<UnitDepths>>,

@@ -41,8 +41,7 @@ counters! {
     evict_cnt,
     /// Loads that failed and were tried again or given up; Linux takes them for success.
     map_error_cnt,
-    /// Loads that a policy of this host's own asked for and did not get: nothing that it holds was worth less, or too
-    /// many waited already.
+    /// Loads that a policy of this host's own did not get: nothing held was worth less, or too many waited.
     refuse_cnt,
     /// Reads that a policy of this host's own sent as READ although it had an entry.
     plain_cnt,
@@ -105,8 +104,7 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// What this and another unit take. They may have had their peaks at different times, so the sum of these is an
-    /// upper bound.
+    /// What this and another unit take. The sum of their peaks is an upper bound.
     pub fn plus(&self, other: &HostMemory) -> HostMemory {
         HostMemory {
             map_bytes: self.map_bytes + other.map_bytes,

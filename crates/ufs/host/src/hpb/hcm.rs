@@ -10,7 +10,7 @@ use readpath_kit::Ns;
 use readpath_proto::hpb::HpbGeometry;
 
 pub(super) struct Hcm {
-    params: HpbParams,
+    pub params: HpbParams,
     /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
     marks_are_fine: bool,
     reads: Vec<u32>,
@@ -24,8 +24,8 @@ pub(super) struct Hcm {
     deadlines: Vec<Ns>,
     /// How often it may still be up.
     expiries: Vec<u32>,
-    in_flight: u32,
-    poll_at: Ns,
+    pub in_flight: u32,
+    pub poll_at: Ns,
 }
 
 fn ms(n: u32) -> Ns {
@@ -47,10 +47,6 @@ impl Hcm {
             in_flight: 0,
             poll_at: now + ms(params.timeout_polling_interval_ms),
         }
-    }
-
-    pub(super) fn set_params(&mut self, params: HpbParams) {
-        self.params = params;
     }
 
     /// A read touches the sub-region. Whether it is now to be queued for loading.
@@ -91,16 +87,8 @@ impl Hcm {
         self.in_flight >= self.params.inflight_map_req
     }
 
-    pub(super) fn load_begins(&mut self) {
-        self.in_flight += 1;
-    }
-
     pub(super) fn load_ends(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
-    }
-
-    pub(super) fn loads_lost(&mut self) {
-        self.in_flight = 0;
     }
 
     pub(super) fn is_dirty(&self, region: RegionId) -> bool {
@@ -148,10 +136,6 @@ impl Hcm {
         false
     }
 
-    pub(super) fn next_poll(&self) -> Ns {
-        self.poll_at
-    }
-
     pub(super) fn stop_polling(&mut self) {
         self.poll_at = Ns::NEVER;
     }
@@ -165,8 +149,7 @@ impl Hcm {
         self.reads_of(region) > geometry.entries_per_sub_region()
     }
 
-    /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`). What has no reads left can be asked
-    /// afterwards.
+    /// Shifts all counters down (Linux `ufshpb_normalization_work_handler`).
     pub(super) fn normalize(&mut self, geometry: &HpbGeometry) {
         // A shift of 32 and more leaves nothing. Linux allows 16 at most.
         let factor = self.params.normalization_factor.min(31);

@@ -57,8 +57,7 @@ impl HpbLu {
         self.pre_requests_in_flight = self.pre_requests_in_flight.saturating_sub(1);
     }
 
-    /// A read that had its entries does not go out with them: there is no tag for its pre-request. It counts as a miss
-    /// once that is given up.
+    /// There is no tag for the pre-request of a read that had its entries: a miss, once that is given up.
     pub(crate) fn without_pre_request(&mut self, given_up: bool) {
         self.counters.hit_cnt -= 1;
         self.counters.miss_cnt += u64::from(given_up);

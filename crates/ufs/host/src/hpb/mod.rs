@@ -302,7 +302,7 @@ impl HpbLu {
             }
         }
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.loads_lost();
+            hcm.in_flight = 0;
         }
     }
 
@@ -356,13 +356,13 @@ impl HpbLu {
     /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its
     /// worker waits for a tag as Linux's does.
     pub(crate) fn next_timer(&self) -> Ns {
-        let poll = self.mode.hcm().map_or(Ns::NEVER, Hcm::next_poll);
+        let poll = self.mode.hcm().map_or(Ns::NEVER, |hcm| hcm.poll_at);
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))
     }
 
     /// Handles timers that are due. The worker may have something to do afterwards.
     pub(crate) fn advance(&mut self, now: Ns) {
-        if self.mode.hcm().is_some_and(|hcm| hcm.next_poll() <= now) {
+        if self.mode.hcm().is_some_and(|hcm| hcm.poll_at <= now) {
             self.poll(now);
         }
     }
@@ -401,7 +401,7 @@ impl HpbLu {
         }
         self.options.params.store(param, value, &limits)?;
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.set_params(self.options.params);
+            hcm.params = self.options.params;
         }
         Ok(())
     }

@@ -74,8 +74,7 @@ impl UnitHpb {
         }
     }
 
-    /// An HPB READ BUFFER has ended, with its entries or (`None`) an error. Whether the worker may have something to
-    /// do.
+    /// A load has ended, with its entries or (`None`) an error. Whether the worker may have something to do.
     pub(crate) fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) -> bool {
         match self {
             UnitHpb::None => return false,

@@ -205,7 +205,7 @@ impl HpbLu {
     fn count_load(&mut self) {
         self.counters.map_req_cnt += 1;
         if let Some(hcm) = self.mode.hcm_mut() {
-            hcm.load_begins();
+            hcm.in_flight += 1;
         }
     }
 

@@ -70,8 +70,7 @@ impl Apps {
         (0..APPS).min_by_key(|&at| self.slots[at].launched).unwrap_or(0)
     }
 
-    /// What the application in the foreground has read is its list from now on. One that read nothing keeps what it
-    /// had.
+    /// What the application in the foreground has read, if anything, is its list from now on.
     fn keep(&mut self) {
         let Some(at) = self.current.filter(|_| !self.served.is_empty()) else { return };
         self.lists[at * self.most..][..self.served.len()].copy_from_slice(&self.served);

@@ -16,8 +16,7 @@ use crate::ids::{Id, SubRegionId};
 const AHEAD: u64 = 16;
 /// A sub-region that is among the last so many entries of the log is not entered again.
 const APART: u64 = 64;
-/// A list is followed if two entries were no further apart in it. Some order is lost where requests overtake each
-/// other.
+/// A list is followed if two entries were no further apart in it: requests overtake each other.
 const SKIP: u64 = 16;
 const LOG: usize = 8192;
 const NEVER: u32 = u32::MAX;

@@ -23,20 +23,8 @@ pub(in super::super) fn event(action: &[u8]) -> Option<Event> {
 
 /// The action of a row that is one.
 pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
-    let mut c = Cursor::new(row);
-    device(&mut c)?;
-    c.blanks();
-    c.u64("cpu").ok()?;
-    c.blanks();
-    c.u64("sequence").ok()?;
-    c.blanks();
-    let dot = c.at;
-    c.time(SECONDS, "time").ok()?;
-    memchr::memchr(b'.', &row[dot..c.at])?;
-    c.blanks();
-    c.u64("pid").ok()?;
-    let action = c.word();
-    (matches!(action.len(), 1 | 2) && action.iter().all(u8::is_ascii_alphabetic)).then_some(action)
+    let head = head(&mut Cursor::new(row)).ok()?;
+    head.has_fraction.then_some(head.action)
 }
 
 /// Where another row begins in what follows an action: the end of the line, and maybe more, is missing. What a process
@@ -59,13 +47,18 @@ fn device<'a>(c: &mut Cursor<'a>) -> Option<(&'a [u8], usize)> {
     Some((&c.row[from..c.at], from))
 }
 
+/// What stands before the operation.
+struct Head<'a> {
+    device: (&'a [u8], usize),
+    time: u64,
+    has_fraction: bool,
+    process: u32,
+    action: &'a [u8],
+}
+
 #[inline]
-pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
-    if SUMMARY.iter().any(|s| row.starts_with(s)) {
-        return Ok(Row::End);
-    }
-    let mut c = Cursor::new(row);
-    let Some((name, name_at)) = device(&mut c) else {
+fn head<'a>(c: &mut Cursor<'a>) -> Result<Head<'a>, RowError> {
+    let Some(device) = device(c) else {
         return Err(RowError::syntax("MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]"));
     };
     c.blanks();
@@ -73,7 +66,9 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     c.blanks();
     c.u64("sequence")?;
     c.blanks();
+    let time_at = c.at;
     let time = c.time(SECONDS, "time")?;
+    let has_fraction = c.row[time_at..c.at].contains(&b'.');
     c.blanks();
     let process = u32::try_from(c.u64("pid")?).unwrap_or(NO_PROCESS);
     c.blanks();
@@ -82,6 +77,16 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     if !matches!(action.len(), 1 | 2) || !action.iter().all(u8::is_ascii_alphabetic) {
         return Err(RowError::new(Reason::Syntax, "action", action_at, "a letter such as Q, D or C"));
     }
+    Ok(Head { device, time, has_fraction, process, action })
+}
+
+#[inline]
+pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    if SUMMARY.iter().any(|s| row.starts_with(s)) {
+        return Ok(Row::End);
+    }
+    let mut c = Cursor::new(row);
+    let Head { device, time, process, action, .. } = head(&mut c)?;
     if let Some(next) = next_row(&row[c.at..]) {
         return Err(RowError::new(Reason::Syntax, "", c.at + next, "the end of the row"));
     }
@@ -109,6 +114,6 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
             _ => return Err(RowError::new(Reason::Syntax, "", c.at, "SECTOR + SECTORS")),
         }
     }
-    let found = Found { op, time, offset, size, process, device: (name, name_at), key: offset.value };
+    let found = Found { op, time, offset, size, process, device, key: offset.value };
     choose(cx, event, found)
 }

@@ -154,8 +154,7 @@ pub(super) fn op_word(word: &[u8]) -> Option<Option<Op>> {
     Some(Some(Op::plain(kind)))
 }
 
-/// What a SCSI operation code does (SBC-4, operation codes; F8h is HPB READ of JESD220-3). `None` for commands that
-/// move no user data.
+/// What a SCSI operation code does (SBC-4; F8h is HPB READ of JESD220-3). `None` if it moves no user data.
 #[inline]
 pub(super) fn scsi(code: u64) -> Option<Op> {
     let kind = match code {

@@ -25,8 +25,7 @@ pub struct Slot {
     pub most_in_progress: u32,
 }
 
-/// Equal slots of time from the first request on: at most 256, and more than 128 unless the trace is shorter than
-/// 128 ms.
+/// Equal slots of time from the first request on: 129 to 256, or fewer if the trace is shorter than 128 ms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
     /// Width of a slot: 1 ms times a power of two.

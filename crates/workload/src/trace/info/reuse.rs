@@ -14,14 +14,13 @@ pub struct Reuse {
     pub accesses: u64,
     /// Different pages.
     pub pages: u64,
-    /// Entry `k`: accesses that would hit a least-recently-used cache of `2^k` pages; up to the first size from which
-    /// on only first accesses miss.
+    /// Entry `k`: accesses that would hit an LRU cache of `2^k` pages; up to the size at which only first accesses
+    /// miss.
     pub hits: Vec<u64>,
 }
 
 impl Reuse {
-    /// Share of accesses that would hit a least-recently-used cache of `2^log2_pages` pages, 0 to 1; `None` without
-    /// accesses.
+    /// Share of accesses that would hit an LRU cache of `2^log2_pages` pages, 0 to 1; `None` without accesses.
     pub fn hit_ratio(&self, log2_pages: usize) -> Option<f64> {
         let hits = self.hits.get(log2_pages).or(self.hits.last()).copied().unwrap_or(0);
         (self.accesses > 0).then(|| hits as f64 / self.accesses as f64)

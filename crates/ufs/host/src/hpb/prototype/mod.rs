@@ -44,8 +44,8 @@ enum State {
     Dirty,
 }
 
-/// In the place of an entry while its group is being loaded: a response spoke of the block, so what the load brings may
-/// be older.
+/// In the place of an entry while its group is loaded: a response spoke of the block, so the load may bring an older
+/// one.
 const DOUBTFUL: u32 = u32::MAX;
 
 /// What is held of the blocks of a read.
@@ -195,9 +195,8 @@ impl GroupLu {
         }
     }
 
-    /// A GOOD response of this unit tells of groups. What the unit does not have is refused. Returns the number of the
-    /// update that it carries, if any: the device counts updates of all units together, so [`GroupLu::saw`] tells the
-    /// others.
+    /// A GOOD response of this unit tells of groups. Returns the number of the update that it carries, if any: the
+    /// device counts updates of all units together, so [`GroupLu::saw`] tells the others.
     #[must_use]
     pub(crate) fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
@@ -286,8 +285,7 @@ impl GroupLu {
         self.misses[group] = 0;
     }
 
-    /// A load has ended, with its entries or (`None`) an error: then the group is dropped, and loaded again if it is
-    /// read.
+    /// A load has ended, with its entries or (`None`) an error, which drops the group.
     pub(crate) fn loaded(&mut self, at: SubRegion, bytes: Option<&[u8]>) {
         let group = GroupId::new(group_of(at));
         if self.states.get(group.row()) != Some(&State::Loading) {
@@ -310,8 +308,8 @@ impl GroupLu {
         self.list.add(group);
     }
 
-    /// The controller is being reset, and with it the device: nothing that is held is worth anything, and what was
-    /// under way is not answered.
+    /// The controller is being reset, and with it the device: what is held is worth nothing, and no load will be
+    /// answered.
     pub(crate) fn reset(&mut self) {
         (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));
         self.seen = 0;
