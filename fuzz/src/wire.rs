@@ -2,8 +2,7 @@
 //! Bytes that came over the wire.
 
 use readpath_proto::desc::{
-    DescError, DeviceDescriptor, GeometryDescriptor, HealthDescriptor, InterconnectDescriptor, PowerDescriptor,
-    RpmbUnitDescriptor, UnitDescriptor, encode_string, parse_string,
+    DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor, encode_string, parse_string,
 };
 use readpath_proto::scsi::{UNMAP_MAX_RANGES, encode_unmap, fixed_sense, parse_fixed_sense, parse_unmap};
 use readpath_proto::{cdb as proto_cdb, upiu as proto_upiu};
@@ -47,10 +46,6 @@ pub fn descriptors(data: &[u8]) {
     survives(data, DeviceDescriptor::parse, DeviceDescriptor::to_bytes);
     survives(data, GeometryDescriptor::parse, GeometryDescriptor::to_bytes);
     survives(data, UnitDescriptor::parse, UnitDescriptor::to_bytes);
-    survives(data, RpmbUnitDescriptor::parse, RpmbUnitDescriptor::to_bytes);
-    survives(data, InterconnectDescriptor::parse, InterconnectDescriptor::to_bytes);
-    survives(data, PowerDescriptor::parse, PowerDescriptor::to_bytes);
-    survives(data, HealthDescriptor::parse, HealthDescriptor::to_bytes);
     let mut bytes = Vec::new();
     if let Ok(text) = parse_string(data) {
         encode_string(&text, &mut bytes).expect("what a string descriptor held fits into one");

@@ -366,11 +366,11 @@ fn blocks_six(b: &[u8; 16]) -> u32 {
     if b[4] == 0 { 256 } else { b[4].into() }
 }
 
-fn be16(b: &[u8; 16], at: usize) -> u16 {
+pub(crate) fn be16(b: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([b[at], b[at + 1]])
 }
 
-fn be32(b: &[u8; 16], at: usize) -> u32 {
+pub(crate) fn be32(b: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 

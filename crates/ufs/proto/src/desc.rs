@@ -75,20 +75,6 @@ macro_rules! wire {
 
 wire!(u8 u16 u32 u64);
 
-impl Wire for [u16; 16] {
-    const BYTES: usize = 32;
-
-    fn put(self, to: &mut [u8]) {
-        for (value, to) in self.into_iter().zip(to.chunks_exact_mut(2)) {
-            value.put(to);
-        }
-    }
-
-    fn get(from: &[u8]) -> [u16; 16] {
-        std::array::from_fn(|i| u16::get(&from[2 * i..2 * i + 2]))
-    }
-}
-
 /// The bytes that count: at most bLength, of the right IDN, reaching at least to the last of `fields`.
 fn checked<'a>(
     descriptor: &'static str,
@@ -169,27 +155,11 @@ macro_rules! descriptor {
 descriptor! {
     /// Device descriptor (JESD220; HPB fields JESD220-3).
     DeviceDescriptor, "device", descriptor::DEVICE, 0x59 {
-        /// bDeviceSubClass: 0 bootable, 1 not.
-        0x04 device_sub_class: u8 = 1,
         /// bNumberLU: enabled general logical units. Linux waits for exactly so many before HPB and runtime power
         /// management work.
         0x06 number_lu: u8 = 1,
-        /// bNumberWLU: well-known logical units.
-        0x07 number_wlu: u8 = 4,
-        /// bBootEnable.
-        0x08 boot_enable: u8 = 0,
-        /// bInitPowerMode: 1 active after initialisation.
-        0x0A init_power_mode: u8 = 1,
-        /// bHighPriorityLUN: 7Fh = all the same.
-        0x0B high_priority_lun: u8 = 0x7F,
-        /// bSecurityLU: 1 = there is an RPMB.
-        0x0D security_lu: u8 = 1,
-        /// bInitActiveICCLevel.
-        0x0F init_active_icc_level: u8 = 0,
         /// wSpecVersion in BCD. Linux looks at HPB from 0310h on.
         0x10 spec_version: u16 = 0x0310,
-        /// wManufactureDate in BCD: month, year.
-        0x12 manufacture_date: u16 = 0x0126,
         /// iManufacturerName: index of a string descriptor.
         0x14 manufacturer_name: u8 = 1,
         /// iProductName: index of a string descriptor, which Linux must be able to read.
@@ -198,16 +168,10 @@ descriptor! {
         0x16 serial_number: u8 = 3,
         /// iOemID: index of a string descriptor.
         0x17 oem_id: u8 = 4,
-        /// wManufacturerID. Linux has quirks for 012Ch, 01CEh, 01ADh and 0198h; the default stands for nobody.
-        0x18 manufacturer_id: u16 = 0x5250,
-        /// bDeviceRTTCap.
-        0x1C device_rtt_cap: u8 = 2,
         /// bUFSFeaturesSupport; bit 7 = HPB ([`crate::hpb::FEATURE_HPB`]).
         0x1F ufs_features: u8 = 0,
         /// bQueueDepth: shared queue of the device; 0 = every logical unit has its own.
         0x21 queue_depth: u8 = 0,
-        /// wDeviceVersion.
-        0x22 device_version: u16 = 1,
         /// iProductRevisionLevel: index of a string descriptor.
         0x2A product_revision: u8 = 5,
         /// wHPBVersion in BCD: 0100h or 0200h ([`crate::hpb::VERSION_1_0`], [`crate::hpb::VERSION_2_0`]).
@@ -223,8 +187,15 @@ descriptor! {
         /// dNumSharedWriteBoosterBufferAllocUnits: size of the shared buffer in allocation units.
         0x55 wb_shared_alloc_units: u32 = 0,
     }
-    // bUD0BaseOffset and bUDConfigPLength of the configuration descriptor.
-    fixed { 0x1A = 0x16, 0x1B = 0x1A }
+    fixed {
+        // bDeviceSubClass: not bootable. bNumberWLU. bInitPowerMode: active. bHighPriorityLUN: none. bSecurityLU: RPMB.
+        0x04 = 1, 0x07 = 4, 0x0A = 1, 0x0B = 0x7F, 0x0D = 1,
+        // wManufactureDate in BCD: month, year. wManufacturerID: nobody's; Linux has quirks for 012Ch, 01CEh, 01ADh and
+        // 0198h.
+        0x12 = 0x01, 0x13 = 0x26, 0x18 = 0x52, 0x19 = 0x50,
+        // bUD0BaseOffset and bUDConfigPLength of the configuration descriptor. bDeviceRTTCap. wDeviceVersion.
+        0x1A = 0x16, 0x1B = 0x1A, 0x1C = 2, 0x23 = 1,
+    }
 }
 
 descriptor! {
@@ -232,26 +203,6 @@ descriptor! {
     GeometryDescriptor, "geometry", descriptor::GEOMETRY, 0x57 {
         /// qTotalRawDeviceCapacity in 512 bytes.
         0x04 total_raw_capacity: u64 = 0,
-        /// bMaxNumberLU: 0 = 8 logical units, 1 = 32.
-        0x0C max_number_lu: u8 = 0,
-        /// dSegmentSize in 512 bytes.
-        0x0D segment_size: u32 = 0x2000,
-        /// bAllocationUnitSize in segments.
-        0x11 allocation_unit_size: u8 = 1,
-        /// bMinAddrBlockSize in 512 bytes.
-        0x12 min_addr_block_size: u8 = 8,
-        /// bOptimalReadBlockSize in 512 bytes; 0 = not told.
-        0x13 optimal_read_block_size: u8 = 8,
-        /// bOptimalWriteBlockSize in 512 bytes.
-        0x14 optimal_write_block_size: u8 = 8,
-        /// bMaxInBufferSize in 512 bytes.
-        0x15 max_in_buffer_size: u8 = 8,
-        /// bMaxOutBufferSize in 512 bytes.
-        0x16 max_out_buffer_size: u8 = 8,
-        /// bMaxContexIDNumber.
-        0x1A max_contexts: u8 = 5,
-        /// wSupportedMemoryTypes: bit 0 normal, bit 15 RPMB.
-        0x1E memory_types: u16 = 0x8001,
         /// bHPBRegionSize: a region has 512 * 2^this bytes; 0 = no HPB.
         0x48 hpb_region_size: u8 = 0,
         /// bHPBNumberLU: most logical units with HPB, 1 to 32; 0 = no HPB.
@@ -271,8 +222,14 @@ descriptor! {
         /// bSupportedWriteBoosterBufferTypes: 0 for one logical unit, 1 shared, 2 either.
         0x56 wb_types: u8 = 0,
     }
-    // bRPMB_ReadWriteSize: 64 frames.
-    fixed { 0x17 = 0x40 }
+    fixed {
+        // dSegmentSize in 512 bytes and bAllocationUnitSize in segments: 4 MiB.
+        0x0F = 0x20, 0x11 = 1,
+        // bMinAddrBlockSize, bOptimalRead/WriteBlockSize, bMaxIn/OutBufferSize: 4 KiB.
+        0x12 = 8, 0x13 = 8, 0x14 = 8, 0x15 = 8, 0x16 = 8,
+        // bRPMB_ReadWriteSize: 64 frames. bMaxContexIDNumber. wSupportedMemoryTypes: normal and RPMB.
+        0x17 = 0x40, 0x1A = 5, 0x1E = 0x80, 0x1F = 0x01,
+    }
 }
 
 descriptor! {
@@ -282,20 +239,8 @@ descriptor! {
         0x02 unit_index: u8 = 0,
         /// bLUEnable: 0 disabled, 1 enabled, 2 enabled with HPB ([`crate::hpb::LU_ENABLED_HPB`]).
         0x03 lu_enable: u8 = 0,
-        /// bBootLunID: 0 none, 1 A, 2 B.
-        0x04 boot_lun_id: u8 = 0,
-        /// bLUWriteProtect: 0 none, 1 by fPowerOnWPEn, 2 by fPermanentWPEn.
-        0x05 write_protect: u8 = 0,
         /// bLUQueueDepth; 0 = the device's shared queue.
         0x06 queue_depth: u8 = 0,
-        /// bPSASensitive.
-        0x07 psa_sensitive: u8 = 0,
-        /// bMemoryType.
-        0x08 memory_type: u8 = 0,
-        /// bDataReliability.
-        0x09 data_reliability: u8 = 0,
-        /// bLogicalBlockSize, log2 of bytes; 0Ch = 4096, the only one with HPB.
-        0x0A logical_block_size: u8 = 0x0C,
         /// qLogicalBlockCount.
         0x0B logical_block_count: u64 = 0,
         /// dEraseBlockSize in logical blocks.
@@ -304,10 +249,6 @@ descriptor! {
         0x17 provisioning_type: u8 = 0,
         /// qPhyMemResourceCount.
         0x18 physical_resource_count: u64 = 0,
-        /// wContextCapabilities.
-        0x20 context_capabilities: u16 = 0,
-        /// bLargeUnitGranularity_M1.
-        0x22 large_unit_granularity: u8 = 0,
         /// wLUMaxActiveHPBRegions, the pinned ones included.
         0x23 hpb_max_active_regions: u16 = 0,
         /// wHPBPinnedRegionStartIdx.
@@ -317,68 +258,29 @@ descriptor! {
         /// dLUNumWriteBoosterBufferAllocUnits.
         0x29 wb_alloc_units: u32 = 0,
     }
-    fixed {}
+    // bLogicalBlockSize, log2 of bytes: 4096, the only one with HPB.
+    fixed { 0x0A = 0x0C }
 }
 
-descriptor! {
-    /// Unit descriptor of the RPMB well-known logical unit, index C4h (JESD220).
-    RpmbUnitDescriptor, "RPMB unit", descriptor::UNIT, 0x23 {
-        /// bUnitIndex: C4h.
-        0x02 unit_index: u8 = crate::scsi::WLUN_RPMB,
-        /// bLUEnable.
-        0x03 lu_enable: u8 = 0,
-        /// bLUQueueDepth.
-        0x06 queue_depth: u8 = 0,
-        /// bMemoryType: 0Fh = RPMB.
-        0x08 memory_type: u8 = 0x0F,
-        /// bLogicalBlockSize, log2 of bytes; 8 = frames of 256.
-        0x0A logical_block_size: u8 = 8,
-        /// qLogicalBlockCount.
-        0x0B logical_block_count: u64 = 0,
-        /// bProvisioningType.
-        0x17 provisioning_type: u8 = 0,
-        /// qPhyMemResourceCount.
-        0x18 physical_resource_count: u64 = 0,
-    }
-    fixed {}
-}
+/// Unit descriptor of the RPMB well-known logical unit, index C4h (JESD220): bMemoryType RPMB, frames of 256 bytes.
+pub const RPMB_UNIT: [u8; 0x23] = fixed(descriptor::UNIT, &[(0x02, crate::scsi::WLUN_RPMB), (0x08, 0x0F), (0x0A, 8)]);
+/// Interconnect descriptor (JESD220): UniPro 1.8, M-PHY 4.1.
+pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
+/// Power parameters descriptor (JESD220): most current per active ICC level. Linux is content with zeros.
+pub const POWER: [u8; 0x62] = fixed(descriptor::POWER, &[]);
+/// Device health descriptor (JESD220): bPreEOLInfo normal, up to 10 % of both life times used.
+pub const HEALTH: [u8; 0x2D] = fixed(descriptor::HEALTH, &[(2, 1), (3, 1), (4, 1)]);
 
-descriptor! {
-    /// Interconnect descriptor (JESD220).
-    InterconnectDescriptor, "interconnect", descriptor::INTERCONNECT, 0x06 {
-        /// bcdUniproVersion.
-        0x02 unipro_version: u16 = 0x0180,
-        /// bcdMphyVersion.
-        0x04 mphy_version: u16 = 0x0410,
+/// A descriptor that always says the same.
+const fn fixed<const N: usize>(idn: u8, values: &[(usize, u8)]) -> [u8; N] {
+    let mut bytes = [0; N];
+    (bytes[0], bytes[1]) = (N as u8, idn);
+    let mut i = 0;
+    while i < values.len() {
+        bytes[values[i].0] = values[i].1;
+        i += 1;
     }
-    fixed {}
-}
-
-descriptor! {
-    /// Power parameters descriptor (JESD220): most current per active ICC level. Bits 15:14 are the unit (0 nA, 1 uA, 2
-    /// mA, 3 A), bits 9:0 the value; Linux is content with zeros.
-    PowerDescriptor, "power", descriptor::POWER, 0x62 {
-        /// wActiveICCLevelsVCC.
-        0x02 vcc: [u16; 16] = [0; 16],
-        /// wActiveICCLevelsVCCQ.
-        0x22 vccq: [u16; 16] = [0; 16],
-        /// wActiveICCLevelsVCCQ2.
-        0x42 vccq2: [u16; 16] = [0; 16],
-    }
-    fixed {}
-}
-
-descriptor! {
-    /// Device health descriptor (JESD220); the vendor's bytes from 05h on are zero.
-    HealthDescriptor, "health", descriptor::HEALTH, 0x2D {
-        /// bPreEOLInfo: 1 normal, 2 80 % of the reserve used, 3 90 %.
-        0x02 pre_eol: u8 = 1,
-        /// bDeviceLifeTimeEstA: 1 = 0 to 10 % of life used, up to 0Bh = over.
-        0x03 life_time_a: u8 = 1,
-        /// bDeviceLifeTimeEstB: as A, for the other memory type.
-        0x04 life_time_b: u8 = 1,
-    }
-    fixed {}
+    bytes
 }
 
 /// Most UTF-16 units of a string descriptor: bLength is at most FEh.

@@ -80,17 +80,9 @@ pub fn vpd_identification(peripheral: u8, naa: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&naa.to_be_bytes());
 }
 
-/// Limits of VPD page B0h in logical blocks; 0 means that none is reported (SBC-3).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// Limits of VPD page B0h in logical blocks. Of lengths of transfers none is reported (SBC-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockLimits {
-    /// OPTIMAL TRANSFER LENGTH GRANULARITY.
-    pub optimal_granularity: u16,
-    /// MAXIMUM TRANSFER LENGTH.
-    pub max_transfer: u32,
-    /// OPTIMAL TRANSFER LENGTH.
-    pub optimal_transfer: u32,
-    /// MAXIMUM PREFETCH LENGTH.
-    pub max_prefetch: u32,
     /// MAXIMUM UNMAP LBA COUNT; Linux sd discards only if this and the next are not 0.
     pub max_unmap_blocks: u32,
     /// MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT.
@@ -102,16 +94,8 @@ pub struct BlockLimits {
 /// VPD page B0h, block limits, 64 bytes (SBC-3).
 pub fn vpd_block_limits(peripheral: u8, limits: &BlockLimits, out: &mut Vec<u8>) {
     vpd(peripheral, 0xB0, 0x3C, out);
-    out.extend_from_slice(&[0, 0]);
-    out.extend_from_slice(&limits.optimal_granularity.to_be_bytes());
-    for value in [
-        limits.max_transfer,
-        limits.optimal_transfer,
-        limits.max_prefetch,
-        limits.max_unmap_blocks,
-        limits.max_unmap_descriptors,
-        limits.unmap_granularity,
-    ] {
+    out.resize(20, 0);
+    for value in [limits.max_unmap_blocks, limits.max_unmap_descriptors, limits.unmap_granularity] {
         out.extend_from_slice(&value.to_be_bytes());
     }
     out.resize(64, 0);
@@ -124,28 +108,11 @@ pub fn vpd_characteristics(peripheral: u8, out: &mut Vec<u8>) {
     out.resize(64, 0);
 }
 
-/// How blocks without data behave: LBPME, LBPRZ and LBPU of READ CAPACITY (16) and VPD page B2h (SBC-3).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Provisioning {
-    /// Logical block provisioning management is enabled: UNMAP works.
-    pub unmap: bool,
-    /// Unmapped blocks read as zeros.
-    pub reads_zero: bool,
-    /// Thin rather than resource provisioned (full provisioning if `unmap` is false).
-    pub thin: bool,
-}
-
-/// VPD page B2h, logical block provisioning, 8 bytes (SBC-3).
-pub fn vpd_provisioning(peripheral: u8, provisioning: Provisioning, out: &mut Vec<u8>) {
+/// VPD page B2h, logical block provisioning, 8 bytes (SBC-3): thin, UNMAP works, and unmapped blocks read as zeros.
+pub fn vpd_provisioning(peripheral: u8, out: &mut Vec<u8>) {
     vpd(peripheral, 0xB2, 4, out);
-    let kind = match (provisioning.unmap, provisioning.thin) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
-    };
-    // Byte 5: LBPU (7), LBPRZ (4:2).
-    let byte5 = u8::from(provisioning.unmap) << 7 | u8::from(provisioning.reads_zero) << 2;
-    out.extend_from_slice(&[0, byte5, kind, 0]);
+    // LBPU (7) and LBPRZ (4:2), then the type.
+    out.extend_from_slice(&[0, 1 << 7 | 1 << 2, 2, 0]);
 }
 
 fn vpd(peripheral: u8, page: u8, length: u16, out: &mut Vec<u8>) {
@@ -163,39 +130,28 @@ pub fn read_capacity_10(blocks: u64, block_bytes: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&block_bytes.to_be_bytes());
 }
 
-/// READ CAPACITY (16) data, 32 bytes (SBC-3): no protection, one logical block per physical block. `blocks` is the
-/// number of logical blocks, at least 1.
-pub fn read_capacity_16(blocks: u64, block_bytes: u32, provisioning: Provisioning, out: &mut Vec<u8>) {
+/// READ CAPACITY (16) data, 32 bytes (SBC-3): no protection, one logical block per physical block, provisioning as in
+/// VPD page B2h. `blocks` is the number of logical blocks, at least 1.
+pub fn read_capacity_16(blocks: u64, block_bytes: u32, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&blocks.saturating_sub(1).to_be_bytes());
     out.extend_from_slice(&block_bytes.to_be_bytes());
     // Byte 14: LBPME (7), LBPRZ (6).
-    out.extend_from_slice(&[0, 0, u8::from(provisioning.unmap) << 7 | u8::from(provisioning.reads_zero) << 6]);
+    out.extend_from_slice(&[0, 0, 1 << 7 | 1 << 6]);
     out.resize(32, 0);
-}
-
-/// What the mode pages of a logical unit report.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct ModeParameters {
-    /// WP: the logical unit is write protected.
-    pub write_protected: bool,
-    /// WCE: writes are acknowledged from a volatile cache.
-    pub write_cache: bool,
-    /// RCD: reads bypass the cache.
-    pub read_cache_disabled: bool,
 }
 
 /// SAVING PARAMETERS NOT SUPPORTED: the answer to page control 11b.
 const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
 
-/// MODE SENSE (10) data: 8-byte header with WP and DPOFUA, no block descriptor, then caching page 08h, control page
+/// MODE SENSE (10) data: 8-byte header with DPOFUA, no block descriptor, then caching page 08h, control page
 /// 0Ah, or both for page code 3Fh (SPC-4, SBC-3). `page` is CDB byte 2 (page control 7:6, page code 5:0). Changeable
 /// values are all zero: nothing can be changed.
 ///
 /// # Errors
 /// INVALID FIELD IN CDB for any other page or subpage (except FFh, all subpages, with 3Fh);
 /// SAVING PARAMETERS NOT SUPPORTED for saved values. `out` is empty then.
-pub fn mode_sense_10(page: u8, subpage: u8, parameters: &ModeParameters, out: &mut Vec<u8>) -> Result<(), Sense> {
+pub fn mode_sense_10(page: u8, subpage: u8, out: &mut Vec<u8>) -> Result<(), Sense> {
     out.clear();
     let (control, code) = (page >> 6, page & 0x3F);
     if !matches!((code, subpage), (0x08 | 0x0A | 0x3F, 0) | (0x3F, 0xFF)) {
@@ -204,15 +160,15 @@ pub fn mode_sense_10(page: u8, subpage: u8, parameters: &ModeParameters, out: &m
     if control == 3 {
         return Err(SAVING_NOT_SUPPORTED);
     }
-    out.extend_from_slice(&[0, 0, 0, u8::from(parameters.write_protected) << 7 | 1 << 4, 0, 0, 0, 0]);
+    out.extend_from_slice(&[0, 0, 0, 1 << 4, 0, 0, 0, 0]);
     let changeable = control == 1;
     if code != 0x0A {
-        let byte2 = u8::from(parameters.write_cache) << 2 | u8::from(parameters.read_cache_disabled);
-        mode_page::<20>(0x08, &[(2, byte2)], changeable, out);
+        // WCE: writes are acknowledged from a volatile cache.
+        mode_page::<20>(0x08, (2, 1 << 2), changeable, out);
     }
     if code != 0x08 {
         // QUEUE ALGORITHM MODIFIER 1: a UFS device may reorder without limit.
-        mode_page::<12>(0x0A, &[(3, 0x10)], changeable, out);
+        mode_page::<12>(0x0A, (3, 0x10), changeable, out);
     }
     // MODE DATA LENGTH does not count itself.
     let length = (out.len() - 2) as u16;
@@ -220,15 +176,11 @@ pub fn mode_sense_10(page: u8, subpage: u8, parameters: &ModeParameters, out: &m
     Ok(())
 }
 
-fn mode_page<const N: usize>(code: u8, values: &[(usize, u8)], changeable: bool, out: &mut Vec<u8>) {
+fn mode_page<const N: usize>(code: u8, (at, value): (usize, u8), changeable: bool, out: &mut Vec<u8>) {
     let mut page = [0; N];
     page[0] = code;
     page[1] = (N - 2) as u8;
-    if !changeable {
-        for (at, value) in values {
-            page[*at] = *value;
-        }
-    }
+    page[at] = if changeable { 0 } else { value };
     out.extend_from_slice(&page);
 }
 

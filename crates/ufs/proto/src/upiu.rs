@@ -8,7 +8,7 @@
 mod error;
 mod news;
 
-use crate::cdb;
+use crate::cdb::{self, be16, be32};
 pub use crate::cdb::{Direction, direction};
 use crate::query::function;
 use crate::scsi::{FIXED_SENSE_BYTES, fixed_sense, parse_fixed_sense};
@@ -166,7 +166,7 @@ pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
             let mut block = [0; 16];
             block.copy_from_slice(&b[16..32]);
             segment = entries_of(bytes, b)?;
-            RequestBody::Command(Command { expected_bytes: get32(b, 12), cdb: cdb::parse(&block) })
+            RequestBody::Command(Command { expected_bytes: be32(b, 12), cdb: cdb::parse(&block) })
         }
         transaction::QUERY_REQUEST => {
             let opcode = b[12];
@@ -181,8 +181,8 @@ pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
                 idn: b[13],
                 index: b[14],
                 selector: b[15],
-                length: get16(b, 18),
-                value: get32(b, 20),
+                length: be16(b, 18),
+                value: be32(b, 20),
             })
         }
         transaction::TASK_REQUEST => {
@@ -297,8 +297,8 @@ pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
                 idn: b[13],
                 index: b[14],
                 selector: b[15],
-                length: get16(b, 18),
-                value: get32(b, 20),
+                length: be16(b, 18),
+                value: be32(b, 20),
             })
         }
         // Bits 31:8 of output parameter 1 are reserved.
@@ -321,8 +321,8 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
     let status = status_from(b[7])?;
     let residual = match (b[1] & FLAG_UNDERFLOW != 0, b[1] & FLAG_OVERFLOW != 0) {
         (false, false) => Residual::None,
-        (true, false) => Residual::Under(get32(b, 12)),
-        (false, true) => Residual::Over(get32(b, 12)),
+        (true, false) => Residual::Under(be32(b, 12)),
+        (false, true) => Residual::Over(be32(b, 12)),
         (true, true) => {
             let expected = "without one of flags O (40h) and U (20h), which exclude each other";
             return Err(UpiuError::Field { offset: 1, found: b[1].into(), expected });
@@ -419,13 +419,13 @@ fn put_segment<'a>(b: &mut [u8; UPIU_BYTES], data: &'a [u8]) -> &'a [u8] {
 }
 
 fn get_segment<'a>(bytes: &'a [u8], b: &[u8; UPIU_BYTES]) -> Result<&'a [u8], UpiuError> {
-    let need = UPIU_BYTES + usize::from(get16(b, 10));
+    let need = UPIU_BYTES + usize::from(be16(b, 10));
     bytes.get(UPIU_BYTES..need).ok_or(UpiuError::Short { have: bytes.len(), need })
 }
 
 /// A 32-bit task management parameter of which 8 bits exist.
 fn small(b: &[u8; UPIU_BYTES], at: usize) -> Result<u8, UpiuError> {
-    let found = get32(b, at);
+    let found = be32(b, at);
     u8::try_from(found).map_err(|_| UpiuError::Field { offset: at, found, expected: "0 to FFh" })
 }
 
@@ -435,14 +435,6 @@ fn put16(b: &mut [u8; UPIU_BYTES], at: usize, value: u16) {
 
 fn put32(b: &mut [u8; UPIU_BYTES], at: usize, value: u32) {
     b[at..at + 4].copy_from_slice(&value.to_be_bytes());
-}
-
-fn get16(b: &[u8; UPIU_BYTES], at: usize) -> u16 {
-    u16::from_be_bytes([b[at], b[at + 1]])
-}
-
-fn get32(b: &[u8; UPIU_BYTES], at: usize) -> u32 {
-    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 
 #[cfg(test)]

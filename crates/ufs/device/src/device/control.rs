@@ -14,14 +14,13 @@ use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
-use readpath_proto::scsi::{self, BlockLimits, ModeParameters, Provisioning};
+use readpath_proto::scsi::{self, BlockLimits};
 use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
 
 use std::ops::Range;
 
 /// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
 const HPB_ENTRIES: u8 = 1;
-const PROVISIONING: Provisioning = Provisioning { unmap: true, reads_zero: true, thin: true };
 
 /// Whether a command that is not understood has an operation code that is: then it was some field.
 fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
@@ -86,12 +85,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::Read { .. } => self.arrive(now, tag),
             Cdb::ReadCapacity10 => self.answer(now, tag, 8, |out| scsi::read_capacity_10(blocks, BLOCK_BYTES, out)),
             Cdb::ReadCapacity16 { alloc } => {
-                self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, PROVISIONING, out));
+                self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, out));
             }
             Cdb::ModeSense10 { page, subpage, alloc, .. } => {
-                let parameters = ModeParameters { write_cache: true, ..ModeParameters::default() };
                 let mut bytes = Vec::new();
-                match scsi::mode_sense_10(page, subpage, &parameters, &mut bytes) {
+                match scsi::mode_sense_10(page, subpage, &mut bytes) {
                     Ok(()) => self.answer(now, tag, u32::from(alloc), |out| out.extend(&bytes)),
                     Err(sense) => self.check(now, tag, sense),
                 }
@@ -178,17 +176,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.answer(now, tag, alloc, |out| scsi::vpd_identification(peripheral, naa, out));
             }
             Some(0xB0) if disk => {
-                let limits = BlockLimits {
-                    max_unmap_blocks: u32::MAX,
-                    max_unmap_descriptors: 256,
-                    unmap_granularity: 1,
-                    ..BlockLimits::default()
-                };
+                let limits =
+                    BlockLimits { max_unmap_blocks: u32::MAX, max_unmap_descriptors: 256, unmap_granularity: 1 };
                 self.answer(now, tag, alloc, |out| scsi::vpd_block_limits(peripheral, &limits, out));
             }
             Some(0xB1) if disk => self.answer(now, tag, alloc, |out| scsi::vpd_characteristics(peripheral, out)),
             Some(0xB2) if disk => {
-                self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, PROVISIONING, out));
+                self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, out));
             }
             Some(_) => self.check(now, tag, Sense::INVALID_FIELD),
         }

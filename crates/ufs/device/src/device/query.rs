@@ -10,10 +10,7 @@ use crate::ftl::BoosterFlags;
 use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_proto::desc::{
-    DeviceDescriptor, GeometryDescriptor, HealthDescriptor, InterconnectDescriptor, PowerDescriptor,
-    RpmbUnitDescriptor, UnitDescriptor, encode_string,
-};
+use readpath_proto::desc::{self, DeviceDescriptor, GeometryDescriptor, UnitDescriptor, encode_string};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::WLUN_RPMB;
 use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
@@ -197,20 +194,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 only_index_0(q.index)?;
                 data.extend(self.geometry_descriptor().to_bytes());
             }
-            descriptor::UNIT if q.index == WLUN_RPMB => data.extend(RpmbUnitDescriptor::default().to_bytes()),
+            descriptor::UNIT if q.index == WLUN_RPMB => data.extend(desc::RPMB_UNIT),
             descriptor::UNIT if q.index < 8 => data.extend(self.unit_descriptor(q.index).to_bytes()),
             descriptor::UNIT => return Err(result::INVALID_INDEX),
             descriptor::INTERCONNECT => {
                 only_index_0(q.index)?;
-                data.extend(InterconnectDescriptor::default().to_bytes());
+                data.extend(desc::INTERCONNECT);
             }
             descriptor::POWER => {
                 only_index_0(q.index)?;
-                data.extend(PowerDescriptor::default().to_bytes());
+                data.extend(desc::POWER);
             }
             descriptor::HEALTH => {
                 only_index_0(q.index)?;
-                data.extend(HealthDescriptor::default().to_bytes());
+                data.extend(desc::HEALTH);
             }
             descriptor::STRING => {
                 let d = DeviceDescriptor::default();
