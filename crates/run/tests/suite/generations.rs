@@ -4,15 +4,32 @@
 
 use readpath_device::{Layout, MediaOp};
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, FLAG_FUA, Form, HpbEntry, SubRegion};
+use readpath_proto::typed::{Cdb, FLAG_FUA, Form, HpbEntry, HpbNotification, ReplyBody, SubRegion};
 use readpath_testkit::Bare;
 
 const MOVED: u32 = 5;
 
 fn entries(b: &mut Bare) -> Vec<HpbEntry> {
+    load(b).0
+}
+
+/// The entries of the first sub-region, and what the response tells.
+fn load(b: &mut Bare) -> (Vec<HpbEntry>, Option<HpbNotification>) {
     let load = Cdb::HpbReadBuffer { buffer_id: 1, at: SubRegion { region: 0, index: 0 }, alloc: 512 };
-    let (_, data) = b.command(load, 512);
-    data.chunks(8).map(|c| HpbEntry(c.try_into().expect("whole entries"))).collect()
+    let (reply, data) = b.command(load, 512);
+    let ReplyBody::Response(response) = reply.body else { panic!("no response: {reply:?}") };
+    (data.chunks(8).map(|c| HpbEntry(c.try_into().expect("whole entries"))).collect(), response.hpb)
+}
+
+fn hpb_read(entries: &[HpbEntry]) -> Cdb {
+    Cdb::HpbRead { lba: MOVED, blocks: 1, entry: entries[MOVED as usize], flags: 0, read_id: 0 }
+}
+
+const PLAIN_READ: Cdb = Cdb::Read { form: Form::Ten, lba: MOVED as u64, blocks: 1, flags: 0 };
+
+/// Gives the block that moved another place in flash.
+fn move_block(b: &mut Bare) {
+    b.command(Cdb::Write { form: Form::Ten, lba: u64::from(MOVED), blocks: 1, flags: FLAG_FUA }, 4096);
 }
 
 /// The power goes and comes back.
@@ -39,17 +56,36 @@ fn no_number_is_used_twice_if_the_power_goes_twice() {
     cycle(&mut b);
     let early = entries(&mut b);
     cycle(&mut b);
-    b.command(Cdb::Write { form: Form::Ten, lba: u64::from(MOVED), blocks: 1, flags: FLAG_FUA }, 4096);
-    let late = entries(&mut b);
-    let [early, late] = [early, late].map(|entries| Cdb::HpbRead {
-        lba: MOVED,
-        blocks: 1,
-        entry: entries[MOVED as usize],
-        flags: 0,
-        read_id: 0,
-    });
-    let right = read(&mut b, Cdb::Read { form: Form::Ten, lba: u64::from(MOVED), blocks: 1, flags: 0 });
+    move_block(&mut b);
+    let [early, late] = [early, entries(&mut b)].map(|entries| hpb_read(&entries));
+    let right = read(&mut b, PLAIN_READ);
     assert!(matches!(right[..], [MediaOp::ReadFlash { .. }]), "{right:?}");
     assert_eq!((read(&mut b, early), b.device.stats().hpb_hits), (right.clone(), 0));
     assert_eq!((read(&mut b, late), b.device.stats().hpb_hits), (right, 1));
+}
+
+/// After the last number the first comes again, under another key: entries of the first hand-out, whose block has moved
+/// since, are not believed. The response of the very command that changed the key says that old entries are worthless.
+#[test]
+fn the_key_changes_after_the_last_number_and_the_host_is_told() {
+    const BITS: u32 = 3;
+    const NUMBERS: u32 = (1 << BITS) - 1;
+    let mut b = Bare::new(&readpath_testkit::device(1000));
+    b.device.limit_generations(BITS);
+    b.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
+    let mut first = entries(&mut b);
+    for hand_out in 1..=3 * NUMBERS {
+        move_block(&mut b);
+        let (newest, told) = load(&mut b);
+        assert_ne!(newest[0], first[0], "the same place, another number or another key");
+        if hand_out % NUMBERS != 0 {
+            assert_eq!(told, None, "hand-out {hand_out}");
+            continue;
+        }
+        assert_eq!(told.map(|told| told.operation), Some(HpbNotification::RESET), "hand-out {hand_out}");
+        let (right, hits) = (read(&mut b, PLAIN_READ), b.device.stats().hpb_hits);
+        assert_eq!((read(&mut b, hpb_read(&first)), b.device.stats().hpb_hits), (right.clone(), hits));
+        assert_eq!((read(&mut b, hpb_read(&newest)), b.device.stats().hpb_hits), (right, hits + 1));
+        first = newest;
+    }
 }

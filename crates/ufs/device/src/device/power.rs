@@ -31,4 +31,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
         self.ftl.limit_numbers(span, renumber_at);
     }
+
+    /// Lets the key of HPB entries change after 2^`bits` hand-outs instead of 2^32, so that tests see it happen. There
+    /// have been none yet.
+    pub fn limit_generations(&mut self, bits: u32) {
+        self.hpb.limit_generations(bits);
+    }
 }

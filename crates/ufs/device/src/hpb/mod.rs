@@ -34,6 +34,9 @@ use readpath_proto::typed::{HpbEntry, HpbNotification, SubRegion};
 use recommend::Recommendations;
 use std::ops::Range;
 
+/// Bits of the generation that an entry is made with.
+const GENERATION_BITS: u32 = 32;
+
 /// What a device has of HPB, for all of its units.
 enum Side {
     None,
@@ -53,8 +56,9 @@ pub(crate) struct Hpb {
     key: [u64; 2],
     v2: Option<Hpb2Config>,
     array_slices: u32,
-    /// The newest generation that was given out. The high half counts keys.
+    /// The newest generation that was given out. What is above its lowest [`Hpb::generation_bits`] counts keys.
     generations_used: u64,
+    generation_bits: u32,
     recommendations: Recommendations,
     read_buffers: ReadBuffers,
     pre_requests: PreRequests,
@@ -99,6 +103,7 @@ impl Hpb {
             v2,
             array_slices: config.geometry.slices(),
             generations_used: 0,
+            generation_bits: GENERATION_BITS,
             read_buffers: ReadBuffers::new(config.hpb.map_or(0, |hpb| hpb.read_buffers)),
             pre_requests: PreRequests::new(v2.map_or(0, |v2| v2.pre_requests)),
             enabled: v2.is_none_or(|v2| v2.enabled),
@@ -235,26 +240,41 @@ impl Hpb {
     /// a power cut does not reach it: none is used twice under one key. After the last the key is changed, and the
     /// host, whose entries are then worth nothing, is told.
     pub(crate) fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
-        let next = self.generations_used + 1;
+        // A host that loads entries has heard of every reset but the one that may come now.
+        self.recommendations.reset_seen();
+        let mut next = self.generations_used + 1;
+        next += u64::from(self.generation_of(next) == 0);
         if !self.enabled || !may_use(next) {
             return 0;
         }
-        let rotates = next >> 32 != self.generations_used >> 32;
-        self.set_generation(if rotates { next + 1 } else { next });
-        if rotates {
+        if self.set_generation(next) {
             self.reset();
             self.recommendations.announce_reset();
         }
-        self.generations_used as u32
+        self.generation_of(next)
     }
 
-    /// Generations up to `used` may have been given out. The high half counts keys.
-    pub(crate) fn set_generation(&mut self, used: u64) {
-        if used >> 32 != self.generations_used >> 32 {
+    /// What entries are made with under the number `used`.
+    fn generation_of(&self, used: u64) -> u32 {
+        (used & ((1 << self.generation_bits) - 1)) as u32
+    }
+
+    /// Generations up to `used` may have been given out. Returns whether that changes the key.
+    fn set_generation(&mut self, used: u64) -> bool {
+        let key = used >> self.generation_bits;
+        let changes = key != self.generations_used >> self.generation_bits;
+        if changes {
             let [first, second] = self.key;
-            self.codec = self.codec.with_key([first.wrapping_add(used >> 32), second]);
+            self.codec = self.codec.with_key([first.wrapping_add(key), second]);
         }
         self.generations_used = used;
+        changes
+    }
+
+    /// Lets the key change after 2^`bits` generations, so that tests see it happen. None has been given out yet.
+    pub(crate) fn limit_generations(&mut self, bits: u32) {
+        assert!(self.generations_used == 0 && (1..=GENERATION_BITS).contains(&bits), "from the beginning");
+        self.generation_bits = bits;
     }
 
     /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as
@@ -272,7 +292,6 @@ impl Hpb {
         let unit = self.standard_mut(lun).expect("an HPB unit");
         let blocks = unit.blocks_of(at).expect("checked on arrival");
         let is_granted = generation != 0 && unit.hand_out(at, generation);
-        self.recommendations.reset_seen();
         let entries = (alloc as usize / HpbEntry::BYTES).min(blocks.len());
         out.clear();
         if is_granted {
