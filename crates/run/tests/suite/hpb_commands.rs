@@ -387,6 +387,35 @@ fn blocks_that_were_never_written_are_not_worth_a_load() {
     }
 }
 
+/// Whether a block lies anywhere is known when it has been translated, not before: a response between the arrival of a
+/// read and that of its map page recommends nothing, and the read's own does.
+#[test]
+fn nothing_is_recommended_before_translation() {
+    for (block, blocks, expected) in [
+        (5, 1, Some(at(0, 0))),
+        (905, 1, None),
+        // Nothing counts but single blocks.
+        (5, 2, None),
+    ] {
+        let mut b = bare();
+        b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
+        let cdb = Cdb::Read { form: Form::Ten, lba: block, blocks, flags: 0 };
+        let body = RequestBody::Command(Command { expected_bytes: 4096 * blocks, cdb });
+        b.device.submit(b.now, &Request { lun: 0, tag: 1, body }, &[]);
+        let (between, _) = b.command(Cdb::TestUnitReady, 0);
+        assert_eq!((between.tag, response(&between).hpb, b.device.stats().map_loads), (0, None, 1), "block {block}");
+        let own = loop {
+            b.now = b.device.next_deadline();
+            b.device.advance(b.now);
+            if let Some(reply) = b.device.poll_reply(b.now) {
+                break reply;
+            }
+        };
+        let activated = response(&own).hpb.map(|n| (n.active_count, n.active[0]));
+        assert_eq!(activated, expected.map(|at| (1, at)), "block {block}");
+    }
+}
+
 /// SET FLAG fHPBReset at every moment of an HPB READ BUFFER: both are answered, and what was given out before is not
 /// believed.
 #[test]

@@ -263,7 +263,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
                     let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
                     let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
-                    self.begin_flash_read(now, left.at_most(n), ppn, extra);
+                    self.begin_translated_read(now, left.at_most(n), ppn, extra);
                     n
                 }
             };

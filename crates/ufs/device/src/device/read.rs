@@ -125,7 +125,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             None => None,
         };
         if self.hpb.notes(blocks) {
-            self.note_read(now, lun, block, blocks, hinted.is_some());
+            self.note_read(lun, block, blocks);
+            self.front.slot_mut(tag).missed = hinted.is_none();
         }
         if entry.is_none() {
             return self.issue_reads(now, tag, Ns::ZERO);
@@ -165,27 +166,42 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     #[inline(always)]
-    fn note_read(&mut self, now: Ns, lun: u8, block: u32, blocks: u32, good: bool) {
-        self.note_block(now, lun, block, good);
+    fn note_read(&mut self, lun: u8, block: u32, blocks: u32) {
+        self.hpb.note_read(lun, block);
         if blocks > 1 {
-            self.note_end(now, lun, block, block + (blocks - 1), good);
+            self.note_end(lun, block, block + (blocks - 1));
+        }
+    }
+
+    #[inline(never)]
+    fn note_end(&mut self, lun: u8, first: u32, last: u32) {
+        if self.hpb.standard(lun).is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
+            self.hpb.note_read(lun, last);
+        }
+    }
+
+    /// Blocks have been translated, and lie somewhere. Of one that lies nowhere there is no better entry than none:
+    /// loading the map again would not help its reads.
+    #[inline(always)]
+    fn note_missed(&mut self, now: Ns, run: Run) {
+        if self.front.slot(run.tag.tag).missed {
+            self.note_missed_ends(now, run);
         }
     }
 
     /// The host has no entry for a read unless it holds every sub-region that it touches.
     #[inline(never)]
-    fn note_end(&mut self, now: Ns, lun: u8, first: u32, last: u32, good: bool) {
-        if self.hpb.standard(lun).is_some_and(|unit| !unit.is_one_sub_region(first, last)) {
-            self.note_block(now, lun, last, good);
+    fn note_missed_ends(&mut self, now: Ns, run: Run) {
+        let &Slot { lun, lba, blocks, .. } = self.front.slot(run.tag.tag);
+        let (first, last) = (lba as u32, lba as u32 + (blocks - 1));
+        if run.index == 0 {
+            self.hpb.note_miss(now, lun, first);
         }
-    }
-
-    #[inline(always)]
-    fn note_block(&mut self, now: Ns, lun: u8, block: u32, good: bool) {
-        // Of a block that lies nowhere there is no better entry than none: loading the map again would not help its
-        // reads.
-        let is_served = good || !self.ftl.peek_unpaid_is_mapped(self.front.base(lun) + block);
-        self.hpb.note_read(now, lun, block, is_served);
+        if run.index + run.blocks == blocks
+            && self.hpb.standard(lun).is_some_and(|unit| !unit.is_one_sub_region(first, last))
+        {
+            self.hpb.note_miss(now, lun, last);
+        }
     }
 
     /// Begins work for as much of the request as its limit allows.
@@ -297,7 +313,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let next = |i: u32| self.ftl.known(lpn + i) == Some(Mapping::Flash(Ppn(ppn.0 + i)));
         let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
         self.back.stats.recent_hits += u64::from(n);
-        self.begin_flash_read(now, left.at_most(n), ppn, extra);
+        self.begin_translated_read(now, left.at_most(n), ppn, extra);
         n
     }
 
@@ -367,8 +383,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         while n < most.blocks.min(to_page_end) && self.ftl.translate(paid, lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
             n += 1;
         }
-        self.begin_flash_read(now, most.at_most(n), ppn, extra);
+        self.begin_translated_read(now, most.at_most(n), ppn, extra);
         n
+    }
+
+    /// [`UfsDevice::begin_flash_read`] of blocks that no entry led to.
+    #[inline(always)]
+    pub(crate) fn begin_translated_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
+        self.note_missed(now, run);
+        self.begin_flash_read(now, run, ppn, extra);
     }
 
     #[inline(always)]
@@ -424,6 +447,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             n += 1;
         }
         self.back.stats.buffer_hits += u64::from(n);
+        self.note_missed(now, most.at_most(n));
         self.served_from_sram(now, most.at_most(n), extra);
         n
     }

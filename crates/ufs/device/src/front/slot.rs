@@ -68,6 +68,8 @@ pub(crate) struct Slot {
     pub counted: u32,
     /// Entries may say where blocks are for which work has not begun.
     pub hinted: bool,
+    /// No good entry came with a read that counts for what is recommended.
+    pub missed: bool,
     /// The reply, unless it is GOOD with nothing to tell.
     pub outcome: Option<ReplyBody>,
     /// Data-in of commands that return bytes other than blocks.
@@ -103,6 +105,7 @@ impl Slot {
             in_flight: 0,
             counted: 0,
             hinted: false,
+            missed: false,
             outcome: None,
             data_in: Vec::new(),
             data_out: Vec::new(),
@@ -117,6 +120,7 @@ impl Slot {
         self.lun = lun;
         self.outcome = None;
         self.hinted = false;
+        self.missed = false;
         self.read_id = 0;
         self.listed = false;
         self.checked = false;

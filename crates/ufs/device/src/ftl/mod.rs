@@ -249,12 +249,6 @@ impl Ftl {
         self.flash_entry(lpn).mapping()
     }
 
-    /// Whether a block lies anywhere, asked at no cost: whoever asks knows it before translation has paid.
-    #[inline]
-    pub(crate) fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
-        self.map.peek_unpaid_is_mapped(lpn)
-    }
-
     /// Looks a map page up for a translation.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {

@@ -208,13 +208,22 @@ impl Hpb {
         blocks <= self.noted_blocks && self.in_use
     }
 
-    /// Notes a read of `block`, for which a good entry came or no better can be had (`is_served`), and recommends what
-    /// follows from that.
+    /// Notes a read of `block`.
     #[inline(always)]
-    pub(crate) fn note_read(&mut self, now: Ns, lun: u8, block: u32, is_served: bool) {
+    pub(crate) fn note_read(&mut self, lun: u8, block: u32) {
         let Side::Standard(units) = &mut self.side else { return };
-        let Some(unit) = &mut units[usize::from(lun)] else { return };
-        if let Some(what) = unit.note_read(now, block, is_served)
+        if let Some(unit) = &mut units[usize::from(lun)] {
+            unit.note_read(block);
+        }
+    }
+
+    /// No good entry came with a read of `block`, which has been translated and lies somewhere. Recommends what follows
+    /// from that.
+    pub(crate) fn note_miss(&mut self, now: Ns, lun: u8, block: u32) {
+        let Side::Standard(units) = &mut self.side else { return };
+        // HPB may have been switched off since the read came.
+        let Some(unit) = units[usize::from(lun)].as_mut().filter(|_| self.in_use) else { return };
+        if let Some(what) = unit.note_miss(now, block)
             && !self.recommendations.push(lun, what)
         {
             unit.not_recommended(what.activate);

@@ -312,21 +312,21 @@ impl HpbUnit {
         }
     }
 
-    /// Notes a read of `block`, and whether a good entry came with it. Returns the recommendation to be made, if any.
+    /// Notes a read of `block`.
     #[inline(always)]
-    pub(crate) fn note_read(&mut self, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
-        let region = block >> self.region_shift;
-        let reads = &mut self.reads[region as usize];
+    pub(crate) fn note_read(&mut self, block: u32) {
+        let reads = &mut self.reads[(block >> self.region_shift) as usize];
         *reads = reads.saturating_add(1);
         self.reads_until_decay -= 1;
         if self.reads_until_decay == 0 {
             self.decay();
         }
-        if good_entry { None } else { self.note_miss(now, block, region) }
     }
 
-    #[inline(never)]
-    fn note_miss(&mut self, now: Ns, block: u32, region: u32) -> Option<Recommended> {
+    /// No good entry came with a read of `block`, which lies in flash or in the write buffer. Returns the
+    /// recommendation to be made, if any.
+    pub(crate) fn note_miss(&mut self, now: Ns, block: u32) -> Option<Recommended> {
+        let region = block >> self.region_shift;
         let sub = block >> self.sub_region_shift;
         let at = SubRegion { region: region as u16, index: (sub % self.sub_regions_per_region) as u16 };
         let misses = &mut self.misses[sub as usize];

@@ -37,6 +37,12 @@ fn make(codec: &EntryCodec, lpn: u32, ppn: Ppn, generation: u32) -> HpbEntry {
     HpbEntry(out.try_into().unwrap())
 }
 
+/// Reads a block that lies in flash, with a good entry or without.
+fn read(u: &mut HpbUnit, now: Ns, block: u32, good_entry: bool) -> Option<Recommended> {
+    u.note_read(block);
+    if good_entry { None } else { u.note_miss(now, block) }
+}
+
 const A: SubRegion = SubRegion { region: 0, index: 1 };
 
 #[test]
@@ -76,34 +82,51 @@ fn the_short_last_region_has_one_short_sub_region() {
 fn misses_lead_to_recommendations_that_are_repeated_until_followed() {
     let mut u = unit(config());
     let recommended = Some(Recommended { activate: A, inactivate: None });
-    assert_eq!(u.note_read(Ns(0), 16, false), None);
-    assert_eq!(u.note_read(Ns(1), 17, false), recommended);
+    assert_eq!(read(&mut u, Ns(0), 16, false), None);
+    assert_eq!(read(&mut u, Ns(1), 17, false), recommended);
     for t in 2..20 {
-        assert_eq!(u.note_read(Ns(t), 17, false), None, "not again so soon");
+        assert_eq!(read(&mut u, Ns(t), 17, false), None, "not again so soon");
     }
-    assert_eq!(u.note_read(Ns::from_ms(2), 17, false), recommended, "it was not followed");
+    assert_eq!(read(&mut u, Ns::from_ms(2), 17, false), recommended, "it was not followed");
     u.hand_out(A, 1);
-    assert_eq!(u.note_read(Ns::from_ms(9), 17, true), None);
-    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), None);
-    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), None);
-    assert_eq!(u.note_read(Ns::from_ms(9), 17, false), recommended, "three reads of entries that were no good");
+    assert_eq!(read(&mut u, Ns::from_ms(9), 17, true), None);
+    assert_eq!(read(&mut u, Ns::from_ms(9), 17, false), None);
+    assert_eq!(read(&mut u, Ns::from_ms(9), 17, false), None);
+    assert_eq!(read(&mut u, Ns::from_ms(9), 17, false), recommended, "three reads of entries that were no good");
 }
 
 #[test]
 fn a_full_set_gives_way_at_its_coldest_region_after_more_reads() {
     let mut u = unit(config());
     for block in [0, 32] {
-        u.note_read(Ns(0), block, false);
-        assert!(u.note_read(Ns(0), block, false).is_some());
+        read(&mut u, Ns(0), block, false);
+        assert!(read(&mut u, Ns(0), block, false).is_some());
     }
     for _ in 0..20 {
-        u.note_read(Ns(0), 0, true);
+        read(&mut u, Ns(0), 0, true);
     }
     for _ in 0..4 {
-        assert_eq!(u.note_read(Ns(0), 64, false), None);
+        assert_eq!(read(&mut u, Ns(0), 64, false), None);
     }
     let expected = Recommended { activate: SubRegion { region: 2, index: 0 }, inactivate: Some(1) };
-    assert_eq!(u.note_read(Ns(0), 64, false), Some(expected), "region 1 is read least");
+    assert_eq!(read(&mut u, Ns(0), 64, false), Some(expected), "region 1 is read least");
+}
+
+/// A region that was read much long ago is colder than one that is read now, though it has been read more often: counts
+/// are halved every 1024 reads.
+#[test]
+fn what_was_read_long_ago_counts_for_less() {
+    let mut u = unit(config());
+    for (block, reads) in [(0, 8_000), (32, 4_000)] {
+        (0..reads).for_each(|_| u.note_read(block));
+        read(&mut u, Ns(0), block, false);
+        assert!(read(&mut u, Ns(0), block, false).is_some());
+    }
+    for _ in 0..4 {
+        assert_eq!(read(&mut u, Ns(0), 64, false), None);
+    }
+    let expected = Recommended { activate: SubRegion { region: 2, index: 0 }, inactivate: Some(0) };
+    assert_eq!(read(&mut u, Ns(0), 64, false), Some(expected));
 }
 
 #[test]
@@ -134,7 +157,7 @@ use readpath_proto::typed::HpbNotification;
 fn in_host_control_mode_the_host_decides() {
     let mut u = unit(HpbConfig { control: Control::Host, ..config() });
     for t in 0..50 {
-        assert_eq!(u.note_read(Ns(t), 16, false), None, "nothing that the host does not hold is recommended");
+        assert_eq!(read(&mut u, Ns(t), 16, false), None, "nothing that the host does not hold is recommended");
     }
     let at = |region| SubRegion { region, index: 0 };
     for region in [0, 1, 2] {
@@ -151,14 +174,14 @@ fn in_host_control_mode_the_host_decides() {
     u.inactivate(1);
     assert_eq!([verdict(&u, 0), verdict(&u, 32)], [Verdict::Good(Ppn(77)), Verdict::Inactive]);
     // A region of which another sub-region is held; then one whose entries have become stale.
-    assert_eq!([u.note_read(Ns(0), 16, false), u.note_read(Ns(0), 17, false)], [None; 2]);
+    assert_eq!([read(&mut u, Ns(0), 16, false), read(&mut u, Ns(0), 17, false)], [None; 2]);
     u.block_changed(3);
-    assert_eq!([u.note_read(Ns(0), 3, false), u.note_read(Ns(0), 3, false)], [None; 2]);
+    assert_eq!([read(&mut u, Ns(0), 3, false), read(&mut u, Ns(0), 3, false)], [None; 2]);
     let again = Some(Recommended { activate: at(0), inactivate: None });
-    assert_eq!([u.note_read(Ns(0), 3, false), u.note_read(Ns(0), 3, false)], [again, None]);
+    assert_eq!([read(&mut u, Ns(0), 3, false), read(&mut u, Ns(0), 3, false)], [again, None]);
     // Nobody said that anything was dropped, but there has to be room: for what is read least.
     for _ in 0..9 {
-        u.note_read(Ns(0), 64, true);
+        read(&mut u, Ns(0), 64, true);
     }
     assert!(u.hand_out(at(1), 9) && u.hand_out(at(3), 10));
     assert_eq!([verdict(&u, 8), verdict(&u, 64)], [Verdict::Good(Ppn(77)), Verdict::Good(Ppn(77))]);
