@@ -7,8 +7,10 @@ use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::{Geometry, Lean};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
+use readpath_proto::scsi::encode_unmap;
+use readpath_proto::typed::{Cdb, Command, RequestBody};
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{DELAYS, assert_bounded};
+use readpath_testkit::{Bare, DELAYS, assert_bounded};
 
 type Trimmed = Stack<Lean, Tags, (), Typed>;
 
@@ -151,4 +153,49 @@ fn trims_of_a_full_device_are_bounded() {
         stack.device.check_consistency().unwrap_or_else(|e| panic!("after {events} events: {e}"));
         read_all(&mut stack, &mut now);
     }
+}
+
+/// TRIM does not look into the map, which nobody has paid for: blocks that lie nowhere cost what others do, map pages
+/// written and read, and places of the table of changes after a power cut. What SRAM knows costs nothing: that a block
+/// was trimmed before, or has no map page.
+#[test]
+fn trims_do_not_know_what_is_mapped() {
+    const ENTRIES: u32 = 1024;
+    let costs = |first: u32, times: u32| {
+        let mut b = Bare::new(&device(4096, 32 * ENTRIES));
+        // The first half of each map page is mapped; there are no others.
+        let mapped = (0..16).map(|page| (0, page * ENTRIES, ENTRIES / 2));
+        b.device.precondition_all(mapped, Layout::Sequential, 1, |_, _| ()).expect("room");
+        for _ in 0..times {
+            for page in 0..16 {
+                (0..32).for_each(|i| unmap(&mut b, page * ENTRIES + first + 16 * i, 8));
+            }
+        }
+        let s = *b.device.stats();
+        b.device.power_cut(b.now);
+        let recovery = b.device.recover(b.now);
+        b.device.check_consistency().expect("all counts are right");
+        (s.map_writes, s.write_back_loads, recovery.changes)
+    };
+    let mapped = costs(0, 1);
+    assert!(mapped.0 > 10 && mapped.1 > 10 && mapped.2 > 10, "{mapped:?}");
+    assert_eq!(costs(ENTRIES / 2, 1), mapped);
+    assert_eq!(costs(16 * ENTRIES, 3), (0, 0, 0), "there is no map page");
+}
+
+#[test]
+fn a_block_that_is_known_to_be_trimmed_takes_no_second_place() {
+    let mut b = Bare::new(&device(4096, 4_096));
+    b.device.precondition(0, 0, 100, Layout::Sequential, 1, |_, _| ()).expect("room");
+    for _ in 0..1_000 {
+        unmap(&mut b, 0, 500);
+    }
+    assert_eq!(b.device.stats().map_writes, 0);
+}
+
+fn unmap(b: &mut Bare, first: u32, blocks: u32) {
+    let mut list = Vec::new();
+    encode_unmap(&[(u64::from(first), blocks)], &mut list);
+    let cdb = Cdb::Unmap { list_bytes: list.len() as u16 };
+    b.ask(0, RequestBody::Command(Command { expected_bytes: list.len() as u32, cdb }), &list);
 }

@@ -123,12 +123,6 @@ impl PageMap {
         self.entry(lpn).mapping()
     }
 
-    /// Whether the entry of `lpn` says that it lies anywhere, for those who have not paid for its map page.
-    #[inline]
-    pub(super) fn peek_unpaid_is_mapped(&self, lpn: Lpn) -> bool {
-        self.get(lpn) != Mapping::Unmapped
-    }
-
     /// Changes the entry of `lpn`.
     #[inline]
     pub(super) fn set(&mut self, lpn: Lpn, entry: Entry) {

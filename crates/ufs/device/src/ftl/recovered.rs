@@ -5,7 +5,7 @@
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
 use super::superblock::{State, Stream, Superblock};
-use crate::ids::{Lpn, Mark, SuperblockId};
+use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Blocks that were trimmed together, however many.
@@ -33,6 +33,8 @@ pub(crate) struct Recovered {
     pub trims: Vec<Trimmed>,
     /// Trimmed stretches that are not part of a map page yet, by map page.
     pub stretches: Vec<u32>,
+    /// Trims up to this one are part of each map page that was written after the checkpoint; 0 for the others.
+    pub trims_written: Vec<u32>,
     /// Number of the newest write or trim.
     pub sequence: u32,
     /// Openings of superblocks and map pages put together.
@@ -57,9 +59,10 @@ impl Recovered {
         }
     }
 
-    /// A map page was written after the checkpoint; numbers go on behind `sequence`, the newest that it knew of.
-    pub(super) fn written(&mut self, sequence: u32) {
+    /// A map page was written after the checkpoint, when `sequence` was the newest number; numbers go on behind it.
+    pub(super) fn written(&mut self, page: MapPage, sequence: u32) {
         self.sequence = self.sequence.max(sequence);
+        self.trims_written[page.index()] = sequence;
     }
 
     /// A stream goes on in another superblock.
@@ -105,7 +108,8 @@ impl Recovered {
     ///   unless it was trimmed later.
     /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
     ///
-    /// A trim stays a stretch: it takes a place for each map page of which it changed something, as it did before.
+    /// A trim stays a stretch: it takes a place for each map page of which it may have changed something, as it did
+    /// before. What map pages say of its blocks has not been read.
     pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
         let trims = newest_trims(std::mem::take(&mut self.trims));
         let mut later = trims.iter().peekable();
@@ -130,8 +134,9 @@ impl Recovered {
             while first < trim.end {
                 let page = map.page_of(first);
                 let end = trim.end.min(map.end_of(page));
-                if trim.sequence > checkpoint.sequence && map.directory(page).is_some() {
-                    let changes = self.trim(map, first, end);
+                let written = checkpoint.sequence.max(self.trims_written[page.index()]);
+                if trim.sequence > written && self.directory[page.index()].is_some() {
+                    let changes = self.trim(first, end);
                     let goes_on = counted_to == Some((page, first));
                     self.stretches[page.index()] += u32::from(changes && !goes_on);
                     if changes || goes_on {
@@ -144,13 +149,13 @@ impl Recovered {
     }
 
     /// Blocks of one map page mean nothing any more, unless there is newer data. Returns whether that changes anything.
-    fn trim(&mut self, map: &PageMap, first: Lpn, end: Lpn) -> bool {
+    fn trim(&mut self, first: Lpn, end: Lpn) -> bool {
         let mut changes = false;
         for lpn in first.run(end - first) {
-            if map.peek_unpaid_is_mapped(lpn) && !self.newest.contains_key(&lpn) {
-                self.newest.insert(lpn, (0, Entry::UNMAPPED));
+            self.newest.entry(lpn).or_insert_with(|| {
                 changes = true;
-            }
+                (0, Entry::UNMAPPED)
+            });
         }
         changes
     }
@@ -202,6 +207,7 @@ mod tests {
             newest: BTreeMap::new(),
             trims: Vec::new(),
             stretches: Vec::new(),
+            trims_written: Vec::new(),
             sequence: 0,
             ticks: 0,
             generations: 0,

@@ -34,6 +34,7 @@ impl Ftl {
             newest: Default::default(),
             trims: Vec::new(),
             stretches: vec![0; self.map.pages() as usize],
+            trims_written: vec![0; self.map.pages() as usize],
             sequence: checkpoint.sequence,
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
@@ -135,7 +136,7 @@ impl Ftl {
                 }
                 found.written_refs[self.superblocks.of(*at).index()] += 1;
                 found.ticks = found.ticks.max(*written_at);
-                found.written(*sequence);
+                found.written(*page, *sequence);
                 0
             }
             Held::Next { superblock, opened_at } => {

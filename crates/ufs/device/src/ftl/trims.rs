@@ -51,7 +51,8 @@ impl Ftl {
         self.changes.room().saturating_sub(kept)
     }
 
-    /// Blocks from the logical page `first` on mean nothing any more.
+    /// Blocks from the logical page `first` on mean nothing any more. Each counts as changed unless SRAM knows that it
+    /// lay nowhere: what its map page says has not been paid for.
     pub(super) fn trim(&mut self, first: Lpn, blocks: u32) {
         self.sequence += 1;
         let record = self.journal.newest() + 1;
@@ -60,10 +61,10 @@ impl Ftl {
             if let Mapping::Buffered(slot) = self.map.get(lpn) {
                 self.buffer.kill(slot, record);
                 self.map.set(lpn, self.buffer.under(slot));
-            } else if !self.map.peek_unpaid_is_mapped(lpn) {
+            } else if self.is_known_unmapped(lpn) {
                 continue;
             }
-            if self.map.get(lpn) != Mapping::Unmapped {
+            if !self.is_known_unmapped(lpn) {
                 self.relocate(lpn, Entry::UNMAPPED);
                 if page != Some(self.map.page_of(lpn)) {
                     page = Some(self.map.page_of(lpn));
@@ -74,6 +75,16 @@ impl Ftl {
         }
         let record = Record::Trim { lpn: first, count: blocks, sequence: self.sequence };
         self.journal.trims = self.journal.push(record);
+    }
+
+    /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could say
+    /// otherwise.
+    fn is_known_unmapped(&self, lpn: Lpn) -> bool {
+        let page = self.map.page_of(lpn);
+        match self.known(lpn) {
+            Some(mapping) => mapping == Mapping::Unmapped,
+            None => self.map.directory(page).is_none() && !self.changes.is_being_written(page),
+        }
     }
 
     /// Map pages that the ranges of an UNMAP touch.
