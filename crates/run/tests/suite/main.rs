@@ -6,6 +6,7 @@ mod closed_forms;
 mod determinism;
 mod drive;
 mod flush;
+mod freshness;
 mod generations;
 mod hpb2;
 mod hpb_commands;

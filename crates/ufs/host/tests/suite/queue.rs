@@ -100,3 +100,26 @@ fn the_map_of_a_short_sub_region_has_room_for_a_whole_one() {
         }
     }
 }
+
+/// A write or discard that is in flight when a load is sent may reach the device before or after the entries are put
+/// together: whatever comes for its blocks is not used. Linux clears the bitmap when the load is done, and forgets it.
+#[test]
+fn entries_of_blocks_that_are_being_written_at_a_load_are_not_used() {
+    for strict_linux in [false, true] {
+        for (op, changed) in [(BlockOp::Write, 5..8), (BlockOp::Discard, 5..8), (BlockOp::Read, 0..0)] {
+            let options = HpbOptions { strict_linux, ..HpbOptions::default() };
+            let mut host = Host::probe(&mut Device::new(), options);
+            let in_flight = host.submit_blocks(0, op, 5, 3).expect("it is sent");
+            host.load();
+            host.good(&in_flight, None);
+            assert!(host.done().is_some_and(|done| done.error.is_none()));
+            for block in 0..12 {
+                let read = host.submit(0, BlockOp::Read, block);
+                let is_plain = matches!(cdb(&read), Cdb::Read { .. });
+                assert_eq!(is_plain, !strict_linux && changed.contains(&block), "{op:?}, block {block}");
+                host.good(&read, None);
+                host.done();
+            }
+        }
+    }
+}
