@@ -102,8 +102,8 @@ fn an_entry_is_stale_when_its_block_was_trimmed() {
     }
 }
 
-/// How long two commands take together: an HPB READ of block 5 with `entry`, and one of block 6 with a good entry, which
-/// is sent `after` the first.
+/// How long two commands take together: an HPB READ of block 5 with `entry`, and one of block 6 with a good entry,
+/// which is sent `after` the first.
 fn together(b: &mut Bare, entry: HpbEntry, good: HpbEntry, after: Ns) -> Ns {
     let begun = b.now;
     for (tag, cdb, after) in [(1, hinted(5, entry), Ns::ZERO), (2, hinted(6, good), after)] {

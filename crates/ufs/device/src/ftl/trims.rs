@@ -77,8 +77,8 @@ impl Ftl {
         self.journal.trims = self.journal.push(record);
     }
 
-    /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could say
-    /// otherwise.
+    /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could
+    /// say otherwise.
     fn is_known_unmapped(&self, lpn: Lpn) -> bool {
         let page = self.map.page_of(lpn);
         match self.known(lpn) {
