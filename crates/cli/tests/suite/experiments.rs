@@ -40,6 +40,9 @@ fn documented(words: &str) {
 #[test]
 fn apps_start_sooner_from_cycle_to_cycle() {
     let doc = reproduce("appstart");
+    for row in doc["rows"].as_array().expect("rows").iter().filter(|r| r["metric"] == "start_up_time_gain") {
+        assert_eq!(row["origin"], "fit", "{row}");
+    }
     let mut before = 0.0;
     for n in 1..=6 {
         let case = format!("cycle {n}");

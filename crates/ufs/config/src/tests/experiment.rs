@@ -235,6 +235,40 @@ fn claims_are_bounds_of_a_difference() {
     );
 }
 
+/// A claim about rows all of which were fitted is no prediction.
+#[test]
+fn claims_about_fitted_rows_are_fitted() {
+    let mut about_fitted = 0;
+    for builtin in experiments() {
+        let e = load(builtin.name, &no_file).unwrap();
+        for claim in &e.claims {
+            let is_about = |case: &str| claim.cases.is_empty() || claim.cases.iter().any(|c| c == case);
+            let mut rows = e.published.iter().filter(|p| {
+                is_about(&p.case) && p.metric == claim.metric && [&claim.variant, &claim.base].contains(&&p.variant)
+            });
+            let any = rows.clone().next().is_some();
+            if any && rows.all(|p| p.origin == Origin::Fit) {
+                about_fitted += 1;
+                assert!(claim.fitted, "{}: {}", e.name, claim.text);
+            }
+        }
+    }
+    assert_eq!(about_fitted, 1, "that of appstart");
+}
+
+/// One limit of HPB READs stands in the file, and is as long as the longest chunk: it was chosen for the claim.
+#[test]
+fn the_longest_chunk_just_has_an_entry() {
+    let e = load("chunk", &no_file).unwrap();
+    let device = e.load_device(&no_file).unwrap();
+    let on = &e.variant_devices(&device).unwrap()[1];
+    let single = on.device.hpb.unwrap().v2.unwrap().single_blocks;
+    assert_eq!(e.workload.cases().last(), Some(&"512 KB"));
+    assert_eq!(u32::from(single) * 4, 512);
+    assert!(e.claims.iter().all(|claim| claim.fitted));
+    assert!(!e.description.contains("no parameter was chosen"));
+}
+
 #[test]
 fn what_is_missing() {
     let without = |from: &str, to: &str| {
