@@ -29,7 +29,7 @@ test:
 	$(CARGO) test --workspace --locked
 
 test-long:
-	$(CARGO) test --locked -p readpath-run --test suite -- --ignored --nocapture
+	$(CARGO) test --locked -p readpath-run -p readpath-lab --test suite -- --ignored --nocapture
 
 GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test suite -- --ignored --nocapture
 

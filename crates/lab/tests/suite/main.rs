@@ -4,5 +4,6 @@
 mod attack;
 mod cut_short;
 mod events;
+mod iozone;
 mod power_cuts;
 mod units;
