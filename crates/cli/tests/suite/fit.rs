@@ -37,7 +37,8 @@ fn a_fit_shows_tables_and_writes_a_device_that_can_be_used() {
     let file = folder.path().join("fitted.toml");
     Command::cargo_bin("readpath").unwrap().args(["device", "check"]).arg(&file).assert().success();
     let device = fs::read_to_string(&file).unwrap();
-    assert!(device.contains("to = \"measurements\""), "{device}");
+    assert!(device.contains("to = \"measurements\"") && !device.contains("to = \"iozone"), "{device}");
+    assert!(device.contains("name = \"ufs21-64g-fitted\"") && !device.contains("alibrated"), "{device}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 

@@ -11,7 +11,7 @@ use super::{Jacobian, Search};
 /// What measurements say of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its standard error is at most 5 %.
+    /// Its standard error is at most 5 %, and the search converged.
     Identified,
     /// At most 30 %.
     Weakly,
@@ -69,6 +69,24 @@ pub(super) struct Known {
     pub correlations: Vec<Correlation>,
     /// Directions that the measurements determine.
     pub determined: usize,
+}
+
+impl Known {
+    /// Equally good values lie so far apart, in logarithms: derivatives at one of them do not reach that far.
+    pub(super) fn widen(&mut self, apart: &[f64]) {
+        for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
+            *error = error.max(*apart);
+            *verdict = Verdict::of(*error);
+        }
+    }
+
+    /// The search did not converge: derivatives at a place where it did not want to stay identify nothing.
+    pub(super) fn distrust(&mut self) {
+        for verdict in self.verdicts.iter_mut().filter(|verdict| **verdict == Verdict::Identified) {
+            *verdict = Verdict::Weakly;
+        }
+        self.combinations.clear();
+    }
 }
 
 /// Correlations from here on are told.

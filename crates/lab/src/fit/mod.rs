@@ -2,7 +2,8 @@
 //! Fits a device to measurements of it, and says which of its parameters the measurements fix and which they do not.
 //!
 //! Every measurement is simulated; parameters are changed by Levenberg's method, on their logarithms, until the sum of
-//! squared differences, each in units of its measurement's standard error, is least. Then the derivatives at that place
+//! squared differences, each in units of its measurement's standard error, is least. Searches from several places guard
+//! against one that stops too early. Then the derivatives at the best place, and how far apart equally good places are,
 //! tell what is known how well. This module prints nothing and opens no file.
 
 mod identify;
@@ -11,6 +12,7 @@ mod measurements;
 mod model;
 mod params;
 mod report;
+mod starts;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +35,7 @@ pub struct FitOptions {
     pub params: Vec<Param>,
     /// Requests that are timed for each measurement.
     pub ios: u32,
-    /// Steps of the search at most.
+    /// Steps of each search at most.
     pub iterations: u32,
     /// Seed of the places that are read.
     pub seed: u64,
@@ -88,6 +90,8 @@ impl FittedRow {
 /// The result of a fit.
 #[derive(Clone, Debug)]
 pub struct Fit {
+    /// Name of the device at the start.
+    pub device: String,
     /// The fitted device.
     pub preset: DevicePreset,
     /// All parameters that were asked for.
@@ -100,9 +104,9 @@ pub struct Fit {
     pub correlations: Vec<Correlation>,
     /// Further measurements that would help.
     pub advice: Option<Advice>,
-    /// Steps that the search took.
+    /// Steps that all searches took.
     pub iterations: u32,
-    /// Whether it ended because there was nothing more to gain.
+    /// Whether the best search ended because there was nothing more to gain.
     pub converged: bool,
     /// Sum of squared differences at the start, each in units of its standard error.
     pub misfit_before: f64,
@@ -156,12 +160,16 @@ pub fn fit(
     let mut search = Search::new(preset, rows, params.clone(), options, shared);
     let start: Values = params.iter().map(|p| p.start(preset)).collect();
     let before = search.simulated(&start)?;
-    let found = search.run(&start, options.iterations)?;
+    let (found, apart) = search.from_several(&start, options.iterations)?;
 
     let values: Vec<(Param, u64)> = params.iter().copied().zip(found.values.iter().copied()).collect();
     let fitted_preset = fitted_device(preset, &values)?;
     let weighted = search.weighted(&found.jacobian);
-    let known = identify::identify(&params, &found.values, &weighted);
+    let mut known = identify::identify(&params, &found.values, &weighted);
+    known.widen(&apart);
+    if !found.converged {
+        known.distrust();
+    }
     let fitted = asked.iter().map(|&param| match params.iter().position(|p| *p == param) {
         Some(i) => {
             let (least, most) = param.bounds(preset);
@@ -201,6 +209,7 @@ pub fn fit(
         .map(|(m, (&before, &simulated))| FittedRow { measurement: *m, before, simulated })
         .collect();
     Ok(Fit {
+        device: preset.name.clone(),
         preset: fitted_preset,
         params: fitted,
         rows: fitted_rows,
@@ -217,14 +226,25 @@ pub fn fit(
     })
 }
 
-/// The device with the fitted values, which says of itself which keys were fitted.
+/// The device with the fitted values. It is another device than the one at the start, and says so: what that one was
+/// calibrated with does not hold for it.
 fn fitted_device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
     let mut device = params::device(preset, values)?;
-    let keys: Vec<&str> = values.iter().flat_map(|(p, _)| p.file_keys().iter().copied()).collect();
-    device.fitted.retain(|(key, _)| !keys.contains(&key.as_str()));
-    device.fitted.extend(keys.iter().map(|key| ((*key).to_owned(), "measurements".to_owned())));
+    let kept = preset.name.len().min(LONGEST_NAME - FITTED.len());
+    device.name = format!("{}{FITTED}", &preset.name[..kept]);
+    device.description = format!(
+        "The device '{}', with the keys under [calibration] fitted to measurements. All others are as there.",
+        preset.name
+    );
+    let keys = values.iter().flat_map(|(p, _)| p.file_keys());
+    device.fitted = keys.map(|key| ((*key).to_owned(), "measurements".to_owned())).collect();
     Ok(device)
 }
+
+/// What is added to the name of a device.
+const FITTED: &str = "-fitted";
+/// Characters that a name may have.
+const LONGEST_NAME: usize = 64;
 
 /// Where a search ended.
 struct Found {

@@ -63,8 +63,8 @@ impl Fit {
         let mut notes = Vec::new();
         if !self.converged {
             notes.push(format!(
-                "The search did not converge in {} steps: the fitted values are the best that were found, and their \
-                 standard errors are rough.",
+                "The search did not converge in {} steps: the fitted values are the best that were found, their \
+                 standard errors are rough, and nothing is identified.",
                 self.iterations
             ));
         }
@@ -128,7 +128,7 @@ impl Fit {
     /// # Errors
     /// When a figure cannot be written in one.
     pub fn document(&self, source: &str) -> Result<Document, Error> {
-        let mut doc = Document::new("device_fit", format!("{} fitted to {source}", self.preset.name));
+        let mut doc = Document::new("device_fit", format!("{} fitted to {source}", self.device));
         doc.description = "Measured values beside those of the fitted device.".to_owned();
         doc.seed = self.options.seed;
         doc.simulated_ios = self.simulated_ios;

@@ -132,6 +132,61 @@ fn hpb_shows_its_price_and_its_limit() {
     assert!((extra.fitted as f64 / 1300.0 - 1.0).abs() < 0.1, "{}", extra.fitted);
 }
 
+/// Noise-free measurements of a preset, from a start that is off: wherever the search ends, it says no more than holds.
+#[test]
+fn what_is_said_of_a_value_holds() {
+    let ways = [
+        (512, 16, false, Metric::Throughput),
+        (2048, 16, false, Metric::Throughput),
+        (512, 1, false, Metric::LatencyMean),
+        (2048, 4, false, Metric::Throughput),
+    ];
+    let rows = measured(&preset(), &ways, 1);
+    let start = with(&preset(), &[("flash.read_us", 70.0)]);
+    let keys = ["firmware.flash_op_us", "map_cache.size_kib", "flash.read_us", "host.submit_us"];
+    let fit = fit(&start, &rows, &options(&keys), &Shared::default()).unwrap();
+    for p in &fit.params {
+        let off = ln(p.fitted as f64 / p.param.value(&preset()) as f64).abs();
+        let known = p.verdict != Verdict::NotIdentified;
+        assert!(!known || off < 0.01 + 2.0 * p.standard_error, "{} {} ± {}", p.param.key(), p.fitted, p.error());
+        assert!(fit.converged || p.verdict != Verdict::Identified, "{}", p.param.key());
+    }
+}
+
+#[test]
+fn without_convergence_nothing_is_identified() {
+    let truth = with(&preset(), &[("firmware.flash_op_us", 30.0)]);
+    let rows = measured(&truth, &SATURATED[..2], 1);
+    let fit_in = |iterations: u32| {
+        let options = FitOptions { iterations, ..options(&["firmware.flash_op_us", "flash.read_us"]) };
+        fit(&preset(), &rows, &options, &Shared::default()).unwrap()
+    };
+    let fit = fit_in(0);
+    assert!(!fit.converged && fit.combinations.is_empty());
+    assert!(fit.params.iter().all(|p| p.verdict != Verdict::Identified), "{:?}", fit.params);
+    assert!(fit.notes()[0].starts_with("The search did not converge in 0 steps"), "{:?}", fit.notes());
+    let fit = fit_in(30);
+    assert!(fit.converged);
+    assert_eq!(found(&fit, "firmware.flash_op_us").verdict, Verdict::Identified);
+}
+
+#[test]
+fn a_fitted_device_is_another_one() {
+    let rows = measured(&preset(), &SATURATED[..1], 1);
+    let fit = fit(&preset(), &rows, &options(&["firmware.flash_op_us"]), &Shared::default()).unwrap();
+    assert_eq!(fit.document("m.csv").unwrap().title, "ufs21-64g fitted to m.csv");
+    let device = device::parse(&fit.preset.echo().to_toml(), "fitted.toml").unwrap();
+    assert_eq!(device.name, "ufs21-64g-fitted");
+    assert!(!device.description.contains("alibrated with"), "{}", device.description);
+    assert!(device.description.contains("'ufs21-64g'"), "{}", device.description);
+    assert_eq!(device.fitted, [("firmware.flash_op_us".to_owned(), "measurements".to_owned())]);
+    // A name has no more than 64 characters, however often it is fitted.
+    let mut long = preset();
+    long.name = "a".repeat(64);
+    let again = super::fitted_device(&long, &[(param("flash.read_us"), 60_000)]).unwrap();
+    device::parse(&again.echo().to_toml(), "again.toml").unwrap();
+}
+
 #[test]
 fn the_same_fit_has_the_same_bits() {
     let rows = measured(&preset(), &SATURATED, 3);
