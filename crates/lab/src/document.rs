@@ -4,6 +4,7 @@
 use crate::attack::verdict_metrics;
 use crate::claims;
 use crate::experiment::{CaseRun, Plan};
+use crate::little_gain::{self, Seen};
 use crate::map_rows;
 use crate::spans;
 use crate::unused_hpb;
@@ -49,12 +50,19 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
         unused_hpb::note_of(&mut doc, &run.plan);
         spans::rows(&mut doc, case, variant, &setup.events, &run.output.spans)?;
     }
+    let seen: Vec<Seen> = runs.iter().map(seen).collect();
+    little_gain::notes(&mut doc, &seen);
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
         doc.remark(WRITES);
     }
     claims::check(&mut doc, experiment)?;
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
+}
+
+fn seen(run: &CaseRun) -> Seen<'_> {
+    let Plan { case, variant, setup, .. } = &run.plan;
+    Seen { case, variant, preset: &setup.preset, host: &setup.host, phases: run.output.phases.iter().collect() }
 }
 
 /// Requests of a kind, as metrics have them.

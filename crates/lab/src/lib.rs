@@ -13,6 +13,7 @@ pub mod document;
 pub mod experiment;
 mod fio_json;
 pub mod fit;
+mod little_gain;
 mod map_rows;
 pub mod policies;
 pub mod power_cuts;

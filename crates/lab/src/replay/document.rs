@@ -7,6 +7,7 @@ use crate::document::{
     KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, unit_case, unit_figures,
     wear_metrics, write_metrics,
 };
+use crate::little_gain::{self, Seen};
 use crate::spans;
 use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
@@ -65,6 +66,18 @@ pub fn document(
         spans::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
         doc.notes.extend(late_limits(case, variant, run).map(Note::remark));
     }
+    let seen = runs.iter().map(|run| {
+        let variant = &variants[run.variant];
+        let phases = run.phases.last().map(|phase| &phase.output).into_iter().collect();
+        Seen {
+            case: &cases[run.case].name,
+            variant: &variant.name,
+            preset: &variant.preset,
+            host: &variant.host,
+            phases,
+        }
+    });
+    little_gain::notes(&mut doc, &seen.collect::<Vec<_>>());
     if runs.iter().any(|r| r.phases.iter().any(|p| p.output.device.programs > 0)) {
         doc.remark(WRITES);
     }
