@@ -7,16 +7,16 @@
 pub mod writes;
 
 use readpath_device::{
-    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, LinkTiming,
-    LuConfig, Probe, Recovery, UfsDevice, Verification, WriteBoosterConfig,
+    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming,
+    LuConfig, MediaOp, Probe, Recovery, UfsDevice, Verification, WithMedia, WriteBoosterConfig,
 };
 use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
-use readpath_proto::typed::{Cdb, Command, QueryRequest, Reply, Request, RequestBody};
+use readpath_proto::typed::{Cdb, Command, Form, QueryRequest, Reply, ReplyBody, Request, RequestBody, Response};
 use readpath_run::{PhaseStats, Runner};
-use readpath_stack::{Crossed, Encoded, Payload, Stack, Wire, WireError};
+use readpath_stack::{Crossed, Encoded, Payload, Stack, Tags, Typed, Wire, WireError};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 /// Delays of the host's software that no other delay equals.
@@ -170,16 +170,40 @@ pub fn host(hpb: Option<HpbOptions>) -> HostConfig {
     HostConfig { hpb, ..HostConfig::LINUX }
 }
 
+/// A stack that checks what it reads.
+pub type Checked<S = Lean, W = Typed> = Stack<S, Tags, (), W>;
+
 /// A stack of host and device that have found each other, and the time when they had.
 pub fn start<S: DieSched, X: Payload + Default, W: Wire + Default>(
     config: &DeviceConfig,
     host: HostConfig,
     prepare: impl FnOnce(&mut Stack<S, X, (), W>),
 ) -> (Stack<S, X, (), W>, Ns) {
-    let mut stack = Stack::new(config, host, DELAYS, X::default(), (), W::default()).expect("a possible device");
+    start_on(config, host, W::default(), prepare)
+}
+
+/// The same on a wire of the caller's.
+pub fn start_on<S: DieSched, X: Payload + Default, W: Wire>(
+    config: &DeviceConfig,
+    host: HostConfig,
+    wire: W,
+    prepare: impl FnOnce(&mut Stack<S, X, (), W>),
+) -> (Stack<S, X, (), W>, Ns) {
+    let mut stack = Stack::new(config, host, DELAYS, X::default(), (), wire).expect("a possible device");
     prepare(&mut stack);
     let now = stack.start(Ns::ZERO).expect("host and device find each other");
     (stack, now)
+}
+
+/// The same under Linux's host, with the first blocks of unit 0 written in `layout`, which `seed` draws if it is random.
+pub fn filled<S: DieSched, X: Payload + Default, W: Wire + Default>(
+    config: &DeviceConfig,
+    hpb: Option<HpbOptions>,
+    blocks: u32,
+    layout: Layout,
+    seed: u64,
+) -> (Stack<S, X, (), W>, Ns) {
+    start(config, host(hpb), |stack| stack.precondition(0, 0, blocks, layout, seed).expect("room"))
 }
 
 /// One request, and everything that follows from it; returns when nothing can happen any more.
@@ -215,15 +239,19 @@ pub fn latency<S: DieSched, X: Payload, P: Probe, W: Wire>(
 /// Lets everything happen that is under way.
 pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
     while stack.next_deadline() != Ns::NEVER {
-        *now = stack.next_deadline();
-        stack.advance(*now);
+        step(stack, now);
     }
+}
+
+/// Goes on to the next event.
+pub fn step<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
+    *now = stack.next_deadline();
+    stack.advance(*now);
 }
 
 /// Goes on to the next event; how many requests ended there, none of them with an error.
 pub fn next_event<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) -> u32 {
-    *now = stack.next_deadline();
-    stack.advance(*now);
+    step(stack, now);
     let mut ended = 0;
     while let Some(done) = stack.poll_done() {
         assert_eq!(done.error, None);
@@ -260,6 +288,12 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
         fio: Default::default(),
         stream,
     }
+}
+
+/// Those seeds, or the only one that `READPATH_SEED` names; and whether it names one.
+pub fn chosen(seeds: impl Iterator<Item = u64>) -> (impl Iterator<Item = u64>, bool) {
+    let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    (seeds.filter(move |&seed| only.is_none_or(|only| seed == only)), only.is_some())
 }
 
 /// Runs jobs to their end.
@@ -334,14 +368,37 @@ impl<T: Meddler> Wire for Meddled<T> {
     }
 }
 
+/// READ (10) of unit 0.
+pub fn read_10(lba: u32, blocks: u32) -> Cdb {
+    Cdb::Read { form: Form::Ten, lba: u64::from(lba), blocks, flags: 0 }
+}
+
+/// WRITE (10) of unit 0; with `FLAG_FUA` it is in flash when it is answered.
+pub fn write_10(lba: u32, blocks: u32, flags: u8) -> Cdb {
+    Cdb::Write { form: Form::Ten, lba: u64::from(lba), blocks, flags }
+}
+
+/// A command that expects so many bytes.
+pub fn command(cdb: Cdb, expected_bytes: u32) -> RequestBody {
+    RequestBody::Command(Command { expected_bytes, cdb })
+}
+
+/// The response that a command has to be answered by.
+pub fn response(reply: &Reply) -> Response {
+    match reply.body {
+        ReplyBody::Response(response) => response,
+        other => panic!("a command was answered by {other:?}"),
+    }
+}
+
 /// A device to which a test speaks itself, without a host driver.
 pub struct Bare {
     /// The device.
-    pub device: UfsDevice<Lean, readpath_device::WithMedia, ()>,
+    pub device: UfsDevice<Lean, WithMedia, ()>,
     /// Virtual time.
     pub now: Ns,
     /// Movements of data so far.
-    pub media: Vec<readpath_device::MediaOp>,
+    pub media: Vec<MediaOp>,
 }
 
 impl Bare {
@@ -349,6 +406,13 @@ impl Bare {
     pub fn new(config: &DeviceConfig) -> Self {
         let device = UfsDevice::new(config, Delays::default(), ()).expect("a possible device");
         Bare { device, now: Ns::ZERO, media: Vec::new() }
+    }
+
+    /// The same with the first blocks of unit 0 written in `layout`, which `seed` draws if it is random.
+    pub fn filled(config: &DeviceConfig, blocks: u32, layout: Layout, seed: u64) -> Self {
+        let mut bare = Bare::new(config);
+        bare.device.precondition(0, 0, blocks, layout, seed, |_, _| ()).expect("room");
+        bare
     }
 
     /// Sends one request and returns its reply and data-in.
@@ -370,7 +434,46 @@ impl Bare {
 
     /// Sends a command for logical unit 0.
     pub fn command(&mut self, cdb: Cdb, expected_bytes: u32) -> (Reply, Vec<u8>) {
-        self.ask(0, RequestBody::Command(Command { expected_bytes, cdb }), &[])
+        self.ask(0, command(cdb, expected_bytes), &[])
+    }
+
+    /// Sends a command for logical unit 0; its response.
+    pub fn response(&mut self, cdb: Cdb, expected_bytes: u32) -> Response {
+        response(&self.command(cdb, expected_bytes).0)
+    }
+
+    /// Where the blocks of the last read came from, in order of the blocks.
+    pub fn moved(&self) -> Vec<MediaOp> {
+        let mut moved = self.media.clone();
+        moved.sort_by_key(|op| match op {
+            MediaOp::ReadFlash { index, .. } | MediaOp::ReadBuffer { index, .. } | MediaOp::ReadZeros { index, .. } => {
+                *index
+            }
+            other => panic!("a read moved {other:?}"),
+        });
+        moved
+    }
+
+    /// Lets everything happen that is under way; the replies and their times.
+    pub fn settle(&mut self) -> Vec<(Ns, Reply)> {
+        let mut replies = Vec::new();
+        while self.device.next_deadline() != Ns::NEVER {
+            self.now = self.device.next_deadline();
+            self.device.advance(self.now);
+            while self.device.poll_media().is_some() {}
+            while let Some(reply) = self.device.poll_reply(self.now) {
+                replies.push((self.now, reply));
+            }
+        }
+        replies
+    }
+
+    /// The power goes and is back at once.
+    pub fn power_cycle(&mut self) {
+        self.device.power_cut(self.now);
+        self.now = self.device.recover(self.now).ready_at;
+        // The first command hears of it.
+        self.command(Cdb::TestUnitReady, 0);
     }
 
     /// Sends a query; returns result, value and descriptor.
@@ -378,7 +481,7 @@ impl Bare {
         let request = QueryRequest { opcode, idn, index, selector: 0, length: 255, value };
         let (reply, data) = self.ask(0, RequestBody::Query(request), &[]);
         match reply.body {
-            readpath_proto::typed::ReplyBody::Query(q) => (q.result, q.value, data),
+            ReplyBody::Query(q) => (q.result, q.value, data),
             other => panic!("a query was answered by {other:?}"),
         }
     }

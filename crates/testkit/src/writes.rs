@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Devices that are written for long, and what that did to them: write amplification in its parts, and wear.
 
-use crate::{device, host, job, lu, start};
+use crate::{device, filled, job, lu};
 use readpath_device::{DeviceConfig, DeviceStats, FtlConfig, Layout, Wear};
 use readpath_flash::{Geometry, Lean};
 use readpath_run::Runner;
@@ -74,9 +74,7 @@ pub fn amplification(s: &DeviceStats, slices_per_unit: u32) -> (f64, f64) {
 /// Fills the device in `layout`, then writes single blocks at `offsets`, in `parts` parts of `blocks_each`.
 pub fn write(config: &DeviceConfig, layout: Layout, offsets: Offsets, parts: u32, blocks_each: u64) -> Written {
     let blocks = config.lus[0].blocks;
-    let (mut stack, now): (Stack<Lean, NoData, (), Typed>, _) = start(config, host(None), |stack| {
-        stack.precondition(0, 0, blocks, layout, 1).expect("room");
-    });
+    let (mut stack, now): (Stack<Lean, NoData, (), Typed>, _) = filled(config, None, blocks, layout, 1);
     let mut runner = Runner::new(now);
     let spec = StreamSpec::plain(IoKind::Write, 0, blocks, 1, offsets);
     let stream = Stream::new(&spec, 5).expect("a possible stream");

@@ -2,87 +2,27 @@
 //! Traces of small runs, read back as JSON.
 
 use super::*;
-use readpath_device::{
-    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming,
-    LuConfig, Verification,
-};
-use readpath_flash::{Geometry, Lean, SuspendTiming};
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_device::Layout;
+use readpath_flash::Lean;
+use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 use readpath_proto::groups::{GroupEntry, GroupHint};
 use readpath_proto::typed::{
     Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, QueryResponse, Residual, Sense, Status, SubRegion,
     TaskRequest, TaskResponse,
 };
 use readpath_stack::{NoData, Stack, Typed};
+use readpath_testkit::{DELAYS, device, host, settle};
 use serde_json::Value;
 
-const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_000) };
-
-fn device() -> DeviceConfig {
-    DeviceConfig {
-        product_name: "T".into(),
-        geometry: Geometry {
-            channels: 2,
-            dies_per_channel: 2,
-            planes: 1,
-            blocks_per_plane: 64,
-            pages_per_block: 64,
-            page_bytes: 16384,
-        },
-        flash: FlashTiming {
-            read: Ns(50_000),
-            map_read: Ns(40_000),
-            program: Ns(500_000),
-            erase: Ns(3_500_000),
-            transfer_block: Ns(8_000),
-            map_transfer: Ns(8_000),
-        },
-        suspend: SuspendTiming::OFF,
-        firmware: FirmwareTiming {
-            flash_op: Ns(13_000),
-            hpb_read_extra: Ns(300),
-            write_command: Ns(5_000),
-            buffer_read: Ns(13_000),
-            make_entry: Ns(16),
-            control: Ns(5_000),
-            trim_map_page: Ns::ZERO,
-        },
-        link: LinkTiming { request: Ns(501), response: Ns(100), block: Ns(3_900) },
-        map_cache_bytes: 2 * 16384,
-        map_page_bytes: 16384,
-        write_buffer_blocks: 64,
-        queue_depth: 32,
-        lus: vec![LuConfig { blocks: 1 << 14, hpb: true, max_active_regions: 4, pinned_start: 0, pinned_regions: 0 }],
-        ftl: FtlConfig::DEFAULT,
-        write_booster: None,
-        map_memory: None,
-        hpb: Some(HpbConfig {
-            control: Control::Device,
-            region_size: 15,
-            sub_region_size: 15,
-            max_active_regions: 4,
-            activate_after: 2,
-            refresh_after: 32,
-            replace_after: 9,
-            repeat_after: Ns::from_ms(10),
-            freshness_chunk_entries: 16,
-            read_buffers: 2,
-            verification: Verification::On,
-            entries: EntryConfig::DEFAULT,
-            v2: None,
-            prototype: None,
-        }),
-        entry_key: [1, 2],
-    }
-}
+const BLOCKS: u32 = 1 << 14;
 
 type Under<'a, W> = Stack<Lean, NoData, Tap<&'a mut W>, Typed>;
 
 fn start<W: io::Write>(out: &mut W, limit: Option<u64>) -> (Under<'_, W>, Ns) {
-    let host = HostConfig { hpb: Some(HpbOptions::default()), ..HostConfig::LINUX };
     let tap = Tap::new(out, "a \"test\"\n", limit);
-    let mut stack = Stack::new(&device(), host, DELAYS, NoData, tap, Typed).unwrap();
-    stack.precondition(0, 0, 1 << 14, Layout::Sequential, 1).unwrap();
+    let host = host(Some(HpbOptions::default()));
+    let mut stack = Stack::new(&device(BLOCKS), host, DELAYS, NoData, tap, Typed).unwrap();
+    stack.precondition(0, 0, BLOCKS, Layout::Sequential, 1).unwrap();
     let now = stack.start(Ns::ZERO).unwrap();
     (stack, now)
 }
@@ -158,7 +98,11 @@ fn a_hit_has_five_stages_that_add_up_to_its_latency() {
         at += ns(stage, "dur");
     }
     assert_eq!(at + DELAYS.from_link.0, ns(span, "ts") + latency);
-    assert_eq!(latency, 10_007 + 501 + 13_300 + 50_000 + 8_000 + 3_900 + 100 + 15_000);
+    let c = device(BLOCKS);
+    let firmware = c.firmware.flash_op + c.firmware.hpb_read_extra;
+    let link = c.link.request + c.link.block + c.link.response;
+    let flash = c.flash.read + c.flash.transfer_block;
+    assert_eq!(Ns(latency), DELAYS.to_link + firmware + flash + link + DELAYS.from_link);
 }
 
 #[test]
@@ -203,7 +147,7 @@ fn programs_are_seen_and_names_escaped() {
     assert!(all.iter().any(|e| e["name"] == "phase \"\u{1}\\\u{2028}" && e["s"] == "g"));
     assert!(all.iter().any(|e| e["args"]["labels"] == "a \"test\"\n"));
     let programs: Vec<&Value> = all.iter().filter(|e| e["name"] == "program" && e["cat"] == "die").collect();
-    assert!(!programs.is_empty() && programs.iter().all(|e| ns(e, "dur") == 500_000));
+    assert!(!programs.is_empty() && programs.iter().all(|e| Ns(ns(e, "dur")) == device(BLOCKS).flash.program));
     let write = all.iter().find(|e| e["name"] == "WRITE (10)" && e["cat"] == "request").unwrap();
     assert_eq!(write["args"]["fua"], true);
     let unmap = all.iter().rfind(|e| e["name"] == "COMMAND UPIU").unwrap();
@@ -220,10 +164,7 @@ fn work_of_a_dropped_request_is_not_that_of_the_next() {
     now += Ns(100_000);
     stack.advance(now);
     stack.reset(now);
-    while stack.next_deadline() != Ns::NEVER {
-        now = stack.next_deadline();
-        stack.advance(now);
-    }
+    settle(&mut stack, &mut now);
     assert!(stack.poll_done().is_some_and(|done| done.error.is_none()));
     stack.device.probe_mut().finish().unwrap();
     drop(stack);

@@ -12,7 +12,7 @@ use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::{QueryRequest, ReplyBody, Request, RequestBody};
 use readpath_run::Runner;
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{Bare, one, settle};
+use readpath_testkit::{Bare, give_little_room, give_room, job, one, run, settle, step};
 use readpath_workload::{IoKind, Stream};
 
 const TIMES: WriteBoosterConfig = WriteBoosterConfig {
@@ -29,7 +29,7 @@ fn device(superblocks: u32) -> DeviceConfig {
     let mut config = readpath_testkit::device(4096);
     config.geometry.pages_per_block = 24;
     config.ftl.idle_after = Ns::from_ms(20);
-    readpath_testkit::give_room(&mut config);
+    give_room(&mut config);
     boost(&mut config, superblocks);
     config
 }
@@ -297,7 +297,7 @@ fn a_worn_buffer_retires() {
 fn the_whole_capacity_can_be_written() {
     let mut config = readpath_testkit::device(3000);
     config.geometry.pages_per_block = 24;
-    readpath_testkit::give_little_room(&mut config, 2);
+    give_little_room(&mut config, 2);
     boost(&mut config, 8);
     let mut desk = Desk::new(&config, true);
     for round in 0..4 {
@@ -345,7 +345,7 @@ fn the_next_phase_does_not_wait_for_a_flush() {
     let mut runner = Runner::new(now);
     let mut run = |from| {
         let stream = Stream::sequential(IoKind::Write, from, 1000, 4).expect("a range");
-        readpath_testkit::run(&mut stack, &mut runner, vec![readpath_testkit::job(stream, 1, 250)])
+        run(&mut stack, &mut runner, vec![job(stream, 1, 250)])
     };
     let (first, second) = (run(0), run(1000));
     assert_eq!(first.end, second.start);
@@ -361,7 +361,7 @@ fn the_next_phase_does_not_wait_for_a_flush() {
 fn a_superblock_that_is_half_full_is_given_back() {
     let mut config = readpath_testkit::device(3000);
     config.geometry.pages_per_block = 24;
-    readpath_testkit::give_little_room(&mut config, 1);
+    give_little_room(&mut config, 1);
     boost(&mut config, 2);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
@@ -386,8 +386,7 @@ fn a_host_that_reads_is_not_idle() {
         desk.stack.submit(desk.now, &BlockRequest { cookie: 1, lun: 0, op: BlockOp::Read, block, blocks: 1 });
         let next = desk.now + Ns(idle_after.0 / 2);
         while desk.stack.next_deadline() < next {
-            desk.now = desk.stack.next_deadline();
-            desk.stack.advance(desk.now);
+            step(&mut desk.stack, &mut desk.now);
         }
         assert!(desk.stack.poll_done().is_some(), "the read has ended");
         desk.now = next;
@@ -395,8 +394,7 @@ fn a_host_that_reads_is_not_idle() {
     assert_eq!(desk.stats().flushed, 0);
     let last = desk.now;
     while desk.stats().flushed == 0 {
-        desk.now = desk.stack.next_deadline();
-        desk.stack.advance(desk.now);
+        step(&mut desk.stack, &mut desk.now);
     }
     assert!(desk.now >= last + Ns(idle_after.0 / 2) && desk.now < last + idle_after, "{:?} after {last:?}", desk.now);
     // A read ends idleness, which comes back.

@@ -9,7 +9,7 @@ use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
 use readpath_stack::{NoData, Stack, Tags, Typed};
-use readpath_testkit::{DELAYS, device, job, latency, one, run, start};
+use readpath_testkit::{DELAYS, device, filled, give_room, job, latency, one, run, settle, step};
 use readpath_workload::{IoKind, Stream};
 
 const BLOCKS: u32 = 8 * 1024;
@@ -22,10 +22,8 @@ fn around(c: &DeviceConfig) -> u64 {
 fn stages_add_up<S: DieSched>() {
     let c = device(BLOCKS);
     let (f, t) = (c.firmware.flash_op.0, c.flash);
-    let host = readpath_testkit::host(Some(HpbOptions::default()));
-    let (mut stack, mut now) = start::<S, Tags, Typed>(&c, host, |s| {
-        s.precondition(0, 0, BLOCKS / 2, Layout::Sequential, 1).expect("room");
-    });
+    let hpb = Some(HpbOptions::default());
+    let (mut stack, mut now) = filled::<S, Tags, Typed>(&c, hpb, BLOCKS / 2, Layout::Sequential, 1);
     let hit = around(&c) + f + t.read.0 + t.transfer_block.0 + c.link.block.0;
     let miss = hit + f + t.map_read.0 + t.map_transfer.0;
     let s = &mut stack;
@@ -83,9 +81,7 @@ fn each_retry_takes_another_array_time() {
     for chance in [0.5, 0.9] {
         let mut c = device(BLOCKS);
         c.ftl.faults.read_retries_ppm = (chance * 1e6) as u32;
-        let (mut stack, mut now) = start::<Lean, Tags, Typed>(&c, readpath_testkit::host(None), |s| {
-            s.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
-        });
+        let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&c, None, BLOCKS, Layout::Sequential, 1);
         let once = around(&c) + c.firmware.flash_op.0 + c.flash.read.0 + c.flash.transfer_block.0 + c.link.block.0;
         // Its map page is in SRAM from then on.
         latency(&mut stack, &mut now, BlockOp::Read, 5, 1);
@@ -109,9 +105,7 @@ fn each_retry_takes_another_array_time() {
 fn a_trim_takes_its_time_for_each_map_page() {
     let mut c = device(BLOCKS);
     c.firmware.trim_map_page = Ns(2_003);
-    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&c, readpath_testkit::host(None), |s| {
-        s.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
-    });
+    let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&c, None, BLOCKS, Layout::Sequential, 1);
     let entries = c.map_page_entries();
     let s = &mut stack;
     let one = latency(s, &mut now, BlockOp::Discard, 0, entries);
@@ -123,15 +117,14 @@ fn a_trim_takes_its_time_for_each_map_page() {
         let took = latency(s, &mut now, BlockOp::Discard, first, blocks);
         assert_eq!(took, one + u64::from(pages - 1) * c.firmware.trim_map_page.0, "{first}, {blocks}");
     }
-    readpath_testkit::settle(s, &mut now);
+    settle(s, &mut now);
     let since = now;
     let request = |cookie, op, blocks| BlockRequest { cookie, lun: 0, op, block: 0, blocks };
     s.submit(since, &request(1, BlockOp::Discard, BLOCKS));
     s.submit(since, &request(2, BlockOp::Write, 1));
     let mut ends = [0; 3];
     while ends[1] == 0 || ends[2] == 0 {
-        now = s.next_deadline();
-        s.advance(now);
+        step(s, &mut now);
         while let Some(done) = s.poll_done() {
             ends[done.cookie as usize] = (now - since).0;
         }
@@ -152,7 +145,7 @@ fn latencies_are_sums_of_stages() {
 fn one_die() -> DeviceConfig {
     let mut c = device(1024);
     (c.geometry.channels, c.geometry.dies_per_channel) = (1, 1);
-    readpath_testkit::give_room(&mut c);
+    give_room(&mut c);
     c.firmware = FirmwareTiming {
         flash_op: Ns::ZERO,
         hpb_read_extra: Ns::ZERO,
@@ -189,8 +182,7 @@ fn mean_wait(rho: f64, n: u64) -> f64 {
         }
         let arrival = if arrived < n { Ns(next as u64) } else { Ns::NEVER };
         while stack.next_deadline() <= arrival && ended < n {
-            now = stack.next_deadline();
-            stack.advance(now);
+            step(&mut stack, &mut now);
             while let Some(done) = stack.poll_done() {
                 waited += u128::from((now - since[done.cookie as usize]).0 - service);
                 free.push(done.cookie);
@@ -230,9 +222,7 @@ fn saturated_firmware_serves_one_operation_per_service_time() {
     c.geometry.dies_per_channel = 8;
     c.firmware.flash_op = Ns(13_000);
     c.map_cache_bytes = 8 * 4096;
-    let (mut stack, now) = start::<Lean, NoData, Typed>(&c, readpath_testkit::host(None), |s| {
-        s.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
-    });
+    let (mut stack, now) = filled::<Lean, NoData, Typed>(&c, None, BLOCKS, Layout::Random, 1);
     let mut runner = Runner::new(now);
     let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
     run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
@@ -248,9 +238,7 @@ fn hit_ratio(map_page_bytes: u32, pages: u32, frames: u32) -> f64 {
     c.geometry.blocks_per_plane = blocks / 256;
     c.map_page_bytes = map_page_bytes;
     c.map_cache_bytes = frames * map_page_bytes;
-    let (mut stack, now) = start::<Lean, NoData, Typed>(&c, readpath_testkit::host(None), |s| {
-        s.precondition(0, 0, blocks, Layout::Sequential, 1).expect("room");
-    });
+    let (mut stack, now) = filled::<Lean, NoData, Typed>(&c, None, blocks, Layout::Sequential, 1);
     let mut runner = Runner::new(now);
     let stream = |seed| Stream::uniform_reads(0, blocks, 1, seed).expect("a possible stream");
     run(&mut stack, &mut runner, vec![job(stream(1), 1, 5_000)]);

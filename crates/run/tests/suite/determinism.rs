@@ -6,22 +6,21 @@ use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::HpbOptions;
 use readpath_run::Runner;
 use readpath_stack::{Tags, Typed};
+use readpath_testkit::{device, everything, filled, job, run};
 use readpath_workload::{IoKind, Kinds, Offsets, Stream, StreamSpec};
 
 fn results<S: DieSched>(seed: u64) -> String {
-    let config = readpath_testkit::device(4_000);
-    let host = readpath_testkit::host(Some(HpbOptions::default()));
-    let (mut stack, now) = readpath_testkit::start::<S, Tags, Typed>(&config, host, |s| {
-        s.precondition(0, 0, 4_000, Layout::Random, seed).expect("room");
-    });
+    let config = device(4_000);
+    let hpb = Some(HpbOptions::default());
+    let (mut stack, now) = filled::<S, Tags, Typed>(&config, hpb, 4_000, Layout::Random, seed);
     let mut runner = Runner::new(now);
     let mut spec = StreamSpec::plain(IoKind::Read, 0, 4_000, 1, Offsets::Uniform);
     spec.kinds = Kinds::Mix(75);
     let mut text = String::new();
     for phase in 0..2 {
         let stream = Stream::new(&spec, seed + phase).expect("a possible stream");
-        let jobs = vec![readpath_testkit::job(stream.clone(), 8, 10_000), readpath_testkit::job(stream, 1, 2_000)];
-        text += &readpath_testkit::everything(&readpath_testkit::run(&mut stack, &mut runner, jobs));
+        let jobs = vec![job(stream.clone(), 8, 10_000), job(stream, 1, 2_000)];
+        text += &everything(&run(&mut stack, &mut runner, jobs));
     }
     text + &format!("{:?} {:?}", stack.device.stats(), stack.host.counters(0))
 }

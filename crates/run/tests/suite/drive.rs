@@ -3,14 +3,14 @@
 //! makes no difference; hooks come in order; and a run ends when its source says so.
 
 use readpath_config::{Event, EventKind};
-use readpath_device::{MediaOp, Probe};
+use readpath_device::{Layout, MediaOp, Probe};
 use readpath_flash::{DieSched, Lean, Ppn};
 use readpath_kit::{Ns, Prng};
 use readpath_run::{
     Clock, Cycle, Driven, Hooks, Jobs, Mode, Pace, ReadBack, Rest, RunError, Schedule, Source, Trace, Virtual, drive,
 };
 use readpath_stack::{Payload, Stack, Tags, Typed, Wire};
-use readpath_testkit::{device, everything, host, job, start};
+use readpath_testkit::{device, everything, filled, job};
 use readpath_workload::launch::{LaunchSpec, Launches};
 use readpath_workload::trace::{Loaded, Options, Prepare, Reader};
 use readpath_workload::{IoKind, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
@@ -21,9 +21,7 @@ const BLOCKS: u32 = 8192;
 type Checked = Stack<Lean, Tags, (), Typed>;
 
 fn started() -> (Checked, Ns) {
-    start(&device(BLOCKS), host(Some(Default::default())), |stack: &mut Checked| {
-        stack.precondition(0, 0, BLOCKS, readpath_device::Layout::Random, 1).expect("room");
-    })
+    filled(&device(BLOCKS), Some(Default::default()), BLOCKS, Layout::Random, 1)
 }
 
 /// A job with a rate, and one that thinks.

@@ -4,8 +4,8 @@
 
 use readpath_device::{Layout, MediaOp};
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, FLAG_FUA, Form, HpbEntry, HpbNotification, ReplyBody, SubRegion};
-use readpath_testkit::Bare;
+use readpath_proto::typed::{Cdb, FLAG_FUA, HpbEntry, HpbNotification, ReplyBody, SubRegion};
+use readpath_testkit::{Bare, device, read_10, write_10};
 
 const MOVED: u32 = 5;
 
@@ -25,19 +25,9 @@ fn hpb_read(entries: &[HpbEntry]) -> Cdb {
     Cdb::HpbRead { lba: MOVED, blocks: 1, entry: entries[MOVED as usize], flags: 0, read_id: 0 }
 }
 
-const PLAIN_READ: Cdb = Cdb::Read { form: Form::Ten, lba: MOVED as u64, blocks: 1, flags: 0 };
-
 /// Gives the block that moved another place in flash.
 fn move_block(b: &mut Bare) {
-    b.command(Cdb::Write { form: Form::Ten, lba: u64::from(MOVED), blocks: 1, flags: FLAG_FUA }, 4096);
-}
-
-/// The power goes and comes back.
-fn cycle(b: &mut Bare) {
-    b.device.power_cut(b.now);
-    b.now = b.device.recover(b.now).ready_at;
-    // The first command hears of it.
-    b.command(Cdb::TestUnitReady, 0);
+    b.command(write_10(MOVED, 1, FLAG_FUA), 4096);
 }
 
 /// Where a read of the block that moved comes from.
@@ -48,17 +38,16 @@ fn read(b: &mut Bare, cdb: Cdb) -> Vec<MediaOp> {
 
 #[test]
 fn no_number_is_used_twice_if_the_power_goes_twice() {
-    let mut config = readpath_testkit::device(1000);
+    let mut config = device(1000);
     // Nothing reaches flash between the first power cut and the second.
     config.flash.program = Ns::from_ms(50);
-    let mut b = Bare::new(&config);
-    b.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
-    cycle(&mut b);
+    let mut b = Bare::filled(&config, 900, Layout::Sequential, 1);
+    b.power_cycle();
     let early = entries(&mut b);
-    cycle(&mut b);
+    b.power_cycle();
     move_block(&mut b);
     let [early, late] = [early, entries(&mut b)].map(|entries| hpb_read(&entries));
-    let right = read(&mut b, PLAIN_READ);
+    let right = read(&mut b, read_10(MOVED, 1));
     assert!(matches!(right[..], [MediaOp::ReadFlash { .. }]), "{right:?}");
     assert_eq!((read(&mut b, early), b.device.stats().hpb_hits), (right.clone(), 0));
     assert_eq!((read(&mut b, late), b.device.stats().hpb_hits), (right, 1));
@@ -83,7 +72,7 @@ fn the_key_changes_after_the_last_number_and_the_host_is_told() {
             continue;
         }
         assert_eq!(told.map(|told| told.operation), Some(HpbNotification::RESET), "hand-out {hand_out}");
-        let (right, hits) = (read(&mut b, PLAIN_READ), b.device.stats().hpb_hits);
+        let (right, hits) = (read(&mut b, read_10(MOVED, 1)), b.device.stats().hpb_hits);
         assert_eq!((read(&mut b, hpb_read(&first)), b.device.stats().hpb_hits), (right.clone(), hits));
         assert_eq!((read(&mut b, hpb_read(&newest)), b.device.stats().hpb_hits), (right, hits + 1));
         first = newest;

@@ -3,37 +3,27 @@
 //! with all entries in an extra header segment. What comes back is always what READ would bring; only flash operations
 //! and time differ, and those are counted here to the nanosecond.
 
-use readpath_device::{DeviceConfig, Hpb2Config, HpbConfig, Layout, MediaOp};
+use readpath_device::{DeviceConfig, Hpb2Config, HpbConfig, Layout};
 use readpath_kit::Ns;
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::{
-    Cdb, Command, FLAG_FUA, Form, HpbEntry, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Sense,
-    Status, SubRegion,
+    Cdb, Command, FLAG_FUA, HpbEntry, HpbNotification, Request, RequestBody, Response, Sense, Status, SubRegion,
 };
 use readpath_proto::upiu::ehs_bytes;
-use readpath_testkit::{Bare, HPB};
+use readpath_testkit::{Bare, HPB, command, device, read_10, response, write_10};
 
 const BLOCKS: u32 = 8 * 1024;
 const V2: Hpb2Config = Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true };
 
 fn config(v2: Hpb2Config) -> DeviceConfig {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.hpb = Some(HpbConfig { v2: Some(v2), ..HPB });
     config
 }
 
 /// Half of the unit is written, in order or not.
 fn bare(v2: Hpb2Config, layout: Layout) -> Bare {
-    let mut bare = Bare::new(&config(v2));
-    bare.device.precondition(0, 0, BLOCKS / 2, layout, 1, |_, _| ()).expect("room");
-    bare
-}
-
-fn response(reply: &Reply) -> Response {
-    match reply.body {
-        ReplyBody::Response(r) => r,
-        other => panic!("a command was answered by {other:?}"),
-    }
+    Bare::filled(&config(v2), BLOCKS / 2, layout, 1)
 }
 
 /// The entries of a sub-region of 64 blocks.
@@ -50,27 +40,12 @@ fn entry(list: &[u8], i: usize) -> HpbEntry {
 
 fn hpb_read(lba: u32, blocks: u8, entry: HpbEntry, read_id: u8) -> RequestBody {
     let cdb = Cdb::HpbRead { lba, blocks, entry, flags: 0, read_id };
-    RequestBody::Command(Command { expected_bytes: u32::from(blocks) * 4096, cdb })
+    command(cdb, u32::from(blocks) * 4096)
 }
 
 fn pre_request(lba: u32, read_id: u8, list: &[u8]) -> RequestBody {
     let list_bytes = list.len() as u16;
-    RequestBody::Command(Command {
-        expected_bytes: list.len() as u32,
-        cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes },
-    })
-}
-
-/// Where the blocks of the last read came from, in order of the blocks.
-fn moved(b: &Bare) -> Vec<MediaOp> {
-    let mut moved = b.media.clone();
-    moved.sort_by_key(|op| match op {
-        MediaOp::ReadFlash { index, .. } | MediaOp::ReadBuffer { index, .. } | MediaOp::ReadZeros { index, .. } => {
-            *index
-        }
-        other => panic!("a read moved {other:?}"),
-    });
-    moved
+    command(Cdb::HpbPreRequest { lba, read_id, list_bytes }, list.len() as u32)
 }
 
 /// Reads with the request, then by READ: the same response and the same blocks. Returns how many came by an entry.
@@ -81,17 +56,16 @@ fn served(b: &mut Bare, body: RequestBody, data: &[u8]) -> u64 {
         panic!("an HPB READ")
     };
     let (reply, _) = b.ask(0, body, data);
-    let with_entries = (response(&reply).status, response(&reply).residual, moved(b));
+    let with_entries = (response(&reply).status, response(&reply).residual, b.moved());
     let hits = b.device.stats().hpb_hits - hits;
-    let cdb = Cdb::Read { form: Form::Ten, lba: u64::from(lba), blocks: u32::from(blocks), flags: 0 };
-    let (reply, _) = b.command(cdb, expected_bytes);
-    assert_eq!(with_entries, (response(&reply).status, response(&reply).residual, moved(b)));
+    let plain = b.response(read_10(lba, u32::from(blocks)), expected_bytes);
+    assert_eq!(with_entries, (plain.status, plain.residual, b.moved()));
     assert_eq!(b.device.ops_in_use(), 0);
     hits
 }
 
-fn write(b: &mut Bare, lba: u64, blocks: u32) {
-    b.command(Cdb::Write { form: Form::Ten, lba, blocks, flags: FLAG_FUA }, blocks * 4096);
+fn write(b: &mut Bare, lba: u32, blocks: u32) {
+    b.command(write_10(lba, blocks, FLAG_FUA), blocks * 4096);
 }
 
 #[test]
@@ -228,14 +202,8 @@ fn a_pre_request_that_comes_too_late_changes_nothing() {
     let play = |b: &mut Bare, order: [(&Request, &[u8]); 2]| {
         let hits = b.device.stats().hpb_hits;
         order.iter().for_each(|(request, data)| b.device.submit(b.now, request, data));
-        let mut replies = Vec::new();
-        while b.device.next_deadline() != Ns::NEVER {
-            b.now = b.device.next_deadline();
-            b.device.advance(b.now);
-            while b.device.poll_media().is_some() {}
-            replies.extend(std::iter::from_fn(|| b.device.poll_reply(b.now)));
-        }
-        assert!(replies.len() == 2 && replies.iter().all(|r| response(r).status == Status::Good), "{replies:?}");
+        let replies = b.settle();
+        assert!(replies.len() == 2 && replies.iter().all(|(_, r)| response(r).status == Status::Good), "{replies:?}");
         b.device.stats().hpb_hits - hits
     };
     assert_eq!(play(&mut b, [(&read, &[]), (&ahead, &list[..320])]), 1);
@@ -247,7 +215,7 @@ fn pre_requests_that_are_wrong() {
     let bad = Some(Sense::INVALID_FIELD);
     let list = vec![1; 256 * 8];
     let mut b = bare(V2, Layout::Sequential);
-    let mut v1 = Bare::new(&readpath_testkit::device(BLOCKS));
+    let mut v1 = v1();
     for (lba, id, announced, sent, sense) in [
         (0, 1, 8, 8, None),
         (0, 126, 255 * 8, 255 * 8, None),
@@ -261,7 +229,7 @@ fn pre_requests_that_are_wrong() {
         (u32::MAX, 1, 8, 8, Some(Sense::LBA_OUT_OF_RANGE)),
     ] {
         let cdb = Cdb::HpbPreRequest { lba, read_id: id, list_bytes: announced };
-        let body = RequestBody::Command(Command { expected_bytes: sent as u32, cdb });
+        let body = command(cdb, sent as u32);
         assert_eq!(response(&b.ask(0, body, &list[..sent]).0).sense, sense, "{cdb:?} with {sent} bytes");
         assert_eq!(response(&v1.ask(0, body, &list[..sent]).0).sense, bad, "{cdb:?} to HPB 1.0");
     }
@@ -295,10 +263,7 @@ fn descriptors_attributes_and_the_flag() {
     assert!(entries(&mut b, 0, 0).iter().all(|&byte| byte == 0));
     let (reply, _) = b.ask(0, pre_request(0, 1, &list[..80]), &list[..80]);
     assert_eq!((response(&reply).status, b.device.stats().pre_requests), (Status::Good, 0));
-    let told = |b: &mut Bare| {
-        let read = Cdb::Read { form: Form::Ten, lba: 3000, blocks: 1, flags: 0 };
-        (0..20).filter(|_| response(&b.command(read, 4096).0).hpb.is_some()).count()
-    };
+    let told = |b: &mut Bare| (0..20).filter(|_| b.response(read_10(3000, 1), 4096).hpb.is_some()).count();
     assert_eq!(told(&mut b), 0);
     ask(&mut b, opcode::SET_FLAG, flag::HPB_RESET);
     assert_eq!(told(&mut b), 0, "a reset does not switch it on");
@@ -323,7 +288,7 @@ fn descriptors_attributes_and_the_flag() {
 }
 
 fn v1() -> Bare {
-    Bare::new(&readpath_testkit::device(BLOCKS))
+    Bare::new(&device(BLOCKS))
 }
 
 /// Longer reads count for what is recommended, in each sub-region that they touch at an end.
@@ -331,8 +296,8 @@ fn v1() -> Bare {
 fn long_reads_lead_to_recommendations() {
     let mut b = bare(V2, Layout::Sequential);
     b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
-    let read = Cdb::Read { form: Form::Ten, lba: 60, blocks: 8, flags: 0 };
-    let n = response(&b.command(read, 8 * 4096).0).hpb.expect("a recommendation");
+    let read = read_10(60, 8);
+    let n = b.response(read, 8 * 4096).hpb.expect("a recommendation");
     let at = |index| SubRegion { region: 0, index };
     assert_eq!((n.operation, n.active_count), (HpbNotification::REGION_UPDATE, 2));
     let mut active = n.active;
@@ -341,7 +306,7 @@ fn long_reads_lead_to_recommendations() {
     // With HPB 1.0 there is no HPB READ for them, so nothing is recommended.
     let mut b = v1();
     b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
-    assert_eq!(response(&b.command(read, 8 * 4096).0).hpb, None);
+    assert_eq!(b.response(read, 8 * 4096).hpb, None);
 }
 
 /// Time of one command on an idle device without delays of the host.
@@ -372,10 +337,7 @@ fn latencies_are_sums_of_stages() {
     let two_pages = around + 2 * f + c.flash.read.0 + 4 * x + 4 * l;
     assert!(f > 0 && f < 4 * l, "page 0 is still on the link when page 1 comes");
     let two_pages = two_pages.max(around + f + c.flash.read.0 + 4 * x + 8 * l);
-    let plain = |lba| {
-        let cdb = Cdb::Read { form: Form::Ten, lba, blocks: 8, flags: 0 };
-        RequestBody::Command(Command { expected_bytes: 8 * 4096, cdb })
-    };
+    let plain = |lba| command(read_10(lba, 8), 8 * 4096);
     assert_eq!(time(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &[]), two_pages + extra);
     assert_eq!(time(&mut b, plain(0), &[]), two_pages + map, "no entry: the map page first");
     assert_eq!(time(&mut b, plain(0), &[]), two_pages, "it is in SRAM now");

@@ -2,15 +2,15 @@
 //! The device's answers to HPB commands and to what belongs to them, right or wrong, without a host in between: reads
 //! with entries, read and write buffers, flags, attributes, descriptors, and what a reset in the middle leaves.
 
-use readpath_device::{Control, DeviceConfig, HpbConfig, Layout, MediaOp};
+use readpath_device::{Control, DeviceConfig, HpbConfig, Layout, LuConfig};
 use readpath_kit::Ns;
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::{WLUN_DEVICE, WLUN_REPORT_LUNS};
 use readpath_proto::typed::{
-    Cdb, Command, Form, HpbEntry, HpbNotification, QueryRequest, Reply, ReplyBody, Request, RequestBody, Residual,
-    Response, Sense, Status, SubRegion,
+    Cdb, FLAG_FUA, HpbEntry, HpbNotification, QueryRequest, ReplyBody, Request, RequestBody, Residual, Response, Sense,
+    Status, SubRegion,
 };
-use readpath_testkit::Bare;
+use readpath_testkit::{Bare, command, device, give_room, lu, read_10, response, write_10};
 
 /// Blocks of the unit under test: three whole regions of four sub-regions of 64 blocks, and a region of three whole
 /// sub-regions and one of 40 blocks.
@@ -22,19 +22,10 @@ const fn at(region: u16, index: u16) -> SubRegion {
 }
 
 fn bare() -> Bare {
-    let mut config = readpath_testkit::device(BLOCKS);
-    config.lus.push(readpath_device::LuConfig { hpb: false, ..readpath_testkit::lu(100) });
-    readpath_testkit::give_room(&mut config);
-    let mut bare = Bare::new(&config);
-    bare.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
-    bare
-}
-
-fn response(reply: &Reply) -> Response {
-    match reply.body {
-        ReplyBody::Response(r) => r,
-        other => panic!("a command was answered by {other:?}"),
-    }
+    let mut config = device(BLOCKS);
+    config.lus.push(LuConfig { hpb: false, ..lu(100) });
+    give_room(&mut config);
+    Bare::filled(&config, 900, Layout::Sequential, 1)
 }
 
 fn load(at: SubRegion, alloc: u32) -> Cdb {
@@ -116,12 +107,10 @@ fn hpb_read_answers_at_the_edges() {
         (5, 255, NO_SENSE),
     ] {
         let edtl = u32::from(blocks) * 4096;
-        let (reply, _) = b.command(hpb_read(lba, blocks, entry), edtl);
-        let with_entry = (response(&reply), moved(&b));
+        let with_entry = (b.response(hpb_read(lba, blocks, entry), edtl), b.moved());
         assert_eq!(with_entry.0.sense, sense, "{lba} {blocks}");
-        let form = Form::Ten;
-        let (reply, _) = b.command(Cdb::Read { form, lba: u64::from(lba), blocks: u32::from(blocks), flags: 0 }, edtl);
-        assert_eq!(with_entry, (response(&reply), moved(&b)), "as READ: {lba} {blocks}");
+        let plain = b.response(read_10(lba, u32::from(blocks)), edtl);
+        assert_eq!(with_entry, (plain, b.moved()), "as READ: {lba} {blocks}");
         let moved = if sense.is_some() { 0 } else { usize::from(blocks) };
         assert_eq!(b.media.len(), moved, "{lba} {blocks}");
     }
@@ -138,17 +127,15 @@ fn an_hpb_read_transfers_what_is_expected() {
         (1, 0, Residual::Over(4096)),
         (1, 4096, Residual::None),
     ] {
-        let (with_entry, _) = b.command(hpb_read(5, blocks, entry), edtl);
-        let cdb = Cdb::Read { form: Form::Ten, lba: 5, blocks: u32::from(blocks), flags: 0 };
-        let (plain, _) = b.command(cdb, edtl);
-        assert_eq!(response(&with_entry), response(&plain), "{blocks} {edtl}");
-        assert_eq!(response(&with_entry).residual, residual, "{blocks} {edtl}");
+        let with_entry = b.response(hpb_read(5, blocks, entry), edtl);
+        assert_eq!(with_entry, b.response(read_10(5, u32::from(blocks)), edtl), "{blocks} {edtl}");
+        assert_eq!(with_entry.residual, residual, "{blocks} {edtl}");
     }
 }
 
 #[test]
 fn a_device_without_hpb_knows_none_of_its_commands() {
-    let mut config = DeviceConfig { hpb: None, ..readpath_testkit::device(BLOCKS) };
+    let mut config = DeviceConfig { hpb: None, ..device(BLOCKS) };
     config.lus[0].hpb = false;
     let mut b = Bare::new(&config);
     let mut unknown = [0; 16];
@@ -161,8 +148,7 @@ fn a_device_without_hpb_knows_none_of_its_commands() {
         Cdb::HpbPreRequest { lba: 0, read_id: 1, list_bytes: 8 },
         Cdb::Other(unknown),
     ] {
-        let (reply, _) = b.command(cdb, 0);
-        assert_eq!(response(&reply).sense, Some(Sense::INVALID_OPCODE), "{cdb:?}");
+        assert_eq!(b.response(cdb, 0).sense, Some(Sense::INVALID_OPCODE), "{cdb:?}");
     }
 }
 
@@ -178,10 +164,10 @@ fn hpb_commands_need_an_hpb_unit() {
     ];
     for cdb in commands {
         for lun in [1, WLUN_DEVICE, WLUN_REPORT_LUNS] {
-            let (reply, _) = b.ask(lun, RequestBody::Command(Command { expected_bytes: 0, cdb }), &[]);
+            let (reply, _) = b.ask(lun, command(cdb, 0), &[]);
             assert_eq!(response(&reply).sense, Some(Sense::INVALID_OPCODE), "{cdb:?} to unit {lun:02X}h");
         }
-        let (reply, _) = b.ask(5, RequestBody::Command(Command { expected_bytes: 0, cdb }), &[]);
+        let (reply, _) = b.ask(5, command(cdb, 0), &[]);
         assert_eq!(response(&reply).sense, Some(Sense::LUN_NOT_SUPPORTED), "{cdb:?}");
     }
 }
@@ -203,8 +189,7 @@ fn what_is_wrong_with_a_command() {
         (other(0xC0, 0, 0), Sense::INVALID_OPCODE),
         (other(0x04, 0, 0), Sense::INVALID_OPCODE),
     ] {
-        let (reply, _) = b.command(cdb, 0);
-        assert_eq!(response(&reply).sense, Some(sense), "{cdb:?}");
+        assert_eq!(b.response(cdb, 0).sense, Some(sense), "{cdb:?}");
     }
 }
 
@@ -216,12 +201,11 @@ fn write_buffer_answers() {
 }
 
 fn write_buffer_answers_in(control: Control) {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.hpb = config.hpb.map(|hpb| HpbConfig { control, ..hpb });
     // Region 3 is pinned: it is not dropped, whatever the host says.
     (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
-    let mut b = Bare::new(&config);
-    b.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
+    let mut b = Bare::filled(&config, 900, Layout::Sequential, 1);
     let entry = entries(&mut b, at(3, 0))[5];
     let mut unknown = [0; 16];
     (unknown[0], unknown[1]) = (0xFA, 4);
@@ -234,8 +218,7 @@ fn write_buffer_answers_in(control: Control) {
         (Cdb::HpbPreRequest { lba: 0, read_id: 1, list_bytes: 8 }, Some(Sense::INVALID_FIELD)),
         (Cdb::Other(unknown), Some(Sense::INVALID_FIELD)),
     ] {
-        let (reply, _) = b.command(cdb, 0);
-        assert_eq!(response(&reply).sense, sense, "{control:?} {cdb:?}");
+        assert_eq!(b.response(cdb, 0).sense, sense, "{control:?} {cdb:?}");
     }
     let hits = b.device.stats().hpb_hits;
     b.command(hpb_read(3 * 256 + 5, 1, entry), 4096);
@@ -249,8 +232,7 @@ fn whatever_the_entry_data_and_status_are_those_of_read() {
     let all = entries(&mut b, at(0, 0));
     let other = entries(&mut b, at(1, 0));
     // Block 9 is written after its entry was handed out, and reaches flash at its new place.
-    let fua = readpath_proto::typed::FLAG_FUA;
-    b.command(Cdb::Write { form: Form::Ten, lba: 9, blocks: 1, flags: fua }, 4096);
+    b.command(write_10(9, 1, FLAG_FUA), 4096);
     let mut flipped = all[5];
     flipped.0[2] ^= 0x10;
     let mut tag_flipped = all[5];
@@ -276,32 +258,15 @@ fn whatever_the_entry_data_and_status_are_those_of_read() {
         for blocks in [1, 8] {
             let before = counts(&b);
             let (reply, _) = b.command(hpb_read(lba, blocks, entry), u32::from(blocks) * 4096);
-            let with_entry = (response(&reply), moved(&b));
+            let with_entry = (response(&reply), b.moved());
             let after = counts(&b);
             let counted: Vec<u64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
             assert_eq!(counted, verdict, "an entry {what}");
-            let plain = Cdb::Read { form: Form::Ten, lba: u64::from(lba), blocks: u32::from(blocks), flags: 0 };
-            let (reply, _) = b.command(plain, u32::from(blocks) * 4096);
-            assert_eq!(with_entry, (response(&reply), moved(&b)), "an entry {what}");
+            let plain = b.response(read_10(lba, u32::from(blocks)), u32::from(blocks) * 4096);
+            assert_eq!(with_entry, (plain, b.moved()), "an entry {what}");
             assert_eq!(with_entry.1.len(), usize::from(blocks));
         }
     }
-}
-
-/// Where each block of the last read came from, in order of the blocks.
-fn moved(b: &Bare) -> Vec<(u32, MediaOp)> {
-    let mut moved: Vec<(u32, MediaOp)> = b
-        .media
-        .iter()
-        .map(|&op| match op {
-            MediaOp::ReadFlash { index, .. } | MediaOp::ReadBuffer { index, .. } | MediaOp::ReadZeros { index, .. } => {
-                (index, op)
-            }
-            other => panic!("a read moved {other:?}"),
-        })
-        .collect();
-    moved.sort_by_key(|m| m.0);
-    moved
 }
 
 #[test]
@@ -346,18 +311,13 @@ fn a_load_meets_a_unit_attention() {
             while b.device.poll_media().is_some() {}
             b.now = b.device.recover(b.now + Ns::from_ms(1)).ready_at;
             // Entries are handed out again when more of their generations are named in flash.
-            while b.device.next_deadline() < Ns::NEVER {
-                b.now = b.device.next_deadline();
-                b.device.advance(b.now);
-                while b.device.poll_media().is_some() {}
-            }
+            b.settle();
         } else {
             b.device.hardware_reset(b.now);
         }
         let loads = b.device.stats().read_buffers;
         // Another unit reports for itself.
-        let command = Command { expected_bytes: 0, cdb: Cdb::TestUnitReady };
-        let (other, _) = b.ask(1, RequestBody::Command(command), &[]);
+        let (other, _) = b.ask(1, command(Cdb::TestUnitReady, 0), &[]);
         assert_eq!(response(&other).sense, Some(Sense::RESET_OCCURRED));
         let (reply, data) = b.command(load(at(0, 0), 512), 512);
         assert_eq!(response(&reply), Response::check(Sense::RESET_OCCURRED, 512));
@@ -366,7 +326,7 @@ fn a_load_meets_a_unit_attention() {
         let hits = b.device.stats().hpb_hits;
         let new = entries(&mut b, at(0, 0))[5];
         for (entry, more) in [(old, 0), (new, 1)] {
-            assert_eq!(response(&b.command(hpb_read(5, 1, entry), 4096).0).status, Status::Good);
+            assert_eq!(b.response(hpb_read(5, 1, entry), 4096).status, Status::Good);
             assert_eq!(b.device.stats().hpb_hits - hits, more, "loses its power: {loses_power}");
         }
     }
@@ -380,8 +340,7 @@ fn blocks_that_were_never_written_are_not_worth_a_load() {
         b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
         entries(&mut b, at(0, 0));
         for i in 0..2_000u32 {
-            let cdb = Cdb::Read { form: Form::Ten, lba: u64::from(first + i % 64), blocks: 1, flags: 0 };
-            assert_eq!(response(&b.command(cdb, 4096).0).status, Status::Good);
+            assert_eq!(b.response(read_10(first + i % 64, 1), 4096).status, Status::Good);
         }
         assert_eq!(b.device.stats().recommended_active > 0, recommended, "from block {first} on");
     }
@@ -424,7 +383,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
     for delay in (0..400).step_by(5) {
         let mut b = bare();
         let old = entries(&mut b, at(0, 0))[5];
-        let body = |cdb| RequestBody::Command(Command { expected_bytes: 512, cdb });
+        let body = |cdb| command(cdb, 512);
         b.device.submit(b.now, &Request { lun: 0, tag: 1, body: body(load(at(1, 0), 512)) }, &[]);
         b.device.submit(b.now, &Request { lun: 0, tag: 2, body: body(load(at(0, 0), 512)) }, &[]);
         let reset_at = b.now + Ns::from_us(delay);
@@ -433,14 +392,8 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
         loop {
             if !submitted && b.device.next_deadline() > reset_at {
                 submitted = true;
-                let query = QueryRequest {
-                    opcode: opcode::SET_FLAG,
-                    idn: flag::HPB_RESET,
-                    index: 0,
-                    selector: 0,
-                    length: 0,
-                    value: 0,
-                };
+                let (opcode, idn) = (opcode::SET_FLAG, flag::HPB_RESET);
+                let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value: 0 };
                 b.device.submit(reset_at, &Request { lun: 0, tag: 3, body: RequestBody::Query(query) }, &[]);
             }
             let now = b.device.next_deadline();
@@ -464,9 +417,8 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
         assert!(was_reset && loaded.len() == 2, "at {delay} us: {loaded:?}");
         let old_hits = b.device.stats().hpb_hits;
         let good = |b: &mut Bare, entry| {
-            let (reply, _) = b.command(hpb_read(5, 1, entry), 4096);
-            assert_eq!(response(&reply).status, Status::Good);
-            moved(b)
+            assert_eq!(b.response(hpb_read(5, 1, entry), 4096).status, Status::Good);
+            b.moved()
         };
         // Only what was put together after the reset counts, and wherever data comes from, it is the same.
         let from = good(&mut b, old);
@@ -476,8 +428,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
         let hit = b.device.stats().hpb_hits - old_hits;
         (believed, worthless) = (believed + hit, worthless + 1 - hit);
         // Written since, neither is good.
-        let fua = readpath_proto::typed::FLAG_FUA;
-        b.command(Cdb::Write { form: Form::Ten, lba: 5, blocks: 1, flags: fua }, 4096);
+        b.command(write_10(5, 1, FLAG_FUA), 4096);
         let [after_old, after_new] = [old, new].map(|entry| good(&mut b, entry));
         assert_eq!(b.device.stats().hpb_hits - old_hits, hit);
         assert!(after_old == after_new && after_old != from, "the new place");
@@ -502,7 +453,7 @@ fn the_loss_of_hpb_state_is_told_until_the_host_reacts_but_not_for_ever() {
         let mut told = 0;
         for i in 0..10 {
             let cdb = if i == loads_after { load(at(0, 0), 512) } else { Cdb::TestUnitReady };
-            let n = response(&b.command(cdb, 512).0).hpb;
+            let n = b.response(cdb, 512).hpb;
             assert!(n.is_none() || n == reset, "{n:?}");
             told += u32::from(n.is_some());
         }
@@ -512,22 +463,16 @@ fn the_loss_of_hpb_state_is_told_until_the_host_reacts_but_not_for_ever() {
     let mut b = bare();
     b.device.hardware_reset(b.now);
     for _ in 0..3 {
-        assert_eq!(response(&b.command(Cdb::TestUnitReady, 0).0).hpb, None);
+        assert_eq!(b.response(Cdb::TestUnitReady, 0).hpb, None);
     }
 }
 
 #[test]
 fn descriptors_say_what_a_host_needs_to_know() {
-    let mut config = readpath_testkit::device(BLOCKS);
-    config.lus[0] = readpath_device::LuConfig {
-        blocks: BLOCKS,
-        hpb: true,
-        max_active_regions: 64,
-        pinned_start: 2,
-        pinned_regions: 2,
-    };
-    config.lus.push(readpath_device::LuConfig { hpb: false, ..readpath_testkit::lu(100) });
-    readpath_testkit::give_room(&mut config);
+    let mut config = device(BLOCKS);
+    config.lus[0] = LuConfig { pinned_start: 2, pinned_regions: 2, ..lu(BLOCKS) };
+    config.lus.push(LuConfig { hpb: false, ..lu(100) });
+    give_room(&mut config);
     let mut b = Bare::new(&config);
     let mut read = |idn, index| {
         let (code, _, data) = b.query(opcode::READ_DESCRIPTOR, idn, index, 0);

@@ -9,8 +9,7 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Status, SubRegion,
 };
-use readpath_stack::{Stack, Tags};
-use readpath_testkit::{DELAYS, Meddled, Meddler, one};
+use readpath_testkit::{Checked, Meddled, Meddler, device, host, one, reset_hpb, settle, start_on, step};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -66,7 +65,7 @@ enum Sent {
 }
 
 struct Talk {
-    stack: Stack<Lean, Tags, (), Meddled<Spy>>,
+    stack: Checked<Lean, Meddled<Spy>>,
     now: Ns,
     spy: Spy,
 }
@@ -75,12 +74,11 @@ impl Talk {
     fn new(config: &DeviceConfig, silence: bool) -> Talk {
         let spy = Spy::default();
         spy.0.lock().unwrap().silence = silence;
-        let host = readpath_testkit::host(Some(HpbOptions::default()));
         let wire = Meddled::new(spy.clone(), true);
-        let mut stack = Stack::new(config, host, DELAYS, Tags::default(), (), wire).expect("a possible device");
-        stack.precondition(0, 0, config.lus[0].blocks, Layout::Random, 1).expect("room");
-        let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
-        readpath_testkit::settle(&mut stack, &mut now);
+        let (mut stack, mut now) = start_on(config, host(Some(HpbOptions::default())), wire, |stack| {
+            stack.precondition(0, 0, config.lus[0].blocks, Layout::Random, 1).expect("room");
+        });
+        settle(&mut stack, &mut now);
         Talk { stack, now, spy }
     }
 
@@ -134,7 +132,7 @@ fn inactivate(region: u16) -> HpbNotification {
 
 #[test]
 fn each_recommended_sub_region_is_loaded_once_and_then_used() {
-    let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), false);
+    let mut talk = Talk::new(&device(BLOCKS), false);
     talk.sent();
     // Twice over all sub-regions, one block of each: the first read finds no entry, which makes the device recommend.
     let firsts: Vec<u32> = (0..BLOCKS).step_by(64).collect();
@@ -155,7 +153,7 @@ fn each_recommended_sub_region_is_loaded_once_and_then_used() {
 
 #[test]
 fn without_a_notification_nothing_is_loaded() {
-    let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), true);
+    let mut talk = Talk::new(&device(BLOCKS), true);
     for block in [3, 3, 3, 77, 77, 3] {
         assert_eq!(talk.reads(block), [Sent::Read(block)]);
     }
@@ -166,7 +164,7 @@ fn without_a_notification_nothing_is_loaded() {
 
 #[test]
 fn a_written_block_is_read_without_entry_until_it_is_loaded_again() {
-    let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), true);
+    let mut talk = Talk::new(&device(BLOCKS), true);
     assert_eq!(talk.notify(activate(&[at(1, 2)])), [Sent::Read(0), Sent::Load(at(1, 2), 512)]);
     let block = 256 + 2 * 64 + 7;
     assert_eq!(talk.reads(block), [Sent::HpbRead(block)]);
@@ -193,7 +191,7 @@ fn a_written_block_is_read_without_entry_until_it_is_loaded_again() {
 
 #[test]
 fn the_oldest_activated_region_makes_room() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.lus[0].max_active_regions = 2;
     let mut talk = Talk::new(&config, true);
     for region in [0, 1] {
@@ -214,7 +212,7 @@ fn the_oldest_activated_region_makes_room() {
 
 #[test]
 fn inactivation_and_device_reset_stop_hpb_reads_without_a_command() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
     let mut talk = Talk::new(&config, true);
     let loads = talk.sent().into_iter().filter(|s| matches!(s, Sent::Load(..))).collect::<Vec<_>>();
@@ -237,7 +235,7 @@ fn inactivation_and_device_reset_stop_hpb_reads_without_a_command() {
 
 #[test]
 fn a_device_reset_spares_pinned_regions() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
     let mut talk = Talk::new(&config, true);
     talk.notify(activate(&[at(0, 0)]));
@@ -247,7 +245,7 @@ fn a_device_reset_spares_pinned_regions() {
 
 #[test]
 fn notifications_that_name_nothing_are_refused() {
-    let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), true);
+    let mut talk = Talk::new(&device(BLOCKS), true);
     talk.notify(activate(&[at(0, 1)]));
     let before = talk.counters();
     let three = HpbNotification { active_count: 3, ..activate(&[at(0, 1)]) };
@@ -268,7 +266,7 @@ fn notifications_that_name_nothing_are_refused() {
 
 #[test]
 fn a_host_that_was_reset_hears_that_the_device_lost_its_hpb_state_and_loads_again() {
-    let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), false);
+    let mut talk = Talk::new(&device(BLOCKS), false);
     talk.reads(5);
     assert_eq!(talk.reads(6), [Sent::HpbRead(6)]);
     talk.stack.reset(talk.now);
@@ -291,7 +289,7 @@ fn a_host_that_was_reset_hears_that_the_device_lost_its_hpb_state_and_loads_agai
 #[test]
 fn a_host_goes_on_after_an_hpb_reset_in_the_middle_of_its_load() {
     for after in [0, 20, 60, 100, 200] {
-        let mut talk = Talk::new(&readpath_testkit::device(BLOCKS), false);
+        let mut talk = Talk::new(&device(BLOCKS), false);
         talk.reads(70);
         assert_eq!(talk.reads(70), [Sent::HpbRead(70)]);
         talk.sent();
@@ -299,17 +297,15 @@ fn a_host_goes_on_after_an_hpb_reset_in_the_middle_of_its_load() {
         let request = readpath_host::BlockRequest { cookie: 7, lun: 0, op: BlockOp::Read, block: 5, blocks: 1 };
         talk.stack.submit(talk.now, &request);
         while !talk.sent().contains(&Sent::Load(at(0, 0), 512)) {
-            talk.now = talk.stack.next_deadline();
-            talk.stack.advance(talk.now);
+            step(&mut talk.stack, &mut talk.now);
         }
         let later = talk.now + Ns::from_us(after);
         while talk.stack.next_deadline() <= later {
-            talk.now = talk.stack.next_deadline();
-            talk.stack.advance(talk.now);
+            step(&mut talk.stack, &mut talk.now);
         }
         talk.now = later;
-        readpath_testkit::reset_hpb(&mut talk.stack, talk.now);
-        readpath_testkit::settle(&mut talk.stack, &mut talk.now);
+        reset_hpb(&mut talk.stack, talk.now);
+        settle(&mut talk.stack, &mut talk.now);
         assert!(talk.stack.poll_done().is_some_and(|done| done.error.is_none()));
         assert!(talk.stack.host.is_idle(), "the load has ended");
         let hits = talk.stack.device.stats().hpb_hits;

@@ -8,8 +8,8 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Status, SubRegion,
 };
-use readpath_stack::{NoData, Stack};
-use readpath_testkit::{DELAYS, Meddled, Meddler};
+use readpath_stack::NoData;
+use readpath_testkit::{Meddled, Meddler, device, host, start_on};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
@@ -38,14 +38,13 @@ impl Meddler for Spy {
 #[test]
 fn a_load_without_a_tag_goes_out_with_the_next_reply() {
     let spy = Spy::default();
-    let config = readpath_testkit::device(1_000);
+    let config = device(1_000);
     // Two tags for requests, the third is kept for queries.
-    let host = HostConfig { slots: 3, ..readpath_testkit::host(Some(HpbOptions::default())) };
+    let host = HostConfig { slots: 3, ..host(Some(HpbOptions::default())) };
     let wire = Meddled::new(spy.clone(), false);
-    let mut stack: Stack<Lean, NoData, (), _> =
-        Stack::new(&config, host, DELAYS, NoData, (), wire).expect("a possible device");
-    stack.precondition(0, 0, 1_000, Layout::Sequential, 1).expect("room");
-    let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
+    let (mut stack, mut now) = start_on::<Lean, NoData, _>(&config, host, wire, |stack| {
+        stack.precondition(0, 0, 1_000, Layout::Sequential, 1).expect("room");
+    });
     let active = [SubRegion { region: 0, index: 0 }, SubRegion { region: 0, index: 1 }];
     let operation = HpbNotification::REGION_UPDATE;
     let notification = HpbNotification { operation, active_count: 2, active, ..HpbNotification::default() };

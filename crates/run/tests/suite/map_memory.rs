@@ -7,8 +7,8 @@ use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
-use readpath_stack::{NoData, Stack, Tags, Typed};
-use readpath_testkit::{DELAYS, device, latency, one, settle, start};
+use readpath_stack::{NoData, Tags, Typed};
+use readpath_testkit::{Checked, DELAYS, device, filled, give_room, job, latency, one, run, settle, step};
 use readpath_workload::Stream;
 
 const BLOCKS: u32 = 8 * 1024;
@@ -37,12 +37,8 @@ fn with(memory: Option<MapMemory>) -> DeviceConfig {
     c
 }
 
-type Tried<S> = Stack<S, Tags, (), Typed>;
-
-fn filled<S: DieSched>(config: &DeviceConfig) -> (Tried<S>, Ns) {
-    start::<S, Tags, Typed>(config, readpath_testkit::host(None), |s| {
-        s.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
-    })
+fn in_order<S: DieSched>(config: &DeviceConfig) -> (Checked<S>, Ns) {
+    filled::<S, Tags, Typed>(config, None, BLOCKS, Layout::Sequential, 1)
 }
 
 /// What a read of one block takes with its entry in SRAM.
@@ -54,7 +50,7 @@ fn hit(c: &DeviceConfig) -> u64 {
 fn stages_add_up<S: DieSched>(protocol: Protocol, check: Option<LineCheck>) {
     let host = HostMap { protocol, check, bytes: 8 * 5000, ..HOST };
     let c = with(Some(MapMemory::Host(host)));
-    let (mut stack, mut now) = filled::<S>(&c);
+    let (mut stack, mut now) = in_order::<S>(&c);
     let s = &mut stack;
     let miss = hit(&c) + c.firmware.flash_op.0 + c.flash.map_read.0 + c.flash.map_transfer.0;
     // While the data is read the page goes to the host, for which the firmware is wanted first.
@@ -107,7 +103,7 @@ fn a_fetch_from_host_memory_is_a_sum_of_stages() {
 fn a_look_into_dram_takes_one_access_and_each_page_is_loaded_once() {
     let access = Ns(97);
     let c = with(Some(MapMemory::Dram { access }));
-    let (mut stack, mut now) = filled::<Lean>(&c);
+    let (mut stack, mut now) = in_order::<Lean>(&c);
     let miss = hit(&c) + c.firmware.flash_op.0 + c.flash.map_read.0 + c.flash.map_transfer.0;
     for page in 0..8 {
         assert_eq!(latency(&mut stack, &mut now, BlockOp::Read, page * 1024, 1), miss);
@@ -135,7 +131,7 @@ fn a_look_into_dram_takes_one_access_and_each_page_is_loaded_once() {
 
 /// Many writes and reads; returns how many reads were wrong.
 fn busy(config: &DeviceConfig, resets: bool) -> (u64, readpath_device::DeviceStats) {
-    let (mut stack, mut now) = filled::<Lean>(config);
+    let (mut stack, mut now) = in_order::<Lean>(config);
     let mut rng = Prng::new(5);
     let mut under_way = 0;
     for i in 0..60_000u32 {
@@ -144,8 +140,7 @@ fn busy(config: &DeviceConfig, resets: bool) -> (u64, readpath_device::DeviceSta
         stack.submit(now, &BlockRequest { cookie: i, lun: 0, op, block, blocks: 1 + rng.below(6) as u32 });
         under_way += 1;
         while under_way >= 16 {
-            now = stack.next_deadline();
-            stack.advance(now);
+            step(&mut stack, &mut now);
             while let Some(done) = stack.poll_done() {
                 assert_eq!(done.error, None);
                 under_way -= 1;
@@ -183,7 +178,7 @@ fn a_copy_that_is_not_renewed_gives_wrong_data() {
 fn a_host_that_changes_the_map_is_believed_only_without_a_check() {
     for check in [None, Some(LineCheck { check: Ns(200), seal: Ns(10) })] {
         let c = with(Some(MapMemory::Host(HostMap { check, bytes: 8 * 5000, ..HOST })));
-        let (mut stack, mut now) = filled::<Lean>(&c);
+        let (mut stack, mut now) = in_order::<Lean>(&c);
         for page in 0..8 {
             one(&mut stack, &mut now, BlockOp::Read, page * 1024, 1);
         }
@@ -206,7 +201,7 @@ fn a_host_that_changes_the_map_is_believed_only_without_a_check() {
 fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
     let c = with(Some(MapMemory::Host(HOST)));
     for power in [false, true] {
-        let (mut stack, mut now) = filled::<Lean>(&c);
+        let (mut stack, mut now) = in_order::<Lean>(&c);
         for page in 0..8 {
             one(&mut stack, &mut now, BlockOp::Read, page * 1024, 1);
         }
@@ -215,8 +210,7 @@ fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
         // In the middle of a fetch.
         stack.submit(now, &BlockRequest { cookie: 3, lun: 0, op: BlockOp::Read, block: 1100, blocks: 1 });
         while stack.device.stats().host_map_fetches == 1 {
-            now = stack.next_deadline();
-            stack.advance(now);
+            step(&mut stack, &mut now);
         }
         if power {
             stack.device_power_cycle(now, now + Ns::from_ms(1));
@@ -244,15 +238,13 @@ fn fetches_wait_for_each_other_when_they_may_not_be_unanswered() {
         let host = HostMap { outstanding, access, ..HOST };
         let mut c = with(Some(MapMemory::Host(host)));
         c.geometry.dies_per_channel = 8;
-        readpath_testkit::give_room(&mut c);
-        let (mut stack, now) = start::<Lean, NoData, Typed>(&c, readpath_testkit::host(None), |s| {
-            s.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
-        });
+        give_room(&mut c);
+        let (mut stack, now) = filled::<Lean, NoData, Typed>(&c, None, BLOCKS, Layout::Random, 1);
         let mut runner = Runner::new(now);
         let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
-        readpath_testkit::run(&mut stack, &mut runner, vec![readpath_testkit::job(stream.clone(), 31, 2_000)]);
+        run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
         let before = *stack.device.stats();
-        let stats = readpath_testkit::run(&mut stack, &mut runner, vec![readpath_testkit::job(stream, 31, 40_000)]);
+        let stats = run(&mut stack, &mut runner, vec![job(stream, 31, 40_000)]);
         let since = stack.device.stats().since(&before);
         assert_eq!((since.map_loads, since.host_map_hits + since.map_hits), (0, 40_000));
         ((stats.end - stats.start).0 as f64 / since.host_map_hits as f64, host)

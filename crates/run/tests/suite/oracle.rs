@@ -8,6 +8,7 @@ use readpath_flash::{DieSched, Exact, Lean};
 use readpath_kit::Ns;
 use readpath_run::Runner;
 use readpath_stack::{NoData, Typed};
+use readpath_testkit::{filled, job, run};
 use readpath_workload::{IoKind, Kinds, Offsets, Stream, StreamSpec};
 
 const READS: u64 = 60_000;
@@ -43,17 +44,15 @@ fn device(dies: u32, cache: Cache, firmware: Ns) -> DeviceConfig {
 fn measure<S: DieSched>(dies: u32, depth: u32, cache: Cache, firmware: Ns, read_percent: u8) -> Outcome {
     let config = device(dies, cache, firmware);
     let blocks = config.lus[0].blocks;
-    let (mut stack, now) = readpath_testkit::start::<S, NoData, Typed>(&config, readpath_testkit::host(None), |s| {
-        s.precondition(0, 0, blocks, Layout::Random, 1).expect("room");
-    });
+    let (mut stack, now) = filled::<S, NoData, Typed>(&config, None, blocks, Layout::Random, 1);
     let mut runner = Runner::new(now);
     let uniform = Stream::uniform_reads(0, blocks, 1, 1).expect("a possible stream");
-    readpath_testkit::run(&mut stack, &mut runner, vec![readpath_testkit::job(uniform, 8, 10_000)]);
+    run(&mut stack, &mut runner, vec![job(uniform, 8, 10_000)]);
     let before = *stack.device.stats();
     let mut spec = StreamSpec::plain(IoKind::Read, 0, blocks, 1, Offsets::Uniform);
     spec.kinds = Kinds::Mix(read_percent);
     let stream = Stream::new(&spec, 2).expect("a possible stream");
-    let stats = readpath_testkit::run(&mut stack, &mut runner, vec![readpath_testkit::job(stream, depth, READS)]);
+    let stats = run(&mut stack, &mut runner, vec![job(stream, depth, READS)]);
     let after = stack.device.stats();
     let misses = (after.map_misses - before.map_misses) as f64;
     let hits = (after.map_hits - before.map_hits) as f64;

@@ -3,24 +3,25 @@
 //! job is an error, that any number of jobs can wait for a time, that a run which would go
 //! on for months ends with an error, and that a bad HPB entry costs its check also when the map page is missing.
 
+use readpath_device::Layout;
 use readpath_flash::Lean;
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Status};
+use readpath_proto::typed::{Cdb, HpbEntry, ReplyBody, Request, Status};
 use readpath_run::{RunError, Runner};
 use readpath_stack::{NoData, Stack, Typed};
+use readpath_testkit::{Bare, command, device, host, job, read_10, run, start};
 use readpath_workload::{IoKind, Job, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
 
 const BLOCKS: u32 = 1000;
 
 fn started() -> (Stack<Lean, NoData, (), Typed>, Runner) {
-    let (mut stack, now) =
-        readpath_testkit::start(&readpath_testkit::device(BLOCKS), readpath_testkit::host(None), |_| {});
-    stack.precondition(0, 0, BLOCKS, readpath_device::Layout::Sequential, 1).expect("room");
+    let (mut stack, now) = start(&device(BLOCKS), host(None), |_| {});
+    stack.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
     (stack, Runner::new(now))
 }
 
 fn reader(ios: u64, iodepth: u32) -> Job {
-    readpath_testkit::job(Stream::uniform_reads(0, BLOCKS, 1, 7).expect("a range"), iodepth, ios)
+    job(Stream::uniform_reads(0, BLOCKS, 1, 7).expect("a range"), iodepth, ios)
 }
 
 #[test]
@@ -29,8 +30,8 @@ fn a_pause_begins_when_nothing_is_in_flight() {
         let (mut stack, mut runner) = started();
         let mut job = reader(100, iodepth);
         job.think = Think { time: Ns::from_ms(1), every: 1 };
-        let stats = readpath_testkit::run(&mut stack, &mut runner, vec![job]);
-        let read = stats.jobs[0].of(readpath_workload::IoKind::Read);
+        let stats = run(&mut stack, &mut runner, vec![job]);
+        let read = stats.jobs[0].of(IoKind::Read);
         // One request at a time whatever the depth, and 99 pauses between 100 requests.
         let expected = read.latency.sum() as u64 + 99 * 1_000_000;
         assert_eq!((stats.end - stats.start).0, expected + 1_000_000, "the last pause is waited for, too");
@@ -41,7 +42,7 @@ fn a_pause_begins_when_nothing_is_in_flight() {
 fn mixed(reads: u8, iodepth: u32, seconds: u64, rates: [Option<u64>; 3]) -> Job {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Sequential);
     spec.kinds = Kinds::Mix(reads);
-    let mut job = readpath_testkit::job(Stream::new(&spec, 3).expect("a possible stream"), iodepth, u64::MAX);
+    let mut job = job(Stream::new(&spec, 3).expect("a possible stream"), iodepth, u64::MAX);
     job.limits.runtime = Some(Ns::from_secs(seconds));
     job.rate_bytes = rates.map(|rate| rate.map(|iops| iops * 4096));
     job
@@ -53,7 +54,7 @@ fn each_kind_keeps_its_own_rate() {
         let (mut stack, mut runner) = started();
         // A tenth of the draws are reads, yet both rates are met: a kind that is ahead lets the other one go.
         let job = mixed(10, iodepth, 2, [Some(400), Some(100), None]);
-        let stats = readpath_testkit::run(&mut stack, &mut runner, vec![job]);
+        let stats = run(&mut stack, &mut runner, vec![job]);
         let [reads, writes] = [IoKind::Read, IoKind::Write].map(|kind| stats.jobs[0].of(kind).ios);
         assert!((799..=801).contains(&reads) && (199..=201).contains(&writes), "{reads} reads, {writes} writes");
     }
@@ -62,7 +63,7 @@ fn each_kind_keeps_its_own_rate() {
 #[test]
 fn a_kind_that_must_wait_does_not_hold_up_the_other() {
     let (mut stack, mut runner) = started();
-    let stats = readpath_testkit::run(&mut stack, &mut runner, vec![mixed(50, 1, 1, [Some(40), None, None])]);
+    let stats = run(&mut stack, &mut runner, vec![mixed(50, 1, 1, [Some(40), None, None])]);
     let [reads, writes] = [IoKind::Read, IoKind::Write].map(|kind| stats.jobs[0].of(kind).ios);
     assert!((39..=41).contains(&reads) && writes > 2000, "{reads} reads, {writes} writes");
 }
@@ -74,18 +75,18 @@ fn a_rate_is_caught_up_with_and_ends_with_the_run_time() {
     let mut job = reader(u64::MAX, 16);
     job.limits.runtime = Some(Ns::from_secs(1));
     job.rate_bytes[0] = Some(12_000 * 4096);
-    let stats = readpath_testkit::run(&mut stack, &mut runner, vec![job]);
+    let stats = run(&mut stack, &mut runner, vec![job]);
     let reads = stats.jobs[0].of(IoKind::Read).ios;
     assert!((11_900..=12_001).contains(&reads), "{reads}");
     // Less than one request in the time.
     let mut job = reader(u64::MAX, 1);
     job.limits.runtime = Some(Ns::from_secs(1));
     job.rate_bytes[0] = Some(1);
-    let stats = readpath_testkit::run(&mut stack, &mut runner, vec![job]);
+    let stats = run(&mut stack, &mut runner, vec![job]);
     assert_eq!((stats.jobs[0].of(IoKind::Read).ios, stats.end - stats.start), (1, Ns::from_secs(1)));
     let mut job = reader(2, 1);
     job.rate_bytes[0] = Some(1 << 40);
-    readpath_testkit::run(&mut stack, &mut runner, vec![job]);
+    run(&mut stack, &mut runner, vec![job]);
     let mut phase = Phase { name: String::new(), jobs: vec![reader(2000, 1)] };
     phase.jobs[0].rate_bytes[0] = Some(1);
     let result = runner.phase(&mut stack, &mut phase, &mut ());
@@ -104,7 +105,7 @@ fn a_ramp_that_outlasts_the_work_is_an_error() {
     assert!(error.to_string().starts_with("job 'short': ramp_time (1.000 s) ends after the job's work"), "{error}");
     // Requests are counted from the end of the ramp, as fio does; bytes from the start.
     ramped.limits = readpath_workload::Limits { ios: Some(100), ..Default::default() };
-    let stats = readpath_testkit::run(&mut stack, &mut runner, vec![ramped]);
+    let stats = run(&mut stack, &mut runner, vec![ramped]);
     assert_eq!(stats.jobs[0].of(IoKind::Read).ios, 100);
     assert!(stats.ios > 1000);
 }
@@ -120,7 +121,7 @@ fn more_jobs_than_a_deadline_heap_has_slots_wait_and_all_are_served() {
             job
         })
         .collect();
-    assert_eq!(readpath_testkit::run(&mut stack, &mut runner, jobs).ios, 15_000);
+    assert_eq!(run(&mut stack, &mut runner, jobs).ios, 15_000);
 }
 
 #[test]
@@ -135,19 +136,18 @@ fn a_run_of_months_is_an_error() {
 
 #[test]
 fn resets_one_upon_another_leave_no_operation_behind() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.queue_depth = 64;
     // The whole map fits into SRAM and firmware costs nothing: every block becomes a flash operation on arrival.
     config.map_cache_bytes = 1 << 20;
     config.firmware.flash_op = Ns::ZERO;
     config.firmware.control = Ns::ZERO;
-    let mut bare = readpath_testkit::Bare::new(&config);
-    bare.device.precondition(0, 0, BLOCKS, readpath_device::Layout::Random, 1, |_, _| ()).expect("room");
-    bare.command(Cdb::Read { form: Form::Ten, lba: 0, blocks: BLOCKS, flags: 0 }, BLOCKS * 4096);
+    let mut bare = Bare::filled(&config, BLOCKS, Layout::Random, 1);
+    bare.command(read_10(0, BLOCKS), BLOCKS * 4096);
     for _ in 0..12 {
         for tag in 0..64 {
-            let cdb = Cdb::Read { form: Form::Ten, lba: u64::from(tag) * 8, blocks: 64, flags: 0 };
-            let body = RequestBody::Command(Command { expected_bytes: 64 * 4096, cdb });
+            let cdb = read_10(u32::from(tag) * 8, 64);
+            let body = command(cdb, 64 * 4096);
             bare.device.submit(bare.now, &Request { lun: 0, tag, body }, &[]);
         }
         // Long enough for the requests to arrive, far too short for flash to serve them.
@@ -160,21 +160,20 @@ fn resets_one_upon_another_leave_no_operation_behind() {
     }
     assert_eq!(bare.device.ops_in_use(), 0);
     bare.command(Cdb::TestUnitReady, 0);
-    let (reply, _) = bare.command(Cdb::Read { form: Form::Ten, lba: 1, blocks: 64, flags: 0 }, 64 * 4096);
+    let (reply, _) = bare.command(read_10(1, 64), 64 * 4096);
     assert!(matches!(reply.body, ReplyBody::Response(r) if r.status == Status::Good), "{reply:?}");
 }
 
 #[test]
 fn a_bad_entry_costs_its_check_when_the_map_page_is_missing_too() {
-    let config = readpath_testkit::device(BLOCKS);
+    let config = device(BLOCKS);
     let time = |cdb: Cdb| {
-        let mut bare = readpath_testkit::Bare::new(&config);
-        bare.device.precondition(0, 0, BLOCKS, readpath_device::Layout::Sequential, 1, |_, _| ()).expect("room");
+        let mut bare = Bare::filled(&config, BLOCKS, Layout::Sequential, 1);
         bare.command(cdb, 4096);
         assert_eq!(bare.device.stats().map_loads, 1);
         bare.now.0
     };
-    let plain = time(Cdb::Read { form: Form::Ten, lba: 5, blocks: 1, flags: 0 });
+    let plain = time(read_10(5, 1));
     let forged = time(Cdb::HpbRead { lba: 5, blocks: 1, entry: HpbEntry([9; 8]), flags: 0, read_id: 0 });
     assert_eq!(forged, plain + config.firmware.hpb_read_extra.0);
 }

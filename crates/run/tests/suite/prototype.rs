@@ -9,7 +9,7 @@ use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody};
 use readpath_run::Runner;
 use readpath_stack::{Crossed, Encoded, Stack, Tags, Typed, Wire, WireError};
-use readpath_testkit::{DELAYS, HPB};
+use readpath_testkit::{DELAYS, HPB, everything, filled, give_little_room, host, job, one, run, settle};
 use readpath_workload::{IoKind, Kinds, Offsets, Sizes, Stream, StreamSpec};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,9 +30,7 @@ fn options() -> HpbOptions {
 }
 
 fn stack<W: Wire + Default>(config: &DeviceConfig, layout: Layout) -> (Stack<Lean, Tags, (), W>, Ns) {
-    readpath_testkit::start(config, readpath_testkit::host(Some(options())), |stack| {
-        stack.precondition(0, 0, BLOCKS, layout, 3).expect("room");
-    })
+    filled(config, Some(options()), BLOCKS, layout, 3)
 }
 
 fn counters<W: Wire>(s: &Stack<Lean, Tags, (), W>) -> HpbCounters {
@@ -42,7 +40,7 @@ fn counters<W: Wire>(s: &Stack<Lean, Tags, (), W>) -> HpbCounters {
 /// Reads blocks one after the other; returns how many were hits.
 fn hits<W: Wire>(s: &mut Stack<Lean, Tags, (), W>, now: &mut Ns, blocks: impl Iterator<Item = u32>) -> u64 {
     let before = s.device.stats().hpb_hits;
-    blocks.for_each(|block| readpath_testkit::one(s, now, BlockOp::Read, block, 1));
+    blocks.for_each(|block| one(s, now, BlockOp::Read, block, 1));
     assert_eq!(s.payload.wrong, 0, "{:?}", s.payload.first_wrong);
     s.device.stats().hpb_hits - before
 }
@@ -71,13 +69,10 @@ fn a_group_is_loaded_after_two_reads_and_then_every_read_is_a_hit() {
 #[test]
 fn a_hit_takes_as_long_as_an_hpb_read() {
     let took = |config: &DeviceConfig, options: HpbOptions| {
-        let (mut s, mut now) =
-            readpath_testkit::start::<Lean, Tags, Typed>(config, readpath_testkit::host(Some(options)), |s| {
-                s.precondition(0, 0, BLOCKS, Layout::Random, 3).expect("room");
-            });
-        (0..4).for_each(|block| readpath_testkit::one(&mut s, &mut now, BlockOp::Read, block, 1));
+        let (mut s, mut now) = filled::<Lean, Tags, Typed>(config, Some(options), BLOCKS, Layout::Random, 3);
+        (0..4).for_each(|block| one(&mut s, &mut now, BlockOp::Read, block, 1));
         let (start, hits) = (now, s.device.stats().hpb_hits);
-        readpath_testkit::one(&mut s, &mut now, BlockOp::Read, 5, 1);
+        one(&mut s, &mut now, BlockOp::Read, 5, 1);
         assert_eq!(s.device.stats().hpb_hits, hits + 1);
         now - start
     };
@@ -92,7 +87,7 @@ fn a_write_costs_a_group_or_a_block() {
     for update in BOTH {
         let (mut s, mut now) = stack::<Typed>(&device(update), Layout::Random);
         assert_eq!(hits(&mut s, &mut now, (0..2).chain(0..64)), 64);
-        readpath_testkit::one(&mut s, &mut now, BlockOp::WriteFua, 9, 1);
+        one(&mut s, &mut now, BlockOp::WriteFua, 9, 1);
         let (hits_after, hint_of_9) = (hits(&mut s, &mut now, 0..64), counters(&s));
         match update {
             // The response to the write has named the group: 32 reads miss, each of them
@@ -120,17 +115,17 @@ fn long_reads_go_by_one_entry_where_blocks_lie_in_a_row() {
         hits(&mut s, &mut now, [0, 1, GROUP, GROUP + 1].into_iter());
         let before = (*s.device.stats(), counters(&s));
         for (block, blocks) in [(1, 3), (10, 64), (0, 128), (100, 100), (GROUP, GROUP / 2)] {
-            readpath_testkit::one(&mut s, &mut now, BlockOp::Read, block, blocks);
+            one(&mut s, &mut now, BlockOp::Read, block, blocks);
         }
         let long = 3 + 64 + 128 + 100 + u64::from(GROUP / 2);
         let d = s.device.stats().since(&before.0);
         assert_eq!((d.hpb_hits, d.hpb_long_hits, d.map_hits + d.map_misses), (long, long, 0), "{d:?}");
         // Beyond the group, and where they do not lie in a row.
-        readpath_testkit::one(&mut s, &mut now, BlockOp::Read, GROUP - 1, 2);
-        readpath_testkit::one(&mut s, &mut now, BlockOp::WriteFua, 20, 1);
+        one(&mut s, &mut now, BlockOp::Read, GROUP - 1, 2);
+        one(&mut s, &mut now, BlockOp::WriteFua, 20, 1);
         hits(&mut s, &mut now, (0..40).map(|i| i % 8));
         let hits_before = s.device.stats().hpb_hits;
-        readpath_testkit::one(&mut s, &mut now, BlockOp::Read, 18, 4);
+        one(&mut s, &mut now, BlockOp::Read, 18, 4);
         assert_eq!(s.device.stats().hpb_hits, hits_before);
         assert_eq!(hits(&mut s, &mut now, 18..22), 4, "each of them alone has an entry");
         assert_eq!(s.payload.wrong, 0);
@@ -149,7 +144,7 @@ fn a_page_of_many_blocks_is_read_in_parts() {
     let (mut s, mut now) = stack::<Typed>(&config, Layout::Sequential);
     hits(&mut s, &mut now, [0, 1].into_iter());
     let before = s.device.stats().hpb_hits;
-    readpath_testkit::one(&mut s, &mut now, BlockOp::Read, 0, 64);
+    one(&mut s, &mut now, BlockOp::Read, 0, 64);
     assert_eq!((s.device.stats().hpb_hits - before, s.payload.wrong), (64, 0));
 }
 
@@ -177,13 +172,13 @@ fn every_unit_has_seen_the_updates_of_all() {
     config.lus = vec![config.lus[0]; 2];
     config.lus.iter_mut().for_each(|lu| lu.blocks = BLOCKS / 2);
     let noted = Rc::default();
-    let host = readpath_testkit::host(Some(options()));
+    let host = host(Some(options()));
     let mut s: Stack<Lean, Tags, (), Noting> =
         Stack::new(&config, host, DELAYS, Tags::default(), (), Noting(Rc::clone(&noted))).expect("a possible device");
     let mut now = s.start(Ns::ZERO).expect("host and device find each other");
     let mut go = |lun, op, block| {
         s.submit(now, &BlockRequest { cookie: 0, lun, op, block, blocks: 1 });
-        readpath_testkit::settle(&mut s, &mut now);
+        settle(&mut s, &mut now);
         assert!(s.poll_done().is_some_and(|done| done.error.is_none()));
         assert_eq!(s.payload.wrong, 0);
         s.device.stats().entries_piggybacked
@@ -209,7 +204,7 @@ fn every_unit_has_seen_the_updates_of_all() {
 fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u64, u64) {
     let mut rng = Prng::stream(seed, "prototype", 0);
     let mut config = device(BOTH[rng.below(2) as usize]);
-    readpath_testkit::give_little_room(&mut config, 4);
+    give_little_room(&mut config, 4);
     config.map_cache_bytes = 4096;
     let hpb = config.hpb.as_mut().expect("it has HPB");
     hpb.verification = verification;
@@ -219,7 +214,7 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     let group_bytes = u64::from(prototype.group_entries) * 4;
     // Sometimes too little memory for all groups.
     let max_map_bytes = (rng.below(2) == 0).then(|| (1 + rng.below(6)) * group_bytes);
-    let host = readpath_testkit::host(Some(HpbOptions { max_map_bytes, ..options() }));
+    let host = host(Some(HpbOptions { max_map_bytes, ..options() }));
     let (mut s, now) = readpath_testkit::start::<Lean, Tags, W>(&config, host, |s| {
         let layout = if seed.is_multiple_of(2) { Layout::Random } else { Layout::Sequential };
         s.precondition(0, 0, BLOCKS, layout, seed).expect("room");
@@ -233,17 +228,13 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     spec.kinds = Kinds::TrimWrite;
     (spec.start_block, spec.blocks) = (500, 300);
     let trims = Stream::new(&spec, seed + 1).expect("a possible stream");
-    let stats = readpath_testkit::run(
-        &mut s,
-        &mut runner,
-        vec![readpath_testkit::job(reads, 12, 12_000), readpath_testkit::job(trims, 2, 1_000)],
-    );
+    let stats = run(&mut s, &mut runner, vec![job(reads, 12, 12_000), job(trims, 2, 1_000)]);
     assert!(s.wire_error().is_none());
     let d = s.device.stats();
     assert!(d.hpb_hits > 50 && d.collected > 0 && d.slices_moved > 0, "seed {seed}: {d:?}");
     // Bits and list are exact: an honest host is never told by a spare area that it was wrong.
     assert!(verification == Verification::Off || d.hpb_foreign == 0, "seed {seed}: {d:?}");
-    let text = format!("{}{d:?}\n{:?}", readpath_testkit::everything(&stats), counters(&s));
+    let text = format!("{}{d:?}\n{:?}", everything(&stats), counters(&s));
     (text, s.payload.checked, s.payload.wrong)
 }
 
@@ -308,7 +299,7 @@ fn resets_and_power_cuts_leave_no_old_entry_and_hits_recover() {
                 let memory = s.host.memory(0).expect("groups");
                 assert_eq!(memory.map_bytes, 0, "the host has dropped everything");
             }
-            readpath_testkit::settle(&mut s, &mut now);
+            settle(&mut s, &mut now);
             while s.poll_done().is_some() {}
             let warm = hits(&mut s, &mut now, (0..BLOCKS).step_by(64).flat_map(|block| [block, block]));
             let before = *s.device.stats();
@@ -324,7 +315,7 @@ fn resets_and_power_cuts_leave_no_old_entry_and_hits_recover() {
 }
 
 fn start(config: &DeviceConfig, options: HpbOptions) -> Result<Stack<Lean, Tags, (), Typed>, String> {
-    let host = readpath_testkit::host(Some(options));
+    let host = host(Some(options));
     let mut s = Stack::new(config, host, DELAYS, Tags::default(), (), Typed).expect("a possible device");
     s.precondition(0, 0, BLOCKS, Layout::Random, 3).expect("room");
     s.start(Ns::ZERO).map_err(|e| e.to_string())?;

@@ -7,33 +7,24 @@ use readpath_kit::Ns;
 use readpath_proto::groups::{GroupEntry, GroupHint, group_at};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::typed::*;
-use readpath_testkit::{Bare, HPB};
+use readpath_testkit::{Bare, HPB, command, device, give_room, response, write_10};
 
 const BLOCKS: u32 = 1000;
 const GROUP: u32 = 128;
 
 fn config(update: GroupUpdate) -> DeviceConfig {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     let prototype = PrototypeConfig { update, group_entries: GROUP, listed_changes: 8 };
     config.hpb = Some(HpbConfig { prototype: Some(prototype), ..HPB });
     config
 }
 
 fn bare(update: GroupUpdate) -> Bare {
-    let mut b = Bare::new(&config(update));
-    b.device.precondition(0, 0, BLOCKS, Layout::Random, 7, |_, _| {}).expect("room");
-    b
-}
-
-fn response(reply: &Reply) -> Response {
-    match reply.body {
-        ReplyBody::Response(response) => response,
-        other => panic!("{other:?}"),
-    }
+    Bare::filled(&config(update), BLOCKS, Layout::Random, 7)
 }
 
 fn sense(b: &mut Bare, cdb: Cdb, expected_bytes: u32) -> Option<Sense> {
-    response(&b.command(cdb, expected_bytes).0).sense
+    b.response(cdb, expected_bytes).sense
 }
 
 fn load(group: u32, alloc: u32) -> Cdb {
@@ -83,8 +74,7 @@ fn entries_that_are_worth_nothing_are_told_and_the_map_is_asked() {
         let s = b.device.stats();
         assert_eq!((s.hpb_reads, s.hpb_stale, s.hpb_zero, s.hpb_forged, s.hpb_foreign), (7, 1, 1, 2, 2));
         // A neighbour that is written: its group, or only the block itself.
-        let write = Cdb::Write { form: Form::Ten, lba: 301, blocks: 1, flags: 0 };
-        let told = response(&b.command(write, 4096).0);
+        let told = b.response(write_10(301, 1, 0), 4096);
         let whole = update == GroupUpdate::Host;
         assert_eq!(told.groups.and_then(|n| n.dirty()), whole.then_some(2));
         assert_eq!(read(&mut b, 300, list[300 - 256]).1, u64::from(!whole));
@@ -111,9 +101,9 @@ fn what_is_out_of_range_is_refused_as_an_hpb_read_would_be() {
     let last = GroupEntry::of(b.device.array_slices() - 1);
     assert_eq!((sense(&mut b, hinted(0, 2, last), 8192), b.device.stats().hpb_forged), (None, 1));
     // More or less expected than there is.
-    let told = response(&b.command(hinted(0, 1, entry), 8192).0);
+    let told = b.response(hinted(0, 1, entry), 8192);
     assert_eq!(told.residual, Residual::Under(4096));
-    let told = response(&b.command(hinted(500, 2, GroupEntry::ZERO), 4096).0);
+    let told = b.response(hinted(500, 2, GroupEntry::ZERO), 4096);
     assert_eq!((told.residual, told.groups), (Residual::Over(4096), None), "the count stands where the group would");
     // Groups: the last is short; beyond it there is none.
     let last_bytes = (BLOCKS % GROUP) * 4;
@@ -143,9 +133,9 @@ fn what_is_out_of_range_is_refused_as_an_hpb_read_would_be() {
 
 #[test]
 fn a_device_that_is_none_refuses_the_flag() {
-    let mut plain = readpath_testkit::device(BLOCKS);
+    let mut plain = device(BLOCKS);
     (plain.hpb, plain.lus[0].hpb) = (None, false);
-    for config in [readpath_testkit::device(BLOCKS), plain] {
+    for config in [device(BLOCKS), plain] {
         let mut b = Bare::new(&config);
         assert_eq!(sense(&mut b, hinted(0, 1, GroupEntry::of(9)), 4096), Some(Sense::INVALID_FIELD));
         assert_eq!(b.query(opcode::READ_ATTRIBUTE, attribute::GROUP_ENTRIES, 0, 0).0, result::INVALID_IDN);
@@ -153,8 +143,8 @@ fn a_device_that_is_none_refuses_the_flag() {
     // And a unit without groups on a device that has some.
     let mut two = config(GroupUpdate::Host);
     two.lus.push(LuConfig { blocks: 64, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 });
-    readpath_testkit::give_room(&mut two);
-    let body = RequestBody::Command(Command { expected_bytes: 4096, cdb: hinted(0, 1, GroupEntry::of(9)) });
+    give_room(&mut two);
+    let body = command(hinted(0, 1, GroupEntry::of(9)), 4096);
     assert_eq!(response(&Bare::new(&two).ask(1, body, &[]).0).sense, Some(Sense::INVALID_FIELD));
 }
 
@@ -173,14 +163,12 @@ fn descriptors_say_nothing_of_hpb() {
 /// and what changes, that its address is: the rest then goes by the map.
 #[test]
 fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
-    let write = Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: 0 };
+    let write = write_10(120, 1, 0);
     for (other, all_by_hint) in
         [(None, true), (Some((load(3, GROUP * 4), GROUP * 4)), false), (Some((write, 4096)), false)]
     {
-        let mut b = Bare::new(&config(GroupUpdate::Host));
-        b.device.precondition(0, 0, BLOCKS, Layout::Sequential, 7, |_, _| {}).expect("room");
+        let mut b = Bare::filled(&config(GroupUpdate::Host), BLOCKS, Layout::Sequential, 7);
         let first = entries(&mut b, 0)[0];
-        let command = |cdb, expected_bytes| RequestBody::Command(Command { expected_bytes, cdb });
         let long = command(hinted(0, GROUP, first), GROUP * 4096);
         b.device.submit(b.now, &Request { lun: 0, tag: 1, body: long }, &[]);
         if let Some((cdb, bytes)) = other {
@@ -210,15 +198,14 @@ fn a_long_read_is_not_led_astray_by_what_another_hint_has_seen() {
     let mut device = config(GroupUpdate::Device);
     // All of that happens while the first pages are read: the end of each is a look at what has changed.
     (device.flash.read, device.flash.program) = (Ns::from_ms(1), Ns(1_000));
-    let mut b = Bare::new(&device);
-    b.device.precondition(0, 0, BLOCKS, Layout::Sequential, 7, |_, _| {}).expect("room");
+    let mut b = Bare::filled(&device, BLOCKS, Layout::Sequential, 7);
     let first = entries(&mut b, 0)[0];
     let send = |b: &mut Bare, tag, cdb, bytes| {
-        let body = RequestBody::Command(Command { expected_bytes: bytes, cdb });
+        let body = command(cdb, bytes);
         b.device.submit(b.now, &Request { lun: 0, tag, body }, &[]);
     };
     send(&mut b, 1, hinted(0, GROUP, first), GROUP * 4096);
-    send(&mut b, 2, Cdb::Write { form: Form::Ten, lba: 120, blocks: 1, flags: FLAG_FUA }, 4096);
+    send(&mut b, 2, write_10(120, 1, FLAG_FUA), 4096);
     let (mut told, mut read_from) = (None, None);
     while b.device.next_deadline() != Ns::NEVER {
         b.now = b.device.next_deadline();

@@ -4,22 +4,20 @@
 
 use readpath_device::{DeviceConfig, HpbConfig, Layout, LuConfig, SramTable};
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, Command, Request, RequestBody, SubRegion, TaskRequest};
-use readpath_testkit::{Bare, HPB};
+use readpath_proto::typed::{Cdb, Request, RequestBody, SubRegion, TaskRequest};
+use readpath_testkit::{Bare, HPB, command, device, lu};
 
 /// Bytes of the entries of a sub-region.
 const BYTES: u32 = 512;
 
 fn config(read_buffers: u8) -> DeviceConfig {
-    let mut config = readpath_testkit::device(4096);
+    let mut config = device(4096);
     config.hpb = Some(HpbConfig { read_buffers, ..HPB });
     config
 }
 
 fn bare(config: &DeviceConfig) -> Bare {
-    let mut bare = Bare::new(config);
-    bare.device.precondition(0, 0, 4096, Layout::Sequential, 1, |_, _| {}).expect("room");
-    bare
+    Bare::filled(config, 4096, Layout::Sequential, 1)
 }
 
 /// Sends HPB READ BUFFER of as many sub-regions, with tags from 0, all at once.
@@ -27,22 +25,14 @@ fn load(bare: &mut Bare, tags: std::ops::Range<u8>) {
     for tag in tags {
         let at = SubRegion { region: 0, index: u16::from(tag % 4) };
         let cdb = Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: BYTES };
-        let body = RequestBody::Command(Command { expected_bytes: BYTES, cdb });
+        let body = command(cdb, BYTES);
         bare.device.submit(bare.now, &Request { lun: 0, tag, body }, &[]);
     }
 }
 
 /// All replies that come, as tag and time.
 fn replies(bare: &mut Bare) -> Vec<(u8, Ns)> {
-    let mut replies = Vec::new();
-    while bare.device.next_deadline() != Ns::NEVER {
-        bare.now = bare.device.next_deadline();
-        bare.device.advance(bare.now);
-        while bare.device.poll_media().is_some() {}
-        while let Some(reply) = bare.device.poll_reply(bare.now) {
-            replies.push((reply.tag, bare.now));
-        }
-    }
+    let replies = bare.settle().into_iter().map(|(at, reply)| (reply.tag, at)).collect();
     assert_eq!(bare.device.ops_in_use(), 0);
     replies
 }
@@ -123,7 +113,7 @@ fn the_bytes_of_a_buffer() {
     c.map_page_bytes = 16_384;
     assert_eq!(c.read_buffer_bytes(), 16_384 + 32_768, "or in one");
     // A unit that begins within a map page: its sub-regions reach over two.
-    c.lus = vec![LuConfig { hpb: false, ..readpath_testkit::lu(100) }, readpath_testkit::lu(8192)];
+    c.lus = vec![LuConfig { hpb: false, ..lu(100) }, lu(8192)];
     assert_eq!(c.read_buffer_bytes(), 2 * 16_384 + 32_768);
     c.lus[0].blocks = 8192;
     assert_eq!(c.read_buffer_bytes(), 16_384 + 32_768);

@@ -2,21 +2,20 @@
 //! A read that reaches the device as values (`submit_read`) does what the same read does as a request (`submit`):
 //! two devices get the same reads, good and bad, and have to agree on every reply, its time, and all data and counters.
 
-use readpath_device::Layout;
+use readpath_device::{Layout, LuConfig};
 use readpath_kit::{BLOCK_BYTES, Ns, Prng};
-use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, QueryRequest, Request, RequestBody, SubRegion};
-use readpath_testkit::Bare;
+use readpath_proto::typed::{Cdb, Form, HpbEntry, QueryRequest, Request, RequestBody, SubRegion};
+use readpath_testkit::{Bare, command, give_room, lu};
 use std::collections::BTreeMap;
 
 const BLOCKS: u32 = 8_192;
 
 fn device() -> Bare {
     let mut config = readpath_testkit::device(BLOCKS);
-    config.lus.push(readpath_device::LuConfig { hpb: false, ..readpath_testkit::lu(100) });
+    config.lus.push(LuConfig { hpb: false, ..lu(100) });
     config.hpb.as_mut().expect("HPB").freshness_chunk_entries = 16;
-    readpath_testkit::give_room(&mut config);
-    let mut bare = Bare::new(&config);
-    bare.device.precondition(0, 0, 8_000, Layout::Random, 3, |_, _| ()).expect("room");
+    give_room(&mut config);
+    let mut bare = Bare::filled(&config, 8_000, Layout::Random, 3);
     // fHPBReset: the host knows HPB.
     let set = QueryRequest { opcode: 6, idn: 0x11, index: 0, selector: 0, length: 0, value: 0 };
     bare.ask(0, RequestBody::Query(set), &[]);
@@ -53,7 +52,7 @@ impl Read {
             Some(entry) => Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 },
             None => Cdb::Read { form: Form::Ten, lba: u64::from(block), blocks, flags: 0 },
         };
-        Request { lun, tag, body: RequestBody::Command(Command { expected_bytes: blocks * BLOCK_BYTES, cdb }) }
+        Request { lun, tag, body: command(cdb, blocks * BLOCK_BYTES) }
     }
 
     fn draw(rng: &mut Prng, tag: u8, entries: &BTreeMap<u32, HpbEntry>) -> Read {
@@ -120,7 +119,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
                 // A write makes entries stale.
                 busy[tag] = true;
                 let cdb = Cdb::Write { form: Form::Ten, lba: rng.below(u64::from(BLOCKS)), blocks: 1, flags: 0 };
-                let body = RequestBody::Command(Command { expected_bytes: BLOCK_BYTES, cdb });
+                let body = command(cdb, BLOCK_BYTES);
                 for bare in [&mut a, &mut b] {
                     bare.device.submit(now, &Request { lun: 0, tag: tag as u8, body }, &[]);
                 }

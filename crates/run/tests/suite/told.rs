@@ -7,7 +7,7 @@ use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HpbOptions, ManagedPolicy};
 use readpath_kit::Ns;
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{device, lu, one, start};
+use readpath_testkit::{device, filled, give_room, host, lu, one, settle, start};
 
 /// A launch that the host is told of loads what the application read the last time, before it reads anything, as many
 /// at a time as may be in flight, and nothing else.
@@ -15,17 +15,15 @@ use readpath_testkit::{device, lu, one, start};
 fn a_launch_loads_the_list_of_its_application() {
     let mut config = device(2_048);
     config.hpb.as_mut().expect("HPB").control = Control::Host;
-    readpath_testkit::give_room(&mut config);
+    give_room(&mut config);
     let hpb = HpbOptions { policy: Some(ManagedPolicy::Preload), ..HpbOptions::default() };
-    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&config, readpath_testkit::host(Some(hpb)), |s| {
-        s.precondition(0, 0, 2_048, Layout::Sequential, 1).expect("room");
-    });
+    let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&config, Some(hpb), 2_048, Layout::Sequential, 1);
     let least = stack.host.hpb(0).expect("HPB").least_memory().expect("a size");
     stack.foreground(now, 1);
     // Sub-regions of 64 blocks, read again when their maps have come: more than wait at a time.
     for block in (0..20).flat_map(|srgn| [srgn * 64, srgn * 64 + 1]) {
         one(&mut stack, &mut now, BlockOp::Read, block, 1);
-        readpath_testkit::settle(&mut stack, &mut now);
+        settle(&mut stack, &mut now);
     }
     let loads = |stack: &Stack<Lean, Tags, (), Typed>| stack.host.counters(0).expect("HPB").map_req_cnt;
     assert_eq!(loads(&stack), 20);
@@ -33,10 +31,10 @@ fn a_launch_loads_the_list_of_its_application() {
     stack.foreground(now, 2);
     stack.limit_memory(now, 0, least).expect("room for the tables");
     stack.limit_memory(now, 0, 1 << 30).expect("more");
-    readpath_testkit::settle(&mut stack, &mut now);
+    settle(&mut stack, &mut now);
     assert_eq!(loads(&stack), 20, "nothing is known of it");
     stack.foreground(now, 1);
-    readpath_testkit::settle(&mut stack, &mut now);
+    settle(&mut stack, &mut now);
     assert_eq!(loads(&stack), 40);
     let hits = stack.host.counters(0).expect("HPB").hit_cnt;
     for srgn in 0..20 {
@@ -51,15 +49,15 @@ fn limits_of_several_units_come_in_order_of_time() {
     let mut config = device(2_048);
     config.lus.push(lu(2_048));
     config.hpb.as_mut().expect("HPB").control = Control::Host;
-    readpath_testkit::give_room(&mut config);
+    give_room(&mut config);
     let hpb = HpbOptions { policy: Some(ManagedPolicy::Lru), ..HpbOptions::default() };
-    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&config, readpath_testkit::host(Some(hpb)), |s| {
+    let (mut stack, mut now) = start::<Lean, Tags, Typed>(&config, host(Some(hpb)), |s| {
         (0..2).for_each(|lun| s.precondition(lun, 0, 2_048, Layout::Sequential, 1).expect("room"));
     });
     for lun in 0..2 {
         for block in (0..2_048).step_by(64) {
             stack.submit(now, &BlockRequest { cookie: 1, lun, op: BlockOp::Read, block, blocks: 1 });
-            readpath_testkit::settle(&mut stack, &mut now);
+            settle(&mut stack, &mut now);
             assert!(stack.poll_done().is_some());
         }
     }

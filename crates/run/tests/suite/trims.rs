@@ -10,7 +10,7 @@ use readpath_kit::{Ns, Prng};
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{Cdb, Command, RequestBody};
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{Bare, DELAYS, assert_bounded};
+use readpath_testkit::{Bare, DELAYS, assert_bounded, filled, give_little_room, next_event, one, settle};
 
 type Trimmed = Stack<Lean, Tags, (), Typed>;
 
@@ -33,7 +33,7 @@ fn device(map_page_bytes: u32, blocks: u32) -> DeviceConfig {
     config.ftl.map_changes = 128;
     config.ftl.map_write_pages = 1;
     config.ftl.checkpoint_after_units = 32;
-    readpath_testkit::give_little_room(&mut config, 6);
+    give_little_room(&mut config, 6);
     config
 }
 
@@ -72,24 +72,21 @@ impl Load {
             assert_eq!((self.outstanding, self.left), (0, 0), "every request ends: {:?}", stack.device.stats());
             return false;
         }
-        self.outstanding -= readpath_testkit::next_event(stack, now);
+        self.outstanding -= next_event(stack, now);
         true
     }
 }
 
 fn start(config: &DeviceConfig) -> (Trimmed, Ns) {
-    let (mut stack, mut now) =
-        readpath_testkit::start::<Lean, Tags, Typed>(config, readpath_testkit::host(None), |stack| {
-            stack.precondition(0, 0, config.lus[0].blocks, Layout::Random, 5).expect("room");
-        });
-    readpath_testkit::settle(&mut stack, &mut now);
+    let (mut stack, mut now) = filled::<Lean, Tags, Typed>(config, None, config.lus[0].blocks, Layout::Random, 5);
+    settle(&mut stack, &mut now);
     (stack, now)
 }
 
 fn read_all(stack: &mut Trimmed, now: &mut Ns) {
     let blocks = stack.device.config().lus[0].blocks;
     for block in (0..blocks).step_by(50) {
-        readpath_testkit::one(stack, now, BlockOp::Read, block, (blocks - block).min(50));
+        one(stack, now, BlockOp::Read, block, (blocks - block).min(50));
     }
     assert_eq!(stack.payload.wrong, 0, "{:?}", stack.payload.first_wrong);
 }

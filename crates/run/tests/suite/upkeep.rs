@@ -7,7 +7,7 @@ use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{host, one, settle, start};
+use readpath_testkit::{device, filled, one, settle, step};
 
 const BLOCKS: u32 = 1024;
 
@@ -15,9 +15,7 @@ type Kept = Stack<Lean, Tags, (), Typed>;
 
 /// A device that is full of data in order.
 fn full(config: &DeviceConfig) -> (Kept, Ns) {
-    start(config, host(None), |stack: &mut Kept| {
-        stack.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
-    })
+    filled(config, None, BLOCKS, Layout::Sequential, 1)
 }
 
 /// Everything reads as it was written, and the device's tables agree.
@@ -31,7 +29,7 @@ fn check(stack: &mut Kept, now: &mut Ns) {
 
 #[test]
 fn data_moves_when_its_superblock_was_read_too_often() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.ftl.read_disturb_limit = 10;
     let reads = 10 * config.geometry.units_per_superblock();
     let slices = u64::from(config.geometry.slices_per_superblock());
@@ -57,7 +55,7 @@ fn data_moves_when_its_superblock_was_read_too_often() {
 /// A superblock that is still being filled cannot be moved when the limit is reached; later it can.
 #[test]
 fn what_was_read_too_often_while_it_was_open_moves_when_it_is_full() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.ftl.read_disturb_limit = 10;
     let (units, slices) = (config.geometry.units_per_superblock(), config.geometry.slices_per_superblock());
     let (mut stack, mut now) = full(&config);
@@ -96,8 +94,7 @@ fn collected_after(config: &DeviceConfig, pause: Ns) -> u64 {
     let since = now;
     assert_eq!(stack.device.stats().collected_idle, 0, "the host was never idle for long enough");
     while stack.next_deadline() <= since + pause {
-        now = stack.next_deadline();
-        stack.advance(now);
+        step(&mut stack, &mut now);
     }
     let s = *stack.device.stats();
     assert_eq!(s.collected, 0, "space is not short");
@@ -108,7 +105,7 @@ fn collected_after(config: &DeviceConfig, pause: Ns) -> u64 {
 
 #[test]
 fn garbage_is_collected_while_the_host_is_idle() {
-    let mut config = readpath_testkit::device(BLOCKS);
+    let mut config = device(BLOCKS);
     config.ftl.idle_after = Ns::from_ms(50);
     config.ftl.collect_idle_below = config.geometry.superblocks();
     assert_eq!(collected_after(&config, Ns::from_ms(49)), 0, "not yet idle");

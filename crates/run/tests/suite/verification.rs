@@ -10,7 +10,7 @@ use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::{Cdb, HpbEntry, Reply, Request, RequestBody, SubRegion};
 use readpath_run::Runner;
 use readpath_stack::{Stack, Tags, Typed, Wire};
-use readpath_testkit::{DELAYS, Meddled, Meddler};
+use readpath_testkit::{DELAYS, Meddled, Meddler, host, job, one, run, settle, step};
 use readpath_workload::{IoKind, Kinds, Offsets, Stream, StreamSpec};
 
 const BLOCKS: u32 = 2048;
@@ -22,8 +22,8 @@ fn device(verification: Verification) -> DeviceConfig {
 }
 
 fn stack<W: Wire>(config: &DeviceConfig, options: HpbOptions, wire: W) -> Stack<Lean, Tags, (), W> {
-    let host = readpath_testkit::host(Some(options));
-    let mut stack = Stack::new(config, host, DELAYS, Tags::default(), (), wire).expect("a possible device");
+    let mut stack =
+        Stack::new(config, host(Some(options)), DELAYS, Tags::default(), (), wire).expect("a possible device");
     stack.precondition(0, 0, BLOCKS, Layout::Random, 3).expect("room");
     stack
 }
@@ -34,7 +34,7 @@ fn mix<W: Wire>(stack: &mut Stack<Lean, Tags, (), W>, read_percent: u8) {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Uniform);
     spec.kinds = Kinds::Mix(read_percent);
     let stream = Stream::new(&spec, 5).expect("a possible stream");
-    readpath_testkit::run(stack, &mut Runner::new(now), vec![readpath_testkit::job(stream, 16, 40_000)]);
+    run(stack, &mut Runner::new(now), vec![job(stream, 16, 40_000)]);
 }
 
 /// Changes the address, and every other time the tag as well.
@@ -99,8 +99,7 @@ fn end_of_load(options: HpbOptions) -> Ns {
     let mut stack = stack(&device(Verification::On), options, Typed);
     let mut now = begin_load(&mut stack);
     while state(&stack) == SubRegionState::Issued {
-        now = stack.next_deadline();
-        stack.advance(now);
+        step(&mut stack, &mut now);
     }
     assert_eq!(state(&stack), SubRegionState::Valid);
     now
@@ -115,8 +114,7 @@ fn begin_load(stack: &mut Stack<Lean, Tags, (), Typed>) -> Ns {
     let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
     stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block: 0, blocks: 1 });
     while state(stack) != SubRegionState::Issued {
-        now = stack.next_deadline();
-        stack.advance(now);
+        step(stack, &mut now);
     }
     stack.poll_done().expect("the read ended");
     now
@@ -135,11 +133,11 @@ fn write_during_load(strict_linux: bool, verification: Verification) -> Stack<Le
     assert_eq!(state(&stack), SubRegionState::Issued);
     stack.submit(just_before, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Write, block: 9, blocks: 1 });
     let mut now = just_before;
-    readpath_testkit::settle(&mut stack, &mut now);
+    settle(&mut stack, &mut now);
     stack.poll_done().expect("the write ended");
     assert_eq!(state(&stack), SubRegionState::Valid);
     for block in [8, 9, 10] {
-        readpath_testkit::one(&mut stack, &mut now, BlockOp::Read, block, 1);
+        one(&mut stack, &mut now, BlockOp::Read, block, 1);
     }
     stack
 }
@@ -172,7 +170,7 @@ fn verification_reads_only_tables_that_are_counted_and_small() {
     let mut now = Ns::from_secs(100);
     let (before, sram) = (*stack.device.stats(), stack.device.sram());
     for block in (0..BLOCKS).step_by(5) {
-        readpath_testkit::one(&mut stack, &mut now, BlockOp::Read, block, 1);
+        one(&mut stack, &mut now, BlockOp::Read, block, 1);
     }
     let after = stack.device.stats();
     assert_eq!(after.hpb_hits - before.hpb_hits, u64::from(BLOCKS.div_ceil(5)), "every read was a hit");

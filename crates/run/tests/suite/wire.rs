@@ -8,19 +8,17 @@ use readpath_host::HpbOptions;
 use readpath_kit::Prng;
 use readpath_run::Runner;
 use readpath_stack::{Encoded, Tags, Typed, Wire};
+use readpath_testkit::{device, everything, filled, job, run};
 use readpath_workload::{IoKind, Kinds, Offsets, Sizes, Stream, StreamSpec};
 
 /// Everything that a run of reads, writes, trims and flushes left in counters and histograms.
 fn results<W: Wire + Default>(seed: u64) -> String {
     let mut rng = Prng::stream(seed, "wire", 0);
-    let mut config = readpath_testkit::device(3_000);
+    let mut config = device(3_000);
     config.map_cache_bytes = 4096 * (1 + rng.below(3) as u32);
     config.lus[0].max_active_regions = 3 + rng.below(9) as u16;
     config.lus[0].pinned_regions = 2;
-    let (mut stack, now) =
-        readpath_testkit::start::<Lean, Tags, W>(&config, readpath_testkit::host(Some(HpbOptions::default())), |s| {
-            s.precondition(0, 0, 2_000, Layout::Random, seed).expect("room");
-        });
+    let (mut stack, now) = filled::<Lean, Tags, W>(&config, Some(HpbOptions::default()), 2_000, Layout::Random, seed);
     let mut runner = Runner::new(now);
     let mut spec = StreamSpec::plain(IoKind::Read, 0, 3_000, 1, Offsets::Zipf(0.9));
     spec.kinds = Kinds::Mix(80);
@@ -30,11 +28,7 @@ fn results<W: Wire + Default>(seed: u64) -> String {
     spec.kinds = Kinds::TrimWrite;
     (spec.start_block, spec.blocks, spec.fua) = (500, 300, true);
     let trims = Stream::new(&spec, seed + 1).expect("a possible stream");
-    let stats = readpath_testkit::run(
-        &mut stack,
-        &mut runner,
-        vec![readpath_testkit::job(mixed, 12, 8_000), readpath_testkit::job(trims, 2, 1_000)],
-    );
+    let stats = run(&mut stack, &mut runner, vec![job(mixed, 12, 8_000), job(trims, 2, 1_000)]);
     assert!(stack.wire_error().is_none());
     assert_eq!(stack.payload.wrong, 0);
     let counters = stack.host.counters(0).expect("an HPB unit");
@@ -43,7 +37,7 @@ fn results<W: Wire + Default>(seed: u64) -> String {
         let done = stats.jobs[job].kinds.iter().map(|k| k.ios > 0).collect::<Vec<_>>();
         assert_eq!(done, [[true, true, false, true], [false, true, true, true]][job], "every kind took part");
     }
-    format!("{}{:?}\n{counters:?}", readpath_testkit::everything(&stats), stack.device.stats())
+    format!("{}{:?}\n{counters:?}", everything(&stats), stack.device.stats())
 }
 
 #[test]

@@ -7,7 +7,7 @@ use readpath_flash::Lean;
 use readpath_run::{RunError, Runner};
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_testkit::writes::written_device;
-use readpath_testkit::{host, job, start};
+use readpath_testkit::{filled, job};
 use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec};
 
 /// Writes a full device until it refuses; returns what was left then of its spare slices, in percent of its logical
@@ -18,9 +18,7 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
     config.ftl.map_changes = 4096;
     config.ftl.faults =
         FaultConfig { program_failures_ppm: failures_ppm, erase_failures_ppm: failures_ppm, ..FaultConfig::NONE };
-    let (mut stack, now): (Stack<Lean, NoData, (), Typed>, _) = start(&config, host(None), |stack| {
-        stack.precondition(0, 0, blocks, Layout::Sequential, 1).expect("room");
-    });
+    let (mut stack, now): (Stack<Lean, NoData, (), Typed>, _) = filled(&config, None, blocks, Layout::Sequential, 1);
     let spec = StreamSpec::plain(IoKind::Write, 0, blocks, 1, Offsets::Uniform);
     let stream = Stream::new(&spec, 5).expect("a possible stream");
     let mut phase = Phase { name: String::new(), jobs: vec![job(stream, 32, 20_000_000)] };

@@ -8,22 +8,20 @@ use super::trouble::Troublemaker;
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, LongReads};
 use readpath_kit::{Ns, Prng};
-use readpath_stack::{Stack, Tags};
-use readpath_testkit::{self, DELAYS, Meddled};
+use readpath_testkit::{Checked, Meddled, reset_hpb, start_on, step, toggle_booster};
 
-pub type Tried<S> = Stack<S, Tags, (), Meddled<Troublemaker>>;
+pub type Tried<S> = Checked<S, Meddled<Troublemaker>>;
 
 /// Runs one seed.
 pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let _on_panic = OnPanic(o);
     let wire = Meddled::new(Troublemaker::new(o), o.encoded);
-    let mut stack: Tried<S> = Stack::new(&o.config, o.host, DELAYS, Tags::default(), (), wire).expect("possible");
-    if let Some(layout) = o.precondition {
-        for (lun, lu) in o.config.lus.iter().enumerate() {
-            stack.precondition(lun as u8, 0, lu.blocks * 3 / 4, layout, o.seed).expect("room");
+    let (mut stack, mut now): (Tried<S>, Ns) = start_on(&o.config, o.host, wire, |stack| {
+        let Some(layout) = o.precondition else { return };
+        for (lun, lu) in (0..).zip(&o.config.lus) {
+            stack.precondition(lun, 0, lu.blocks * 3 / 4, layout, o.seed).expect("room");
         }
-    }
-    let mut now = stack.start(Ns::ZERO).expect("host and device find each other");
+    });
     pressure(&mut stack, now, &mut Prng::stream(o.seed, "pressure", 0));
     let rng = &mut Prng::stream(o.seed, "requests", 0);
     let power = &mut Prng::stream(o.seed, "cuts", 0);
@@ -34,14 +32,14 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let toggles = &mut Prng::stream(o.seed, "toggles", 0);
     while sent < o.ops {
         if o.config.write_booster.is_some() && o.host.slots < 64 && toggles.below(1000) == 0 {
-            readpath_testkit::toggle_booster(&mut stack, now, toggles);
+            toggle_booster(&mut stack, now, toggles);
         }
         if o.host.slots < 64 && hpb_resets.below(1_000_000) < o.trouble.hpb_resets_per_million {
             // While the device still works at what came before.
             now = stack.next_deadline().min(now + Ns(hpb_resets.below(100_000)));
             stack.advance(now);
-            readpath_testkit::reset_hpb(&mut stack, now);
-            met.hpb_resets += 1;
+            reset_hpb(&mut stack, now);
+            met.count("HPB resets", 1);
         }
         // Now and then everything ends before more is sent.
         if rng.below(2000) == 0 {
@@ -57,20 +55,17 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             // In the same instant as a submission, or somewhere in the middle.
             let later = now + Ns(rng.below(2) * rng.below(400_000));
             while stack.next_deadline() <= later {
-                now = stack.next_deadline();
-                stack.advance(now);
+                step(&mut stack, &mut now);
             }
             now = later;
             stack.reset(now);
-            met.resets += 1;
+            met.count("resets", 1);
         } else if power.below(1_000_000) < o.cuts_per_million {
             let on = now + Ns::from_ms(1);
             stack.device_power_cycle(now, on);
             now = on;
-            if let Err(e) = stack.device.check_consistency() {
-                panic!("after a power cut: {e}");
-            }
-            met.cuts += 1;
+            stack.device.check_consistency().unwrap_or_else(|e| panic!("after a power cut: {e}"));
+            met.count("cuts", 1);
         } else if sleep.below(1_000_000) < o.suspends_per_million {
             // Awake again at once, or some time later.
             if sleep.below(2) == 0 {
@@ -79,10 +74,9 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
             if sleep.below(2) == 0 {
                 stack.resume(now);
             }
-            met.suspends += 1;
+            met.count("suspends", 1);
         } else if rng.below(2) == 0 {
-            now = stack.next_deadline();
-            stack.advance(now);
+            step(&mut stack, &mut now);
         } else {
             now = stack.advance_to_reply(Ns::NEVER);
         }
@@ -93,12 +87,12 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     }
     flights.drain(&mut stack, now);
     finish(o, &mut stack, &mut flights, now);
-    met.requests += u64::from(sent);
+    met.count("requests", u64::from(sent));
     met.add(&stack);
     let hits = stack.device.stats().hpb_long_hits;
     match o.host.hpb.map(|hpb| hpb.long_reads) {
-        Some(LongReads::First) => met.long_first += hits,
-        Some(LongReads::Ehs) => met.long_all += hits,
+        Some(LongReads::First) => met.count("long by the first entry", hits),
+        Some(LongReads::Ehs) => met.count("long by all entries", hits),
         _ => {}
     }
 }
@@ -138,9 +132,7 @@ fn finish<S: DieSched>(o: &Options, stack: &mut Tried<S>, flights: &mut InFlight
     assert_eq!(stats.no_space, 0);
     assert_eq!(stack.device.ops_in_use(), 0, "no operation is left behind");
     assert!(stack.host.is_idle(), "no tag is left behind");
-    if let Err(e) = stack.device.check_consistency() {
-        panic!("{e}");
-    }
+    stack.device.check_consistency().unwrap_or_else(|e| panic!("{e}"));
     // Everything has been flushed, so a block that did not read as unmapped lies in exactly one valid slice.
     let mapped = o.config.logical_blocks() - (stats.unmapped_reads - unmapped);
     assert_eq!(stack.device.valid_slices(), mapped, "a valid slice for every mapped block");
