@@ -195,7 +195,7 @@ pub fn start_on<S: DieSched, X: Payload + Default, W: Wire>(
     (stack, now)
 }
 
-/// The same under Linux's host, with the first blocks of unit 0 written in `layout`, which `seed` draws if it is random.
+/// The same under Linux's host, with the first blocks of unit 0 written in `layout`; `seed` draws a random one.
 pub fn filled<S: DieSched, X: Payload + Default, W: Wire + Default>(
     config: &DeviceConfig,
     hpb: Option<HpbOptions>,
