@@ -76,13 +76,13 @@ figures! {
     Throughput "_throughput" "MiB/s" "{requests}" More "bytes over time: of jobs, the sum of each one's own rate, its \
         ramp left out; of a trace, over `virtual_duration`";
     Iops "_iops" "1/s" "{requests} IOPS" More "requests over the time from the first one's start to the last one's end";
-    Count "_requests" "" "" Neither "requests that ended; of a recorded trace, those that are in it";
+    Count "_requests" "" "" Neither "requests that ended; for a recorded trace, those in it";
     LatencyMean "_latency_mean" "us" "{requests} mean" Less "mean latency, from submission (of a timed trace: from \
         when the request was due) to completion at the host";
     LatencyP50 "_latency_p50" "us" "{requests} p50" Less "latency that half of the requests do not exceed";
     LatencyP99 "_latency_p99" "us" "{requests} p99" Less "latency that 99 % of the requests do not exceed";
     LatencyP99_9 "_latency_p99_9" "us" "{requests} p99.9" Less "latency that 99.9 % of the requests do not exceed";
-    LatencyMax "_latency_max" "us" "" Less "longest latency; it says whether anything waited for an event";
+    LatencyMax "_latency_max" "us" "" Less "longest latency; shows whether a request waited for an event";
     Bytes "_bytes" "bytes" "" Neither "bytes in a recorded trace";
     MeanSize "_mean_size" "bytes" "" Neither "mean size in a recorded trace";
     Smallest "_smallest" "bytes" "" Neither "smallest size in a recorded trace";
