@@ -40,8 +40,8 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
         /// channel time of 4 KiB of data
         transfer_block = "transfer_4k_us": us();
     }
-    let doc = "channel time of a map page, all of it. Default, and least: `transfer_4k_us` for each 4 KiB of \
-               `map_cache.page_bytes`";
+    let doc = "channel time of a whole map page. Default and minimum: `transfer_4k_us` for each 4 KiB of \
+        `map_cache.page_bytes`";
     let key = Key { name: "map_transfer_us", field: "map_transfer", doc };
     let map_transfer = k.key(key, us().optional(), |flash| Some(flash.map_transfer))?.unwrap_or(Ns::NEVER);
     Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
@@ -69,7 +69,7 @@ pub(super) fn suspend(k: &mut Keys<SuspendTiming>) -> Result<SuspendTiming> {
     Ok(keys!(k => SuspendTiming {
         /// from the suspension of a program or erase until the die can read
         suspend = "suspend_us": us();
-        /// what a resumption adds
+        /// time that a resumption adds
         resume = "resume_us": us();
         /// how often one operation may be suspended; 0 = never
         max_per_op: whole(0..=1000);
@@ -80,17 +80,17 @@ pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
     Ok(keys!(k => FirmwareTiming {
         /// each flash operation: a page of data, a page of the map, a program, an erase
         flash_op = "flash_op_us": us();
-        /// what an HPB READ costs more than a READ
+        /// extra time of an HPB READ over a READ
         hpb_read_extra = "hpb_read_extra_us": us();
         /// each write command, before its data is in the write buffer
         write_command = "write_command_us": us();
-        /// each read that is served without flash
+        /// each read served without flash
         buffer_read = "buffer_read_us": us();
         /// each entry that HPB READ BUFFER returns
         make_entry = "make_entry_us": us();
         /// each query, and each command that touches no media
         control = "control_us": us();
-        /// each map page that a range of UNMAP covers, all of it or in part, on top of `control_us` (assumption: a flag
+        /// each map page that a range of UNMAP covers, in whole or in part, on top of `control_us` (assumption: a flag
         /// or a count in SRAM is set for each)
         trim_map_page = "trim_map_page_us": us().or(Ns(500));
     }))

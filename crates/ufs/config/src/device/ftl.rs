@@ -25,43 +25,42 @@ pub(super) fn read(k: &mut Keys<DevicePreset>) -> Result<FtlConfig> {
 fn keys_of_ftl(k: &mut Keys<FtlConfig>) -> Result<FtlConfig> {
     let default = FtlConfig::DEFAULT;
     Ok(keys!(k => FtlConfig {
-        /// what garbage collection empties: the superblock with the fewest references, or with the greatest benefit for
-        /// its cost and age (Kawaguchi et al., 1995)
+        /// superblock that garbage collection empties: the one with the fewest references, or with the greatest benefit
+        /// for its cost and age (Kawaguchi et al., 1995)
         victim: words(VICTIMS).or(default.victim);
-        /// with fewer erased superblocks, beyond those kept for the map, collection goes on beside the host's writes.
-        /// At most what can be erased when all logical blocks are written
+        /// garbage collection runs beside the host's writes while fewer superblocks are erased, beyond those reserved
+        /// for the map. At most the number that can be erased when all logical blocks are written
         collect_below: whole(2..=1 << 16).or(default.collect_below);
-        /// superblocks that are emptied for one look into the map when space is short and `victim` is `greedy`: each
-        /// map page that covers some of their slices is read once for all of them. SRAM: 4 bytes for each slice of a
-        /// superblock, each
+        /// superblocks that are looked up in the map together when space is short and `victim` is `greedy`: each map
+        /// page that covers some of their slices is read once for all of them. SRAM for each: 4 bytes a slice
         collect_together: whole(1..=64).or(default.collect_together);
-        /// the last units of a superblock of data hold a table of the logical pages in it, at most a quarter of its
-        /// units, so that collection need not read all its spare areas. SRAM: 4 bytes for each slice of a superblock,
-        /// for each stream of data
+        /// the last units of a superblock of data, at most a quarter, hold a table of its logical pages, so garbage
+        /// collection need not read all its spare areas. SRAM for each stream of data: 4 bytes for each slice of a
+        /// superblock
         superblock_tables: flag().or(default.superblock_tables);
-        /// as `collect_below` while the host is idle, as long as a superblock is at least a quarter garbage; 0 = never
+        /// as `collect_below` while the host is idle, if a superblock is at least a quarter garbage; 0 = never
         collect_idle_below: whole(0..=1 << 16).or(default.collect_idle_below);
-        /// how long no command may have been there for the host to be idle
+        /// time without a command after which the host counts as idle
         idle_after = "idle_after_ms": ms(Ns::from_us(1), Ns::from_secs(1000)).or(default.idle_after);
         /// buffer through which valid data moves, two units or more. SRAM: as much
         move_buffer_blocks = "move_buffer_kib": blocks_of_kib(1 << 15).or(default.move_buffer_blocks);
-        /// data that was moved is kept apart from the host's
+        /// moved data is kept apart from data of the host
         separate_moved: flag().or(default.separate_moved);
-        /// 0, or a power of two: blocks that are remembered as written lately; what is written again meanwhile goes to
-        /// superblocks of its own. 0 = none. SRAM: 4 bytes each
+        /// recently written blocks that are remembered, a power of two; blocks written again meanwhile go to
+        /// superblocks of their own. 0 = none. SRAM: 4 bytes each
         hot_table_entries: whole(0..=1 << 24).or(default.hot_table_entries);
-        /// wear levelling keeps the erase counts of superblocks within this of their mean; 0 = no levelling
+        /// wear leveling keeps the erase counts of superblocks within this share of their mean; 0 = no leveling
         wear_threshold_percent: whole(0..=100).or(default.wear_threshold_percent);
-        /// but lets them differ from the mean by so many erases at least
+        /// wear leveling always lets erase counts differ from the mean by so many erases
         wear_least_erases: whole(1..=1 << 16).or(default.wear_least_erases);
-        /// changed map entries that are held before their map pages are written back: 16 units or more, and such that a
-        /// checkpoint fits a superblock. SRAM: 12 bytes each, 4 bytes a map page
+        /// entries of the dirty-mapping table: 16 units or more, and so few that a checkpoint fits a superblock. SRAM:
+        /// 12 bytes each, 4 bytes a map page
         map_changes: whole(16..=1 << 24).or(default.map_changes);
-        /// map pages that may be on their way to flash at once. SRAM: a map page each
+        /// map pages that may be in transit to flash at once. SRAM: a map page each
         map_write_pages: whole(1..=256).or(default.map_write_pages);
-        /// superblocks for journal, checkpoints and collecting the map, beyond those that the map fills
+        /// superblocks for journal, checkpoints and garbage collection of the map, beyond those that the map fills
         spare_map_superblocks: whole(5..=1 << 16).or(default.spare_map_superblocks);
-        /// units programmed from one checkpoint to the next; bounds the time of recovery
+        /// units programmed from one checkpoint to the next; limits the recovery time
         checkpoint_after_units: whole(16..=1 << 24).or(default.checkpoint_after_units);
         /// reads of a superblock, as a mean for each page of a die, before its data is moved; 0 = never
         read_disturb_limit: whole(0..=u64::from(u32::MAX)).or(default.read_disturb_limit);
@@ -72,13 +71,13 @@ fn keys_of_ftl(k: &mut Keys<FtlConfig>) -> Result<FtlConfig> {
 fn keys_of_faults(k: &mut Keys<FaultConfig>) -> Result<FaultConfig> {
     let default = FaultConfig::NONE;
     Ok(keys!(k => FaultConfig {
-        /// programs that fail, in a million. The block is not written again, its data is programmed elsewhere
+        /// failed programs in a million. The block is not written again; its data is programmed elsewhere
         program_failures_ppm: whole(0..=100_000).or(default.program_failures_ppm);
-        /// erases that fail, in a million. The block is not written again
+        /// failed erases in a million. The block is not written again
         erase_failures_ppm: whole(0..=100_000).or(default.erase_failures_ppm);
-        /// reads that have to be sensed again, in a million; each further try is as likely to fail, up to 8
+        /// reads in a million that must be repeated; each further try is as likely to fail, up to 8
         read_retries_ppm: whole(0..=900_000).or(default.read_retries_ppm);
-        /// starts the stream
+        /// seed of the random stream
         seed: whole(0..=MOST_SEED).or(default.seed);
     }))
 }

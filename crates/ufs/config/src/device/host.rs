@@ -20,15 +20,15 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool) -> Result<Host
     let delay = || us_within(Ns::ZERO, Ns::from_secs(1000));
     let keys = |k: &mut Keys<Host>| {
         fields! { k:
-            /// from the submission of a request to the link; delays it, holds up no other
+            /// from the submission of a request to the link; delays no other request
             to_link of delays = "submit_us": delay();
             /// from the link to the submitter
             from_link of delays = "complete_us": delay();
-            /// transfer request slots (NUTRS); the last is kept for queries
+            /// transfer request slots (NUTRS); the last is reserved for queries
             slots of config: whole(2..=64);
             /// longest transfer of a command; longer requests are split
             max_transfer_blocks of config = "max_transfer_kib": blocks_of_kib(65_535);
-            /// the host switches WriteBooster on if the device has it
+            /// whether the host enables WriteBooster if the device has it
             write_booster of config: flag().or(true).quiet_if(!has_booster);
         }
         let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster };

@@ -40,13 +40,12 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
     fields! { k:
         /// control modes that the device offers
         only_control = "control_modes": words(CONTROL_MODES).or(None);
-        /// bHPBControl, the mode that it is configured for; unless given, `device` if it is offered. A variant's `mode`
-        /// overrides it
+        /// configured mode (bHPBControl); by default `device` if it is offered. A variant's `mode` overrides it
         control of config: words(Control::ALL.map(|one| (one.name(), one))).or(only_control.unwrap_or(Control::Device));
-        /// a region, which is what is evicted; at least a sub-region and at most 65,536 of them
+        /// size of a region, the unit of eviction; at least a sub-region and at most 65,536 of them
         region_size of config = "region_mib":
             exponent_of_mib(1 << 19, " (as an exponent: a region is 512 << this bytes)");
-        /// a sub-region, which is what is loaded
+        /// size of a sub-region, the unit of loading
         sub_region_size of config = "sub_region_mib":
             exponent_of_mib(256, " (as an exponent: a sub-region is 512 << this bytes)");
         /// wDeviceMaxActiveHPBRegions
@@ -55,21 +54,21 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
         activate_after of config = "activate_after_reads": whole(1..=255);
         /// the same for a sub-region that is loaded
         refresh_after of config = "refresh_after_reads": whole(1..=255);
-        /// with as many regions active as may be: reads of an inactive sub-region before its region takes the place of
-        /// one that is read little
+        /// if no more regions may be active: reads of an inactive sub-region before its region replaces one that is
+        /// read little
         replace_after of config = "replace_after_reads": whole(1..=255);
-        /// a recommendation that was not followed is made again after this time
+        /// time after which a recommendation that was not followed is repeated
         repeat_after of config = "repeat_after_ms": ms(Ns::ZERO, Ns::from_secs(1000));
         /// entries that share a bit of the freshness table; at most those of a sub-region
         freshness_chunk_entries of config: power_of_two(1..=65_536);
-        /// HPB READ BUFFERs that are served at the same time; more wait in order of arrival. Each takes SRAM for the
-        /// map pages and the entries (8 bytes each) of a sub-region
+        /// HPB READ BUFFERs served at the same time; more wait in order of arrival. Each takes SRAM for the map pages
+        /// and the entries (8 bytes each) of a sub-region
         read_buffers of config: whole(1..=64).or(4);
     }
     let verify = Key::new("verify", "false = the device uses any entry, right or wrong; for tests").of("verification");
     let verify = k.key(verify, flag(), |hpb| hpb.config.verification == Verification::On)?;
     fields! { k:
-        /// key of the entries' authentication, 32 hexadecimal digits
+        /// key that authenticates entries, 32 hexadecimal digits
         entry_key: text().parsed(hex, |[a, b]| Value::text(format!("{a:016x}{b:016x}")));
         /// how entries are protected
         entries of config: table(entries).or(EntryConfig::DEFAULT).quiet();
@@ -116,17 +115,17 @@ fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
         /// `mac` (a keyed tag beside the physical address), `encrypted` (the host learns no address) or `none` (unsafe:
         /// an address is believed if it exists and nothing near it has changed)
         protection: words(Protection::ALL).or(default.protection);
-        /// bits of the tag; fewer are for measuring how often forgeries succeed. Only with `mac`
+        /// bits of the tag; fewer than 32 are for measuring how often forgeries succeed. Only with `mac`
         tag_bits: whole(8..=32).or(default.tag_bits);
         /// who makes and checks entries: the `firmware` core, or an `engine` of its own, first come, first served. Not
         /// with `none`
         check_on: words(CheckOn::ALL).or(default.check_on);
-        /// to protect an entry that is handed out, on top of `firmware.make_entry_us`. 0 with `none`
+        /// time to protect an entry that is handed out, on top of `firmware.make_entry_us`. 0 with `none`
         make = "make_us": us().or(default.make);
-        /// to check an entry of an HPB READ, on top of `firmware.hpb_read_extra_us`. 0 with `none`
+        /// time to check an entry of an HPB READ, on top of `firmware.hpb_read_extra_us`. 0 with `none`
         check = "check_us": us().or(default.check);
-        /// the spare area of the slice that a forged entry names is read, to count those that were made for another
-        /// block apart. Only with `mac`
+        /// read the spare area of the slice that a forged entry names, to count entries made for another block
+        /// separately. Only with `mac`
         tell_foreign: flag().or(default.tell_foreign);
     }))
 }
@@ -135,9 +134,9 @@ fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
     Ok(keys!(k => Hpb2Config {
         /// longest HPB READ without a pre-request (bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD)
         single_blocks = "single_kib": in_blocks(multiple(4..=1020, 4));
-        /// pre-requests that are kept; each takes 2048 bytes of SRAM
+        /// pre-requests held at once; each takes 2048 bytes of SRAM
         pre_requests: whole(1..=126).or(16);
-        /// fHPBEn as the device leaves its maker
+        /// factory setting of fHPBEn
         enabled: flag().or(true);
         /// an HPB READ may carry an entry for each block in an extra header segment; an extension of this program, not
         /// part of JESD220-3A
@@ -147,13 +146,13 @@ fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
 
 fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
     Ok(keys!(k => PrototypeConfig {
-        /// who begins an update: the `host`, which loads a group that responses name, or the `device`, whose responses
-        /// bring entries
+        /// who starts an update: the `host`, which loads a group that responses name, or the `device`, whose responses
+        /// carry entries
         update: words(GroupUpdate::ALL.map(|one| (one.name(), one))).or(GroupUpdate::Host);
-        /// data whose entries are a group; a bit of SRAM each. Default: a map page of 16 KiB (HotStorage 2017)
+        /// data covered by a group; each takes a bit of SRAM. Default: a map page of 16 KiB (HotStorage 2017)
         group_entries = "group_kib": in_blocks(power_of_two(256..=256 << 10)).or(4096);
-        /// with `update = "device"`: changed entries that are remembered until the host has them; 6 bytes of SRAM each.
-        /// Default: more than the write buffer of a preset holds (assumption)
+        /// with `update = "device"`: changed entries listed until the host has them; 6 bytes of SRAM each. Default:
+        /// more than the write buffer of a preset holds (assumption)
         listed_changes: whole(1..=4096).or(512);
     }))
 }

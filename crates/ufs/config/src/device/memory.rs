@@ -13,22 +13,22 @@ const UNIT_MIB: u64 = ALLOCATION_UNIT_BLOCKS as u64 / MIB_BLOCKS;
 pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoosterConfig> {
     let buffer_mib = multiple(UNIT_MIB..=u64::from(u32::MAX) / MIB_BLOCKS, UNIT_MIB);
     fields! { k:
-        /// the most data that the buffer holds (dNumSharedWriteBoosterBufferAllocUnits). Rounded up to whole
-        /// superblocks in SLC mode; no more of them than there are for data
+        /// capacity of the buffer (dNumSharedWriteBoosterBufferAllocUnits). Rounded up to whole superblocks in SLC
+        /// mode, at most all superblocks of data
         buffer_blocks = "buffer_mib":
             buffer_mib.scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)");
     }
     let mode = Key::new(
         "mode",
-        "bWriteBoosterBufferType: `shared` (1). `dedicated` (0), a buffer of one logical unit, is not \
-                         built and refused",
+        "bWriteBoosterBufferType: `shared` (1). `dedicated` (0), a buffer of one logical unit, is not supported and \
+            refused",
     );
     let shared = k.key(mode, words([("shared", true), ("dedicated", false)]).or(true), |_| true)?;
     k.refuse(!shared, "mode", "is \"dedicated\"; only a buffer that all logical units share is built: \"shared\"")?;
     let preserve = Key::new(
         "preserve_user_space",
         "bWriteBoosterBufferPreserveUserSpaceEn: true (1), the buffer uses space that is free at the moment. false \
-         (0), a buffer that takes space away from the logical units, is not built and refused",
+            (0), a buffer that takes space from the logical units, is not supported and refused",
     );
     let preserves = k.key(preserve, flag().or(true), |_| true)?;
     let message = "is false; a buffer that takes space from the logical units is not built";
@@ -43,8 +43,8 @@ pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoo
         slc_program = "slc_program_us": us_above_zero();
         /// tBERS of a block in SLC mode
         slc_erase = "slc_erase_us": us_above_zero();
-        /// erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After
-        /// them the buffer takes no more data
+        /// mean number of erases that the superblocks of the buffer endure (bWriteBoosterBufferLifeTimeEst). After
+        /// these the buffer takes no more data
         life_erases: whole(1..=10_000_000);
         .. buffer_blocks
     }))
@@ -56,9 +56,9 @@ const KINDS: [(&str, Option<Protocol>); 3] =
 pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     let kind = Key::new(
         "kind",
-        "`dram`: all of the map in DRAM of the device, in place of the map cache; a map page comes from flash when it \
-         is first needed after power is applied. `hmb`, `ume`: copies of map pages in memory of the host that belongs \
-         to the device, behind the map cache",
+        "`dram`: the whole map in DRAM of the device, instead of the map cache; a map page is read from flash when it \
+            is first needed after power-on. `hmb`, `ume`: copies of map pages in host memory that belongs to the \
+            device, behind the map cache",
     );
     let of_host = |memory: &MapMemory| match memory {
         MapMemory::Dram { .. } => None,
@@ -68,8 +68,8 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     let access = Key {
         name: "access_us",
         field: "access",
-        doc: "`dram`: a look at the map, for which the firmware core waits. Otherwise from the end of a request on the \
-              link until the host's answer is ready for it",
+        doc: "`dram`: a lookup, for which the firmware core waits. Otherwise from the end of a request on the link \
+            until the host's answer is ready to be sent",
     };
     let access = k.key(access, us(), |memory| match memory {
         MapMemory::Dram { access } => *access,
@@ -86,21 +86,20 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
 /// With `hmb` and `ume`; kind and time of access are those of the table.
 fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
     fields! { k:
-        /// host memory, allocated from the start. A map page takes as much as in flash, and tags
+        /// host memory, allocated from the start. A map page takes as much as in flash, plus its tags
         bytes = "size_mib": whole(1..=1 << 20).scaled(|mib| mib << 20, |bytes| bytes >> 20, " (counted in bytes)");
-        /// entries that are fetched at once, at most those of `map_cache.page_bytes`; 4 bytes an entry
+        /// bytes of entries fetched at once, at most `map_cache.page_bytes`; 4 bytes an entry
         line_bytes: power_of_two(16..=16384);
-        /// requests that may be unanswered at once; more wait in order. Writes are answered with `ume` only
+        /// requests outstanding at once; more wait in order. Writes are answered with `ume` only
         outstanding: whole(1..=64);
         /// firmware core for each exchange
         firmware = "firmware_us": us();
-        /// link to the host: a request, or what comes before a page that is written
+        /// link to the host: a request, or the header of a page that is written
         request = "request_us": us();
-        /// link to the device: what comes before lines, or the answer to a write (`ume`)
+        /// link to the device: the header of lines, or the answer to a write (`ume`)
         response = "response_us": us();
     }
-    let checked =
-        Key::new("check", "each line has a tag of 8 bytes beside it, which tells whether the host has changed it");
+    let checked = Key::new("check", "each line has a tag of 8 bytes, which shows whether the host changed it");
     let checked = k.key(checked.of(""), flag(), |host| host.check.is_some())?;
     let check = k.group(
         checked,
@@ -108,9 +107,9 @@ fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
         |host| host.check,
         |k| {
             Ok(keys!(k => LineCheck {
-                /// with `check = true`: firmware core for each line that is fetched
+                /// with `check = true`: firmware core for each line fetched
                 check = "check_us": us();
-                /// with `check = true`: firmware core for each line that is written
+                /// with `check = true`: firmware core for each line written
                 seal = "seal_us": us();
             }))
         },

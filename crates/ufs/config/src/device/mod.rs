@@ -36,7 +36,7 @@ struct MapCache {
 
 fn map_cache(k: &mut Keys<MapCache>) -> Result<MapCache> {
     Ok(keys!(k => MapCache {
-        /// SRAM for pages of the map, at least one page
+        /// SRAM for map pages, at least one
         map_cache_bytes = "size_kib": whole(1..=u64::from(u32::MAX >> 10))
             .scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)");
         /// a map page; 4 bytes an entry; not above `geometry.page_bytes`
@@ -63,7 +63,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
     fields! { k:
         /// name for reports: lower-case letters, digits and `-`, up to 64
         name: name("lower-case letters, digits and '-'", lower);
-        /// what it is a model of
+        /// what it models
         description: text();
         /// where the numbers come from
         sources: texts();

@@ -65,8 +65,8 @@ pub(super) fn fitted(k: &mut Keys<DevicePreset>) -> Result<Vec<(String, String)>
     };
     let all = |k: &mut Keys<Calibration>| {
         Ok(keys!(k => Calibration {
-            /// `{ key = "firmware.flash_op_us", to = "iozone 1 GB, HPB off" }`: the key was chosen so that the
-            /// published row comes out
+            /// `{ key = "firmware.flash_op_us", to = "iozone 1 GB, HPB off" }`: the key was chosen to reproduce the
+            /// published row
             fitted: list(table(pair), "an array of tables");
         }))
     };

@@ -42,23 +42,23 @@ pub(super) fn claim(k: &mut Keys<Claim>, cases: &[&str], variants: &[&str]) -> R
     let claim = keys!(k => Claim {
         /// the claim in a sentence
         text: filled();
-        /// who made it, where
+        /// source of the claim
         source: filled();
-        /// metric that is compared
+        /// metric to compare
         metric: snake();
         /// group of fio jobs, if a case has several: rows are then called `case: group`
         group: filled().optional();
         /// the variant
         variant: filled();
-        /// the one that it is compared with
+        /// the variant it is compared with
         base: filled();
         /// a parameter was chosen with the claim in view: the row's origin is `fit`, not `predicted`
         fitted: flag().or(false);
-        /// cases that it speaks of; all unless given
+        /// cases that it covers; by default all
         cases: texts().or(Vec::new()).quiet();
-        /// least difference; at least one of the two bounds
+        /// smallest difference; at least one of the two limits is required
         min_percent: number().optional();
-        /// greatest difference
+        /// largest difference
         max_percent: number().optional();
     });
     let known = |key: &str, name: &String, names: &[&str]| {

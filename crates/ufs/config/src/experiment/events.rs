@@ -97,7 +97,7 @@ impl EventKind {
 /// `[[event]]`.
 pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
     fields! { k:
-        /// virtual time after the host has found the device
+        /// virtual time after the host has probed the device
         at = "at_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000));
     }
     let what = words(KINDS.map(|kind| (kind.name(), kind.name())));
@@ -108,7 +108,7 @@ pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
         _ => None,
     };
     let off = k.group(what == "power-cycle", Some(&others("power-cycle")), power, |k| {
-        let key = Key::new("off_ms", "for `power-cycle`: how long the power is away");
+        let key = Key::new("off_ms", "for `power-cycle`: how long the power is off");
         k.key(key, ms(Ns::ZERO, Ns::from_secs(1000)).or(OFF), |off| *off)
     })?;
     let limit = |event: &Event| match event.kind {
@@ -118,8 +118,8 @@ pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
     let bytes = k.group(what == "pressure", Some(&others("pressure")), limit, |k| {
         let key = Key::new(
             "memory_bytes",
-            "for `pressure`: host memory for HPB from now on, maps, dirty bitmaps and tables together, in bytes; for \
-             each logical unit with HPB, which have their memory to themselves",
+            "for `pressure`: limit of host memory for HPB from now on (maps, dirty bitmaps and tables), for each \
+                logical unit with HPB",
         );
         k.key(key, whole(1..=1 << 40), |bytes| *bytes)
     })?;

@@ -12,12 +12,12 @@ use readpath_host::{
 /// Reads the rest of the keys of a variant's HPB. What depends on the device is checked when the host has found it.
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {
     fields! { k:
-        /// who decides which regions are active; the device is configured for it. Unless given, as it is configured
+        /// who decides which regions are active; the device is configured for it. By default its own configuration
         mode: words(Control::ALL.map(|one| (one.name(), one))).optional();
     }
     let policy = Key::new(
         "policy",
-        "[policy](../policies.md) of host memory; it says the control mode. Unless given, Linux's of the mode",
+        "[host memory policy](../policies.md); it sets the control mode. By default Linux's for the mode",
     );
     let policies = words(PolicyChoice::ALL.map(|p| (p.name(), p))).optional();
     let policy = k.key(policy, policies, |options| options.policy.map(PolicyChoice::Managed))?;
@@ -25,7 +25,7 @@ pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbO
         Some(policy) => Some(check_policy(k, policy, mode, &options)?),
         None => mode,
     };
-    let bound = "bound on everything that HPB of a logical unit keeps on the host";
+    let bound = "limit of all host memory that HPB of a logical unit takes";
     let memory_bytes = memory(k, ["memory_mib", "memory"], bound, |options| options.memory_bytes)?;
     let given = |keys: [&'static str; 2]| if k.has(keys[1]) { keys[1] } else { keys[0] };
     let (key, other) = (given(["memory_mib", "memory"]), given(["max_map_mib", "max_map"]));
@@ -60,7 +60,7 @@ pub(super) fn memory(
 
 /// Parameters of host control mode; those that are as Linux's are not written.
 fn params(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<HpbParams> {
-    const DOC: &str = "[parameter of host control mode](../hpb-modes.md#parameters), by Linux's name and rule";
+    const DOC: &str = "[parameter of host control mode](../hpb-modes.md#parameters), under Linux's name and rule";
     let mut params = HpbParams::LINUX;
     for param in HpbParam::ALL {
         let values = whole(0..=i32::MAX as u64).or(HpbParams::LINUX.get(param)).quiet();

@@ -58,31 +58,31 @@ fn seconds() -> Kind<'static, Vec<f64>> {
 pub(super) fn launches(k: &mut Keys<LaunchKeys>) -> Result<LaunchKeys, ConfigFileError> {
     let percent = || whole(0..=100);
     Ok(keys!(k => LaunchKeys {
-        /// `launches`, as all that follow: apps, each launched once a cycle
+        /// `launches`, like all keys below: apps, each launched once a cycle
         apps: whole(1..=1_000);
-        /// how many of them are games, spread among the others
+        /// number of games among them
         games: whole(0..=1_000);
         /// requests of a launch
         requests: whole(1..=10_000_000);
-        /// requests of a game in percent of that
+        /// requests of a launch of a game, in percent of `requests`
         game_percent: whole(1..=10_000);
-        /// where everything lies, from block 0 on
+        /// range of all data, from block 0 on
         range_gib: gib();
-        /// what all apps share, at the start of it
+        /// data that all apps share, at the start of the range
         shared_gib: gib();
-        /// what the 4096 fragments (8 KiB to 1 MiB) of an app are strewn over; four fifths of its reads go to a fifth
-        /// of them
+        /// range over which the 4096 fragments (8 KiB to 1 MiB) of an app are scattered; four fifths of its reads go to
+        /// a fifth of them
         span_gib: gib();
-        /// the share of reads that go to what all apps share, by Zipf's law
+        /// share of reads that go to the shared data, by Zipf's law
         shared_percent: percent();
-        /// reads of a launch that are as in the app's script; the others are drawn anew
+        /// share of a launch's reads that follow the app's script; the others are drawn anew
         repeat_percent: percent();
-        /// steps in which 4 to 8 requests begin at once; otherwise the app waits for each read of 4 KiB, and reads
+        /// share of steps that start 4 to 8 requests at once; otherwise the app waits for each read of 4 KiB, and reads
         /// longer ones ahead
         burst_percent: percent();
-        /// requests that are writes of 4 KiB, in an area of 1 MiB for each app
+        /// share of requests that are writes of 4 KiB, in an area of 1 MiB for each app
         write_percent: percent();
-        /// what the launches of a cycle compute together, for each cycle, spread evenly over their steps
+        /// computing time of all launches of a cycle, for each cycle, spread evenly over their steps
         busy_seconds: seconds();
         .. cycles: (1..=busy_seconds.len()).map(|n| format!("cycle {n}")).collect()
     }))

@@ -127,15 +127,15 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
         name: snake();
         /// heading
         title: text();
-        /// what is asked and how; an empty line parts paragraphs
+        /// question and method; an empty line separates paragraphs
         description: text();
-        /// where published values come from
+        /// sources of published values
         citations: texts();
-        /// name of a preset, or path of a device file from where the experiment file is
+        /// name of a preset, or path of a device file, relative to the experiment file
         device: filled();
-        /// what makes cases differ, for the axes of charts: `threads`
+        /// what distinguishes cases, for the axes of charts: `threads`
         axis: filled().optional();
-        /// what makes variants differ; charts are then drawn over the variants, with a line for each case
+        /// what distinguishes variants; charts are then drawn over the variants, with a line for each case
         variant_axis: filled().optional();
         /// seed of every random stream
         seed: whole(0..=u64::MAX);
@@ -143,9 +143,9 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
         precondition: table(precondition);
         /// what is run
         workload: table(workload::workload);
-        /// what is compared
+        /// variants to compare
         variants = "variant": list(table(variant::variant), TABLES);
-        /// what happens in the middle of every run, in order of time
+        /// events during every run, in order of time
         events = "event": list(table(events::event), TABLES).or(Vec::new()).quiet();
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -154,9 +154,9 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
     events::check(k, &events, &variants)?;
     let cases = workload.cases();
     fields! { k:
-        /// what has been published
+        /// published values
         published: list(table(|k| row(k, &cases, &names)), TABLES).or(Vec::new());
-        /// what has been claimed
+        /// published claims
         claims = "claim": list(table(|k| claim::claim(k, &cases, &names)), TABLES).or(Vec::new()).quiet();
     }
     for (i, row) in published.iter().enumerate() {
@@ -187,8 +187,8 @@ fn precondition(k: &mut Keys<Precondition>) -> Result<Precondition> {
     Ok(keys!(k => Precondition {
         /// `sequential` (as if written once in ascending order) or `random` (block by block in random order)
         layout: words(LAYOUTS);
-        /// `files` (the files of the workload), `all` (the whole of each logical unit that the workload has files on)
-        /// or `none` (as new)
+        /// `files` (the files of the workload), `all` (all of each logical unit on which the workload has files) or
+        /// `none` (a new device)
         range: words(RANGES);
     }))
 }
@@ -205,7 +205,7 @@ fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Pub
         unit: text();
         /// the published value
         value: number();
-        /// `fit` if a parameter of the device was chosen with this value in view, `predicted` if not
+        /// `fit` if a parameter of the device was chosen with this value in view, else `predicted`
         origin: words(ORIGINS);
     });
     for (key, name, names) in [("case", &row.case, cases), ("variant", &row.variant, variants)] {

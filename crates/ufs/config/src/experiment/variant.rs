@@ -61,7 +61,7 @@ pub(super) fn variant(k: &mut Keys<Variant>) -> Result<Variant> {
     let hpb = k.key(Key::new("hpb", "whether the host uses HPB"), flag(), |variant| variant.hpb.is_some())?;
     let hpb = k.group(hpb, Some("has no meaning with hpb = false"), |variant| variant.hpb, hpb_options)?;
     fields! { k:
-        /// keys of the device that differ: `{ "map_cache.size_kib" = 512 }`
+        /// keys of the device to change: `{ "map_cache.size_kib" = 512 }`
         set: open_table(given, written).or(Vec::new()).quiet();
     }
     let places = hpb_keys().into_iter().filter_map(|key| Some((key, k.place(key)?))).collect();
@@ -78,21 +78,21 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     fields! { k:
         /// order in which regions are evicted: `activation`, as Linux does, or `recency` of use
         order: words(ListOrder::ALL.map(|one| (one.name(), one))).or(default.order);
-        /// do as Linux 6.1, faults included; not beside another `order`, `long_reads` or `policy` than Linux's,
-        /// or `dirty_bitmap = false`
+        /// do as Linux 6.1, faults included; only with Linux's `order`, `long_reads` and `policy`, and not with
+        /// `dirty_bitmap = false`
         strict_linux: flag().or(default.strict_linux);
         /// whether writes make entries dirty; false only for tests
         dirty_bitmap: flag().or(default.dirty_bitmap);
     }
-    let max_map = "bound on the maps that the host holds, at least those of one region; unless given, what the device \
-                   allows. Not together with a bound on everything";
+    let max_map = "limit of the maps that the host holds, at least those of one region; by default what the device \
+        allows. Not together with `memory` or `memory_mib`";
     let max_map_bytes = memory(k, ["max_map_mib", "max_map"], max_map, |options| options.max_map_bytes)?;
     fields! { k:
-        /// entries that go with reads of more than one block, if the device has HPB 2.0
-        /// ([what they are](../hpb-modes.md#longer-reads-hpb-20)); the last two are refused by a device without
+        /// entries sent with reads of more than one block, if the device has [HPB
+        /// 2.0](../hpb-modes.md#longer-reads-hpb-20); the last two are refused without it
         long_reads: words(LongReads::ALL.map(|one| (one.name(), one))).or(default.long_reads).quiet();
-        /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who begins
-        /// its updates; the device is made one. Beside it only `order`, `max_map` and `memory` (or `_mib`) may be given
+        /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who starts
+        /// its updates; the device becomes one. Only `order`, `max_map` and `memory` (or `_mib`) may be given with it
         prototype: words(GroupUpdate::ALL.map(|one| (one.name(), one))).optional();
     }
     let options = HpbOptions { order, strict_linux, dirty_bitmap, max_map_bytes, long_reads, prototype, ..default };

@@ -119,7 +119,7 @@ const AN_EARLIER_CASE: &str = "an earlier case";
 
 /// `[workload]`.
 pub(super) fn workload(k: &mut Keys<Workload>) -> Result<Workload> {
-    let kind = Key::new("kind", "what is run; it says which of the other keys mean anything");
+    let kind = Key::new("kind", "kind of workload; it decides which other keys apply");
     let kind = k.key(kind, words(KINDS), |workload| match workload {
         Workload::Iozone(_) => "iozone",
         Workload::Fio(_) => "fio",
@@ -185,7 +185,7 @@ struct Ranges {
 
 fn ranges(k: &mut Keys<Ranges>) -> Result<Ranges> {
     let ranges = keys!(k => Ranges {
-        /// `iozone`, unless there is `args`: threads, each with a file of its own
+        /// `iozone` without `args`: threads, each with a file of its own
         threads: whole(1..=65_535);
         /// the same: size of a read
         record_kib: multiple(4..=65_535 * 4, 4);
@@ -223,7 +223,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
         Fio::File { case, .. } | Fio::Text { case, .. } => Some(case.clone()),
         Fio::Cases { .. } => None,
     })?;
-    let job = Key::new("job", "`fio`: path of a job file from where the experiment file is; or give `text`");
+    let job = Key::new("job", "`fio`: path of a job file, relative to the experiment file; or give `text`");
     let job = k.key(job, filled().optional(), |fio| match fio {
         // For readers: what is not UTF-8 in it is replaced.
         Fio::File { job, .. } => Some(job.display().to_string()),

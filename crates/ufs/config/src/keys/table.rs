@@ -191,7 +191,7 @@ pub(crate) fn names<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Vec<&'static
     names
 }
 
-const SCHEMA: Key = Key::new("schema", "kind and number of the format");
+const SCHEMA: Key = Key::new("schema", "format and its version");
 
 /// Reads a document of the kind `schema`.
 pub(crate) fn read_document<T>(
