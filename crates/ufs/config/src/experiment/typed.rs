@@ -4,7 +4,7 @@
 
 use super::variant::{Variant, hpb_keys, variant};
 use crate::error::ConfigFileError;
-use crate::keys::{Found, read_table};
+use crate::keys::{KeyValue, read_table};
 use crate::overrides::Override;
 use crate::tree::{At, Node, Table, Value, parse_value};
 use readpath_host::{Control, GroupUpdate, PolicyChoice};
@@ -133,7 +133,7 @@ impl Variant {
             }
         }
         let node = Node { at: nowhere, value: Value::Table(keys_of_host) };
-        let mut made = read_table(&Found { node: &node, path: String::new() }, variant)?;
+        let mut made = read_table(&KeyValue { node: &node, path: String::new() }, variant)?;
         made.set = set;
         Ok(made)
     }

@@ -5,7 +5,7 @@
 use super::host_control::{self, memory};
 use crate::device::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Found, Key, Keys, fields, filled, flag, names, open_table, words};
+use crate::keys::{Key, KeyValue, Keys, fields, filled, flag, names, open_table, words};
 use crate::overrides::Override;
 use crate::tree::{At, Value};
 use readpath_host::{GroupUpdate, HostConfig, HpbOptions, ListOrder, LongReads};
@@ -54,7 +54,7 @@ pub(super) fn variant(k: &mut Keys<Variant>) -> Result<Variant> {
         /// name, unlike that of any other variant
         name: filled();
     }
-    let given = |key: &str, Found { node, .. }: &Found| {
+    let given = |key: &str, KeyValue { node, .. }: &KeyValue| {
         Ok(Override { key: key.to_owned(), value: node.value.clone(), at: node.at.clone() })
     };
     let written = |set: &Vec<Override>| Value::table(set.iter().map(|o| (o.key.as_str(), o.value.clone())));

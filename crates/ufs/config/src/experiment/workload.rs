@@ -4,7 +4,7 @@
 use super::launches::{self, LaunchKeys};
 use crate::error::Result;
 use crate::keys::{
-    Found, Key, Keys, filled, gib, keys, list, multiple, names, open_table, table, text, texts, whole, words,
+    Key, KeyValue, Keys, filled, gib, keys, list, multiple, names, open_table, table, text, texts, whole, words,
 };
 use crate::tree::Value;
 use std::collections::BTreeMap;
@@ -265,7 +265,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
 }
 
 fn fio_case(k: &mut Keys<FioCase>, in_text: &str) -> Result<FioCase> {
-    let filling = |key: &str, found: &Found| match in_text.contains(&format!("${{{key}}}")) {
+    let filling = |key: &str, found: &KeyValue| match in_text.contains(&format!("${{{key}}}")) {
         true => Ok((key.to_owned(), text().read(found)?)),
         false => Err(found.wrong(format!("fills nothing: there is no ${{{key}}} in text"))),
     };

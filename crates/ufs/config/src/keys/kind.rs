@@ -7,12 +7,12 @@ use crate::tree::{Node, Value};
 use std::sync::Arc;
 
 /// A value in a file, and the path of its key.
-pub(crate) struct Found<'a> {
+pub(crate) struct KeyValue<'a> {
     pub node: &'a Node,
     pub path: String,
 }
 
-impl Found<'_> {
+impl KeyValue<'_> {
     /// An error at this value.
     pub(crate) fn wrong(&self, message: impl Into<String>) -> ConfigFileError {
         self.node.at.error(&self.path, message)
@@ -76,7 +76,7 @@ pub(crate) enum Form {
     Table(Vec<Row>),
 }
 
-type Read<'a, T> = Box<dyn Fn(&Found) -> Result<T> + 'a>;
+type Read<'a, T> = Box<dyn Fn(&KeyValue) -> Result<T> + 'a>;
 type Write<'a, T> = Box<dyn Fn(&T) -> Option<Value> + 'a>;
 
 /// A kind of value, of a key that has to be there unless it is made to something else.
@@ -95,7 +95,7 @@ pub(crate) struct Kind<'a, T> {
 impl<'a, T: 'a> Kind<'a, T> {
     pub(super) fn new(
         about: impl Fn() -> About + 'a,
-        read: impl Fn(&Found) -> Result<T> + 'a,
+        read: impl Fn(&KeyValue) -> Result<T> + 'a,
         write: impl Fn(&T) -> Value + 'a,
         blank: impl Fn() -> T + 'a,
     ) -> Self {
@@ -119,7 +119,7 @@ impl<'a, T: 'a> Kind<'a, T> {
     }
 
     /// Reads a value that is there.
-    pub(crate) fn read(&self, found: &Found) -> Result<T> {
+    pub(crate) fn read(&self, found: &KeyValue) -> Result<T> {
         (self.read)(found)
     }
 

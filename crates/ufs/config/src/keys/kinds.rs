@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts, words, flags, sizes and arrays. It knows no key.
 
-use super::kind::{About, Form, Found, Kind};
+use super::kind::{About, Form, KeyValue, Kind};
 use super::numbers::whole;
 use crate::error::nearest;
 use crate::tree::Value;
@@ -41,7 +41,7 @@ pub(super) fn constant<'a>(text: &'static str) -> Kind<'a, ()> {
         let form = Form::Plain(vec![("const", Value::text(text))]);
         About { expected: format!("{text:?}"), form, counted: "" }
     };
-    let read = move |found: &Found| match &found.node.value {
+    let read = move |found: &KeyValue| match &found.node.value {
         Value::String(found) if found == text => Ok(()),
         Value::String(other) => Err(found.wrong(format!("is {other:?}; this program reads {text:?} here"))),
         _ => Err(found.unlike("a text")),
@@ -60,7 +60,7 @@ pub(crate) fn words<'a, T: Copy + PartialEq + 'a>(words: impl Into<Vec<(&'static
         About { expected: expects.clone(), form, counted: "" }
     };
     let known = words.clone();
-    let read = move |found: &Found| {
+    let read = move |found: &KeyValue| {
         let Value::String(text) = &found.node.value else { return Err(found.unlike(&expected)) };
         known.iter().find(|(word, _)| word == text).map(|(_, of)| *of).ok_or_else(|| {
             let near = nearest(text, known.iter().map(|(word, _)| *word));
@@ -99,7 +99,7 @@ pub(crate) fn size<'a>() -> Kind<'a, u64> {
         About { expected: EXPECTED.into(), form: Form::Plain(vec![("type", types)]), counted: "" }
     };
     let bytes = whole::<u64>(1..=1 << 40);
-    let read = move |found: &Found| match &found.node.value {
+    let read = move |found: &KeyValue| match &found.node.value {
         Value::String(text) => crate::size::size(text).map_err(|e| found.wrong(e)),
         Value::Integer(_) => (bytes.read)(found),
         _ => Err(found.unlike(EXPECTED)),
@@ -110,9 +110,9 @@ pub(crate) fn size<'a>() -> Kind<'a, u64> {
 /// An array of values of a kind; `expected` is what it is called.
 pub(crate) fn list<'a, T: 'a>(kind: Kind<'a, T>, expected: &'static str) -> Kind<'a, Vec<T>> {
     let Kind { about, read, write, .. } = kind;
-    let read = move |found: &Found| {
+    let read = move |found: &KeyValue| {
         let Value::Array(nodes) = &found.node.value else { return Err(found.unlike(expected)) };
-        let element = |(i, node)| read(&Found { node, path: format!("{}[{i}]", found.path) });
+        let element = |(i, node)| read(&KeyValue { node, path: format!("{}[{i}]", found.path) });
         nodes.iter().enumerate().map(element).collect()
     };
     let about = move || About { expected: expected.into(), form: Form::List(Box::new(about().form)), counted: "" };
@@ -126,16 +126,16 @@ pub(crate) fn texts<'a>() -> Kind<'a, Vec<String>> {
 
 /// A table whose keys are the user's: `read` takes the value of each.
 pub(crate) fn open_table<'a, T: FromIterator<U> + Default + 'a, U>(
-    read: impl Fn(&str, &Found) -> Result<U, crate::ConfigFileError> + 'a,
+    read: impl Fn(&str, &KeyValue) -> Result<U, crate::ConfigFileError> + 'a,
     write: impl Fn(&T) -> Value + 'a,
 ) -> Kind<'a, T> {
     let about = || {
         let form = Form::Plain(vec![("type", Value::text("object"))]);
         About { expected: "a table".into(), form, counted: "" }
     };
-    let read = move |found: &Found| {
+    let read = move |found: &KeyValue| {
         let Value::Table(table) = &found.node.value else { return Err(found.unlike("a table")) };
-        let value = |(key, node)| read(key, &Found { node, path: format!("{}.{key}", found.path) });
+        let value = |(key, node)| read(key, &KeyValue { node, path: format!("{}.{key}", found.path) });
         table.iter().map(|(key, entry)| value((key, &entry.node))).collect()
     };
     Kind::new(about, read, write, T::default)

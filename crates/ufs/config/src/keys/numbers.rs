@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole numbers and decimals with their units and bounds. It knows no key.
 
-use super::kind::{About, Form, Found, Kind};
+use super::kind::{About, Form, KeyValue, Kind};
 use crate::decimal::{DecimalError, fixed};
 use crate::tree::Value;
 use readpath_kit::Ns;
@@ -56,7 +56,7 @@ fn ruled<'a, T: Count + 'a>(
     };
     let expects = expected.clone();
     let about = move || About { expected: expects.clone(), form: form.clone(), counted };
-    let read = move |found: &Found| {
+    let read = move |found: &KeyValue| {
         let n = read(found).map_err(|_| found.unlike(&expected))?;
         check(n.into()).map_or(Ok(n), |right| Err(found.wrong(format!("is {}; it must be {right}", n.into()))))
     };
@@ -138,7 +138,7 @@ const SECOND: u64 = Ns::from_secs(1).0;
 
 fn time<'a>(kind: Kind<'a, u64>) -> Kind<'a, Ns> {
     let Kind { about, read, write, blank, .. } = kind;
-    let (read, blank) = (Box::new(move |found: &Found| read(found).map(Ns)), Box::new(move || Ns(blank())));
+    let (read, blank) = (Box::new(move |found: &KeyValue| read(found).map(Ns)), Box::new(move || Ns(blank())));
     Kind { about, read, write: Box::new(move |time: &Ns| write(&time.0)), blank, absent: None, quiet: false }
 }
 

@@ -2,7 +2,7 @@
 //! Tables: a pass over the function that names their keys, which reads, writes or describes them. It knows no
 //! particular table.
 
-use super::kind::{About, Form, Found, Key, Kind, Row};
+use super::kind::{About, Form, Key, KeyValue, Kind, Row};
 use super::kinds::constant;
 use crate::error::{ConfigFileError, Result, nearest};
 use crate::tree::{At, Node, Table, Value};
@@ -27,7 +27,7 @@ impl Reading<'_> {
 
     fn key<T>(&self, key: &str, kind: Kind<T>) -> Result<T> {
         match (self.table.get(key), kind.absent) {
-            (Some(entry), _) => (kind.read)(&Found { node: &entry.node, path: self.path_of(key) }),
+            (Some(entry), _) => (kind.read)(&KeyValue { node: &entry.node, path: self.path_of(key) }),
             (None, Some(absent)) => Ok(absent),
             (None, None) => Err(self.error(key, format!("is missing; expected {}", (kind.about)().expected))),
         }
@@ -158,7 +158,7 @@ impl<T> Keys<'_, '_, T> {
 pub(crate) fn table<'a, T: 'a>(keys: impl Fn(&mut Keys<T>) -> Result<T> + 'a) -> Kind<'a, T> {
     let keys = Arc::new(keys);
     let (described, read, written) = (keys.clone(), keys.clone(), keys.clone());
-    let read = move |found: &Found| {
+    let read = move |found: &KeyValue| {
         let Value::Table(table) = &found.node.value else { return Err(found.unlike("a table")) };
         let reading = Reading { node: found.node, table, path: &found.path };
         reading.check_names(&names(&*read))?;
@@ -201,14 +201,14 @@ pub(crate) fn read_document<T>(
 ) -> Result<T> {
     // Before the keys: those of another kind of file are all unknown, and that is not what is wrong.
     match node.find(SCHEMA.name) {
-        Some(found) => (constant(schema).read)(&Found { node: found, path: SCHEMA.name.into() })?,
+        Some(found) => (constant(schema).read)(&KeyValue { node: found, path: SCHEMA.name.into() })?,
         None => return Err(node.at.error(SCHEMA.name, "is missing; expected a text")),
     }
-    read_table(&Found { node, path: String::new() }, keys)
+    read_table(&KeyValue { node, path: String::new() }, keys)
 }
 
 /// Reads a table that is part of no document, or all of it.
-pub(crate) fn read_table<T>(found: &Found, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Result<T> {
+pub(crate) fn read_table<T>(found: &KeyValue, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Result<T> {
     (table(keys).read)(found)
 }
 
