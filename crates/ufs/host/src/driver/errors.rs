@@ -15,6 +15,8 @@ pub(super) struct Failure {
     pub busy: bool,
     /// It may go well if it is sent again.
     pub passing: bool,
+    /// The device reports that it was reset, or something like it.
+    pub attention: bool,
     /// The device takes no such command.
     pub refused: bool,
     /// Why, as far as the device said.
@@ -32,6 +34,7 @@ impl Failure {
         Failure {
             busy: matches!(status, Status::Busy | Status::TaskSetFull),
             passing: status == Status::TaskAborted || matches!(key, UNIT_ATTENTION | ABORTED_COMMAND) || becoming_ready,
+            attention: key == UNIT_ATTENTION,
             refused: key == ILLEGAL_REQUEST,
             sense,
         }

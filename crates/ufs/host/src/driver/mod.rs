@@ -322,12 +322,13 @@ impl Driver {
 
     #[cold]
     fn on_error(&mut self, reply: &Reply) {
-        let Failure { busy, passing, refused, sense } = Failure::of(&reply.body);
+        let Failure { busy, passing, attention, refused, sense } = Failure::of(&reply.body);
         let is_strict = self.is_strict();
         let tag = Tag(reply.tag);
         let state = &mut self.tags[tag];
-        // Linux does not count how often a device was busy.
-        let counts = !busy || !is_strict;
+        // Linux does not count how often a device was busy or reset (`scsi_decide_disposition`;
+        // `scsi_io_completion_action`, ACTION_RETRY).
+        let counts = !(busy || attention) || !is_strict;
         // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
         let refused = refused && state.hpb && !is_strict;
         if (busy || passing || refused) && (state.retries < RETRIES || !counts) {
