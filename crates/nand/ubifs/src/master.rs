@@ -175,19 +175,19 @@ pub(crate) fn same_master(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// The last master node of a block, and whether something that is none follows it.
-struct Found {
+struct LastMaster {
     node: Option<u32>,
     corrupt: bool,
 }
 
 /// Finds the last master node without trusting what follows it (`get_master_node`).
-fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<Found, (u32, String)> {
+fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<LastMaster, (u32, String)> {
     let whole = bytes.len() as u32;
     let mut at = 0;
     while at + MASTER_BYTES <= whole && le32(bytes, at as usize) == node::NODE_MAGIC {
         at += step;
     }
-    let mut found = Found { node: None, corrupt: false };
+    let mut found = LastMaster { node: None, corrupt: false };
     if at > 0 {
         at -= step;
         let mut good = node::check(&bytes[at as usize..], fanout);
@@ -234,7 +234,7 @@ fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
         }
     }
     let (one, two) = (&blocks[0], &blocks[1]);
-    let parse = |block: &(Vec<u8>, Found), offset: u32| Ok(Master::parse(node_at(&block.0, offset), offset));
+    let parse = |block: &(Vec<u8>, LastMaster), offset: u32| Ok(Master::parse(node_at(&block.0, offset), offset));
     match (one.1.node, two.1.node) {
         (Some(a), second) => {
             let flags = le32(node_at(&one.0, a), 40);

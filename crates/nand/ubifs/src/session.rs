@@ -37,7 +37,7 @@ pub struct Session<L> {
 }
 
 /// Who is told of a path: its entry, unless it is where a walk begins, and its inode, if it was read.
-type Found<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
+type Visitor<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
 
 impl<L: Lebs> Session<L> {
     /// Caches are cold but for the root directory's inode, which every mount reads. With `bulk_read`, the volume is
@@ -96,7 +96,7 @@ impl<L: Lebs> Session<L> {
         })
     }
 
-    fn visit(&mut self, path: &[u8], every_inode: bool, found: Found) -> Result<()> {
+    fn visit(&mut self, path: &[u8], every_inode: bool, found: Visitor) -> Result<()> {
         let (_, _, start) = self.walk(path, false)?;
         found(path, None, Some(&start));
         if start.file_type() != Some(FileType::Directory) {

@@ -2,7 +2,7 @@
 //! Which erase block is in what state, and which one to take next: free, used, to be scrubbed, protected, waiting for
 //! its erasure (Linux, drivers/mtd/ubi/wl.c). It does no I/O and knows no logical blocks.
 
-use readpath_ubi::attach::Found;
+use readpath_ubi::attach::AttachInfo;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Erasures for which a block that was just taken is left where it is: whoever took it may still be filling it
@@ -55,7 +55,7 @@ pub struct Wear {
 }
 
 impl Wear {
-    pub(super) fn new(pebs: u32, found: &Found) -> Self {
+    pub(super) fn new(pebs: u32, found: &AttachInfo) -> Self {
         let none = Peb { ec: 0, state: PebState::Bad, torture: false };
         let mut wear = Wear {
             pebs: vec![none; pebs as usize],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of two blocks with the same logical block is valid (Linux, drivers/mtd/ubi/attach.c: `ubi_compare_lebs`).
 
-use super::found::{FoundLeb, at};
+use super::info::{FoundLeb, at};
 use crate::error::UbiError;
 use crate::headers::{VidHeader, VolumeId};
 use crate::io::{Header, Io};

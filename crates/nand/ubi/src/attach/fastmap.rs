@@ -4,7 +4,7 @@
 //! fastmap that does not hold together is not an error: the caller scans.
 
 use super::compare::{Verdict, compare};
-use super::found::{Found, FoundLeb, FoundVolume, Method, ToErase};
+use super::info::{AttachInfo, FoundLeb, FoundVolume, Method, ToErase};
 use super::scan::Scanner;
 use crate::crc::crc32;
 use crate::error::UbiError;
@@ -79,7 +79,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// Attaches by the newest fastmap among `scanner.anchors`, which are not empty.
-pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found, Fault> {
+pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<AttachInfo, Fault> {
     let mut anchor = (u32::MAX, 0);
     for &(peb, sqnum) in scanner.anchors.iter().filter(|a| a.0 < FIRST_PEBS) {
         if anchor.0 == u32::MAX || sqnum > anchor.1 {
@@ -98,7 +98,7 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Found,
         return bad(format!("PEB {}: it has {blocks} blocks where {right} are expected", anchor.0));
     }
     let (method, image_seq) = (Method::Fastmap { anchor: anchor.0 }, scanner.found.image_seq);
-    let mut found = Found { method, image_seq, ..Found::default() };
+    let mut found = AttachInfo { method, image_seq, ..AttachInfo::default() };
     let leb_bytes = io.layout.leb_bytes as usize;
     let mut bytes = vec![0; leb_bytes * blocks as usize];
     for (i, piece) in bytes.chunks_exact_mut(leb_bytes).enumerate() {
@@ -151,7 +151,7 @@ fn headers<M: Mtd>(io: &mut Io<M>, peb: u32, image_seq: u32) -> Result<BothHeade
     Ok((ec.erase_counter as u32, vid))
 }
 
-fn parse<M: Mtd>(io: &mut Io<M>, mut found: Found, bytes: &[u8]) -> Result<Found, Fault> {
+fn parse<M: Mtd>(io: &mut Io<M>, mut found: AttachInfo, bytes: &[u8]) -> Result<AttachInfo, Fault> {
     let mut rest = Bytes { bytes, at: SB_BYTES };
     let header = rest.part(HEADER_BYTES, HEADER_MAGIC)?;
     let pools = [rest.part(POOL_BYTES, POOL_MAGIC)?, rest.part(POOL_BYTES, POOL_MAGIC)?];
@@ -203,7 +203,7 @@ fn parse<M: Mtd>(io: &mut Io<M>, mut found: Found, bytes: &[u8]) -> Result<Found
     }
     // Used, but by no logical block: a block that was being written or moved.
     found.erase.extend(used.into_iter().map(|(peb, (erase_counter, _))| ToErase { peb, erase_counter }));
-    account(io, &mut found, be32(header, 16))?;
+    check_every_block_once(io, &mut found, be32(header, 16))?;
     Ok(found)
 }
 
@@ -211,7 +211,7 @@ fn parse<M: Mtd>(io: &mut Io<M>, mut found: Found, bytes: &[u8]) -> Result<Found
 fn volume<M: Mtd>(
     io: &Io<M>,
     rest: &mut Bytes,
-    found: &mut Found,
+    found: &mut AttachInfo,
     used: &mut BTreeMap<u32, (u32, bool)>,
 ) -> Result<(), Fault> {
     let header = rest.part(VOLUME_BYTES, VOLUME_MAGIC)?;
@@ -267,7 +267,7 @@ fn check_lnum(volume: u32, lnum: u32) -> Result<(), Fault> {
 }
 
 /// A block of a pool: still free, or taken since the fastmap was written.
-fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut Found, peb: u32) -> Result<(), Fault> {
+fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, peb: u32) -> Result<(), Fault> {
     let (ec, vid) = headers(io, peb, found.image_seq)?;
     let Some((header, flips)) = vid else {
         // A block that was taken and is empty again was unmapped after the fastmap was written.
@@ -319,7 +319,7 @@ fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut Found, peb: u32) -> Result<(), 
 }
 
 /// Every block has to be somewhere, and only once.
-fn account<M: Mtd>(io: &mut Io<M>, found: &mut Found, bad_count: u32) -> Result<(), Fault> {
+fn check_every_block_once<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, bad_count: u32) -> Result<(), Fault> {
     let mut count = vec![0u8; io.pebs() as usize];
     let lebs = found.volumes.values().flat_map(|v| v.lebs.values().map(|leb| leb.peb));
     let free = found.free.iter().chain(&found.fastmap).map(|&(peb, _)| peb);

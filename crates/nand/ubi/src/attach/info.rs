@@ -115,7 +115,7 @@ pub enum Method {
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct AttachInfo {
     /// How.
     pub method: Method,
     /// Why the fastmap that is there was not used.
@@ -158,7 +158,7 @@ pub struct Found {
     pub max_ec: u32,
 }
 
-impl Found {
+impl AttachInfo {
     /// How many of a device's `pebs` erase blocks are in which state.
     pub fn counts(&self, pebs: u32) -> PebCounts {
         let mut counts = PebCounts::default();

@@ -5,7 +5,7 @@
 
 mod compare;
 mod fastmap;
-mod found;
+mod info;
 mod scan;
 mod table;
 
@@ -15,7 +15,7 @@ use crate::mtd::Mtd;
 use fastmap::Fault;
 use scan::Scanner;
 
-pub use found::{Found, FoundLeb, FoundTable, FoundVolume, Method, Note, NoteKind, PebCounts, ToErase};
+pub use info::{AttachInfo, FoundLeb, FoundTable, FoundVolume, Method, Note, NoteKind, PebCounts, ToErase};
 
 /// How to attach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ impl Options {
 }
 
 /// Finds blocks and volume table.
-pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, options: &Options) -> Result<(Found, FoundTable), UbiError> {
+pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, options: &Options) -> Result<(AttachInfo, FoundTable), UbiError> {
     let mut scanner = Scanner::default();
     // Whether a fastmap begins where one is looked for.
     let by_fastmap =
@@ -57,7 +57,7 @@ pub(crate) fn attach<M: Mtd>(io: &mut Io<M>, options: &Options) -> Result<(Found
     let (mut found, mut fault) = (None, None);
     if by_fastmap(&scanner) {
         match fastmap::attach(io, &scanner) {
-            Ok(by_fastmap) => found = Some(Found { anchors: scanner.anchors_by_age(), ..by_fastmap }),
+            Ok(by_fastmap) => found = Some(AttachInfo { anchors: scanner.anchors_by_age(), ..by_fastmap }),
             Err(Fault::Fatal(e)) => return Err(e),
             Err(Fault::Unusable(what)) => {
                 fault = Some(what);

@@ -3,7 +3,7 @@
 //! drivers/mtd/ubi/attach.c: `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
 
 use super::compare::{Verdict, compare};
-use super::found::{Found, FoundLeb, FoundVolume, Note, NoteKind, ToErase, at};
+use super::info::{AttachInfo, FoundLeb, FoundVolume, Note, NoteKind, ToErase, at};
 use crate::error::UbiError;
 use crate::headers::{
     EcHeader, FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, MAX_ERASE_COUNTER, VidHeader, VolumeId, compat,
@@ -17,7 +17,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// What is added up on the way.
 #[derive(Default)]
 pub(super) struct Scanner {
-    pub found: Found,
+    pub found: AttachInfo,
     ec_sum: u64,
     ec_count: u64,
     /// Fastmap superblocks: block and sequence number.
@@ -219,7 +219,7 @@ impl Scanner {
 
     /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody
     /// can say whether too much is damaged.
-    pub(super) fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<Found, UbiError> {
+    pub(super) fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<AttachInfo, UbiError> {
         let anchors = self.anchors_by_age();
         let found = &mut self.found;
         let pebs = io.pebs() - found.bad.len() as u32 - found.alien.len() as u32;

@@ -2,7 +2,7 @@
 //! The volume table on flash, and whether it agrees with the blocks that were found (Linux, drivers/mtd/ubi/vtbl.c:
 //! `process_lvol`, `check_attaching_info`).
 
-use super::found::{Found, FoundTable, FoundVolume, ToErase, at};
+use super::info::{AttachInfo, FoundTable, FoundVolume, ToErase, at};
 use crate::error::UbiError;
 use crate::headers::LAYOUT_VOLUME;
 use crate::io::Io;
@@ -11,7 +11,7 @@ use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
 use crate::vtbl::{Table, TableFault, parse_table};
 
 /// Reads both copies. Copy 0 is written first, so it is the newer one when both are good but differ.
-pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> Result<FoundTable, UbiError> {
+pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, partial: bool) -> Result<FoundTable, UbiError> {
     let layout = io.layout;
     let records_bytes = layout.volume_slots() as usize * RECORD_BYTES;
     let Some(volume) = found.volumes.get_mut(&LAYOUT_VOLUME) else {
@@ -61,7 +61,7 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut Found, partial: bool) -> 
 
 /// Blocks of volumes that the table does not name are to be erased: their removal was interrupted. Blocks of those that
 /// it names have to agree with it.
-pub(super) fn reconcile<M: Mtd>(io: &Io<M>, found: &mut Found, table: &Table) -> Result<(), UbiError> {
+pub(super) fn reconcile<M: Mtd>(io: &Io<M>, found: &mut AttachInfo, table: &Table) -> Result<(), UbiError> {
     let ids: Vec<u32> = found.volumes.keys().copied().filter(|&id| id < MAX_VOLUMES).collect();
     for id in ids {
         let volume = &found.volumes[&id];

@@ -7,7 +7,7 @@ mod erased;
 mod findings;
 mod read;
 
-use crate::attach::{self, Found, FoundTable, Method, Options};
+use crate::attach::{self, AttachInfo, FoundTable, Method, Options};
 use crate::cache::{NoCache, ReadCache};
 use crate::error::UbiError;
 use crate::headers::{LAYOUT_VOLUME, STATIC};
@@ -54,7 +54,7 @@ impl Volume {
     }
 
     /// The same with the blocks of flash that an attach found.
-    fn found(id: u32, record: VolumeRecord, layout: &Layout, found: &Found) -> Volume {
+    fn found(id: u32, record: VolumeRecord, layout: &Layout, found: &AttachInfo) -> Volume {
         let mut volume = Volume::new(id, record, layout);
         let Some(blocks) = found.volumes.get(&id) else { return volume };
         if volume.record.vol_type == STATIC {
@@ -116,7 +116,7 @@ pub struct Ubi<M, C = NoCache> {
     volumes: Vec<Option<Volume>>,
     /// Where logical blocks are was told by a fastmap, which knows of no erase after it.
     by_fastmap: bool,
-    found: Found,
+    found: AttachInfo,
     table: FoundTable,
 }
 
@@ -180,7 +180,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 
     /// What the attach found.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &AttachInfo {
         &self.found
     }
 
@@ -208,7 +208,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 }
 
-fn volumes(layout: &Layout, found: &Found, table: &Table) -> Vec<Option<Volume>> {
+fn volumes(layout: &Layout, found: &AttachInfo, table: &Table) -> Vec<Option<Volume>> {
     let layout_record = VolumeRecord::dynamic("layout volume", 2);
     let records = (0..).zip(table.iter().cloned()).map(|(id, record)| Some((id, record?)));
     records

@@ -3,7 +3,7 @@
 //! drivers/mtd/ubi/ubi-media.h), because no tool writes them.
 
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options, PebState};
-use readpath_ubi::attach::{self, Found, Method};
+use readpath_ubi::attach::{self, AttachInfo, Method};
 use readpath_ubi::headers::{FASTMAP_DATA_VOLUME, FASTMAP_SB_VOLUME, LAYOUT_VOLUME, VidHeader, compat};
 use readpath_ubi::mtd::{Geometry, Image, Logged};
 use readpath_ubi::{NoCache, Ubi, UbiError};
@@ -165,7 +165,7 @@ fn read(image: Vec<u8>, fastmap: bool) -> Result<Read, UbiError> {
 }
 
 /// Volume, logical block, block and erase counter; what can be compared of a fastmap and a scan.
-fn mapping(found: &Found) -> Vec<[u32; 4]> {
+fn mapping(found: &AttachInfo) -> Vec<[u32; 4]> {
     let lebs = found.volumes.iter().flat_map(|(&id, v)| v.lebs.iter().map(move |(&lnum, l)| (id, lnum, l)));
     lebs.map(|(id, lnum, l)| [id, lnum, l.peb, l.erase_counter]).collect()
 }
@@ -186,7 +186,7 @@ fn a_fastmap_says_what_a_scan_finds() {
     assert_eq!((v, v.bytes()), (w, 10_000));
     assert_eq!(fast.volume(0).expect("it").peb(7), Some(written.filled));
     assert!(a.volumes[&0].lebs[&1].scrub && !b.volumes[&0].lebs[&1].scrub);
-    let free = |f: &Found| {
+    let free = |f: &AttachInfo| {
         let mut free = f.free.clone();
         free.sort_unstable();
         free

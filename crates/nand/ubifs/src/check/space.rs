@@ -103,7 +103,7 @@ pub(super) fn check<L: Lebs>(
             sums.add(&p, flash.sb.leb_bytes);
         }
         if used.complete {
-            account(check, &flash.sb, &used, lnum, &p);
+            check_properties(check, &flash.sb, &used, lnum, &p);
         }
         if let Some(buds) = &buds {
             contents(check, flash, master, buds.get(&lnum).copied(), lnum, &p)?;
@@ -114,7 +114,7 @@ pub(super) fn check<L: Lebs>(
 }
 
 /// What properties say is in use against what the index leads to.
-fn account(check: &mut Check, sb: &Superblock, used: &Used, lnum: u32, p: &Properties) {
+fn check_properties(check: &mut Check, sb: &Superblock, used: &Used, lnum: u32, p: &Properties) {
     let (leaves, index) = (used.leaves[lnum as usize], used.index[lnum as usize]);
     let (found, said) = (leaves + index, u64::from(sb.leb_bytes - p.free - p.dirty));
     let detail = if found != said {

@@ -4,7 +4,7 @@
 //! Every index node that changes for the first time, and every node that is no longer reached, is counted as dirt at
 //! its block; that is what reads properties. Nothing is written.
 
-use super::{Branch, Found, MAX_LEVELS, NONE, Spot, Tnc, Znode};
+use super::{Branch, Lookup, MAX_LEVELS, NONE, Spot, Tnc, Znode};
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
 use crate::key::{Key, KeyType};
@@ -43,13 +43,13 @@ impl Tnc {
     }
 
     /// Finds a key and marks all nodes on the way (`lookup_level0_dirty`).
-    fn lookup_to_change<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Found> {
+    fn lookup_to_change<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Lookup> {
         let mut znode = self.load_root(flash)?;
         self.mark(flash, znode)?;
         loop {
             let (exact, slot) = self.search(znode, key);
             if self.znodes[znode as usize].level == 0 {
-                let mut found = Found { exact, spot: Spot { znode, slot } };
+                let mut found = Lookup { exact, spot: Spot { znode, slot } };
                 if !exact && key.is_hashed() && slot == -1 {
                     found = self.look_left(flash, found, key)?;
                     if found.exact {

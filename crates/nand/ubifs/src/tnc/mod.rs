@@ -61,7 +61,7 @@ pub(crate) struct Spot {
 
 /// Where a key is or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Lookup {
     pub exact: bool,
     pub spot: Spot,
 }
@@ -163,12 +163,12 @@ impl Tnc {
     }
 
     /// Finds a key in the lowest level (`ubifs_lookup_level0`).
-    pub(crate) fn lookup<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Found> {
+    pub(crate) fn lookup<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Lookup> {
         let mut znode = self.load_root(flash)?;
         loop {
             let (exact, slot) = self.search(znode, key);
             if self.znodes[znode as usize].level == 0 {
-                let found = Found { exact, spot: Spot { znode, slot } };
+                let found = Lookup { exact, spot: Spot { znode, slot } };
                 return if exact || !key.is_hashed() || slot != -1 {
                     Ok(found)
                 } else {
@@ -180,9 +180,9 @@ impl Tnc {
     }
 
     /// A key that may repeat can also end the node to the left.
-    fn look_left<L: Lebs>(&mut self, flash: &mut Flash<L>, at: Found, key: Key) -> Result<Found> {
+    fn look_left<L: Lebs>(&mut self, flash: &mut Flash<L>, at: Lookup, key: Key) -> Result<Lookup> {
         match self.previous(flash, at.spot)? {
-            Some(spot) if self.branch(spot).key == key => Ok(Found { exact: true, spot }),
+            Some(spot) if self.branch(spot).key == key => Ok(Lookup { exact: true, spot }),
             // The kernel goes on with slot -1 of the node on the left or of this one; nothing is inserted there.
             _ => Ok(at),
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Leaves of the index, and names that share a hash: in the lowest level they follow each other in the order of names.
 
-use super::{Found, Spot, Tnc};
+use super::{Lookup, Spot, Tnc};
 use crate::error::Result;
 use crate::flash::{Flash, leaf_kind};
 use crate::key::Key;
@@ -60,7 +60,7 @@ impl Tnc {
         from: Spot,
         name: &[u8],
         adding: bool,
-    ) -> Result<Found> {
+    ) -> Result<Lookup> {
         if self.replaying {
             self.resolve_in_replay(flash, key, from, name, adding)
         } else {
@@ -69,8 +69,8 @@ impl Tnc {
     }
 
     /// The same after the replay, when every branch leads to its node (`resolve_collision`).
-    fn resolve_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Found> {
-        let found = |exact, spot| Ok(Found { exact, spot });
+    fn resolve_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Lookup> {
+        let found = |exact, spot| Ok(Lookup { exact, spot });
         let order = self.order(flash, from, name)?;
         if order == Ordering::Equal {
             return found(true, from);
@@ -125,8 +125,8 @@ impl Tnc {
         from: Spot,
         name: &[u8],
         adding: bool,
-    ) -> Result<Found> {
-        let found = |exact, spot| Ok(Found { exact, spot });
+    ) -> Result<Lookup> {
+        let found = |exact, spot| Ok(Lookup { exact, spot });
         let mut dangling = None;
         let mut unsure = false;
         let first = self.order_in_replay(flash, from, name)?;
