@@ -3,10 +3,10 @@
 
 use crate::Bytes;
 use readpath_device::{
-    CheckOn, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, GroupUpdate,
-    Hpb2Config, HpbConfig, Layout, LinkTiming, LuConfig, NoMedia, Protection, PrototypeConfig, UfsDevice, Verification,
+    CheckOn, DeviceConfig, EntryConfig, GroupUpdate, Hpb2Config, HpbConfig, Layout, LuConfig, NoMedia, Protection,
+    PrototypeConfig, UfsDevice,
 };
-use readpath_flash::{Geometry, Lean, SuspendTiming};
+use readpath_flash::Lean;
 use readpath_host::{
     BlockOp, BlockRequest, Driver, HostConfig, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy,
 };
@@ -268,66 +268,24 @@ fn any_reply(input: &mut Bytes) -> ReplyBody {
 /// A device with two units, small enough that a few requests reach every part of it, and with an erased superblock for
 /// every block that could be valid, so that it never runs out of them.
 fn device(entries: EntryConfig) -> DeviceConfig {
-    let mut config = DeviceConfig {
-        product_name: "FUZZ".into(),
-        geometry: Geometry {
-            channels: 2,
-            dies_per_channel: 1,
-            planes: 1,
-            blocks_per_plane: 0,
-            pages_per_block: 16,
-            page_bytes: 8192,
-        },
-        flash: FlashTiming {
-            read: Ns(50_021),
-            map_read: Ns(40_009),
-            program: Ns(300_007),
-            erase: Ns(2_000_003),
-            transfer_block: Ns(8_011),
-            map_transfer: Ns(9_001),
-        },
-        suspend: SuspendTiming::OFF,
-        firmware: FirmwareTiming {
-            flash_op: Ns(13_003),
-            hpb_read_extra: Ns(307),
-            write_command: Ns(5_009),
-            buffer_read: Ns(6_011),
-            make_entry: Ns(11),
-            control: Ns(4_001),
-            trim_map_page: Ns::ZERO,
-        },
-        link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
-        map_cache_bytes: 2 * 4096,
-        map_page_bytes: 4096,
-        write_buffer_blocks: 64,
-        queue_depth: 32,
-        lus: vec![
-            LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 8, pinned_start: 2, pinned_regions: 1 },
-            LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 },
-        ],
-        hpb: Some(HpbConfig {
-            control: Control::Device,
-            region_size: 11,
-            sub_region_size: 9,
-            max_active_regions: 8,
-            activate_after: 1,
-            refresh_after: 3,
-            replace_after: 2,
-            repeat_after: Ns::from_ms(1),
-            freshness_chunk_entries: 1,
-            read_buffers: 2,
-            verification: Verification::On,
-            entries,
-            v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
-            prototype: None,
-        }),
-        entry_key: [0x5EED, 0xC0FFEE],
-        ftl: FtlConfig { map_changes: 256, ..FtlConfig::DEFAULT },
-        write_booster: None,
-        map_memory: None,
-    };
-    config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
-    config.geometry.blocks_per_plane += config.meta_superblocks();
+    let mut config = readpath_testkit::device(BLOCKS);
+    config.geometry.dies_per_channel = 1;
+    config.geometry.pages_per_block = 16;
+    config.geometry.page_bytes = 8192;
+    config.ftl.map_changes = 256;
+    config.lus = vec![
+        LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 8, pinned_start: 2, pinned_regions: 1 },
+        LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 },
+    ];
+    config.hpb = Some(HpbConfig {
+        max_active_regions: 8,
+        refresh_after: 3,
+        replace_after: 2,
+        entries,
+        v2: Some(Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 2, entries_in_ehs: true }),
+        ..readpath_testkit::HPB
+    });
+    readpath_testkit::give_room(&mut config);
     config
 }
 
@@ -363,7 +321,7 @@ pub fn prototype_requests(data: &[u8]) {
 fn requests(data: &[u8], config: &DeviceConfig) {
     let mut input = Bytes(data);
     let mut device: UfsDevice<Lean, NoMedia, ()> =
-        UfsDevice::new(config, Delays { to_link: Ns(10_007), from_link: Ns(15_013) }, ()).expect("a device");
+        UfsDevice::new(config, readpath_testkit::DELAYS, ()).expect("a device");
     device.precondition(0, 0, 1500, Layout::Random, 7, |_, _| {}).expect("there is room");
     let mut now = Ns::ZERO;
     // Tags in use; and whether a task management request may have ended commands without a reply.

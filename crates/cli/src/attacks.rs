@@ -17,7 +17,6 @@ use readpath_results::{Document, Metric};
 /// The experiment that attacks belong to.
 const NAME: &str = "verification";
 
-/// Columns of the table of attacks.
 static COLUMNS: [Metric; 9] = [
     metric::TRIES,
     metric::BELIEVED,
@@ -48,7 +47,6 @@ pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> R
     }
 }
 
-/// The table of attacks.
 pub fn table(doc: &Document, width: Option<u16>) -> String {
     format!("{}\n\n{}", doc.title, output::table(doc, TableSpec::of(&COLUMNS), width))
 }

@@ -18,29 +18,25 @@ const MOST_TRACE_BYTES: u64 = 64 << 20;
 
 /// Names of all benches but those of `--flat`.
 fn names() -> Vec<&'static str> {
-    let runs = BENCHES.iter().map(|b| b.name).chain(STEADY.iter().map(|s| s.bench.name));
-    let parses = runs.chain(PARSES.iter().map(|p| p.name));
-    let lookups = parses.chain(LOOKUPS.iter().map(|l| l.name));
-    lookups.chain(IMAGES.iter().map(|i| i.name)).chain(STARTS.iter().map(|s| s.name)).collect()
+    listed().map(|(name, _)| name).collect()
+}
+
+/// What there is but for `--flat`: names, and what they are.
+fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let runs = BENCHES.iter().chain(STEADY.iter().map(|s| &s.bench)).map(|b| (b.name, b.what));
+    let parts = PARSES.iter().map(|p| (p.name, p.what)).chain(LOOKUPS.iter().map(|l| (l.name, l.what)));
+    let starts = IMAGES.iter().map(|i| (i.name, i.what)).chain(STARTS.iter().map(|s| (s.name, s.what)));
+    runs.chain(parts).chain(starts)
 }
 
 /// What `--help` says below the options.
 pub fn list() -> String {
-    let line = |name: &str, what: &str| format!("  {name:<16} {what}\n");
-    let mut text = "Benches:\n".to_owned();
-    text.extend(BENCHES.iter().map(|b| line(b.name, b.what)));
-    text.extend(STEADY.iter().map(|s| line(s.bench.name, s.bench.what)));
-    text.extend(PARSES.iter().map(|p| line(p.name, p.what)));
-    text.extend(LOOKUPS.iter().map(|l| line(l.name, l.what)));
-    text.extend(IMAGES.iter().map(|i| line(i.name, i.what)));
-    text.extend(STARTS.iter().map(|s| line(s.name, s.what)));
-    text.push_str("\nWith --flat:\n");
-    text.extend(FLAT.iter().map(|b| line(b.name, b.what)));
-    text.truncate(text.trim_end().len());
-    text
+    let line = |(name, what): (&str, &str)| format!("  {name:<16} {what}\n");
+    let benches: String = listed().map(line).collect();
+    let flat: String = FLAT.iter().map(|b| line((b.name, b.what))).collect();
+    format!("Benches:\n{benches}\nWith --flat:\n{}", flat.trim_end())
 }
 
-/// `readpath bench`.
 pub fn main(args: &Bench) -> Result<()> {
     if args.flat {
         return flat(args);

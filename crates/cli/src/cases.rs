@@ -49,7 +49,6 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
     })
 }
 
-/// A trace in memory and what there is to know of it.
 struct Read {
     trace: Arc<Loaded>,
     /// What makes it another trace than the recorded one, or figures doubtful.
@@ -58,7 +57,6 @@ struct Read {
     input: Input,
 }
 
-/// Reads a trace for a device.
 fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
     let name = inputs::name(path);
     let (reader, file) = traces::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;

@@ -59,13 +59,9 @@ static METRICS: [Metric; 28] = [
     metric::VIRTUAL_DURATION,
 ];
 
-/// What WORKLOAD is.
 enum Kind {
-    /// A fio job file.
     Job,
-    /// An experiment.
     Experiment(Box<Experiment>),
-    /// A block trace.
     Trace,
 }
 
@@ -79,7 +75,6 @@ struct Made {
     folder: Option<Folder>,
 }
 
-/// `readpath compare`.
 pub fn main(args: &Compare) -> Result<()> {
     let made = match kind(args)? {
         Kind::Trace => of_trace(args)?,
@@ -131,13 +126,11 @@ fn base(args: &Compare, variants: &[String]) -> Result<String> {
     Ok(list.swap_remove(0))
 }
 
-/// Where the document goes.
 fn folder(args: &Compare) -> Result<Option<Folder>> {
     let inputs = [&args.workload].into_iter().chain(&args.precondition);
     args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()
 }
 
-/// A job, or an experiment.
 fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     let what = if experiment.is_some() { "an experiment" } else { "a fio job" };
     let before = (!args.precondition.is_empty()).then_some("--precondition");
@@ -214,14 +207,10 @@ fn of_trace(args: &Compare) -> Result<Made> {
     if args.case.is_some() {
         return Err(usage(anyhow!("--case is for experiments; a trace is one case")));
     }
-    let layout = match args.preload.unwrap_or(Fill::Sequential) {
-        Fill::Sequential => Layout::Sequential,
-        Fill::Random => Layout::Random,
-        Fill::None => {
-            let message = "what a trace reads before it writes it was there, so sequential or random is needed";
-            return Err(usage(anyhow!("--preload none is for jobs: {message}")));
-        }
-    };
+    let layout = args.preload.unwrap_or(Fill::Sequential).layout().ok_or_else(|| {
+        let message = "what a trace reads before it writes it was there, so sequential or random is needed";
+        usage(anyhow!("--preload none is for jobs: {message}"))
+    })?;
     let drawn = match layout {
         Layout::Random => {
             Some("the order in which preloaded blocks lie in flash; the requests of a trace are fixed".into())

@@ -11,7 +11,6 @@ use readpath_device::ANCHORS;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// `readpath device`.
 pub fn main(command: &DeviceCommand) -> Result<()> {
     match command {
         DeviceCommand::List => list(),

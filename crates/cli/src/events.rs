@@ -15,12 +15,10 @@ const MOST_LIMITS: usize = 100_000;
 /// The last time, in milliseconds: virtual time ends not much later.
 const LATEST_MS: u64 = 1_000_000_000;
 
-/// Reads the limits of a file of `--pressure`.
 pub fn read_limits(path: &Path) -> Result<Vec<(Ns, u64)>> {
     read(path, limits)
 }
 
-/// Reads the events of a file of `--events`.
 pub fn read_events(path: &Path) -> Result<Vec<Event>> {
     read(path, events)
 }

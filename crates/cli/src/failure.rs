@@ -2,50 +2,26 @@
 //! How a command fails: by a mistake of the user's, because it was interrupted, or otherwise; and what is said of it.
 
 use readpath_lab::experiment::ExperimentError;
-use std::fmt::{self, Display, Formatter};
 use std::io;
 
 /// A mistake of the user, as opposed to a failure of the run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", describe(.0))]
 struct Usage(anyhow::Error);
-
-impl Display for Usage {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&describe(&self.0))
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// Exit status of a command that found damage in what it looked into, as fsck has it.
 const DAMAGED: u8 = 4;
 
-/// What was looked into is damaged.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Damaged(pub String);
-
-impl Display for Damaged {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 /// Exit status of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
-/// The user asked to stop.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; nothing was written")]
 pub struct Interrupted;
-
-impl Display for Interrupted {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted; nothing was written")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// Marks an error as the user's.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {

@@ -57,7 +57,6 @@ impl Drop for NewFolder {
 /// such as a device or a pipe, is written as it comes. (The crate `tempfile` would spare ten lines, and put the random
 /// name of the part into every message.)
 pub struct PartFile {
-    /// The open file.
     pub file: File,
     /// Where it is until it takes its name; `None` for what is no file.
     part: Option<PathBuf>,

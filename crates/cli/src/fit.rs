@@ -15,7 +15,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// `readpath device fit`.
 pub fn main(args: &FitArgs) -> Result<()> {
     let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
     let rows = measurements(&args.measurements, &preset)?;

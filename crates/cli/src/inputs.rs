@@ -52,7 +52,6 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text_up_to(path, LONGEST)
 }
 
-/// Reads a result document.
 pub fn document(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST_DOCUMENT).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
 }

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes that this process can have without swapping or being ended, where that is known.
+/// Bytes that this process can have without swapping or being ended, where that is known. (Crates that tell the memory
+/// of a machine look at its own control group at most, not at those above.)
 pub fn available() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = left_of_groups(&groups, Path::new("/sys/fs/cgroup"));

@@ -82,7 +82,6 @@ static MAP_COLUMNS: [Metric; 17] = [
 /// Columns more of a run with events.
 static EVENT_COLUMNS: [Metric; 3] = [metric::HPB_HIT_RATIO, metric::RECOVERY, metric::HOST_MEMORY_HELD];
 
-/// The columns of an experiment's document.
 pub fn columns(doc: &Document) -> TableSpec {
     let has = |metric: &Metric| doc.rows.iter().any(|r| r.metric == *metric);
     let spec = if has(&metric::DEVICE_DRAM) {
@@ -165,7 +164,6 @@ impl Folder {
         Ok(self)
     }
 
-    /// Writes both.
     pub fn write(self, doc: &Document) -> Result<()> {
         // Both are made before either is written.
         let (json, page) = (doc.to_json_pretty()?, html::page(doc)?);
@@ -176,6 +174,16 @@ impl Folder {
         json.finish()?;
         page.finish()
     }
+}
+
+/// JSON for a terminal: it leaves some control characters as they are (U+007F to U+009F), which a terminal may take for
+/// commands. Nothing of that stands outside of its strings.
+pub fn json_escaped(text: String) -> String {
+    let is_raw = |c: char| ('\u{7f}'..='\u{9f}').contains(&c);
+    if !text.contains(is_raw) {
+        return text;
+    }
+    text.chars().map(|c| if is_raw(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// Standard output, for much text. Its errors say that they are of it; what is not written before an error is known

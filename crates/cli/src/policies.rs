@@ -21,7 +21,6 @@ use readpath_results::{Document, Metric, Note};
 use readpath_run::LUN;
 use std::path::{Path, PathBuf};
 
-/// What it is called.
 pub const NAME: &str = "policies";
 /// Said of a result without recorded traces.
 pub const ONLY_BUILT_IN: &str = "Without --traces DIR only the built-in workloads were run.";
@@ -32,7 +31,6 @@ pub fn folders() -> [&'static str; 2] {
     [&plan.folder_of_pairs, &plan.folder_of_singles]
 }
 
-/// Columns of the table.
 static COLUMNS: [Metric; 14] = [
     metric::START_UP_TIME,
     metric::START_UP_AGAINST_DCM,
@@ -59,7 +57,6 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
-/// `readpath reproduce policies`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.common.trace_io.is_some() {
         return Err(usage(anyhow!("--trace-io records a single run: use 'readpath replay' with --policy")));

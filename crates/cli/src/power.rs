@@ -2,7 +2,7 @@
 //! `readpath power`: plans the runs of a fio job as `fio` does, or of a trace as `replay` does, has the power cut in
 //! the middle of each and shows what recovery took and whether all data was there.
 
-use crate::args::{Fill, Loses, Power};
+use crate::args::{Loses, Power};
 use crate::events::time_without_power;
 use crate::failure::classify;
 use crate::inputs::read_text;
@@ -12,7 +12,7 @@ use crate::presets::{self, overrides};
 use crate::{cases, memory, runs, typed, usage};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
-use readpath_config::experiment::{Layout, Precondition, PreconditionRange, Variant};
+use readpath_config::experiment::{Precondition, PreconditionRange, Variant};
 use readpath_device::Probe;
 use readpath_kit::Ns;
 use readpath_lab::beforehand;
@@ -29,7 +29,6 @@ use serde_json::Value;
 use std::slice;
 use std::sync::Arc;
 
-/// Columns of the table.
 static COLUMNS: [Metric; 12] = [
     metric::POWER_CUTS,
     metric::RECOVERY_TIME_MEAN,
@@ -54,7 +53,6 @@ struct Planned {
     trace: Option<(ReplayCase, Mode)>,
     /// What the document is called and says.
     texts: PowerTexts,
-    /// How the trace was read and prepared.
     settings: Option<Value>,
 }
 
@@ -68,7 +66,6 @@ impl Planned {
         runs::only_one_traced(common, plans.len())
     }
 
-    /// Reads the trace, if there is one.
     fn read_trace(&mut self, args: &Power, shared: &Shared) -> Result<()> {
         if !args.trace {
             return Ok(());
@@ -96,7 +93,6 @@ impl Planned {
         loads.map(|load| power_cuts::check(&load, cuts).map_err(usage)).collect()
     }
 
-    /// The load of a plan.
     fn load<'a>(trace: Option<&'a (ReplayCase, Mode)>, workload: &'a mut Workload) -> Load<'a> {
         match trace {
             Some((case, mode)) => Load::Trace { case, mode: *mode },
@@ -114,7 +110,6 @@ impl Planned {
     }
 }
 
-/// `readpath power`.
 pub fn main(args: &Power) -> Result<()> {
     let cuts = PowerCuts {
         cuts: args.cuts,
@@ -159,7 +154,6 @@ pub fn main(args: &Power) -> Result<()> {
     }
 }
 
-/// The runs of a fio job.
 fn of_job(args: &Power) -> Result<Planned> {
     let target = &args.target;
     if let Some(option) = args.how.given() {
@@ -180,17 +174,12 @@ fn of_job(args: &Power) -> Result<Planned> {
     Ok(Planned { plans, trace: None, texts, settings: None })
 }
 
-/// The runs of a trace.
 fn of_trace(args: &Power) -> Result<Planned> {
     let target = &args.target;
-    let layout = match target.precondition {
-        Fill::Sequential => Layout::Sequential,
-        Fill::Random => Layout::Random,
-        Fill::None => {
-            let message = "blocks of a trace that are read before they are written have to be there";
-            return Err(usage(anyhow!("--precondition none is for jobs: {message}")));
-        }
-    };
+    let layout = target.precondition.layout().ok_or_else(|| {
+        let message = "blocks of a trace that are read before they are written have to be there";
+        usage(anyhow!("--precondition none is for jobs: {message}"))
+    })?;
     let files = slice::from_ref(&args.workload);
     let names = cases::names(files)?;
     // Options are looked at before the file is.

@@ -22,7 +22,6 @@ use readpath_results::{Metric, Note, NoteKind};
 use readpath_run::{ExecuteError, LUN};
 use std::path::PathBuf;
 
-/// Columns of the table.
 static COLUMNS: [Metric; 17] = [
     metric::REQUESTS,
     metric::MAP_HIT_RATIO,
@@ -43,7 +42,6 @@ static COLUMNS: [Metric; 17] = [
     metric::VIRTUAL_DURATION,
 ];
 
-/// `readpath replay`.
 pub fn main(args: &Replay) -> Result<()> {
     let common = &args.common;
     let mut variants = variants(args)?;

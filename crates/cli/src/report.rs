@@ -9,7 +9,6 @@ use readpath_report::html;
 use readpath_results::Document;
 use std::io::{self, Write};
 
-/// `readpath report`.
 pub fn main(args: &Report) -> Result<()> {
     let name = args.result.display();
     check_not_input(&args.html, &args.result)?;

@@ -12,7 +12,6 @@ use readpath_report::html;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// `readpath reproduce`.
 pub fn main(args: &Reproduce) -> Result<()> {
     if args.name == ALL {
         return reproduce_all(args);

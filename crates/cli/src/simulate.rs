@@ -12,7 +12,6 @@ use readpath_lab::fio_json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// `readpath run`.
 pub fn run(args: &RunFile) -> Result<()> {
     let file = args.file.to_string_lossy();
     let text = inputs::text(&args.file)?;
@@ -22,7 +21,6 @@ pub fn run(args: &RunFile) -> Result<()> {
     experiment::run_and_show(&experiment, &args.common, files).map(drop)
 }
 
-/// `readpath iozone`.
 pub fn iozone(args: &Iozone) -> Result<()> {
     let target = &args.target;
     let variants = typed::variants(&target.host)?;
@@ -32,7 +30,6 @@ pub fn iozone(args: &Iozone) -> Result<()> {
     experiment::run_and_show(&experiment, &args.common, files).map(drop)
 }
 
-/// `readpath fio`.
 pub fn fio(args: &Fio) -> Result<()> {
     let target = &args.target;
     let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, typed::variants(&target.host)?);

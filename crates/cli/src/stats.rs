@@ -4,6 +4,7 @@
 use crate::args::Stats;
 use crate::live::socket::{self, Found};
 use crate::live::{HOST, SCHEMA};
+use crate::output::json_escaped;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value};
@@ -19,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer that can be meant: some kilobytes for each run.
 const LONGEST: u64 = 256 << 20;
 
-/// `readpath stats`.
 pub fn main(args: &Stats) -> Result<()> {
     let path = match &args.socket {
         Some(path) => path.clone(),
@@ -120,27 +120,14 @@ fn ask(path: &Path) -> Result<Value> {
 
 /// A text that somebody else wrote, for the terminal: what would control that is shown, not sent.
 fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
-}
-
-/// The same of a document that stays one: JSON has to escape only some of what controls a terminal, and nothing of that
-/// stands outside of its strings.
-fn harmless_json(answer: &Value) -> String {
-    let mut out = String::new();
-    for c in answer.to_string().chars() {
-        if c.is_control() { out.push_str(&format!("\\u{:04x}", u32::from(c))) } else { out.push(c) }
-    }
-    out
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
 }
 
 fn print(answer: &Value, args: &Stats) -> Result<()> {
     let mut out = Vec::new();
     if args.json {
-        writeln!(out, "{}", harmless_json(answer))?;
+        writeln!(out, "{}", json_escaped(answer.to_string()))?;
     } else {
         text(answer, args.all, &mut out)?;
     }

@@ -20,12 +20,10 @@ pub enum Written {
     Printed,
     /// What other experiments made, before this one.
     Others,
-    /// All files.
     Files,
 }
 
 struct State {
-    /// Signals that have come.
     seen: u32,
     /// The first of them ends the program.
     at_once: bool,
@@ -121,7 +119,6 @@ fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// A signal has come.
 fn heard() {
     let mut state = lock(&STATE);
     state.seen += 1;

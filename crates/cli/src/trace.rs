@@ -23,7 +23,6 @@ use std::path::Path;
 /// Requests read at a time.
 const BATCH: usize = 4096;
 
-/// `readpath trace`.
 pub fn main(command: &TraceCommand) -> Result<()> {
     match command {
         TraceCommand::Info { file, input, shift_sectors, json, out } => {
@@ -89,7 +88,6 @@ fn misaligned(name: &str, info: &Info) -> Option<String> {
     })
 }
 
-/// Where converted requests go.
 enum Out<W: Write> {
     Csv(CsvWriter<W>),
     Fio(FioWriter<W>),

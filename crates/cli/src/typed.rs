@@ -36,12 +36,8 @@ fn of_user(
     variants: Vec<Variant>,
     workload: Workload,
 ) -> Experiment {
-    let layout = |l| Precondition { layout: l, range: PreconditionRange::Files };
-    let precondition = match fill {
-        Fill::Sequential => layout(Layout::Sequential),
-        Fill::Random => layout(Layout::Random),
-        Fill::None => Precondition { range: PreconditionRange::None, ..layout(Layout::Sequential) },
-    };
+    let range = if fill == Fill::None { PreconditionRange::None } else { PreconditionRange::Files };
+    let precondition = Precondition { layout: fill.layout().unwrap_or(Layout::Sequential), range };
     let mut experiment = Experiment::new(name, &title, device, 1, precondition, workload);
     experiment.description = format!("Simulated on the device '{device}'.");
     experiment.variants = variants;

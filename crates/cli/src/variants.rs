@@ -13,22 +13,18 @@ const MOST: usize = 1000;
 /// The key of `--map-cache`.
 const MAP_CACHE: &str = "map_cache.size_kib";
 
-/// What was typed.
 pub struct Typed<'a> {
     /// `--variant NAME:KEY=VALUE,...`.
     pub named: &'a [String],
     /// `--vary KEY=VALUE,...`.
     pub varied: &'a [String],
-    /// `--policy`.
     pub policy: &'a [String],
-    /// `--map-cache`.
     pub map_cache: &'a [String],
     /// `--hpb`; both if neither this nor a key says.
     pub hpb: &'a [Hpb],
 }
 
 impl HpbHost {
-    /// `--host-memory`.
     pub fn memory_bytes(&self) -> Result<Option<u64>> {
         let Some(text) = &self.host_memory else { return Ok(None) };
         let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
@@ -47,7 +43,6 @@ struct Choice {
 }
 
 impl Typed<'_> {
-    /// Whether anything was typed.
     pub fn is_empty(&self) -> bool {
         let lists = [self.named, self.varied, self.policy, self.map_cache];
         lists.iter().all(|list| list.is_empty()) && self.hpb.is_empty()

@@ -60,9 +60,6 @@ pub fn plans<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Result<(), Experi
 }
 
 /// The same of the variants of a replay, whose first case is called `case`.
-///
-/// # Errors
-/// As there.
 pub fn variants<'a>(
     case: &'a str,
     variants: impl IntoIterator<Item = &'a ReplayVariant>,

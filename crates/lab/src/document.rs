@@ -160,9 +160,7 @@ fn rows(
             if seconds > 0.0 {
                 add(&case, of.of(Figure::Iops), stats.ios as f64 / seconds)?;
             }
-            for (figure, us) in latencies(stats) {
-                add(&case, of.of(figure), us)?;
-            }
+            latencies(stats).into_iter().try_for_each(|(figure, us)| add(&case, of.of(figure), us))?;
         }
     }
     // Device and host count for the whole phase.
@@ -170,39 +168,27 @@ fn rows(
     let device = &phase.device;
     if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
         let case = case(first);
-        for (metric, value) in write_metrics(device, &setup.preset.device).into_iter().chain(wear_metrics(&phase.wear))
-        {
-            add(&case, metric, value)?;
-        }
+        let figures = write_metrics(device, &setup.preset.device).into_iter().chain(wear_metrics(&phase.wear));
+        figures.into_iter().try_for_each(|(metric, value)| add(&case, metric, value))?;
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
     let case = case(first);
-    for (metric, value) in hit_ratios(device, says_where_the_map_is) {
-        add(&case, metric, value)?;
-    }
-    add(&case, metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64)?;
-    add(&case, metric::HPB_READ_BUFFERS, device.read_buffers as f64)?;
-    for (metric, count) in verdict_metrics(device, &setup.preset) {
-        add(&case, metric, count as f64)?;
-    }
-    if let Some(hpb) = &phase.hpb {
-        for (metric, count) in hpb_counts(hpb, &setup.host) {
-            add(&case, metric, count as f64)?;
-        }
-        for unit in &phase.units {
-            for (metric, value) in unit_figures(unit, &setup.host) {
-                add(&unit_case(&case, unit), metric, value)?;
-            }
-        }
+    let mut figures: Vec<(Metric, f64)> = hit_ratios(device, says_where_the_map_is).collect();
+    figures.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
+    figures.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
+    figures.extend(verdict_metrics(device, &setup.preset));
+    figures.extend(phase.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &setup.host)));
+    figures.drain(..).try_for_each(|(metric, value)| add(&case, metric, value))?;
+    for unit in &phase.units {
+        unit_figures(unit, &setup.host).try_for_each(|(metric, value)| add(&unit_case(&case, unit), metric, value))?;
     }
     if says_where_the_map_is {
-        for (metric, value) in map_rows::figures(run, phase) {
-            add(&case, metric, value)?;
-        }
+        figures = map_rows::figures(run, phase);
     }
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
     let memory = memory + map_rows::static_host_bytes(&setup.preset);
-    add(&case, metric::HOST_MEMORY, memory as f64)
+    figures.push((metric::HOST_MEMORY, memory as f64));
+    figures.into_iter().try_for_each(|(metric, value)| add(&case, metric, value))
 }
 
 /// Shares of the blocks read whose place in flash had to be found, in %; none if there are none.
@@ -218,10 +204,10 @@ pub(crate) fn hit_ratios(device: &DeviceStats, of_host_map: bool) -> impl Iterat
 }
 
 /// What the host's HPB counted, and what a policy of its own counts beside.
-pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (Metric, u64)> {
+pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (Metric, f64)> {
     let managed = host.hpb.is_some_and(|hpb| hpb.policy.is_some());
     let counts = hpb.by_name().chain(hpb.managed_by_name().into_iter().filter(move |_| managed));
-    counts.map(|(name, count)| (counter(name), count))
+    counts.map(|(name, count)| (counter(name), count as f64))
 }
 
 /// The metric of a counter, which has its name.
@@ -237,7 +223,7 @@ pub(crate) fn unit_case(case: &Case, unit: &UnitOutput) -> Case {
 /// What the host's HPB of one of several logical units did.
 pub(crate) fn unit_figures(unit: &UnitOutput, host: &HostConfig) -> impl Iterator<Item = (Metric, f64)> {
     let memory = (unit.memory.peak_bytes + unit.memory.table_bytes) as f64;
-    hpb_counts(&unit.hpb, host).map(|(metric, n)| (metric, n as f64)).chain([(metric::HOST_MEMORY, memory)])
+    hpb_counts(&unit.hpb, host).chain([(metric::HOST_MEMORY, memory)])
 }
 
 /// What the device did for the writes of a phase. The first ratio counts data, moved data included,

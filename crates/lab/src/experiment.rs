@@ -239,9 +239,6 @@ pub fn run_all(plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, Experi
 }
 
 /// The same after `before` other runs of one command, by which those who watch count on.
-///
-/// # Errors
-/// As for [`run_all`].
 pub fn run_after(before: usize, plans: Vec<Plan>, shared: &Shared) -> Result<Vec<CaseRun>, ExperimentError> {
     let results: Vec<Result<CaseRun, ExperimentError>> = plans
         .into_par_iter()

@@ -64,6 +64,7 @@ pub fn fio_json(workload: &Workload, phases: &[PhaseStats], bins: bool) -> Strin
 }
 
 /// Members in the order given.
+#[derive(Default)]
 struct Members<K, V>(Vec<(K, V)>);
 
 impl<K: Serialize, V: Serialize> Serialize for Members<K, V> {
@@ -92,7 +93,7 @@ struct Document {
     disk_util: [(); 0],
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Entry {
     jobname: String,
     groupid: u32,
@@ -125,7 +126,7 @@ struct Entry {
     desc: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Direction {
     io_bytes: u64,
     io_kbytes: u64,
@@ -152,13 +153,13 @@ struct Direction {
     iops_samples: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Sync {
     total_ios: u64,
     lat_ns: Latency,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Latency {
     min: u64,
     max: u64,
@@ -190,8 +191,6 @@ impl Entry {
         Entry {
             jobname: of_first.jobname.to_string(),
             groupid: of_first.groupid,
-            error: 0,
-            eta: 0,
             elapsed,
             job_options: of_last.options.map(|options| typed(&options)),
             read,
@@ -199,11 +198,6 @@ impl Entry {
             trim,
             sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, true, bins) },
             job_runtime,
-            usr_cpu: 0.0,
-            sys_cpu: 0.0,
-            ctx: 0,
-            majf: 0,
-            minf: 0,
             iodepth_level: depth_classes(members().map(|(job, plan)| (plan.iodepth, data_ios(job))), ios),
             iodepth_submit: one_per_call(ios),
             iodepth_complete: one_per_call(ios),
@@ -211,10 +205,9 @@ impl Entry {
             latency_us,
             latency_ms,
             latency_depth: of_last.iodepth,
-            latency_target: 0,
             latency_percentile: 100.0,
-            latency_window: 0,
             desc: of_first.description.map(|text| text.to_string()),
+            ..Entry::default()
         }
     }
 }
@@ -234,8 +227,6 @@ impl Direction {
             iops,
             runtime,
             total_ios: kind.ios,
-            short_ios: 0,
-            drop_ios: 0,
             slat_ns: Latency::new(&Histogram::default(), false, false),
             clat_ns: Latency::new(&kind.latency, true, bins),
             lat_ns: Latency::new(&kind.latency, false, false),
@@ -243,13 +234,10 @@ impl Direction {
             bw_max: bw,
             bw_agg: if bw > 0 { 100.0 } else { 0.0 },
             bw_mean: bw_bytes as f64 / 1024.0,
-            bw_dev: 0.0,
-            bw_samples: 0,
             iops_min: iops as u64,
             iops_max: iops as u64,
             iops_mean: iops,
-            iops_stddev: 0.0,
-            iops_samples: 0,
+            ..Direction::default()
         }
     }
 }

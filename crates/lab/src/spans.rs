@@ -5,7 +5,7 @@ use crate::document::{counter, hit_ratios};
 use readpath_config::Event;
 use readpath_kit::Ns;
 use readpath_results::metric::{self, Figure, Requests};
-use readpath_results::{Case, Document, Error, Metric, Origin, Part};
+use readpath_results::{Case, Document, Error, Metric, Part};
 use readpath_run::{Counts, Span};
 use readpath_workload::IoKind;
 
@@ -23,9 +23,7 @@ pub(crate) fn rows(
             None => whole.with(Part::Span, "before event 1"),
             Some((number, event)) => whole.with(Part::Span, &format!("after event {number} ({event})")),
         };
-        for (metric, value) in figures(span) {
-            doc.row(&part, variant, metric, value, Origin::Predicted)?;
-        }
+        doc.predicted(part, variant, figures(span))?;
     }
     let came = spans.len().saturating_sub(1);
     let missing = did_not_come("event", came, events.len());

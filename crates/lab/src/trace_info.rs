@@ -26,9 +26,6 @@ pub fn class_name(class: usize) -> String {
 }
 
 /// The document about a trace that tables call `case`, without what depends on the machine.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn document(case: &str, info: &Info, notes: &[String]) -> Result<Document, Error> {
     let mut doc = Document::new("trace_info", format!("Block trace {case}"));
     doc.description = "Counted in the trace; nothing was simulated.".to_owned();

@@ -2,14 +2,12 @@
 //! The rows of a comparison over seeds as lines: a line for each metric and variant, with the difference from the base
 //! variant beside its mean. Knows no output format but the table for a terminal.
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use readpath_results::{Document, Finding, Interval, Row};
 
 use crate::pivot::{TableSpec, heading};
+use crate::terminal::{grid, ruled};
 use crate::{format, text};
 
-/// Space between columns.
-const GAP: u16 = 2;
 /// Names are wrapped at this width where the whole table is limited.
 const NAME: usize = 20;
 
@@ -152,22 +150,6 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     ];
     // A column in which nobody says anything is not shown.
     let shown: Vec<&Column<'_, '_>> = columns.iter().filter(|c| lines.iter().any(|l| !(c.2)(l).is_empty())).collect();
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    table.set_header(shown.iter().map(|c| Cell::new(c.0)));
-    for line in &lines {
-        table.add_row(shown.iter().map(|c| (c.2)(line)).collect::<Vec<_>>());
-    }
-    for (column, c) in table.column_iter_mut().zip(&shown) {
-        column.set_padding((0, GAP));
-        column.set_cell_alignment(if c.1 { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    let mut out = String::new();
-    for line in table.to_string().lines() {
-        let rule = line.starts_with('─');
-        let kept = line.chars().count() - if rule { usize::from(GAP) } else { 0 };
-        out.push_str(line.chars().take(kept).collect::<String>().trim_end());
-        out.push('\n');
-    }
-    out
+    let head: Vec<(&str, bool)> = shown.iter().map(|c| (c.0, c.1)).collect();
+    grid(ruled(), &head, lines.iter().map(|line| shown.iter().map(|c| (c.2)(line)).collect()))
 }

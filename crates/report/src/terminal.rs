@@ -56,19 +56,36 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
 /// Cells in columns below their headings: the first column to the left, the others to the right, two spaces between
 /// them. No line ends with spaces.
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).fold(head[at].chars().count(), usize::max);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    let head: Vec<String> = head.iter().map(|&heading| heading.to_owned()).collect();
-    for row in std::iter::once(&head).chain(rows) {
-        let mut line = format!("{:<1$}", row[0], widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            line.push_str(&format!("  {cell:>width$}"));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let head: Vec<(&str, bool)> = head.iter().enumerate().map(|(at, heading)| (*heading, at == 0)).collect();
+    grid(TableStyle::new(), &head, rows.iter().cloned())
+}
+
+/// Columns with a heading each, aligned to the left or to the right.
+pub(crate) fn grid(style: TableStyle, head: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(style).set_header(head.iter().map(|(heading, _)| Cell::new(heading)));
+    table.add_rows(rows);
+    for (column, (_, is_left)) in table.column_iter_mut().zip(head) {
+        column.set_padding((0, GAP as u16));
+        column.set_cell_alignment(if *is_left { CellAlignment::Left } else { CellAlignment::Right });
     }
-    text
+    ended(table.to_string().lines())
+}
+
+/// A rule below the headings and no other lines.
+pub(crate) fn ruled() -> TableStyle {
+    TableStyle::new().header_separator(LineStyle::none().fill('─'))
+}
+
+/// Lines without the gap behind the last column, each with its end.
+fn ended<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.fold(String::new(), |mut out, line| {
+        // The rule ends where the last column does.
+        let line = if line.starts_with('─') { &line[..line.len() - GAP * '─'.len_utf8()] } else { line.trim_end() };
+        out.push_str(line);
+        out.push('\n');
+        out
+    })
 }
 
 /// A heading over some columns, and those columns as text.
@@ -165,7 +182,7 @@ impl Block {
         let tallest = over.iter().map(|(.., lines)| lines.len() + 1).fold(tallest, usize::max);
 
         let mut table = Table::new();
-        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+        table.load_style(ruled());
         table.set_header(
             self.columns.iter().map(|(head, ..)| Cell::new("\n".repeat(tallest - head.len()) + &head.join("\n"))),
         );
@@ -188,16 +205,8 @@ impl Block {
                 line.iter_mut().skip(at).zip(part.chars()).for_each(|(to, c)| *to = c);
             }
         }
-        let mut out = String::new();
-        for mut line in lines {
-            if line.first() == Some(&'─') {
-                // The rule ends where the last column does.
-                line.truncate(line.len() - GAP);
-            }
-            out.push_str(line.into_iter().collect::<String>().trim_end());
-            out.push('\n');
-        }
-        out
+        let lines: Vec<String> = lines.into_iter().map(String::from_iter).collect();
+        ended(lines.iter().map(String::as_str))
     }
 }
 

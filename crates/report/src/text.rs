@@ -16,7 +16,7 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// For HTML and SVG, as content or as a quoted attribute.
+/// For HTML and SVG, as content or as a quoted attribute. (Crates that escape leave control characters as they are.)
 pub(crate) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -45,7 +45,8 @@ fn html_char(c: char, out: &mut String) {
     }
 }
 
-/// `text` in lines of at most `width` characters, broken at spaces where possible.
+/// `text` in lines of at most `width` characters, broken at spaces where possible. (The crate `textwrap` would bring
+/// hyphens and the widths of all scripts for these few lines.)
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();

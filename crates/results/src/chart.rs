@@ -163,9 +163,6 @@ impl Chart {
     }
 
     /// Adds a series of `(x, y, interval)` points, each with an error bar if it has an interval.
-    ///
-    /// # Errors
-    /// As [`Self::series`], and [`Error::WrongInterval`] if an interval does not contain its `y`.
     pub fn series_with_bars<T: Into<X>>(
         &mut self,
         name: impl Into<String>,

@@ -94,6 +94,20 @@ impl Document {
         Ok(&mut self.rows[at])
     }
 
+    /// Adds a row for each of some predicted figures.
+    pub fn predicted(
+        &mut self,
+        case: impl Into<Case>,
+        variant: &str,
+        figures: impl IntoIterator<Item = (Metric, f64)>,
+    ) -> Result<(), Error> {
+        let case = case.into();
+        for (metric, value) in figures {
+            self.row(&case, variant, metric, value, Origin::Predicted)?;
+        }
+        Ok(())
+    }
+
     /// The row of this case, variant and metric.
     pub fn find(&self, case: &str, variant: &str, metric: &Metric) -> Option<&Row> {
         self.rows.iter().find(|r| *r.case == *case && r.variant == variant && r.metric.name() == metric.name())
@@ -122,9 +136,6 @@ impl Document {
 
     /// Checks what the types do not: the schema, finite numbers, errors that follow from their values, unique rows
     /// and unique chart ids. Reading and writing JSON both do this.
-    ///
-    /// # Errors
-    /// The first thing found wrong.
     pub fn validate(&self) -> Result<(), Error> {
         if self.schema != SCHEMA {
             return Err(Error::UnknownSchema(self.schema.clone()));
@@ -150,9 +161,6 @@ impl Document {
     }
 
     /// The document as indented JSON with a line feed at its end.
-    ///
-    /// # Errors
-    /// As [`Self::validate`].
     pub fn to_json_pretty(&self) -> Result<String, Error> {
         self.validate()?;
         let mut text = serde_json::to_string_pretty(self)?;

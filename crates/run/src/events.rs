@@ -202,9 +202,6 @@ pub struct LimitError {
 
 /// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own
 /// memory.
-///
-/// # Errors
-/// One that is not possible.
 pub fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     limits: &[(Ns, u64)],

@@ -29,9 +29,6 @@ impl Runner {
     }
 
     /// Runs a source, which begins now, to its end.
-    ///
-    /// # Errors
-    /// As [`drive`].
     pub fn run<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
@@ -45,9 +42,6 @@ impl Runner {
 
     /// Runs the jobs of a phase. The next one does not wait for what a device does by itself that works when it is
     /// idle.
-    ///
-    /// # Errors
-    /// As [`drive`], and for a job that was over before its ramp was.
     pub fn jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
@@ -61,9 +55,6 @@ impl Runner {
     }
 
     /// The same while nothing else happens.
-    ///
-    /// # Errors
-    /// As [`Runner::jobs`].
     pub fn phase<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,

@@ -33,9 +33,6 @@ pub trait Work<X: Payload, P: Probe, W: Wire> {
 
 impl<X: Payload, P: Probe, W: Wire> Parts<'_, X, P, W> {
     /// Does `work` with the stack of these parts.
-    ///
-    /// # Errors
-    /// The device cannot exist.
     pub fn stack_for<T: Work<X, P, W>>(self, work: T) -> Result<T::Output, StackError> {
         match self.preset.scheduler {
             Scheduler::Lean => Ok(work.on::<Lean>(self.build()?)),

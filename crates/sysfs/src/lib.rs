@@ -13,6 +13,6 @@ mod names;
 mod number;
 mod tree;
 
-pub use errno::Errno;
+pub use rustix::io::Errno;
 
 pub use tree::{Entry, Kind, Tree};

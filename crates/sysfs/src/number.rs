@@ -7,7 +7,7 @@ use crate::Errno;
 /// and one newline after it. What follows a NUL does not count.
 ///
 /// # Errors
-/// [`Errno::Einval`] for anything else, [`Errno::Erange`] for a number above 32 bits.
+/// [`Errno::INVAL`] for anything else, [`Errno::RANGE`] for a number above 32 bits.
 pub(crate) fn parse_uint(written: &[u8]) -> Result<u32, Errno> {
     let text = written.split(|&b| b == 0).next().unwrap_or_default();
     let text = text.strip_suffix(b"\n").unwrap_or(text);
@@ -18,16 +18,16 @@ pub(crate) fn parse_uint(written: &[u8]) -> Result<u32, Errno> {
         _ => (10, text),
     };
     if digits.is_empty() {
-        return Err(Errno::Einval);
+        return Err(Errno::INVAL);
     }
     let mut value = Some(0u64);
     for &digit in digits {
         // Too many good digits are found before a wrong one behind them is.
-        let wrong = if value.is_none() { Errno::Erange } else { Errno::Einval };
+        let wrong = if value.is_none() { Errno::RANGE } else { Errno::INVAL };
         let digit = char::from(digit).to_digit(base).ok_or(wrong)?;
         value = value.and_then(|v| v.checked_mul(base.into())?.checked_add(digit.into()));
     }
-    value.and_then(|v| u32::try_from(v).ok()).ok_or(Errno::Erange)
+    value.and_then(|v| u32::try_from(v).ok()).ok_or(Errno::RANGE)
 }
 
 #[cfg(test)]
@@ -53,12 +53,12 @@ mod tests {
             "", "\n", " 8", "8 ", "8\n\n", "-8", "+-8", "++8", "08", "0x", "0xg", "8.0", "1e3", "eight", "\0", "8\r\n",
             "0b1",
         ] {
-            assert_eq!(parse_uint(written.as_bytes()), Err(Errno::Einval), "{written:?}");
+            assert_eq!(parse_uint(written.as_bytes()), Err(Errno::INVAL), "{written:?}");
         }
         for written in
             ["4294967296", "0x100000000", "18446744073709551616", "99999999999999999999999999x", "18446744073709551615"]
         {
-            assert_eq!(parse_uint(written.as_bytes()), Err(Errno::Erange), "{written:?}");
+            assert_eq!(parse_uint(written.as_bytes()), Err(Errno::RANGE), "{written:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! stays.
 
 use crate::Errno;
+use crate::errno::of_store;
 use crate::names::{ATTRIBUTES, DESCRIPTORS, FLAGS, STATS, STRINGS, UNIT, power_levels};
 use crate::number::parse_uint;
 use readpath_host::HpbParam;
@@ -133,7 +134,7 @@ impl Tree {
 
     fn with<T>(&self, node: u64, see: impl FnOnce(&Nodes, &Node) -> Result<T, Errno>) -> Result<T, Errno> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
-        see(&nodes, nodes.get(node).ok_or(Errno::Enoent)?)
+        see(&nodes, nodes.get(node).ok_or(Errno::NOENT)?)
     }
 
     /// What a node is.
@@ -145,9 +146,6 @@ impl Tree {
     }
 
     /// The folder that a node is in; the outermost is in itself.
-    ///
-    /// # Errors
-    /// As [`Tree::kind`].
     pub fn parent(&self, node: u64) -> Result<u64, Errno> {
         self.with(node, |_, node| Ok(node.parent))
     }
@@ -159,7 +157,7 @@ impl Tree {
     pub fn entries(&self, folder: u64) -> Result<Vec<Entry>, Errno> {
         self.refresh();
         self.with(folder, |nodes, node| {
-            let What::Folder(children) = &node.what else { return Err(Errno::Enotdir) };
+            let What::Folder(children) = &node.what else { return Err(Errno::NOTDIR) };
             let entry = |(name, node): &(String, u64)| {
                 let kind = nodes.get(*node).map_or(Kind::Folder, |n| n.what.kind());
                 Entry { name: name.clone(), node: *node, kind }
@@ -175,15 +173,12 @@ impl Tree {
     pub fn lookup(&self, folder: u64, name: &str) -> Result<u64, Errno> {
         self.refresh();
         self.with(folder, |_, node| {
-            let What::Folder(children) = &node.what else { return Err(Errno::Enotdir) };
-            children.iter().find(|(n, _)| n == name).map(|(_, node)| *node).ok_or(Errno::Enoent)
+            let What::Folder(children) = &node.what else { return Err(Errno::NOTDIR) };
+            children.iter().find(|(n, _)| n == name).map(|(_, node)| *node).ok_or(Errno::NOENT)
         })
     }
 
     /// The node at a path from the outermost folder, all links followed.
-    ///
-    /// # Errors
-    /// As [`Tree::lookup`].
     pub fn find(&self, path: &str) -> Result<u64, Errno> {
         self.find_from(ROOT, path)
     }
@@ -207,8 +202,8 @@ impl Tree {
     pub fn check_open(&self, file: u64, write: bool) -> Result<(), Errno> {
         match self.kind(file)? {
             Kind::File { writable } if writable || !write => Ok(()),
-            Kind::File { .. } => Err(Errno::Eacces),
-            _ => Err(Errno::Eisdir),
+            Kind::File { .. } => Err(Errno::ACCESS),
+            _ => Err(Errno::ISDIR),
         }
     }
 
@@ -225,7 +220,7 @@ impl Tree {
                 post.read(|state, view| shown.text(post, state, view))?
             }
             What::HostMapKbytes => self.host_map_kbytes.load(Ordering::Relaxed).to_string(),
-            What::Folder(_) | What::Link(_) => return Err(Errno::Eisdir),
+            What::Folder(_) | What::Link(_) => return Err(Errno::ISDIR),
         };
         Ok(text + "\n")
     }
@@ -245,20 +240,20 @@ impl Tree {
                     let unit = view.filter(|_| state == RunState::Running)?.units.get(unit)?;
                     Some((unit.lun, unit.hpb?))
                 });
-                let (lun, hpb) = unit.ok_or(Errno::Enodev)?;
+                let (lun, hpb) = unit.ok_or(Errno::NODEV)?;
                 if !hpb.takes(param) {
-                    return Err(Errno::Eopnotsupp);
+                    return Err(Errno::OPNOTSUPP);
                 }
                 // Of what is no number, these functions make EINVAL, also where it is too large.
-                let value = parse_uint(written).map_err(|_| Errno::Einval)?;
-                Ok(post.store(lun, param, value)?)
+                let value = parse_uint(written).map_err(|_| Errno::INVAL)?;
+                post.store(lun, param, value).map_err(of_store)
             }
             What::HostMapKbytes => {
                 self.host_map_kbytes.store(parse_uint(written)?, Ordering::Relaxed);
                 Ok(())
             }
-            What::OfRun { .. } => Err(Errno::Eacces),
-            What::Folder(_) | What::Link(_) => Err(Errno::Eisdir),
+            What::OfRun { .. } => Err(Errno::ACCESS),
+            What::Folder(_) | What::Link(_) => Err(Errno::ISDIR),
         }
     }
 }
@@ -277,20 +272,20 @@ impl What {
 impl Shown {
     /// What the file says, without the newline, in the formats of `sysfs_emit` in the kernel.
     fn text(self, post: &Post, state: RunState, view: Option<&View>) -> Result<String, Errno> {
-        let known = || view.ok_or(Errno::Enodev);
-        let unit = |unit: usize| -> Result<&UnitView, Errno> { known()?.units.get(unit).ok_or(Errno::Enodev) };
-        let hpb = |at: usize| -> Result<HpbView, Errno> { unit(at)?.hpb.ok_or(Errno::Enodev) };
+        let known = || view.ok_or(Errno::NODEV);
+        let unit = |unit: usize| -> Result<&UnitView, Errno> { known()?.units.get(unit).ok_or(Errno::NODEV) };
+        let hpb = |at: usize| -> Result<HpbView, Errno> { unit(at)?.hpb.ok_or(Errno::NODEV) };
         Ok(match self {
             Shown::Field { idn, offset, bytes } => {
-                field(&known()?.descriptors[usize::from(idn)], offset, bytes).ok_or(Errno::Einval)?
+                field(&known()?.descriptors[usize::from(idn)], offset, bytes).ok_or(Errno::INVAL)?
             }
-            Shown::Text(place) => known()?.strings[place].clone().ok_or(Errno::Einval)?,
-            Shown::Flag(idn) => known()?.flags[usize::from(idn)].ok_or(Errno::Einval)?.to_string(),
-            Shown::Attribute(idn) => word(known()?.attributes[usize::from(idn)].ok_or(Errno::Einval)?),
+            Shown::Text(place) => known()?.strings[place].clone().ok_or(Errno::INVAL)?,
+            Shown::Flag(idn) => known()?.flags[usize::from(idn)].ok_or(Errno::INVAL)?.to_string(),
+            Shown::Attribute(idn) => word(known()?.attributes[usize::from(idn)].ok_or(Errno::INVAL)?),
             Shown::UnitField { unit: at, offset, bytes } => {
-                field(&unit(at)?.descriptor, offset, bytes).ok_or(Errno::Einval)?
+                field(&unit(at)?.descriptor, offset, bytes).ok_or(Errno::INVAL)?
             }
-            Shown::DynCapNeeded { unit: at } => word(unit(at)?.dyn_cap_needed.ok_or(Errno::Einval)?),
+            Shown::DynCapNeeded { unit: at } => word(unit(at)?.dyn_cap_needed.ok_or(Errno::INVAL)?),
             Shown::Counter { unit, place } => {
                 hpb(unit)?.counters.by_name().nth(place).map_or(0, |(_, count)| count).to_string()
             }

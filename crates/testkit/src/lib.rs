@@ -14,7 +14,9 @@ use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
-use readpath_proto::typed::{Cdb, Command, Form, QueryRequest, Reply, ReplyBody, Request, RequestBody, Response};
+use readpath_proto::typed::{
+    Cdb, Command, Form, HpbEntry, QueryRequest, Reply, ReplyBody, Request, RequestBody, Response, Status, SubRegion,
+};
 use readpath_run::{PhaseStats, Runner};
 use readpath_stack::{Crossed, Encoded, Payload, Stack, Tags, Typed, Wire, WireError};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
@@ -440,6 +442,13 @@ impl Bare {
     /// Sends a command for logical unit 0; its response.
     pub fn response(&mut self, cdb: Cdb, expected_bytes: u32) -> Response {
         response(&self.command(cdb, expected_bytes).0)
+    }
+
+    /// The entries of a sub-region of 64 blocks of logical unit 0.
+    pub fn entries(&mut self, at: SubRegion) -> Vec<HpbEntry> {
+        let (reply, data) = self.command(Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 512 }, 512);
+        assert_eq!(response(&reply).status, Status::Good);
+        data.chunks(8).map(|entry| HpbEntry(entry.try_into().expect("whole entries"))).collect()
     }
 
     /// Where the blocks of the last read came from, in order of the blocks.

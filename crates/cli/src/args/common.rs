@@ -3,6 +3,7 @@
 
 use super::live::LiveOptions;
 use clap::{Args, ValueEnum};
+use readpath_config::experiment::Layout;
 use std::path::PathBuf;
 
 /// Options of every command that simulates.
@@ -77,6 +78,17 @@ pub enum Fill {
     Random,
     /// Nothing is written before the run
     None,
+}
+
+impl Fill {
+    /// The order of what is written, if anything is.
+    pub fn layout(self) -> Option<Layout> {
+        match self {
+            Fill::Sequential => Some(Layout::Sequential),
+            Fill::Random => Some(Layout::Random),
+            Fill::None => None,
+        }
+    }
 }
 
 /// Hosts with HPB, and without.

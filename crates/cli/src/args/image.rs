@@ -10,6 +10,9 @@ pub struct ImageInput {
     /// The image: made by ubinize or dumped by nanddump; plain, or packed with gzip, xz or zstd
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
+    /// Name or number of the volume, if the image has several
+    #[arg(long, value_name = "NAME|ID")]
+    pub volume: Option<String>,
     #[command(flatten)]
     pub sizes: ImageSizes,
 }
@@ -17,9 +20,6 @@ pub struct ImageInput {
 /// Properties of an image; those not given are read from the image.
 #[derive(Args, Debug, Default)]
 pub struct ImageSizes {
-    /// Name or number of the volume, if the image has several
-    #[arg(long, value_name = "NAME|ID")]
-    pub volume: Option<String>,
     /// Erase block size in bytes, or with K or M
     #[arg(long, value_name = "BYTES")]
     pub peb_size: Option<String>,
@@ -54,6 +54,25 @@ pub struct OwnImages {
     /// the kind with such pages]
     #[arg(long, value_name = "NAME|FILE")]
     pub cost: Option<String>,
+}
+
+/// Arguments of `ubi attach`.
+#[derive(Args, Debug)]
+pub struct UbiAttach {
+    /// The image: made by ubinize or dumped by nanddump; plain, or packed with gzip, xz or zstd
+    #[arg(value_name = "IMAGE")]
+    pub image: PathBuf,
+    #[command(flatten)]
+    pub sizes: ImageSizes,
+    /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
+    #[arg(long, visible_alias = "nand", value_name = "NAME|FILE")]
+    pub cost: Option<String>,
+    /// Read all headers, even if there is a fastmap
+    #[arg(long)]
+    pub scan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `ubi ls` and `ubi stat`.

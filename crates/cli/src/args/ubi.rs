@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `readpath ubi`.
 
-use super::image::{UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream};
+use super::image::{UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum UbiCommand {
     /// Replay UBI read streams through read caches
     Replay(UbiReplay),
     /// Show what UBI finds in an image and how long its attach takes
-    Attach(crate::ubi::UbiAttach),
+    Attach(UbiAttach),
     /// List a directory of a UBIFS volume in an image
     Ls(UbiLook),
     /// Print a file of a UBIFS volume in an image

@@ -11,12 +11,12 @@ use fuser::{
     WriteFlags,
 };
 use readpath_sysfs::{Errno, Kind, Tree};
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +82,6 @@ impl Mounted {
         Ok(Mounted { folder, session: Some(session) })
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -137,29 +136,10 @@ fn check(folder: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether proc(5) lists it as a mount point: the fifth word of a line, with spaces and their like in octal.
+/// Whether something is mounted there, as Linux 5.8 and newer say.
 fn is_mount_point(folder: &Path) -> bool {
-    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let point = |line: &[u8]| line.split(|&b| b == b' ').nth(4).map(unescaped);
-    mounts.split(|&b| b == b'\n').filter_map(point).any(|point| point == folder.as_os_str().as_bytes())
-}
-
-fn unescaped(word: &[u8]) -> Vec<u8> {
-    let mut text = Vec::new();
-    let mut rest = word;
-    while let [first, more @ ..] = rest {
-        (text, rest) = match rest {
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', more @ ..] => {
-                text.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                (text, more)
-            }
-            _ => {
-                text.push(*first);
-                (text, more)
-            }
-        };
-    }
-    text
+    let found = statx(CWD, folder, AtFlags::empty(), StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 struct Files {
@@ -174,7 +154,7 @@ struct Files {
 }
 
 fn errno(error: Errno) -> fuser::Errno {
-    fuser::Errno::from_i32(error.number())
+    fuser::Errno::from_i32(error.raw_os_error())
 }
 
 fn file_type(kind: &Kind) -> FileType {
@@ -227,7 +207,7 @@ impl Filesystem for Files {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let node = name.to_str().ok_or(Errno::Enoent).and_then(|name| self.tree.lookup(parent.0, name));
+        let node = name.to_str().ok_or(Errno::NOENT).and_then(|name| self.tree.lookup(parent.0, name));
         match node.and_then(|node| self.attributes(node)) {
             Ok(attributes) => reply.entry(&REMEMBER, &attributes, Generation(0)),
             Err(e) => reply.error(errno(e)),
@@ -395,8 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_mountinfo() {
-        assert_eq!(unescaped(br"/a\040b\134\011c\9"), b"/a b\\\tc\\9");
+    fn mount_points_are_told() {
         assert!(is_mount_point(Path::new("/")) && !is_mount_point(Path::new("/no such folder")));
     }
 }

@@ -4,7 +4,6 @@
 use readpath_sysfs::{Entry, Kind, Tree};
 use serde_json::{Map, Value, json};
 
-/// Version of the document.
 pub const SCHEMA: &str = "readpath-stats/1";
 
 /// What hosts are called, before their number.

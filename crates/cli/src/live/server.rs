@@ -43,7 +43,6 @@ impl Server {
         Ok(Server { path, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -11,15 +11,11 @@ use std::path::{Path, PathBuf};
 /// What is behind a path that should be a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Nothing.
     Nothing,
-    /// A socket.
     Socket,
-    /// Something else.
     Other,
 }
 
-/// Looks at a path.
 pub fn look(path: &Path) -> io::Result<Found> {
     match fs::symlink_metadata(path) {
         Ok(data) if data.file_type().is_socket() => Ok(Found::Socket),

@@ -3,18 +3,17 @@
 
 use super::bytes::ImageBytes;
 use super::names::json_text;
-use super::open::{ambiguity, not_attached, of_device, oob, sized};
+use super::open::{ambiguity, not_attached, of_device, sized};
 use super::streams::cost;
+use crate::args::UbiAttach;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use clap::Args;
-use readpath_config::size;
 use readpath_kit::Ns;
 use readpath_ubi::attach::{Method, Options, PebCounts};
 use readpath_ubi::cost::Cost;
 use readpath_ubi::device::Volume;
-use readpath_ubi::guess::{Guess, Known};
+use readpath_ubi::guess::Guess;
 use readpath_ubi::mtd::{Image, Logged, Mtd};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Pressure, Setup, Stream, run};
@@ -23,52 +22,18 @@ use readpath_ubi::{NoCache, Ubi, printable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
-
-/// Arguments of `ubi attach`.
-#[derive(Args, Debug)]
-pub struct UbiAttach {
-    /// The image: what ubinize makes, or nanddump gives; plain, or packed with gzip, xz or zstd
-    #[arg(value_name = "IMAGE")]
-    image: PathBuf,
-    /// Bytes of an erase block, also with K or M [default: found in the image]
-    #[arg(long, value_name = "BYTES")]
-    peb_size: Option<String>,
-    /// Bytes of a page, also with K [default: found in the image]
-    #[arg(long, value_name = "BYTES")]
-    page_size: Option<String>,
-    /// Bytes of a sub-page, also with K [default: found in the image]
-    #[arg(long, value_name = "BYTES")]
-    subpage_size: Option<String>,
-    /// Bytes of the spare area behind each page, where the image has them
-    #[arg(long, value_name = "BYTES")]
-    oob: Option<String>,
-    /// Erase blocks of the device; those beyond the image are erased [default: those of the image]
-    #[arg(long, value_name = "N")]
-    pebs: Option<u32>,
-    /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
-    #[arg(long, visible_alias = "nand", value_name = "NAME|FILE")]
-    cost: Option<String>,
-    /// Read all headers, even if there is a fastmap
-    #[arg(long)]
-    scan: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
 
 type Device = Ubi<Logged<Image<ImageBytes>>, NoCache>;
 
-/// `readpath ubi attach`.
 pub fn main(args: &UbiAttach) -> Result<()> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", args.image.display()));
-    let (file, found) = sized(&args.image, &known(args)?, oob(args.oob.as_deref())?)?;
+    let (file, found) = sized(&args.image, &args.sizes)?;
     let given = args.cost.as_deref().map(cost).transpose()?;
-    let image = Image::new(file, of_device(&found, args.pebs)).map_err(|e| wrong(&e))?;
+    let image = Image::new(file, of_device(&found, args.sizes.pebs)).map_err(|e| wrong(&e))?;
     let options = Options { vid_offset: found.vid_offset, fastmap: !args.scan, ..Options::image() };
     let ubi = Ubi::attach(Logged::new(image), NoCache, &options).map_err(|e| not_attached(&args.image, &found, &e))?;
     let takes = Takes::of(&ubi, given);
-    let missing = too_few(&ubi, args.pebs);
+    let missing = too_few(&ubi, args.sizes.pebs);
     let text = match args.json {
         true => json_text(&document(&ubi, &found, &takes, missing.as_deref())),
         false => table(&ubi, &found, &takes, missing.as_deref()),
@@ -76,19 +41,6 @@ pub fn main(args: &UbiAttach) -> Result<()> {
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
-}
-
-fn known(args: &UbiAttach) -> Result<Known> {
-    let bytes = |option: &str, text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
-        let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
-        u32::try_from(bytes).map(Some).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
-    };
-    Ok(Known {
-        peb_bytes: bytes("--peb-size", &args.peb_size)?,
-        page_bytes: bytes("--page-size", &args.page_size)?,
-        subpage_bytes: bytes("--subpage-size", &args.subpage_size)?,
-    })
 }
 
 /// What the reads of the attach take.

@@ -15,16 +15,12 @@ pub const FOLDERS: [&str; 3] = ["/etc", "/lib/systemd", "/usr/lib/systemd"];
 /// Longest path that a program can open on Linux (`PATH_MAX`, with the zero byte behind it).
 const LONGEST_PATH: usize = 4095;
 
-/// A list of files.
 pub struct BootList {
-    /// Their paths.
     pub paths: Vec<Vec<u8>>,
-    /// The file, for the result document.
     pub input: Input,
 }
 
 impl BootList {
-    /// Reads a list.
     pub fn read(path: &Path) -> Result<BootList> {
         let name = path.display().to_string();
         let text = read_text(path).with_context(|| format!("--boot-list: {name}: cannot be read")).map_err(usage)?;

@@ -24,7 +24,6 @@ enum Held {
 /// Pages and the spare area behind each, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spare {
-    /// Bytes of a page.
     pub page: u32,
     /// Bytes of its spare area.
     pub oob: u32,

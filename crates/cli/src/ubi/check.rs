@@ -14,7 +14,6 @@ use readpath_ubifs::CheckReport;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// `readpath ubi check`.
 pub fn check(args: &UbiCheck) -> Result<()> {
     let image = &args.input.image;
     let (below, report, of_static) = match open_volume(&args.input, false)? {

@@ -20,7 +20,6 @@ fn mount(input: &crate::args::ImageInput) -> Result<Ubifs<Volume>> {
     Ubifs::mount(volume(input, false)?, MountMode::Inspect).map_err(|e| wrong(&input.image, e))
 }
 
-/// `readpath ubi ls`.
 pub fn ls(args: &UbiLook) -> Result<()> {
     let mut fs = mount(&args.input)?;
     let image = &args.input.image;
@@ -124,7 +123,6 @@ fn wrong_path(image: &Path, path: &[u8], what: &str) -> anyhow::Error {
     usage(anyhow!("{}: {path}: {what}", image.display()))
 }
 
-/// `readpath ubi cat`.
 pub fn cat(args: &UbiCat) -> Result<()> {
     let mut fs = mount(&args.input)?;
     let image = &args.input.image;
@@ -157,7 +155,6 @@ impl From<readpath_ubifs::UbifsError> for Failure {
     }
 }
 
-/// `readpath ubi stat`.
 pub fn stat(args: &UbiLook) -> Result<()> {
     let mut fs = mount(&args.input)?;
     let image = &args.input.image;
@@ -318,7 +315,8 @@ fn whole_time(at: Time) -> String {
     }
 }
 
-/// A time in UTC, to the second. The calendar is that of Howard Hinnant's `civil_from_days`.
+/// A time in UTC, to the second. The calendar is that of Howard Hinnant's `civil_from_days`: nothing else here needs a
+/// crate for dates.
 fn time(time: Time) -> String {
     let (days, s) = (time.s.div_euclid(86_400), time.s.rem_euclid(86_400));
     // No calendar goes as far as 64 bits of seconds do.

@@ -15,7 +15,6 @@ mod stream;
 mod streams;
 mod work;
 
-pub use attach::UbiAttach;
 pub use replay::caches;
 pub use reproduce::{EXPERIMENT, Prepared, prepare, reproduce};
 
@@ -23,7 +22,6 @@ use crate::args::UbiCommand;
 use crate::stop::{self, Written};
 use anyhow::Result;
 
-/// `readpath ubi`.
 pub fn main(command: &UbiCommand) -> Result<()> {
     let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_));
     stop::at_once(if writes { Written::Nothing } else { Written::Printed })?;

@@ -2,21 +2,12 @@
 //! Names from flash in what is printed. They are any bytes: in text they are escaped as in messages, in JSON they are
 //! text with the bytes beside it where they are no UTF-8.
 
+use crate::output::json_escaped;
 use serde_json::Value;
 
-/// A document as text, with a line end. JSON leaves some control characters as they are (U+007F to U+009F), and
-/// terminals may take them for commands.
+/// A document as text, with a line end.
 pub fn json_text(value: &Value) -> String {
-    let text = format!("{value:#}\n");
-    if !text.contains(is_raw_control) {
-        return text;
-    }
-    let escape = |c: char| if is_raw_control(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    text.chars().map(escape).collect()
-}
-
-fn is_raw_control(c: char) -> bool {
-    ('\u{7f}'..='\u{9f}').contains(&c)
+    json_escaped(format!("{value:#}\n"))
 }
 
 /// Puts a name into an object: as text, and under `KEY_hex` its bytes if they are no UTF-8.

@@ -21,7 +21,8 @@ use std::path::Path;
 pub type Volume = UbiVolume<Logged<Image<ImageBytes>>, NoCache>;
 
 /// Opens an image and finds its sizes. Behind each page is a spare area of `oob` bytes, if somebody says so.
-pub fn sized(image: &Path, known: &Known, oob: Option<u32>) -> Result<(ImageBytes, Guess)> {
+pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
+    let (known, oob) = (&known(sizes)?, oob(sizes.oob.as_deref())?);
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", image.display()));
     let unreadable = |e: io::Error| wrong(&format!("cannot be read: {e}"));
     // Whoever opens a pipe waits for its other end.
@@ -158,8 +159,8 @@ pub fn ambiguity(guess: &Guess) -> Option<String> {
 }
 
 fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image<ImageBytes>>>> {
-    let ImageInput { image, sizes } = input;
-    let (file, guess) = sized(image, &known(sizes)?, oob(sizes.oob.as_deref())?)?;
+    let ImageInput { image, sizes, .. } = input;
+    let (file, guess) = sized(image, sizes)?;
     let geometry = of_device(&guess, sizes.pebs);
     let device = Image::new(file.clone(), geometry).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
     let mut logged = Logged::new(device);
@@ -187,7 +188,7 @@ pub enum Opened {
 pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", input.image.display()));
     let mut ubi = open(input, log, true)?;
-    let id = pick(&ubi, input.sizes.volume.as_deref()).map_err(|e| wrong(&e))?;
+    let id = pick(&ubi, input.volume.as_deref()).map_err(|e| wrong(&e))?;
     let is_static = ubi.volume(id).map_err(|e| wrong(&e))?.record.vol_type == STATIC;
     // Linux mounts UBIFS of a static volume, too, only to read.
     if is_static && !is_ubifs(&mut ubi, id) {
@@ -196,7 +197,6 @@ pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     UbiVolume::new(ubi, id).map(Opened::Ubifs).map_err(|e| wrong(&e))
 }
 
-/// Opens a volume of UBIFS.
 pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
     match open_volume(input, log)? {
         Opened::Ubifs(volume) => Ok(volume),
@@ -251,24 +251,25 @@ pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<ImageBytes>>>) ->
     found.map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
 }
 
-/// Bytes of a spare area.
-pub fn oob(text: Option<&str>) -> Result<Option<u32>> {
+fn oob(text: Option<&str>) -> Result<Option<u32>> {
     let wrong = |text: &str| usage(anyhow!("--oob: \"{text}\" is no number of bytes from 1 to 65536"));
     let bytes = |text: &str| text.parse().ok().filter(|n| (1..=65536).contains(n)).ok_or_else(|| wrong(text));
     text.map(bytes).transpose()
 }
 
 fn known(sizes: &ImageSizes) -> Result<Known> {
-    let bytes = |option: &str, text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
-        let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
-        u32::try_from(bytes).map(Some).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
-    };
     Ok(Known {
-        peb_bytes: bytes("--peb-size", &sizes.peb_size)?,
-        page_bytes: bytes("--page-size", &sizes.page_size)?,
-        subpage_bytes: bytes("--subpage-size", &sizes.subpage_size)?,
+        peb_bytes: nand_bytes("--peb-size", &sizes.peb_size)?,
+        page_bytes: nand_bytes("--page-size", &sizes.page_size)?,
+        subpage_bytes: nand_bytes("--subpage-size", &sizes.subpage_size)?,
     })
+}
+
+/// What an option says of a size on NAND.
+pub fn nand_bytes(option: &str, text: &Option<String>) -> Result<Option<u32>> {
+    let Some(text) = text else { return Ok(None) };
+    let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
+    u32::try_from(bytes).map(Some).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
 }
 
 /// The volume that is meant: by name, by number, or the only one.

@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// Streams of the image at `path`, called `name` in tables: of a device of `pebs` erase blocks, if given, on which a
 /// boot reads the files of a list, if there is one.
 pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootList>) -> Result<Vec<TaskStream>> {
-    let input = ImageInput { image: path.to_owned(), sizes: ImageSizes { pebs, ..ImageSizes::default() } };
+    let sizes = ImageSizes { pebs, ..ImageSizes::default() };
+    let input = ImageInput { image: path.to_owned(), volume: None, sizes };
     let (id, volume_name) = only_ubifs(&input).map_err(with_hint)?;
     let tree = Tree::of(&input, id, list)?;
     let mode = if tree.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };

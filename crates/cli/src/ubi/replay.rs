@@ -21,7 +21,6 @@ use serde_json::json;
 /// Caches that are compared unless others are named.
 const DEFAULT: [&str; 6] = ["none", "nand-page", "one-line", "peb-hash", "lru", "opt"];
 
-/// Columns of the table.
 static COLUMNS: [Metric; 8] = [
     metric::HITS,
     metric::MISSES,
@@ -49,7 +48,6 @@ pub fn caches() -> String {
     text
 }
 
-/// `readpath ubi replay`.
 pub fn main(args: &UbiReplay) -> Result<()> {
     let mut input = streams::input(&args.input)?;
     let variants = variants(args)?;

@@ -21,10 +21,8 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Name of the experiment.
 pub const EXPERIMENT: &str = "ubi";
 
-/// Columns of the published table.
 static COLUMNS: [Metric; 7] = [
     metric::REAL_SECONDS,
     metric::SYS_SECONDS,
@@ -35,11 +33,9 @@ static COLUMNS: [Metric; 7] = [
     metric::HEADER_SECONDS,
 ];
 
-/// Columns of the table of caches beyond it.
 static CACHE_COLUMNS: [Metric; 6] =
     [metric::HITS, metric::MISSES, metric::NO_QUERY, metric::PAGE_READS, metric::READ_SECONDS, metric::REAL_SECONDS];
 
-/// `readpath reproduce ubi`.
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     let common = &args.common;
     let basics = &common.basics;

@@ -15,7 +15,6 @@ use readpath_ubifs::{MountMode, ReadKind};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// `readpath ubi stream`.
 pub fn main(args: &UbiStream) -> Result<()> {
     let image = &args.input.image;
     let path = args.path.as_os_str().as_bytes();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Read streams and cost presets from files, for all commands that replay.
 
+use super::open::nand_bytes;
 use crate::args::StreamInput;
 use crate::inputs::{self, Source};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_config::size;
 use readpath_lab::ubi::CacheCase;
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{self, Geometry, Limits, Misfit};
@@ -14,7 +14,6 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the options say.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Sizes that streams must fit.
@@ -99,13 +98,9 @@ pub fn misfit(case: &CacheCase, page_bytes: u32, is_assumed: bool) -> Option<Str
 
 /// Reads the options and the cost preset.
 pub fn input(args: &StreamInput) -> Result<Input> {
-    let bytes = |option: &str, text: &str| {
-        let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
-        u32::try_from(bytes).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
-    };
-    let page_bytes = args.page_size.as_deref().map(|text| bytes("--page-size", text)).transpose()?;
+    let page_bytes = nand_bytes("--page-size", &args.page_size)?;
     let (page_bytes, page_is_assumed) = (page_bytes.unwrap_or(PAGE_BYTES), page_bytes.is_none());
-    let peb_bytes = args.peb_size.as_deref().map(|text| bytes("--peb-size", text)).transpose()?;
+    let peb_bytes = nand_bytes("--peb-size", &args.peb_size)?;
     let geometry = Geometry::new(page_bytes, None).map_err(|e| usage(anyhow!("--page-size: {e}")))?;
     let geometry = match peb_bytes {
         None => geometry,

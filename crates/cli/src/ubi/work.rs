@@ -6,15 +6,12 @@ use crate::args::UbiWork;
 use readpath_ubi::mtd::{Mtd, Record};
 use readpath_ubifs::{MountMode, Session, Ubifs, UbifsError};
 
-/// What is done.
 pub struct Work<'a> {
     /// The kind of work.
     pub what: UbiWork,
-    /// Where in the volume.
     pub path: &'a [u8],
     /// Files to read; for `read` only.
     pub list: &'a [Vec<u8>],
-    /// How the volume is mounted.
     pub mode: MountMode,
     /// Whether it is mounted with `bulk_read`.
     pub bulk_read: bool,
@@ -22,11 +19,8 @@ pub struct Work<'a> {
     pub with_mount: bool,
 }
 
-/// What was read of flash, in order.
 pub struct Reads {
-    /// The reads.
     pub records: Vec<Record>,
-    /// Bytes of a page.
     pub page_bytes: u32,
 }
 

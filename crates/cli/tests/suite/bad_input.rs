@@ -42,8 +42,7 @@ fn device_files() {
 
 #[test]
 fn device_check_goes_on_after_a_bad_file() {
-    let room = Room::new();
-    room.write("good.toml", &preset_with("", "queue_depth", "queue_depth = 16").0);
+    let room = Room::with("good.toml", &preset_with("", "queue_depth", "queue_depth = 16").0);
     room.write("bad.toml", &preset_with("", "queue_depth", "queue_depth = 65").0);
     room.write("not-text.toml", "");
     fs::write(room.path("not-text.toml"), [0xFF, 0xFE, 0]).expect("a file");
@@ -64,8 +63,7 @@ fn device_check_goes_on_after_a_bad_file() {
 
 #[test]
 fn overrides_and_names() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     for (set, says) in [
         ("map_cache.size_kib", "has no '='; expected key=value"),
         ("map_cache.size_kib=", "map_cache.size_kib"),
@@ -215,8 +213,7 @@ fn iozone_lines() {
 
 #[test]
 fn outputs_that_cannot_be_written_are_found_before_the_run() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     room.write("job.fio", JOB);
     room.write("file", "");
     fs::create_dir(room.path("folder")).expect("a folder");
@@ -234,8 +231,7 @@ fn outputs_that_cannot_be_written_are_found_before_the_run() {
 
 #[test]
 fn options_that_do_not_go_together() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     room.write("job.fio", JOB);
     room.bad(
         &["run", "small.toml", "--out", "out", "--trace-io", "t.json"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath bench --flat` runs each bench at three lengths and says what a request cost at each.
 
-use crate::common::Room;
+use crate::common::{Room, rows};
 
 #[test]
 fn flat_benches_have_three_lengths() {
@@ -14,9 +14,8 @@ fn flat_benches_have_three_lengths() {
     assert_eq!(lines[1][0], "flat-hpb-64g");
     assert!(lines[1][1..4].iter().all(|ns| ns.parse::<f64>().is_ok_and(|ns| ns > 0.0)), "{table}");
 
-    let json = room.good(&[&args[..], &["--json"]].concat());
-    let doc: serde_json::Value = serde_json::from_str(&json).expect("a document");
-    let variants: Vec<&str> = doc["rows"].as_array().unwrap().iter().map(|r| r["variant"].as_str().unwrap()).collect();
+    let doc = room.json(&[&args[..], &["--json"]].concat());
+    let variants: Vec<&str> = rows(&doc).iter().map(|r| r["variant"].as_str().unwrap()).collect();
     assert_eq!(variants, ["1000 requests", "10000 requests", "100000 requests"]);
     assert_eq!(doc["simulated_ios"], 111_000);
 }

@@ -2,16 +2,12 @@
 //! The commands where all is well: what they print, what they write, and that it is the same every time.
 
 use crate::common::running::Running;
-use crate::common::{EXPERIMENT, JOB, Room, text};
+use crate::common::{EXPERIMENT, HEADER, JOB, Room, figure, json, row, text, value};
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
-}
 
 fn without_process(mut document: Value) -> Value {
     assert!(document["process"]["cpu_seconds"].is_number() && document["process"]["peak_rss_bytes"].is_u64());
@@ -22,28 +18,16 @@ fn without_process(mut document: Value) -> Value {
 /// The document of an experiment has the fields of docs/formats/results.md.
 #[test]
 fn run_writes_document_and_page() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     let shown = room.good(&["run", "small.toml"]);
     for part in ["A small experiment", "HPB off", "HPB on", "random read", "out/small/result.json"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     let document = json(&room.read("out/small/result.json"));
     let keys: Vec<&String> = document.as_object().expect("an object").keys().collect();
-    for key in [
-        "schema",
-        "experiment",
-        "title",
-        "description",
-        "rows",
-        "charts",
-        "simulated_ios",
-        "seed",
-        "configuration",
-        "notes",
-        "citations",
-        "process",
-    ] {
+    let wanted =
+        "schema experiment title description rows charts simulated_ios seed configuration notes citations process";
+    for key in wanted.split(' ') {
         assert!(keys.iter().any(|k| *k == key), "{key} in {keys:?}");
     }
     assert_eq!(document["schema"], "readpath-results/1");
@@ -77,8 +61,7 @@ fn run_writes_document_and_page() {
 
 #[test]
 fn the_same_every_time() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     let run = |more: &[&str], out: &str| {
         let printed = room.good(&[&["run", "small.toml", "--json", "--out", out], more].concat());
         assert_eq!(json(&printed), json(&room.read(&format!("{out}/result.json"))), "printed as written");
@@ -97,7 +80,7 @@ fn the_same_every_time() {
     assert_ne!(run(&["--set", "flash.read_us=60"], "other"), one, "an override changes results");
     let rows = |text: &str| json(&format!("{}}}", text.trim_end().trim_end_matches(',')))["rows"].clone();
     assert_eq!(rows(&run(&["--wire"], "wire")), rows(&one), "through UPIUs as bytes, nothing is different");
-    let chosen = json(&room.good(&["run", "small.toml", "--json", "--variant", "HPB on"]));
+    let chosen = room.json(&["run", "small.toml", "--json", "--variant", "HPB on"]);
     assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB on"));
 }
 
@@ -108,12 +91,11 @@ fn iozone_as_published() {
     let names: Vec<String> = (1..=16).map(|i| format!("mnt/tmp_{i}")).collect();
     let line = "iozone --hpb dcm --json -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 1m -F";
     let args: Vec<&str> = line.split(' ').chain(names.iter().map(String::as_str)).collect();
-    let document = without_process(json(&room.good(&args)));
-    let rows = document["rows"].as_array().expect("rows");
-    let read = rows.iter().find(|r| r["metric"] == "random_read_throughput").expect("the row");
+    let document = without_process(room.json(&args));
+    let read = row(&document, &[("metric", "random_read_throughput")]).expect("the row");
     assert_eq!((&read["unit"], &read["variant"]), (&Value::from("MiB/s"), &Value::from("HPB on")));
     assert!(read["simulated"].as_f64() > Some(10.0));
-    assert!(rows.iter().any(|r| r["metric"] == "random_write_throughput"), "-i2 writes too");
+    assert!(row(&document, &[("metric", "random_write_throughput")]).is_some(), "-i2 writes too");
     assert!(room.files().is_empty(), "nothing is written without --out");
     // Both sides by default, and the table.
     let shown = room.good(&["iozone", "--precondition", "random", "--seed", "3", "--", "-i2", "-s", "1m"]);
@@ -122,8 +104,7 @@ fn iozone_as_published() {
 
 #[test]
 fn fio_in_both_shapes() {
-    let room = Room::new();
-    room.write("job.fio", JOB);
+    let room = Room::with("job.fio", JOB);
     let shown = room.good(&["fio", "job.fio", "--precondition", "none"]);
     assert!(shown.contains("read IOPS") && shown.contains("HPB on"), "{shown}");
     let args = ["fio", "job.fio", "--hpb", "dcm", "--output-format"];
@@ -141,7 +122,7 @@ fn fio_in_both_shapes() {
         assert!(!job[key].is_null(), "{key}");
     }
     assert!(job["read"]["clat_ns"]["bins"].is_null());
-    let plus = json(&room.good(&[&args[..], &["json+"]].concat()));
+    let plus = room.json(&[&args[..], &["json+"]].concat());
     assert!(plus["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
     // Into a file, beside our own document.
     assert_eq!(room.good(&[&args[..], &["json", "--output", "fio.json", "--out", "out"]].concat()), "");
@@ -177,14 +158,8 @@ fn host_control_mode_is_a_word_away() {
             "few",
         ),
     ] {
-        let document = json(&room.good(command));
-        let row = |metric: &str| {
-            let rows = document["rows"].as_array().expect("rows");
-            let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
-            row.unwrap_or_else(|| panic!("{command:?} shows {metric}: {document:#}"))["simulated"]
-                .as_f64()
-                .expect("a number")
-        };
+        let document = room.json(command);
+        let row = |metric: &str| value(&document, variant, metric);
         assert!(row("map_req_cnt") >= 1.0 && row("hit_cnt") > 1000.0, "{command:?}");
         assert!(row("rcmd_noti_cnt") < 1.0, "{command:?}: the device recommends nothing");
         let text = document["configuration"].to_string();
@@ -200,7 +175,7 @@ fn host_control_mode_is_a_word_away() {
 
 /// Random reads of single blocks in 16 MiB.
 fn read_trace(reads: u64) -> String {
-    let mut trace = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut trace = HEADER.to_owned();
     (0..reads).for_each(|i| trace += &format!("{},R,{},4096,,\n", i * 50_000, i * 2_654_435_761 % 4096 * 4096));
     trace
 }
@@ -208,8 +183,7 @@ fn read_trace(reads: u64) -> String {
 /// A row that is called one with HPB is no run without.
 #[test]
 fn what_is_called_hpb_has_it() {
-    let room = Room::new();
-    room.write("job.fio", "[global]\nrw=randread\nsize=8m\nnumber_ios=500\n[a]\n");
+    let room = Room::with("job.fio", "[global]\nrw=randread\nsize=8m\nnumber_ios=500\n[a]\n");
     room.write("trace.csv", &read_trace(500));
     let prototype = "--set: hpb.prototype: makes the device one of the prototype";
     for (command, set, says) in [
@@ -226,7 +200,7 @@ fn what_is_called_hpb_has_it() {
     }
     let off = ["--json", "--set", "hpb.v2.single_kib=4", "--set", "hpb.v2.enabled=false"];
     for command in [&["fio", "job.fio"][..], &["replay", "trace.csv"], &["compare", "job.fio", "--seeds", "1"]] {
-        let notes = json(&room.good(&[command, &off].concat()))["notes"].to_string();
+        let notes = room.json(&[command, &off].concat())["notes"].to_string();
         assert_eq!(notes.matches("'HPB on' ran WITHOUT HPB: the device has it switched off").count(), 1, "{notes}");
         assert!(!notes.contains("'HPB off' ran"), "{notes}");
     }
@@ -247,11 +221,8 @@ fn longer_hpb_reads() {
     ];
     let mut args = vec!["compare", "job.fio", "--json", "--seeds", "1", "--preload", "random"];
     variants.iter().for_each(|v| args.extend(["--variant", v]));
-    let document = json(&room.good(&args));
-    let row = |variant: &str, metric: &str| {
-        let rows = document["rows"].as_array().expect("rows");
-        rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric).and_then(|r| r["simulated"].as_f64())
-    };
+    let document = room.json(&args);
+    let row = |variant: &str, metric: &str| figure(&document, &[("variant", variant), ("metric", metric)]);
     assert_eq!(row("one", "hit_cnt"), Some(0.0), "HPB 1.0 has one block for each HPB READ");
     for variant in ["first", "announced", "all"] {
         assert!(row(variant, "hit_cnt") > Some(1000.0), "{variant}");
@@ -282,14 +253,10 @@ fn writes_go_on_when_the_spare_area_is_used_up() {
     room.write("job.fio", &job);
     let small = ["--set", "geometry.blocks_per_plane=18", "--set", "lu[0].blocks=16384"];
     let output = room.output(&[&["fio", "job.fio", "--json", "--out", "out"], &small[..]].concat());
-    assert!(output.status.success(), "{}", crate::common::text(&output.stderr));
-    let document = json(crate::common::text(&output.stdout));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = json(text(&output.stdout));
     assert_eq!(json(&room.read("out/result.json")), document, "written as printed");
-    let rows = document["rows"].as_array().expect("rows");
-    let value = |variant: &str, metric: &str| {
-        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric).expect(metric);
-        row["simulated"].as_f64().expect("a number")
-    };
+    let value = |variant: &str, metric: &str| value(&document, variant, metric);
     for variant in ["HPB off", "HPB on"] {
         assert!(value(variant, "read_throughput") > 0.0 && value(variant, "write_throughput") > 0.0);
         assert!(value(variant, "data_write_amplification") > 1.0 && value(variant, "superblocks_collected") > 5.0);
@@ -299,15 +266,11 @@ fn writes_go_on_when_the_spare_area_is_used_up() {
 
 #[test]
 fn power_cuts_are_survived_and_measured() {
-    let room = Room::new();
-    room.write("job.fio", "[job]\nrw=randrw\nbs=4k\nsize=16m\nfsync=16\n");
+    let room = Room::with("job.fio", "[job]\nrw=randrw\nbs=4k\nsize=16m\nfsync=16\n");
     let shown = room.good(&["power", "job.fio", "--cuts", "3", "--out", "cut"]);
     assert!(shown.contains("blocks wrong") && shown.contains("HPB on"), "{shown}");
     let document = json(&room.read("cut/result.json"));
-    let value = |metric: &str| {
-        let row = document["rows"].as_array().expect("rows").iter().find(|row| row["metric"] == metric);
-        row.unwrap_or_else(|| panic!("{metric}"))["simulated"].as_f64().expect("a number")
-    };
+    let value = |metric| figure(&document, &[("metric", metric)]).expect(metric);
     assert_eq!((value("power_cuts"), value("blocks_wrong")), (3.0, 0.0));
     assert!(value("blocks_checked") >= 4096.0);
     assert!(value("recovery_time_max") > 0.0 && value("recovery_time_max") <= value("recovery_time_bound"));
@@ -328,7 +291,7 @@ fn power_cuts_are_survived_and_measured() {
 #[test]
 fn power_cuts_under_a_trace() {
     let room = Room::new();
-    let mut rows = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut rows = HEADER.to_owned();
     for i in 0..2000 {
         let op = if i % 3 == 0 { "W" } else { "R" };
         rows += &format!("{},{op},{},4096,,\n", i * 100_000, (i * 7919 % 5000) * 4096);
@@ -341,10 +304,7 @@ fn power_cuts_under_a_trace() {
     assert!(shown.starts_with("Power cuts under a replay of t.csv"), "{shown}");
     assert!(room.read("io.json").contains("no reply"), "requests that a cut took");
     let document = json(&room.read("cut/result.json"));
-    let value = |metric: &str| {
-        let row = document["rows"].as_array().expect("rows").iter().find(|row| row["metric"] == metric);
-        row.unwrap_or_else(|| panic!("{metric}"))["simulated"].as_f64().expect("a number")
-    };
+    let value = |metric| figure(&document, &[("metric", metric)]).expect(metric);
     assert_eq!((value("power_cuts"), value("blocks_wrong")), (3.0, 0.0));
     assert!(value("blocks_checked") >= 2000.0 && value("requests") > 500.0);
     assert_eq!(document["configuration"]["replay"]["preload"], "random");
@@ -356,12 +316,11 @@ fn power_cuts_under_a_trace() {
 
 #[test]
 fn trace() {
-    let room = Room::new();
-    room.write("job.fio", JOB);
+    let room = Room::with("job.fio", JOB);
     let trace = |more: &[&str]| {
         let output = room.output(&[&["fio", "job.fio", "--hpb", "dcm", "--trace-io", "t.json"], more].concat());
         assert!(output.status.success());
-        let said = crate::common::text(&output.stderr).to_owned();
+        let said = text(&output.stderr).to_owned();
         (json(&room.read("t.json")).as_array().expect("an array").len(), said)
     };
     let (events, said) = trace(&[]);
@@ -403,8 +362,7 @@ fn devices() {
         room.good(&["device", "show", "ufs21-64g", "--set", "map_cache.size_kib=512", "--set", "lu[0].blocks=4096"]);
     assert!(changed.contains("size_kib = 512") && changed.contains("blocks = 4096"), "{changed}");
     room.write("job.fio", JOB);
-    let run =
-        |device| without_process(json(&room.good(&["fio", "job.fio", "--json", "--device", device])))["rows"].clone();
+    let run = |device| without_process(room.json(&["fio", "job.fio", "--json", "--device", device]))["rows"].clone();
     assert_eq!(run("ufs21-64g.toml"), run("ufs21-64g"));
 }
 
@@ -437,7 +395,7 @@ fn bench_prints_what_was_asked_for() {
     let room = Room::new();
     let args = ["bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"];
     assert!(room.good(&args).starts_with("qd1-sram-hit "));
-    let document = json(&room.good(&[&args[..], &["--json"]].concat()));
+    let document = room.json(&[&args[..], &["--json"]].concat());
     assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
     let parsed = room.good(&["bench", "parse-", "--ios", "500", "--repeat", "2"]);
     assert_eq!(parsed.lines().count(), 7, "{parsed}");
@@ -453,8 +411,7 @@ fn bench_prints_what_was_asked_for() {
 /// Ctrl-C in a run that would take long.
 #[test]
 fn interrupted() {
-    let room = Room::new();
-    room.write("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
+    let room = Room::with("job.fio", "[reader]\nrw=randread\nsize=1g\ntime_based\nruntime=100000\n");
     for more in [
         &["fio", "job.fio", "--out", "out"][..],
         &["fio", "job.fio", "--hpb", "off", "--trace-io", "t.json"],
@@ -475,8 +432,7 @@ fn interrupted() {
 /// Whoever reads our output may stop at any time.
 #[test]
 fn closed_pipes() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     room.write("job.fio", JOB);
     room.write("device.toml", &room.good(&["device", "show", "ufs21-64g"]));
     room.good(&["run", "small.toml", "--out", "out"]);

@@ -2,7 +2,7 @@
 //! `readpath compare`: a difference that is known, variants that do not differ, seeds that change nothing, and the same
 //! results however many threads work.
 
-use crate::common::{EXPERIMENT, JOB, Room};
+use crate::common::{self, EXPERIMENT, HEADER, JOB, Room, notes};
 use serde_json::Value;
 
 /// Reads of 4 MiB at queue depth 8 over eight map pages, of which the device keeps `size_kib` KiB.
@@ -10,33 +10,22 @@ const SMALL: [&str; 2] = ["--set", "map_cache.size_kib=64"];
 
 /// The document of a comparison, without what depends on the machine.
 fn document(room: &Room, args: &[&str]) -> Value {
-    let text = room.good(&[&["compare"], args, &["--json"]].concat());
-    let mut doc: Value = serde_json::from_str(&text).expect("a document");
+    let doc = room.document(&[&["compare"], args, &["--json"]].concat());
     assert_eq!((&doc["schema"], &doc["experiment"]), (&"readpath-results/1".into(), &"compare".into()));
-    doc.as_object_mut().expect("an object").remove("process");
     doc
 }
 
 fn row<'d>(doc: &'d Value, variant: &str, metric: &str) -> &'d Value {
-    let rows = doc["rows"].as_array().expect("rows");
-    rows.iter()
-        .find(|r| r["variant"] == variant && r["metric"] == metric)
-        .unwrap_or_else(|| panic!("{variant} {metric}"))
+    common::row(doc, &[("variant", variant), ("metric", metric)]).unwrap_or_else(|| panic!("{variant} {metric}"))
 }
 
 fn values(row: &Value) -> Vec<f64> {
     row["sample"]["values"].as_array().expect("values").iter().map(|v| v.as_f64().expect("a number")).collect()
 }
 
-fn notes(doc: &Value) -> String {
-    doc["notes"].as_array().expect("notes").iter().map(|n| n.as_str().expect("a note").to_owned() + "\n").collect()
-}
-
 /// Random reads in random order: every seed reads other blocks.
 fn room() -> Room {
-    let room = Room::new();
-    room.write("job.fio", &JOB.replace("size=4m", "size=128m\nio_size=4m\nnorandommap"));
-    room
+    Room::with("job.fio", &JOB.replace("size=4m", "size=128m\nio_size=4m\nnorandommap"))
 }
 
 #[test]
@@ -112,7 +101,7 @@ fn the_same_bits_on_any_number_of_threads() {
     // Each seed's values are those of the ordinary command with that seed.
     let alone = |seed: &str| -> Value {
         let args = ["fio", "job.fio", "--json", "--seed", seed, "--set", "map_cache.size_kib=128"];
-        serde_json::from_str(&room.good(&args)).expect("a document")
+        room.json(&args)
     };
     for (i, seed) in ["1", "2", "5"].iter().zip([0, 1, 4]).map(|(s, i)| (i, alone(s))) {
         for metric in ["read_throughput", "read_latency_p99", "map_loads", "host_memory"] {
@@ -154,8 +143,7 @@ fn identical_variants_are_said_to_be() {
 
 #[test]
 fn what_does_not_depend_on_the_seed_has_no_interval() {
-    let room = Room::new();
-    room.write("job.fio", &JOB.replace("randread", "read"));
+    let room = Room::with("job.fio", &JOB.replace("randread", "read"));
     let doc = document(&room, &["job.fio", "--seeds", "3"]);
     assert!(notes(&doc).starts_with("All 3 seeds (1 to 3) gave the same figures, to the bit"), "{}", notes(&doc));
     for row in doc["rows"].as_array().expect("rows") {
@@ -175,7 +163,7 @@ fn what_does_not_depend_on_the_seed_has_no_interval() {
 
 /// Reads of eight blocks each, on 40 places.
 fn trace() -> String {
-    let mut text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut text = HEADER.to_owned();
     for i in 0..400u64 {
         text.push_str(&format!("{},R,{},{},,\n", i * 3_000, (i * 7 % 40) * 65_536, 32_768));
     }
@@ -184,8 +172,7 @@ fn trace() -> String {
 
 #[test]
 fn traces_vary_with_their_layout_only() {
-    let room = Room::new();
-    room.write("t.csv", &trace());
+    let room = Room::with("t.csv", &trace());
     let fixed = document(&room, &["t.csv"]);
     assert!(notes(&fixed).starts_with("One run of each variant, with seed 1: nothing"), "{}", notes(&fixed));
     assert_eq!(values(row(&fixed, "HPB off", "read_latency_mean")).len(), 1);
@@ -194,7 +181,7 @@ fn traces_vary_with_their_layout_only() {
     let three = document(&room, &["t.csv", "--seeds", "3"]);
     assert!(notes(&three).starts_with("All 3 seeds (1 to 3) gave the same"), "{}", notes(&three));
     // The figures are those of the replay.
-    let replayed: Value = serde_json::from_str(&room.good(&["replay", "t.csv", "--json"])).expect("a document");
+    let replayed = room.json(&["replay", "t.csv", "--json"]);
     for metric in ["read_latency_p99", "map_loads", "virtual_duration"] {
         assert_eq!(
             row(&fixed, "HPB on", metric)["simulated"],
@@ -214,8 +201,7 @@ fn traces_vary_with_their_layout_only() {
 
 #[test]
 fn experiments_have_their_own_variants() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     let doc = document(&room, &["small.toml", "--seeds", "2"]);
     assert_eq!(doc["seed"], 7, "the experiment's");
     let published = row(&doc, "HPB on", "random_read_throughput");
@@ -238,8 +224,7 @@ fn experiments_have_their_own_variants() {
 
 #[test]
 fn mistakes() {
-    let room = Room::new();
-    room.write("job.fio", JOB);
+    let room = Room::with("job.fio", JOB);
     room.write("bad.fio", "[a]\nrw=randread\nsise=4m\n");
     room.write("small.toml", EXPERIMENT);
     room.write("t.csv", &trace());

@@ -2,7 +2,7 @@
 //! The same run gives the same document, byte for byte, whether commands pass as values or as UPIUs and on however many
 //! threads; and the results of two small experiments are those that are kept in `tests/golden`, on every machine.
 
-use crate::common::Room;
+use crate::common::{Room, json};
 use readpath_results::Document;
 use serde_json::Value;
 use std::fmt::Write;
@@ -143,7 +143,7 @@ fn made(room: &Room, args: &[&str]) -> (String, Value) {
     for row in Document::from_json(&text).expect("a document").rows {
         assert!(row.metric.definition().is_some(), "the registry has no {:?}", row.metric);
     }
-    let document = serde_json::from_str(&text).expect("JSON");
+    let document = json(&text);
     (text, document)
 }
 
@@ -165,8 +165,7 @@ fn same(one: &str, other: &str, what: &str) {
 
 #[test]
 fn the_same_document_however_it_is_made() {
-    let room = Room::new();
-    room.write("reads.toml", READS_THEN_WRITES);
+    let room = Room::with("reads.toml", READS_THEN_WRITES);
     room.write("mixed.toml", MIXED);
     room.write("job.fio", "[mixed]\nrw=randrw\nbs=4k\nsize=16m\nioengine=libaio\niodepth=4\n");
     room.write("trace.csv", &trace());
@@ -240,8 +239,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 /// What an experiment showed, a line for each figure. Texts, which may change without any result, are left out.
 fn results(experiment: &str) -> String {
-    let room = Room::new();
-    room.write("experiment.toml", experiment);
+    let room = Room::with("experiment.toml", experiment);
     let (_, document) = made(&room, &["run", "experiment.toml", "--json"]);
     let mut text = format!("simulated_ios = {}\n", document["simulated_ios"]);
     for row in document["rows"].as_array().expect("rows") {

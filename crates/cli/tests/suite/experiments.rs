@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Published experiments: their claims hold, and the documentation has the figures that come out.
 
-use crate::common::Room;
+use crate::common::{Room, figure, notes};
 use serde_json::Value;
 use std::path::Path;
 
 /// The document of an experiment, all of whose claims hold.
 fn reproduce(name: &str) -> Value {
     let room = Room::new();
-    let text = room.good(&["reproduce", name, "--json", "--out", "out"]);
-    let doc: Value = serde_json::from_str(&text).expect("a document");
-    let notes = doc["notes"].as_array().expect("notes").iter().map(|n| n.as_str().expect("a sentence"));
-    let claims: Vec<&str> = notes.filter(|n| n.starts_with("CLAIM")).collect();
+    let doc = room.json(&["reproduce", name, "--json", "--out", "out"]);
+    let notes = notes(&doc);
+    let claims: Vec<&str> = notes.lines().filter(|n| n.starts_with("CLAIM")).collect();
     assert!(!claims.is_empty(), "{name}");
     assert!(claims.iter().all(|n| n.starts_with("CLAIM HOLDS")), "{name}: {claims:#?}");
     doc
 }
 
 fn value(doc: &Value, case: &str, variant: &str, metric: &str) -> f64 {
-    let rows = doc["rows"].as_array().expect("rows");
-    let row = rows.iter().find(|r| r["case"] == case && r["variant"] == variant && r["metric"] == metric);
-    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{case}, {variant}: no {metric}"))
+    let figure = figure(doc, &[("case", case), ("variant", variant), ("metric", metric)]);
+    figure.unwrap_or_else(|| panic!("{case}, {variant}: no {metric}"))
 }
 
 /// How much more of a metric there is with HPB, in percent.

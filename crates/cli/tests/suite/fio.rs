@@ -2,12 +2,11 @@
 //! `readpath fio` as a user of fio meets it: where output goes, what is said about a job that runs otherwise than it
 //! reads, and mistakes that would leave a result without figures.
 
-use crate::common::{JOB, Room, text};
+use crate::common::{JOB, Room, figure, text, value};
 
 #[test]
 fn output_goes_to_a_file_in_every_format() {
-    let room = Room::new();
-    room.write("job.fio", JOB);
+    let room = Room::with("job.fio", JOB);
     // Times and memory of the process differ from run to run.
     let table = |shown: &str| shown.split("requests simulated").next().map(str::to_owned);
     let args = ["fio", "job.fio", "--output", "table.txt"];
@@ -28,8 +27,7 @@ fn output_goes_to_a_file_in_every_format() {
 
 #[test]
 fn a_capped_depth_is_told_in_every_format() {
-    let room = Room::new();
-    room.write("job.fio", "[a]\nrw=randread\nsize=1m\ndirect=1\niodepth=8\n");
+    let room = Room::with("job.fio", "[a]\nrw=randread\nsize=1m\ndirect=1\niodepth=8\n");
     let note = "Note: job.fio:5: iodepth=8 counts as 1, as in fio";
     assert!(room.good(&["fio", "job.fio"]).contains(note));
     let output = room.output(&["fio", "job.fio", "--hpb", "off", "--output-format", "json"]);
@@ -41,8 +39,7 @@ fn a_capped_depth_is_told_in_every_format() {
 
 #[test]
 fn a_ramp_without_anything_behind_it_leaves_no_result() {
-    let room = Room::new();
-    room.write("job.fio", "[late]\nrw=randread\nsize=1m\ndirect=1\nramp_time=10\n");
+    let room = Room::with("job.fio", "[late]\nrw=randread\nsize=1m\ndirect=1\nramp_time=10\n");
     let says = ["job 'late'", "ramp_time (10.000 s) ends after the job's work"];
     room.bad(&["fio", "job.fio", "--out", "out", "--output", "table.txt"], &says);
     room.bad(&["fio", "job.fio", "--hpb", "off", "--output-format", "json", "--output", "fio.json"], &says);
@@ -51,15 +48,9 @@ fn a_ramp_without_anything_behind_it_leaves_no_result() {
 /// Both ways of updating the prototype's host, with their own counters; what belongs to the standard is refused.
 #[test]
 fn the_prototype_of_hpb_in_both_ways() {
-    let room = Room::new();
-    room.write("job.fio", "[a]\nrw=randrw\nrwmixread=90\nsize=64m\nnumber_ios=4000\ndirect=1\n");
-    let json = room.good(&["fio", "job.fio", "--hpb", "prototype", "--json"]);
-    let document: serde_json::Value = serde_json::from_str(&json).expect("a document");
-    let value = |variant: &str, metric: &str| {
-        let rows = document["rows"].as_array().expect("rows");
-        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
-        row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant} has no {metric}"))
-    };
+    let room = Room::with("job.fio", "[a]\nrw=randrw\nrwmixread=90\nsize=64m\nnumber_ios=4000\ndirect=1\n");
+    let document = room.json(&["fio", "job.fio", "--hpb", "prototype", "--json"]);
+    let value = |variant: &str, metric: &str| value(&document, variant, metric);
     for (variant, update) in [("HPB prototype (host)", "host"), ("HPB prototype (device)", "device")] {
         let keys = &document["configuration"]["device_by_variant"][variant]["hpb"]["prototype"];
         assert_eq!(keys["update"], update, "{}", document["configuration"]);
@@ -82,8 +73,7 @@ fn the_prototype_of_hpb_in_both_ways() {
 
 #[test]
 fn events_happen_in_a_job() {
-    let room = Room::new();
-    room.write("job.fio", "[a]\nrw=randread\nsize=16m\nthinktime=1ms\ntime_based=1\nruntime=50ms\n");
+    let room = Room::with("job.fio", "[a]\nrw=randread\nsize=16m\nthinktime=1ms\ntime_based=1\nruntime=50ms\n");
     room.write("events", "10,suspend\n20,resume\n30,hardware-reset\n");
     let job = |events| ["fio", "job.fio", "--hpb", "dcm", "--events", events, "--json"];
     let shown = room.good(&job("events"));
@@ -102,14 +92,13 @@ fn events_happen_in_a_job() {
 /// Policies of the host's memory, for jobs, iozone and power cuts as for traces.
 #[test]
 fn policies_have_memory_and_hold_to_it() {
-    let room = Room::new();
-    room.write("job.fio", "[a]\nrw=randrw\nsize=256m\nio_size=16m\ndirect=1\nioengine=libaio\niodepth=4\n");
+    let room = Room::with("job.fio", "[a]\nrw=randrw\nsize=256m\nio_size=16m\ndirect=1\nioengine=libaio\niodepth=4\n");
     let iozone = ["-r", "4k", "-i2", "-ecI", "-t", "1", "-s", "64m"];
     let choice = ["--policy", "linux-dcm,lru", "--host-memory"];
     let job = |memory| [&["fio", "job.fio"][..], &choice, &[memory, "--json"]].concat();
     let suite = |memory| [&["iozone"][..], &choice, &[memory, "--json", "--"], &iozone].concat();
     for args in [job("300K"), suite("300K")] {
-        let document: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("a document");
+        let document = room.json(&args);
         let rows = document["rows"].as_array().expect("rows");
         let of = |metric| rows.iter().filter(move |row| row["metric"] == metric);
         let memory: Vec<f64> = of("host_memory").filter_map(|row| row["simulated"].as_f64()).collect();
@@ -121,10 +110,9 @@ fn policies_have_memory_and_hold_to_it() {
     }
     for loses in ["everything", "device"] {
         let args = [&["power", "job.fio", "--cuts", "4", "--loses", loses, "--json"][..], &choice, &["300K"]].concat();
-        let document: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("a document");
+        let document = room.json(&args);
         for variant in ["linux-dcm", "lru"] {
-            let rows = document["rows"].as_array().expect("rows").iter().filter(|r| r["variant"] == variant);
-            let of = |metric: &str| rows.clone().find(|r| r["metric"] == metric).and_then(|r| r["simulated"].as_f64());
+            let of = |metric: &str| figure(&document, &[("variant", variant), ("metric", metric)]);
             let memory = of("host_memory").expect("bytes");
             assert!(memory > 200.0 * 1024.0 && memory <= 300.0 * 1024.0, "{loses}, {variant}: {memory}");
             assert!(of("hpb_hit_ratio") > Some(5.0) && of("map_req_cnt") > Some(10.0), "{loses}, {variant}");
@@ -150,8 +138,7 @@ fn policies_have_memory_and_hold_to_it() {
 /// Memory that one variant cannot have is found before another has run: this job's runs fail in another way.
 #[test]
 fn memory_is_looked_at_before_anything_runs() {
-    let room = Room::new();
-    room.write("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
+    let room = Room::with("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
     room.write("run.toml", &experiment("job.fio"));
     room.write("pressure", "5,pressure,150K\n");
     let little = ["memory of 204800 bytes is too little for HPB", "tables and the map of a region take 259584"];
@@ -192,8 +179,7 @@ fn experiment(job: &str) -> String {
 /// What the device does of its own accord, and what it meets, is told, also where nothing is written.
 #[test]
 fn disturbed_data_and_bad_blocks_are_told() {
-    let room = Room::new();
-    room.write("read.fio", "[a]\nrw=randread\nsize=512m\niodepth=16\nioengine=libaio\nio_size=256m\n");
+    let room = Room::with("read.fio", "[a]\nrw=randread\nsize=512m\niodepth=16\nioengine=libaio\nio_size=256m\n");
     let refreshed = |limit: &str| {
         let limit = format!("ftl.read_disturb_limit={limit}");
         room.good(&["fio", "read.fio", "--hpb", "off", "--set", &limit, "--json"]).contains("\"superblocks_refreshed\"")

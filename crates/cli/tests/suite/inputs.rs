@@ -30,8 +30,7 @@ fn names_of_job_files_need_not_be_utf_8() {
 /// Standard input is a job as any file is, for every seed of a comparison too.
 #[test]
 fn jobs_come_from_standard_input() {
-    let room = Room::new();
-    room.write("job.fio", JOB);
+    let room = Room::with("job.fio", JOB);
     let rows = |args: &[&str]| {
         let output = room.command(args).args(["--json", "--hpb", "off"]).write_stdin(JOB).output().expect("it runs");
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
@@ -45,13 +44,11 @@ fn jobs_come_from_standard_input() {
 
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_job() {
-    let room = Room::new();
-    room.write("plain.fio", JOB);
+    let room = Room::with("plain.fio", JOB);
     room.write("mark.fio", &format!("\u{feff}include more.fio\n{JOB}"));
     room.write("more.fio", "\u{feff}[global]\nbs=4k\n");
     let rows = |file: &str| {
-        let document: serde_json::Value =
-            serde_json::from_str(&room.good(&["fio", file, "--json", "--hpb", "off"])).expect("a document");
+        let document = room.json(&["fio", file, "--json", "--hpb", "off"]);
         let rows = document["rows"].as_array().expect("rows").clone();
         rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
     };

@@ -10,9 +10,7 @@ const TRACE: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,
 const JOB: &str = "[reads]\nrw=randread\nsize=1m\n";
 
 fn room() -> Room {
-    let room = Room::new();
-    room.write("plain.csv", TRACE);
-    room
+    Room::with("plain.csv", TRACE)
 }
 
 fn convert(room: &Room, into: &str) -> std::process::Output {

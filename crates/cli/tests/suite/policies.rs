@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Policies of host memory on the command line: what they are called, their limit of memory, and mistakes.
 
-use crate::common::Room;
+use crate::common::{HEADER, Room, figure, json, value};
 use serde_json::Value;
 
 /// Reads of 40 areas of 16 MiB, one a millisecond, three times.
 fn areas() -> String {
     let rows = (0..120u64).map(|i| format!("{},R,{},4096,,\n", i * 1_000_000, (i % 40) << 24));
-    "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned() + &rows.collect::<String>()
+    HEADER.to_owned() + &rows.collect::<String>()
 }
 
 fn document(room: &Room, args: &[&str]) -> Value {
-    let mut all = vec!["replay", "t.csv", "--json"];
-    all.extend(args);
-    serde_json::from_str(&room.good(&all)).expect("a document")
-}
-
-fn value(doc: &Value, variant: &str, metric: &str) -> f64 {
-    let rows = doc["rows"].as_array().expect("rows");
-    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
-    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: no {metric}"))
+    room.json(&[&["replay", "t.csv", "--json"], args].concat())
 }
 
 #[test]
 fn memory_is_limited_and_the_limit_changes() {
-    let room = Room::new();
-    room.write("t.csv", &areas());
+    let room = Room::with("t.csv", &areas());
     room.write("pressure.csv", "# less in the middle\n50, 300K\n90, 2M\n");
     let calm = document(&room, &["--policy", "lru", "--host-memory", "2M"]);
     assert_eq!((value(&calm, "lru", "hit_cnt"), value(&calm, "lru", "shrink_cnt")), (80.0, 0.0));
@@ -53,14 +44,12 @@ fn memory_is_limited_and_the_limit_changes() {
 
 #[test]
 fn events_in_the_middle_of_a_trace() {
-    let room = Room::new();
-    room.write("t.csv", &areas());
+    let room = Room::with("t.csv", &areas());
     room.write("events.csv", "0,suspend\n50,pressure,300K\n60,resume\n70,power-cycle,30ms # late\n9000000,resume\n");
     let doc = document(&room, &["--policy", "lru", "--events", "events.csv"]);
     let in_span = |name: &str, metric: &str| {
-        let rows = doc["rows"].as_array().expect("rows");
-        let row = rows.iter().find(|r| r["case"] == format!("t.csv: {name}") && r["metric"] == metric);
-        row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{name}: no {metric}"))
+        let figure = figure(&doc, &[("case", &format!("t.csv: {name}")), ("metric", metric)]);
+        figure.unwrap_or_else(|| panic!("{name}: no {metric}"))
     };
     assert_eq!(in_span("after event 1 (suspend at 0 ms)", "hit_cnt"), 0.0);
     assert!(in_span("after event 4 (power-cycle of 30.000 ms at 70 ms)", "recovery") > 0.0);
@@ -81,8 +70,7 @@ fn events_in_the_middle_of_a_trace() {
 
 #[test]
 fn mistakes() {
-    let room = Room::new();
-    room.write("t.csv", &areas());
+    let room = Room::with("t.csv", &areas());
     room.write("low.csv", "10,64K\n");
     room.write("wrong.csv", "10,64K\n5,2M\n");
     let bad = |args: &[&str], says: &[&str]| {
@@ -130,7 +118,7 @@ fn mistakes() {
 fn one_policy_on_the_built_in_workload() {
     let room = Room::new();
     let text = room.good(&["reproduce", "policies", "--case", "applications", "--variant", "lru, 8 MiB", "--json"]);
-    let doc: Value = serde_json::from_str(&text).expect("a document");
+    let doc = json(&text);
     let loads = value(&doc, "lru, 8 MiB", "map_loads");
     let optimum = value(&doc, "optimum, 8 MiB", "map_loads");
     assert!(optimum > 600.0 && optimum < loads, "{optimum} of {loads}");
@@ -147,6 +135,6 @@ fn a_folder_that_is_missing_among_the_traces_is_noted() {
     let args = ["reproduce", "policies", "--traces", "t", "--case", "areas.csv", "--variant", "lru, 8 MiB"];
     let note = "--traces t: has no folder mobile; left out.";
     assert!(room.good(&args).contains(&format!("Note: {note}\n")));
-    let doc: Value = serde_json::from_str(&room.read("out/policies/result.json")).expect("a document");
+    let doc = json(&room.read("out/policies/result.json"));
     assert_eq!(doc["notes"].as_array().expect("notes").iter().filter(|n| *n == note).count(), 1);
 }

@@ -2,10 +2,9 @@
 //! `readpath replay` and `readpath trace`: small traces whose outcome is known, every kind of mistake, and the same
 //! results however many threads work.
 
-use crate::common::Room;
+use crate::common::{HEADER, Room, figure, json, notes, row, text};
 use serde_json::Value;
 
-const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
 /// A read of one block of the preset `ufs21-64g` at queue depth 1, as `device show` tells: with its map page in SRAM,
 /// and without.
 const HIT_US: f64 = 100.5;
@@ -19,16 +18,11 @@ fn table(rows: &[(u64, &str, u64, u64)]) -> String {
 
 /// The document of a replay, without what depends on the machine.
 fn document(room: &Room, args: &[&str]) -> Value {
-    let mut all = vec!["replay", "--json"];
-    all.extend(args);
-    let mut doc: Value = serde_json::from_str(&room.good(&all)).expect("a document");
-    doc.as_object_mut().expect("an object").remove("process");
-    doc
+    room.document(&[&["replay", "--json"], args].concat())
 }
 
 fn find(doc: &Value, case: &str, variant: &str, metric: &str) -> Option<f64> {
-    let rows = doc["rows"].as_array().expect("rows");
-    let row = rows.iter().find(|r| r["case"] == case && r["variant"] == variant && r["metric"] == metric)?;
+    let row = row(doc, &[("case", case), ("variant", variant), ("metric", metric)])?;
     assert_eq!(row["origin"].as_str(), Some(if doc["experiment"] == "replay" { "predicted" } else { "measured" }));
     row["simulated"].as_f64()
 }
@@ -37,14 +31,9 @@ fn value(doc: &Value, case: &str, variant: &str, metric: &str) -> f64 {
     find(doc, case, variant, metric).unwrap_or_else(|| panic!("{case}, {variant}: no {metric} in {:#}", doc["rows"]))
 }
 
-fn notes(doc: &Value) -> String {
-    doc["notes"].as_array().expect("notes").iter().map(|n| n.as_str().expect("a note").to_owned() + "\n").collect()
-}
-
 #[test]
 fn times_count_when_they_are_to() {
-    let room = Room::new();
-    room.write("t.csv", &table(&[(0, "R", 0, 4096), (1_000_000, "R", 8, 4096)]));
+    let room = Room::with("t.csv", &table(&[(0, "R", 0, 4096), (1_000_000, "R", 8, 4096)]));
     let timed = document(&room, &["t.csv", "--hpb", "off"]);
     let of = |doc: &Value, metric: &str| value(doc, "t.csv", "HPB off", metric);
     assert_eq!(of(&timed, "read_latency_mean"), (MISS_US + HIT_US) / 2.0);
@@ -84,8 +73,7 @@ fn waiting_for_the_queue_is_latency() {
 
 #[test]
 fn what_is_read_before_it_is_written_is_preloaded() {
-    let room = Room::new();
-    room.write("before.csv", &table(&[(0, "W", 100, 8 * 4096), (10, "R", 5000, 4096)]));
+    let room = Room::with("before.csv", &table(&[(0, "W", 100, 8 * 4096), (10, "R", 5000, 4096)]));
     room.write(
         "t.csv",
         &table(&[(0, "R", 96, 8 * 4096), (500, "W", 200, 4096), (1000, "R", 200, 4096), (2000, "R", 300, 4096)]),
@@ -171,8 +159,7 @@ fn spread() -> String {
 
 #[test]
 fn threads_change_nothing_and_variants_do() {
-    let room = Room::new();
-    room.write("a.csv", &spread());
+    let room = Room::with("a.csv", &spread());
     room.write("b.csv", &table(&[(0, "R", 0, 4096)]));
     let args = ["a.csv", "b.csv", "--map-cache", "256K,4194304", "--precondition", "b.csv"];
     let with = |threads| document(&room, &[&args[..], &["--threads", threads]].concat());
@@ -195,8 +182,7 @@ fn threads_change_nothing_and_variants_do() {
 
 #[test]
 fn one_run_can_be_chosen_and_recorded() {
-    let room = Room::new();
-    room.write("a.csv", &spread());
+    let room = Room::with("a.csv", &spread());
     room.write("b.csv", &table(&[(0, "R", 0, 4096), (100, "W", 9, 4096)]));
     let all = document(&room, &["a.csv", "b.csv", "--precondition", "b.csv"]);
     let only =
@@ -212,12 +198,12 @@ fn one_run_can_be_chosen_and_recorded() {
     let recorded = |more: &[&str]| {
         let args = ["replay", "a.csv", "--hpb", "dcm", "--json", "--trace-io", "t.json"];
         let output = room.output(&[&args[..], more].concat());
-        assert!(output.status.success(), "{}", crate::common::text(&output.stderr));
-        let mut doc: Value = serde_json::from_str(crate::common::text(&output.stdout)).expect("a document");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mut doc = json(text(&output.stdout));
         doc.as_object_mut().expect("an object").remove("process");
-        let trace: Value = serde_json::from_str(&room.read("t.json")).expect("an array");
+        let trace = json(&room.read("t.json"));
         let events = trace.as_array().expect("an array").len();
-        assert_eq!(crate::common::text(&output.stderr), format!("t.json: {events} events\n"));
+        assert_eq!(text(&output.stderr), format!("t.json: {events} events\n"));
         (doc, events)
     };
     let (doc, events) = recorded(&[]);
@@ -268,36 +254,32 @@ fn formats_and_folders() {
     }
     let shown = room.good(&["replay", "own.csv", "--out", "made/here"]);
     assert!(shown.starts_with("Replay of own.csv\n") && shown.contains("Note: own.csv: format csv"), "{shown}");
-    let kept: Value = serde_json::from_str(&room.read("made/here/result.json")).expect("a document");
+    let kept = json(&room.read("made/here/result.json"));
     assert_eq!(kept["experiment"], "replay");
     assert!(room.read("made/here/report.html").contains("Read latency, own.csv"));
 }
 
 #[test]
 fn folding_is_said_loudly() {
-    let room = Room::new();
-    room.write("far.csv", &table(&[(0, "R", 16 << 20, 4096), (10, "R", 1, 4096)]));
+    let room = Room::with("far.csv", &table(&[(0, "R", 16 << 20, 4096), (10, "R", 1, 4096)]));
     let message =
         room.bad(&["replay", "far.csv", "--out", "x"], &["far.csv:2: ", "68719480832 bytes", "--fold", "--lenient"]);
     assert!(message.contains("beyond the device of 68719476736 bytes"), "{message}");
     let kept = document(&room, &["far.csv", "--lenient"]);
     let note = "far.csv: 1 rows were SKIPPED (beyond the device); the first at line 2: it ends at byte";
-    let notes = kept["notes"].as_array().expect("notes");
-    assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.starts_with(note))), "{notes:?}");
-    let requests = kept["rows"].as_array().expect("rows").iter().find(|r| r["metric"] == "requests");
-    assert_eq!(requests.expect("a row")["simulated"], 1.0);
+    assert!(notes(&kept).lines().any(|n| n.starts_with(note)), "{}", notes(&kept));
+    assert_eq!(figure(&kept, &[("metric", "requests")]), Some(1.0));
     let shown = room.good(&["replay", "far.csv", "--fold"]);
     assert!(shown.starts_with("Replay of far.csv (addresses FOLDED)\n"), "{shown}");
     let doc = document(&room, &["far.csv", "--fold"]);
     assert!(
-        doc["notes"][0].as_str().expect("a note").contains("1 of 2 requests lie beyond the device and were FOLDED")
+        notes(&doc).lines().next().is_some_and(|n| n.contains("1 of 2 requests lie beyond the device and were FOLDED"))
     );
 }
 
 #[test]
 fn mistakes() {
-    let room = Room::new();
-    room.write("t.csv", &table(&[(0, "R", 0, 4096)]));
+    let room = Room::with("t.csv", &table(&[(0, "R", 0, 4096)]));
     room.write("empty.csv", "");
     room.write("header.csv", HEADER);
     room.write("bad.csv", &format!("{HEADER}0,R,0,4096,,\n5,R,x,4096,,\n9,R,0,4096,,\n"));
@@ -356,8 +338,8 @@ fn mistakes() {
 
 #[test]
 fn lenient_reading_counts_what_it_skips() {
-    let room = Room::new();
-    room.write("bad.csv", &format!("{HEADER}0,R,0,4096,,\n5,R,x,4096,,\n6,R,y,4096,,\n9000000,R,0,4096,,\n"));
+    let room =
+        Room::with("bad.csv", &format!("{HEADER}0,R,0,4096,,\n5,R,x,4096,,\n6,R,y,4096,,\n9000000,R,0,4096,,\n"));
     let doc = document(&room, &["bad.csv", "--lenient", "--hpb", "off"]);
     assert_eq!(value(&doc, "bad.csv", "HPB off", "requests"), 2.0);
     assert!(notes(&doc).contains("bad.csv: 2 rows were SKIPPED"), "{}", notes(&doc));
@@ -380,7 +362,7 @@ fn what_a_trace_is_like() {
     let text =
         format!("{HEADER}0,R,0,4096,,1000\n500,R,4096,8192,,1000\n1000000,W,1048576,512,,100\n3000000,R,0,4096,,\n");
     room.write("t.csv", &text);
-    let doc: Value = serde_json::from_str(&room.good(&["trace", "info", "t.csv", "--json"])).expect("a document");
+    let doc = room.json(&["trace", "info", "t.csv", "--json"]);
     for (metric, expected) in [
         ("requests", 4.0),
         ("span", 0.003),

@@ -2,7 +2,7 @@
 //! `readpath stats` of runs in progress, and of what is no such run.
 
 use crate::common::running::{LONG_JOB, Running};
-use crate::common::{EXPERIMENT, Room, text};
+use crate::common::{EXPERIMENT, HEADER, Room, figure, json, text};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -46,10 +46,9 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
 
 #[test]
 fn counters_of_a_run_in_progress() {
-    let room = Room::new();
-    room.write("long.fio", LONG_JOB);
+    let room = Room::with("long.fio", LONG_JOB);
     let mut run = Running::start(&room, &["fio", "long.fio", "--hpb", "dcm", "--stats=its.sock"]);
-    let first = run.stats(&room, "its.sock");
+    let first = run.stats(&room, "its.sock", "running");
     assert_eq!((&first["schema"], first["pid"].as_u64()), (&"readpath-stats/1".into(), Some(run.pid().into())));
     assert_eq!(first["command"], "fio long.fio --hpb dcm --stats=its.sock");
     let mode = room.path("its.sock").metadata().expect("a socket").permissions().mode();
@@ -70,7 +69,7 @@ fn counters_of_a_run_in_progress() {
     let count = |answer: &Value| at(&answer["runs"][0]["units"]["0:0:0:0"], "hpb_stats/hit_cnt").as_u64();
     let time = |answer: &Value| answer["runs"][0]["virtual_time_ns"].as_u64();
     run.until(|| {
-        let now = serde_json::from_str(&room.good(&["stats", "its.sock", "--json"])).expect("JSON");
+        let now = room.json(&["stats", "its.sock", "--json"]);
         // Each is read by itself while the run goes on, so one may be older than the other.
         (count(&now) > count(&first) && time(&now) > time(&first)).then_some(())
     });
@@ -95,8 +94,7 @@ fn counters_of_a_run_in_progress() {
 /// The socket of a run is found, unless there are none or several.
 #[test]
 fn the_only_run_is_found() {
-    let room = Room::new();
-    room.write("long.fio", LONG_JOB);
+    let room = Room::with("long.fio", LONG_JOB);
     let stats = |args: &[&str]| {
         let output = room.command(args).env("XDG_RUNTIME_DIR", room.path(".")).output().expect("the program runs");
         (output.status.code(), text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
@@ -106,7 +104,7 @@ fn the_only_run_is_found() {
     assert!(status == Some(2) && message.contains(nothing) && message.contains("--stats"), "{message}");
     let mut one = Running::start(&room, &["fio", "long.fio", "--hpb", "dcm", "--stats"]);
     let socket = format!("readpath/{}.sock", one.pid());
-    one.stats(&room, &socket);
+    one.stats(&room, &socket, "running");
     // One that a killed program left behind is no run.
     let stale = room.path("readpath/1.sock");
     drop(UnixListener::bind(&stale).expect("a socket"));
@@ -114,7 +112,7 @@ fn the_only_run_is_found() {
     assert!(status == Some(0) && shown.contains("hpb_stats/hit_cnt"), "{message}");
     assert!(!stale.exists(), "what was left behind is removed");
     let mut two = Running::start(&room, &["fio", "long.fio", "--hpb", "off", "--stats"]);
-    two.stats(&room, &format!("readpath/{}.sock", two.pid()));
+    two.stats(&room, &format!("readpath/{}.sock", two.pid()), "running");
     let (status, _, message) = stats(&["stats"]);
     assert_eq!(status, Some(2), "{message}");
     for run in [&one, &two] {
@@ -131,34 +129,21 @@ fn the_only_run_is_found() {
 /// A run is not changed by being looked at, and `--watch` ends with it.
 #[test]
 fn looking_changes_nothing() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     let rows = |shown: &str| {
-        let document: Value = serde_json::from_str(shown).expect("a document");
+        let document = json(shown);
         (document["rows"].clone(), document["notes"].clone())
     };
     let plain = room.good(&["run", "small.toml", "--json"]);
     assert_eq!(rows(&plain), rows(&room.good(&["run", "small.toml", "--json", "--stats=a.sock"])));
     // The final counters can be read for as long as they are held.
     let mut run = Running::start(&room, &["run", "small.toml", "--stats=a.sock", "--hold"]);
-    let last = run.until(|| {
-        let output = room.output(&["stats", "a.sock", "--json"]);
-        let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let runs = answer["runs"].as_array().expect("runs");
-        runs.iter().all(|run| run["state"] == "over").then_some(answer)
-    });
+    let last = run.stats(&room, "a.sock", "over");
     assert_eq!((&last["runs"][0]["variant"], &last["runs"][1]["host"]), (&"HPB off".into(), &"host1".into()));
     assert!(last["runs"][0]["units"]["0:0:0:0"]["hpb_stats"]["hit_cnt"].is_null(), "the host has no HPB");
     let counters = &last["runs"][1]["units"]["1:0:0:0"]["hpb_stats"];
-    let document: Value = serde_json::from_str(&plain).expect("a document");
-    let of = |metric: &str| {
-        let row = document["rows"]
-            .as_array()
-            .expect("rows")
-            .iter()
-            .find(|r| r["metric"] == metric && r["variant"] == "HPB on");
-        row.map(|r| r["simulated"].as_f64().expect("a number"))
-    };
+    let document = json(&plain);
+    let of = |metric: &str| figure(&document, &[("metric", metric), ("variant", "HPB on")]);
     let requests: f64 = last["runs"][1]["requests"].as_f64().expect("requests");
     assert_eq!(requests * 2.0, document["simulated_ios"].as_f64().expect("requests"));
     assert!(counters["hit_cnt"].as_u64() > Some(0));
@@ -178,17 +163,12 @@ fn replays_have_hosts() {
     let room = Room::new();
     let rows = |requests: u64| {
         let rows = (0..requests).map(|i| format!("{},R,{},4096,,\n", i * 1_000_000, i * 4096));
-        "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned() + &rows.collect::<String>()
+        HEADER.to_owned() + &rows.collect::<String>()
     };
     room.write("a.csv", &rows(3));
     room.write("b.csv", &rows(5));
     let mut run = Running::start(&room, &["replay", "a.csv", "b.csv", "--stats=r.sock", "--hold"]);
-    let last = run.until(|| {
-        let output = room.output(&["stats", "r.sock", "--json"]);
-        let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let runs = answer["runs"].as_array().expect("runs");
-        runs.iter().all(|run| run["state"] == "over").then_some(answer)
-    });
+    let last = run.stats(&room, "r.sock", "over");
     let runs = last["runs"].as_array().expect("runs").iter();
     let seen: Vec<_> = runs.map(|r| (r["case"].as_str(), r["variant"].as_str(), r["requests"].as_u64())).collect();
     assert_eq!(
@@ -206,8 +186,7 @@ fn replays_have_hosts() {
 
 #[test]
 fn wrong_sockets() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     room.write("file", "precious");
     room.bad(&["stats", "none"], &["none: there is no such socket"]);
     room.bad(&["stats", "file"], &["file: is no socket"]);

@@ -31,8 +31,7 @@ fn is_usable(test: &str) -> bool {
 
 /// A room with an empty folder and a long job.
 fn room() -> (Room, PathBuf) {
-    let room = Room::new();
-    room.write("long.fio", LONG_JOB);
+    let room = Room::with("long.fio", LONG_JOB);
     let folder = room.path("sys");
     fs::create_dir(&folder).expect("a folder");
     (room, folder)
@@ -173,8 +172,7 @@ fn what_was_left_behind_is_named() {
 
 #[test]
 fn wrong_folders() {
-    let room = Room::new();
-    room.write("small.toml", EXPERIMENT);
+    let room = Room::with("small.toml", EXPERIMENT);
     fs::create_dir(room.path("full")).expect("a folder");
     room.write("full/file", "precious");
     room.bad(&["run", "small.toml", "--sysfs", "none"], &["--sysfs none: there is no such folder"]);

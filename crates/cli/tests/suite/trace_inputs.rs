@@ -3,7 +3,7 @@
 //! waits for a trace.
 
 use crate::common::running::Running;
-use crate::common::{Room, text};
+use crate::common::{Room, figure, text};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -29,8 +29,7 @@ fn document(output: &Output) -> Value {
 
 #[test]
 fn a_trace_may_come_from_standard_input() {
-    let room = Room::new();
-    room.write("t.csv", TRACE);
+    let room = Room::with("t.csv", TRACE);
     let rows = |doc: &Value| doc["rows"].to_string().replace("\"t.csv\"", "\"stdin\"");
     for args in
         [&["trace", "info", "t.csv", "--json"][..], &["replay", "t.csv", "--json"], &["compare", "t.csv", "--json"]]
@@ -64,8 +63,7 @@ fn a_trace_may_come_from_standard_input() {
 
 #[test]
 fn standard_input_is_read_once_and_never_written_to() {
-    let room = Room::new();
-    room.write("t.csv", TRACE);
+    let room = Room::with("t.csv", TRACE);
     let twice = ["- is standard input, which can be read once, but it is given 2 times"];
     room.bad(&["replay", "-", "--precondition", "-", "--out", "new"], &twice);
     room.bad(&["replay", "t.csv", "--precondition", "-", "--precondition", "-"], &twice);
@@ -121,8 +119,7 @@ fn pipe(room: &Room, name: &str) -> PathBuf {
 fn who_is_stopped_while_a_trace_does_not_come_leaves_nothing() {
     for command in [&["replay", "trace"][..], &["compare", "trace"], &["replay", "t.csv", "--precondition", "trace"]] {
         for sent in [None, Some("ti"), Some(&TRACE[..TRACE.len() - 9])] {
-            let room = Room::new();
-            room.write("t.csv", TRACE);
+            let room = Room::with("t.csv", TRACE);
             let pipe = pipe(&room, "trace");
             let mut running = Running::start(&room, &[command, &["--out", "made/here"]].concat());
             running.until(|| room.path("made/here").exists().then_some(()));
@@ -163,11 +160,9 @@ fn coarse_times_are_told_and_spread() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_cloudphysics.csv.gz");
     let fine = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_mobile.csv.gz");
     let run = |args: &[&str]| -> (String, f64) {
-        let text = room.good(&[&["replay", "--json", "--hpb", "off"][..], args].concat());
-        let doc: serde_json::Value = serde_json::from_str(&text).expect("a document");
-        let mut rows = doc["rows"].as_array().expect("rows").iter();
-        let mean = rows.find(|r| r["metric"] == "read_latency_mean").expect("a mean")["simulated"].as_f64();
-        (doc["notes"][0].as_str().expect("a note").to_owned(), mean.expect("a number"))
+        let doc = room.json(&[&["replay", "--json", "--hpb", "off"][..], args].concat());
+        let mean = figure(&doc, &[("metric", "read_latency_mean")]).expect("a mean");
+        (doc["notes"][0].as_str().expect("a note").to_owned(), mean)
     };
     let (note, bursts) = run(&[trace]);
     assert!(note.contains("COARSE TIMES: its times are whole multiples of 1.000 s: 99.7 %"), "{note}");

@@ -2,7 +2,7 @@
 //! `readpath ubi replay` and `readpath reproduce ubi`: a small stream whose outcome is known, and every kind of
 //! mistake.
 
-use crate::common::Room;
+use crate::common::{Room, figure, row, value};
 use serde_json::Value;
 
 /// Two pages of erase block 1 and one of 62, which share a line of 61; one read crosses pages; a write drops a page.
@@ -20,23 +20,12 @@ r,1,33060,60,0,dent
 ";
 
 fn document(room: &Room, args: &[&str]) -> Value {
-    let mut all = vec!["ubi", "replay", "--json"];
-    all.extend(args);
-    let mut doc: Value = serde_json::from_str(&room.good(&all)).expect("a document");
-    doc.as_object_mut().expect("an object").remove("process");
-    doc
-}
-
-fn value(doc: &Value, variant: &str, metric: &str) -> f64 {
-    let rows = doc["rows"].as_array().expect("rows");
-    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
-    row.and_then(|r| r["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: no {metric} in {rows:#?}"))
+    room.document(&[&["ubi", "replay", "--json"], args].concat())
 }
 
 #[test]
 fn every_variant_counts_and_is_priced() {
-    let room = Room::new();
-    room.write("s.csv", STREAM);
+    let room = Room::with("s.csv", STREAM);
     let caches = "none,nand-page,one-line,peb-hash,lru,lru+split,opt,learned,adaptive";
     let doc = document(&room, &["s.csv", "--page-size", "16K", "--peb-size", "2M", "--cache", caches]);
     let counts = |variant: &str| ["hits", "misses", "no_query", "page_reads"].map(|m| value(&doc, variant, m) as u32);
@@ -60,8 +49,7 @@ fn every_variant_counts_and_is_priced() {
 
 #[test]
 fn compressed_streams_sizes_and_pressure() {
-    let room = Room::new();
-    room.write("s.csv", STREAM);
+    let room = Room::with("s.csv", STREAM);
     room.write("p.txt", "# read,bytes\n0,0\n");
     let doc = document(&room, &["s.csv", "--cache", "none,lru", "--lines", "1,2", "--pressure", "p.txt"]);
     for lines in ["lru, 1 line", "lru, 2 lines"] {
@@ -86,8 +74,7 @@ fn compressed_streams_sizes_and_pressure() {
 
 #[test]
 fn mistakes_name_file_line_and_field() {
-    let room = Room::new();
-    room.write("s.csv", STREAM);
+    let room = Room::with("s.csv", STREAM);
     room.write("bad.csv", "r,1,0,4,0,a\nr,1,x,4,0,a\n");
     room.write("none.csv", "e,1,0,0,,\n");
     room.write("p.txt", "5,1\n5,1\n");
@@ -120,9 +107,7 @@ fn mistakes_name_file_line_and_field() {
         (&["s.csv", "--cost", "slc"], "--cost: there is no preset 'slc' (built in: slc-512, slc-2k, "),
         (&["s.csv", "--cost", "c.toml"], "c.toml:2:8: invalid type: integer `3`, expected a string"),
     ] {
-        let mut all = vec!["ubi", "replay", "--out", "o"];
-        all.extend(args);
-        room.bad(&all, &[says]);
+        room.bad(&[&["ubi", "replay", "--out", "o"], args].concat(), &[says]);
     }
     let doc = document(&room, &["bad.csv", "--lenient"]);
     note(&doc, "1 lines were SKIPPED; the first is line 2: offset: expected");
@@ -139,8 +124,7 @@ fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
 
 #[test]
 fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
-    let room = Room::new();
-    room.write("s.csv", STREAM);
+    let room = Room::with("s.csv", STREAM);
     // An attach of a device with pages of 8 KiB: headers, then a copy of the volume table; and a walk there.
     let attach = "R,0,0,64,,ubiattach\nR,0,8192,64,,ubiattach\nR,0,16384,24576,,ubiattach\n";
     room.write("attach.csv", attach);
@@ -180,8 +164,7 @@ fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
 /// Costs are those of the pages, not always those of the one NAND that was measured.
 #[test]
 fn the_kind_of_nand_follows_from_the_pages() {
-    let room = Room::new();
-    room.write("s.csv", &format!("# page_bytes=2048\n{STREAM}"));
+    let room = Room::with("s.csv", &format!("# page_bytes=2048\n{STREAM}"));
     let settings = |doc: &Value| {
         let of = &doc["configuration"]["streams"];
         (
@@ -206,15 +189,9 @@ fn the_kind_of_nand_follows_from_the_pages() {
     // The published table keeps its own costs; streams take those that are asked for.
     std::fs::create_dir(room.path("t")).expect("a folder");
     room.write("t/x_find.csv", STREAM);
-    let reproduced = |cost: &[&str]| -> Value {
-        let args = [&["reproduce", "ubi", "--traces", "t", "--json"][..], cost].concat();
-        serde_json::from_str(&room.good(&args)).expect("JSON")
-    };
+    let reproduced = |cost| room.json(&[&["reproduce", "ubi", "--traces", "t", "--json"][..], cost].concat());
     let (plain, given) = (reproduced(&[]), reproduced(&["--cost", "mlc-8k"]));
-    let seconds = |doc: &Value, case: &str| {
-        let rows = doc["rows"].as_array().expect("rows");
-        rows.iter().find(|r| r["case"] == case && r["metric"] == "real_seconds").expect("it")["simulated"].clone()
-    };
+    let seconds = |doc, case| figure(doc, &[("case", case), ("metric", "real_seconds")]).expect("it");
     assert_eq!(seconds(&plain, "find"), seconds(&given, "find"));
     assert_ne!(seconds(&plain, "find, recorded: x_find.csv"), seconds(&given, "find, recorded: x_find.csv"));
     assert_eq!(given["configuration"]["streams"][0]["cost"], "mlc-8k");
@@ -222,8 +199,7 @@ fn the_kind_of_nand_follows_from_the_pages() {
 
 #[test]
 fn an_attach_is_counted_as_what_it_is_and_what_has_no_reads_is_left_out() {
-    let room = Room::new();
-    room.write("s.csv", STREAM);
+    let room = Room::with("s.csv", STREAM);
     room.write("attach.csv", "R,0,0,64,,ubiattach\nR,0,16384,64,,ubiattach\nR,0,32768,32768,,ubiattach\n");
     room.write("none.csv", "e,1,0,0,,\n");
     let caches = ["--cache", "none,nand-page,lru", "--page-size", "16K"];
@@ -283,11 +259,10 @@ fn the_published_table_stands_beside_the_model() {
     std::fs::create_dir(room.path("t")).expect("a folder");
     room.write("t/x_find.csv", STREAM);
     room.write("t/x_attach.csv", "R,1,0,64,,ubiattach\n");
-    let doc: Value = serde_json::from_str(&room.good(&["reproduce", "ubi", "--traces", "t", "--json"])).unwrap();
-    let rows = doc["rows"].as_array().unwrap();
-    let misses = rows.iter().find(|r| r["case"] == "find, recorded: x_find.csv" && r["metric"] == "misses").unwrap();
+    let doc = room.json(&["reproduce", "ubi", "--traces", "t", "--json"]);
+    let misses = row(&doc, &[("case", "find, recorded: x_find.csv"), ("metric", "misses")]).expect("a row");
     assert_eq!((&misses["variant"], misses["simulated"].as_f64()), (&Value::from("B: NAND core, one page"), Some(4.0)));
-    assert!(rows.iter().any(|r| r["case"] == "attach, recorded: x_attach.csv" && r["metric"] == "header_seconds"));
+    assert!(row(&doc, &[("case", "attach, recorded: x_attach.csv"), ("metric", "header_seconds")]).is_some());
     // As a folder for all experiments has them.
     std::fs::create_dir_all(room.path("all/ubi")).expect("a folder");
     room.write("all/ubi/x_find.csv", STREAM);

@@ -8,27 +8,14 @@ use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubifs::crc32;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Read;
-use std::path::Path;
-
-/// A room with a dump in it.
-fn room(name: &str) -> Room {
-    let room = Room::new();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nand/ubi/tests/data").join(format!("{name}.xz"));
-    let packed = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut bytes = Vec::new();
-    liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("an xz file");
-    fs::write(room.path(name), bytes).expect("a file");
-    room
-}
 
 fn document(room: &Room, args: &[&str]) -> Value {
-    serde_json::from_str(&room.good(&[&["ubi", "attach", "--json"], args].concat())).expect("JSON")
+    room.json(&[&["ubi", "attach", "--json"], args].concat())
 }
 
 #[test]
 fn what_an_attach_finds() {
-    let room = room("fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let text = room.good(&["ubi", "attach", "fx.mtd"]);
     assert!(text.starts_with("device          27 PEBs of 131072 bytes, 27 of them in the image\n"), "{text}");
     assert!(text.ends_with("  0  dynamic     400      25      51609600  rootfs\n"), "{text}");
@@ -81,7 +68,7 @@ fn what_an_attach_finds() {
 
 #[test]
 fn mistakes() {
-    let room = room("fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     room.bad(&["ubi", "attach", "no"], &["no: cannot be read"]);
     room.bad(&["ubi", "attach", "."], &["is a folder"]);
     room.bad(
@@ -103,7 +90,7 @@ fn mistakes() {
 /// Options that name sizes are spoken of only where they would help.
 #[test]
 fn sizes_are_doubted_where_they_may_be_wrong() {
-    let room = room("fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let hint = "if these sizes are wrong, give --peb-size";
     room.bad(&["ubi", "attach", "fx.mtd", "--page-size", "4K"], &["data offset 2048 where 4096 is expected", hint]);
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
@@ -126,7 +113,7 @@ fn sizes_are_doubted_where_they_may_be_wrong() {
 
 #[test]
 fn a_size_of_erase_blocks_that_headers_speak_against_is_refused() {
-    let room = room("fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     for (size, says) in [
         (
             "256K",

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi ls|cat|find|stat|check|stream` on recorded dumps.
 
-use crate::common::{Room, dump};
+use crate::common::{Room, json};
 use std::fs;
 
 #[test]
 fn what_is_in_an_image() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let list = room.good(&["ubi", "ls", "fx.mtd", "/special"]);
     let line = |name: &str| list.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("{name} in {list}"));
     assert_eq!(line("blk"), "brw-------   1     0     0       8, 1 2026-11-21T00:54:02Z blk");
@@ -17,22 +16,20 @@ fn what_is_in_an_image() {
     let found = room.good(&["ubi", "find", "fx.mtd"]);
     assert_eq!(found.lines().count(), 628);
     assert!(found.starts_with("/\n/collide\n"), "sorted by name");
-    let json: serde_json::Value = serde_json::from_str(&room.good(&["ubi", "find", "--json", "fx.mtd"])).expect("JSON");
+    let json = room.json(&["ubi", "find", "--json", "fx.mtd"]);
     assert_eq!(json.as_array().map(Vec::len), Some(628));
 
     let through_link = room.good(&["ubi", "cat", "fx.mtd", "special/short_link"]);
     assert_eq!(through_link.len(), 307_200);
     assert_eq!(through_link, room.good(&["ubi", "cat", "--volume", "rootfs", "fx.mtd", "special/hardlink"]));
 
-    let stat: serde_json::Value =
-        serde_json::from_str(&room.good(&["ubi", "stat", "--json", "fx.mtd", "special/null"])).expect("JSON");
+    let stat = room.json(&["ubi", "stat", "--json", "fx.mtd", "special/null"]);
     assert_eq!((stat["device"].as_str(), stat["mode"].as_str()), (Some("1:3"), Some("0644")));
 }
 
 #[test]
 fn what_is_wrong_with_an_image() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let clean = room.good(&["ubi", "check", "fx.mtd"]);
     assert!(clean.starts_with("clean: 627 inodes, 627 entries, 0 attributes, 839 data nodes"), "{clean}");
     let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
@@ -53,8 +50,7 @@ fn what_is_wrong_with_an_image() {
 
 #[test]
 fn images_may_be_packed() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let plain = [room.good(&["ubi", "find", "fx.mtd"]), room.good(&["ubi", "attach", "--json", "fx.mtd"])];
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
     let xz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../nand/ubi/tests/data/fx.mtd.xz");
@@ -70,8 +66,7 @@ fn images_may_be_packed() {
 
 #[test]
 fn a_dump_with_spare_areas_is_told_and_read() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
     let with_spare: Vec<u8> = bytes.chunks(2048).flat_map(|page| [page, &[0xFF; 64]].concat()).collect();
     fs::write(room.path("oob.mtd"), with_spare).expect("a file");
@@ -92,8 +87,7 @@ fn a_dump_with_spare_areas_is_told_and_read() {
 
 #[test]
 fn streams_can_be_replayed() {
-    let room = Room::new();
-    dump(&room, "fxj.mtd");
+    let room = Room::with_dump("fxj.mtd");
     assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "find.csv"]), "966 reads in find.csv\n");
     let stream = room.read("find.csv");
     let begin = "# op,peb,offset,len,lnum,what\n# page_bytes=2048\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n";
@@ -104,7 +98,7 @@ fn streams_can_be_replayed() {
     assert_eq!(room.files(), files, "- is standard output, not a file of that name");
     let replay = |more: &[&str]| {
         let args = [&["ubi", "replay", "find.csv", "--cache", "none,lru", "--json"], more].concat();
-        let doc: serde_json::Value = serde_json::from_str(&room.good(&args)).expect("JSON");
+        let doc = room.json(&args);
         doc["rows"].clone()
     };
     assert_eq!(replay(&[]), replay(&["--page-size", "2048"]), "the stream says how large its pages are");
@@ -120,7 +114,7 @@ fn streams_can_be_replayed() {
     room.write("t/z_find.csv", "r,1,32768,64,,x\nR,1,16384,24576,,x\n");
     room.write("t/README", "");
     let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
-    let doc: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let doc = json(&report);
     let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
     let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 \
                     bytes), z_find.csv (line 2 does not fit such pages).";
@@ -147,8 +141,7 @@ fn streams_can_be_replayed() {
 
 #[test]
 fn mistakes_are_named_and_leave_nothing() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     room.write("text", "not an image");
     room.bad(&["ubi", "ls", "text"], &["text: no UBI"]);
     room.bad(&["ubi", "ls", "nothing"], &["nothing: cannot be read"]);
@@ -171,8 +164,7 @@ fn mistakes_are_named_and_leave_nothing() {
 
 #[test]
 fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let good = fs::read(room.path("fx.mtd")).expect("a file");
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.clone();
@@ -212,23 +204,22 @@ fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
 
 #[test]
 fn find_goes_on_behind_damage() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
     let all = room.good(&["ubi", "find", "fx.mtd"]);
     // Inside of an entry node.
     bytes[22 * 131_072 + 2048 + 117_928 + 50] ^= 1;
     fs::write(room.path("bad.mtd"), bytes).expect("a file");
-    for json in [false, true] {
+    for is_json in [false, true] {
         let output =
-            room.output(if json { &["ubi", "find", "--json", "bad.mtd"] } else { &["ubi", "find", "bad.mtd"] });
+            room.output(if is_json { &["ubi", "find", "--json", "bad.mtd"] } else { &["ubi", "find", "bad.mtd"] });
         let (found, told) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
         assert_eq!(output.status.code(), Some(4), "{told}");
         assert!(told.starts_with("readpath: bad.mtd: /"), "{told}");
         assert!(told.contains("LEB 20 (PEB 22) offset 117928: bad-node: expected a directory entry"), "{told}");
         assert!(told.ends_with("bad.mtd: something could not be read\n"), "{told}");
-        if json {
-            let list: serde_json::Value = serde_json::from_str(found).expect("JSON");
+        if is_json {
+            let list = json(found);
             assert!(list.as_array().is_some_and(|list| !list.is_empty()), "{list}");
         } else {
             let lost: Vec<&str> = all.lines().filter(|line| found.lines().all(|l| l != *line)).collect();
@@ -241,8 +232,7 @@ fn find_goes_on_behind_damage() {
 
 #[test]
 fn an_image_is_neither_replaced_nor_waited_for() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let before = fs::read(room.path("fx.mtd")).expect("a file");
     std::os::unix::fs::symlink("fx.mtd", room.path("link")).expect("a link");
     for out in ["fx.mtd", "./fx.mtd", "link"] {

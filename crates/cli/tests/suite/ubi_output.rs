@@ -7,7 +7,6 @@ use readpath_ubi::mtd::Geometry;
 use readpath_ubi::ubinize::{ImageHead, ImageVolume, write_image};
 use readpath_ubifs::sample::{self, seal};
 use readpath_ubifs::{Key, NameHash, NodeType, scan_leb};
-use serde_json::Value;
 use std::fs::{self, File};
 use std::process::{Command, Output, Stdio};
 
@@ -105,7 +104,7 @@ fn programs_get_the_bytes_of_names() {
     let output = room.output(&["ubi", "find", "--print0", "odd.ubi"]);
     let whole = [b"/\0/", &DIR[..], b"\0/", DIR, b"/", FILE, b"\0"].concat();
     assert_eq!(output.stdout, whole);
-    let json: Value = serde_json::from_str(&room.good(&["ubi", "find", "--json", "odd.ubi"])).expect("JSON");
+    let json = room.json(&["ubi", "find", "--json", "odd.ubi"]);
     let hex: String = [b"/", &DIR[..], b"/", FILE].concat().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(json[2]["path_hex"], hex);
     assert_eq!(json[2]["path"], "/\u{fffd}\u{9b}\\\u{7f}q/\u{1b}[2J\nx");
@@ -202,7 +201,7 @@ fn a_static_volume_has_only_checksums_to_compare() {
     let says = "volume 0 \"kernel\" is static and holds no UBIFS";
     let checked = format!("{says}: its 200000 bytes were compared with their checksums");
     assert_eq!(room.good(&["ubi", "check", "one.ubi"]), format!("clean: {checked}\n"));
-    let json: Value = serde_json::from_str(&room.good(&["ubi", "check", "--json", "one.ubi"])).expect("JSON");
+    let json = room.json(&["ubi", "check", "--json", "one.ubi"]);
     assert_eq!(json["static"], checked);
     for args in [&["ubi", "ls", "one.ubi"][..], &["ubi", "cat", "one.ubi", "x"], &["ubi", "stat", "one.ubi"]] {
         room.bad(args, &[&format!("one.ubi: {says}\n")]);

@@ -4,7 +4,7 @@
 //!
 //! Where mkfs.ubifs and ubinize are not installed the tests that need them say so and pass.
 
-use crate::common::{Room, dump};
+use crate::common::Room;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,7 @@ use std::process::Command;
 type Rows = BTreeMap<(String, String, String), f64>;
 
 fn document(room: &Room, args: &[&str]) -> Value {
-    let mut doc: Value = serde_json::from_str(&room.good(&[args, &["--json"]].concat())).expect("a document");
-    doc.as_object_mut().expect("an object").remove("process");
-    doc
+    room.document(&[args, &["--json"]].concat())
 }
 
 fn rows(doc: &Value) -> Rows {
@@ -155,8 +153,7 @@ fn check_image(room: &Room, doc: &Value, image: &str, [volume, pebs]: [&str; 2],
 
 #[test]
 fn an_image_with_other_pages_is_replayed_with_its_own() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let doc = document(&room, &["reproduce", "ubi", "--image", "fx.mtd"]);
     check_image(&room, &doc, "fx.mtd", ["rootfs", "27"], "/", "/special/random200k");
     let none =
@@ -173,8 +170,7 @@ fn an_image_with_other_pages_is_replayed_with_its_own() {
 
 #[test]
 fn an_image_of_a_larger_device_and_a_list_of_what_a_boot_reads() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     room.write("list", "special/text300k\n/special/hardlink\nf009_uxiqrh.txt\n");
     let args = ["reproduce", "ubi", "--image", "fx.mtd", "--pebs", "512", "--boot-list", "list"];
     let doc = document(&room, &args);
@@ -323,8 +319,7 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
 
 #[test]
 fn what_is_no_image_is_told() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let bytes = fs::read(room.path("fx.mtd")).expect("a file");
     fs::write(room.path("short"), &bytes[..131_072]).expect("a file");
     fs::write(room.path("packed.gz"), [0x1F, 0x8B, 8, 0, 0, 0, 0, 0]).expect("a file");

@@ -2,7 +2,7 @@
 //! Ctrl-C ends the commands about raw NAND at once, with the status of all others, and leaves nothing in part.
 
 use crate::common::running::Running;
-use crate::common::{Room, dump, text};
+use crate::common::{Room, text};
 use assert_cmd::cargo::cargo_bin;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -42,8 +42,7 @@ fn interrupted(room: &Room, args: &[&str]) {
 
 #[test]
 fn a_replay_leaves_nothing() {
-    let room = Room::new();
-    room.write("s.csv", &long_stream());
+    let room = Room::with("s.csv", &long_stream());
     let sizes = sizes();
     let caches = ["--cache", "lru,arc+split,opt,adaptive+split", "--lines", &sizes];
     interrupted(&room, &[&["ubi", "replay", "s.csv", "--page-size", "16K", "--out", "o/p"][..], &caches].concat());
@@ -63,8 +62,7 @@ fn the_experiment_leaves_nothing() {
 
 #[test]
 fn what_prints_as_it_goes_ends_where_nobody_reads() {
-    let room = Room::new();
-    dump(&room, "fx.mtd");
+    let room = Room::with_dump("fx.mtd");
     let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
     // Something wrong in every 256 bytes of a few blocks: more findings than a pipe takes.
     (10..22)

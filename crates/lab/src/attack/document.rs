@@ -49,9 +49,6 @@ pub enum AttackError {
 
 /// Makes every attack on every protection, on a small device with the times of `times`, and adds what came of it to
 /// `doc`.
-///
-/// # Errors
-/// See [`AttackError`].
 pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Shared) -> Result<(), AttackError> {
     let mut withstood: [Vec<String>; PROTECTIONS] = Default::default();
     for kind in Attack::ALL {
@@ -90,14 +87,11 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Sh
 
 fn rows(doc: &mut Document, case: &str, variant: &str, tally: &Tally) -> Result<(), Error> {
     let tried = [(metric::TRIES, tally.tries), (metric::BELIEVED, tally.believed), (metric::LEAKED, tally.leaked)];
-    for (metric, count) in tried.into_iter().chain(verdicts(&tally.device)) {
-        doc.row(case, variant, metric, count as f64, Origin::Predicted)?;
-    }
-    let share = 100.0 * tally.believed as f64 / tally.tries.max(1) as f64;
-    doc.row(case, variant, metric::BELIEVED_SHARE, share, Origin::Predicted)?;
-    let each = tally.time.0 as f64 / 1e3 / tally.tries.max(1) as f64;
-    doc.row(case, variant, metric::TIME_OF_A_TRY, each, Origin::Predicted)?;
-    Ok(())
+    let counts = tried.into_iter().chain(verdicts(&tally.device)).map(|(metric, count)| (metric, count as f64));
+    let of_a_try = |sum: f64| sum / tally.tries.max(1) as f64;
+    let share = (metric::BELIEVED_SHARE, of_a_try(100.0 * tally.believed as f64));
+    let time = (metric::TIME_OF_A_TRY, of_a_try(tally.time.0 as f64 / 1e3));
+    doc.predicted(case, variant, counts.chain([share, time]))
 }
 
 /// What entries that were not good turned out to be.
@@ -113,12 +107,13 @@ fn verdicts(device: &DeviceStats) -> [(Metric, u64); 5] {
 
 /// The same as rows of a run, for a device whose file says how entries are protected, and for one of the prototype,
 /// with what its responses told.
-pub(crate) fn verdict_metrics(device: &DeviceStats, preset: &DevicePreset) -> impl Iterator<Item = (Metric, u64)> {
+pub(crate) fn verdict_metrics(device: &DeviceStats, preset: &DevicePreset) -> impl Iterator<Item = (Metric, f64)> {
     let is_prototype = preset.device.prototype().is_some();
     let says = is_prototype || preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);
     let told = [
         (metric::DIRTY_GROUPS_NAMED, device.dirty_groups_named),
         (metric::ENTRIES_PIGGYBACKED, device.entries_piggybacked),
     ];
-    verdicts(device).into_iter().filter(move |_| says).chain(told.into_iter().filter(move |_| is_prototype))
+    let counts = verdicts(device).into_iter().filter(move |_| says);
+    counts.chain(told.into_iter().filter(move |_| is_prototype)).map(|(metric, count)| (metric, count as f64))
 }

@@ -50,9 +50,6 @@ impl Content {
 }
 
 /// The small device that is attacked: two units with HPB, flash of which little is spare, and the times of `times`.
-///
-/// # Errors
-/// When it cannot exist.
 pub fn device(
     times: &DeviceConfig,
     entries: EntryConfig,
@@ -136,9 +133,6 @@ pub struct Rogue {
 
 impl Rogue {
     /// A host and a device whose blocks all lie in random order in flash.
-    ///
-    /// # Errors
-    /// When the device cannot exist.
     pub fn new(config: &DeviceConfig, seed: u64) -> Result<Rogue, ConfigError> {
         let mut device: UfsDevice<Lean, WithMedia, ()> = UfsDevice::new(config, Delays::default(), ())?;
         let mut slices = vec![Content::default(); device.array_slices() as usize];

@@ -68,9 +68,6 @@ pub struct Tally {
 
 /// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, and as
 /// many of the other kinds as there are blocks, or a few times that.
-///
-/// # Errors
-/// When the device cannot exist.
 pub fn attack(
     attack: Attack,
     times: &DeviceConfig,

@@ -28,9 +28,6 @@ pub const PARSES: &[ParseCase] = &[
 
 /// Reads about `bytes` bytes of a trace from end to end; its bytes, its requests, and the seconds that `clock` counted.
 /// Making the trace is not counted.
-///
-/// # Errors
-/// Those of the reader.
 pub fn parse(case: &ParseCase, bytes: usize, clock: impl Fn() -> f64) -> Result<(u64, u64, f64), TraceError> {
     let trace: Arc<[u8]> = sample(case.format, bytes).into();
     let begin = clock();

@@ -64,9 +64,6 @@ impl Values {
 }
 
 /// The document that compares `variants` with the one called `base`, from `trials` of all of them under all `seeds`.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn document(
     texts: &CompareTexts,
     trials: &[Trial],

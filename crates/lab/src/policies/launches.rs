@@ -66,9 +66,6 @@ impl Launched {
 }
 
 /// Adds what the `runs` of `launched` showed to a document.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn add_launches(doc: &mut Document, launched: &Launched, runs: &[CaseRun]) -> Result<(), Error> {
     let Some(first) = runs.first() else { return Ok(()) };
     let Some(launches) = &first.plan.workload.launches else { return Ok(()) };

@@ -99,9 +99,6 @@ impl Contender {
     }
 
     /// Device and host.
-    ///
-    /// # Errors
-    /// When the device does not offer a control mode.
     pub fn on(&self, preset: &DevicePreset) -> Result<ReplayVariant, ConfigFileError> {
         ReplayVariant::new(&self.of_experiment()?, preset)
     }
@@ -172,9 +169,6 @@ impl<'a> Shown<'a> {
 }
 
 /// The document of `runs`, which are those of all `contenders` on all `cases`, without what depends on the machine.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn document(
     title: &str,
     cases: &[ReplayCase],
@@ -237,33 +231,22 @@ fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
     let of = |policy| all.iter().find(|s| s.policy == policy);
     let (dcm, hcm) = (of(PolicyChoice::LinuxDcm), of(PolicyChoice::LinuxHcm));
     for shown in all {
-        let mut add =
-            |metric: Metric, value: f64| doc.row(case, shown.variant, metric, value, Origin::Predicted).map(drop);
-        if let Some(start_up) = shown.start_up_s {
-            add(metric::START_UP_TIME, start_up)?;
-            for (metric, base) in [(metric::START_UP_AGAINST_DCM, dcm), (metric::START_UP_AGAINST_HCM, hcm)] {
-                if let Some(value) = base.and_then(|b| percent(start_up, b.start_up_s?)) {
-                    add(metric, value)?;
-                }
-            }
-        }
-        add(metric::MAP_LOADS, shown.map_loads)?;
-        add(metric::READ_BUFFER_MAP_LOADS, shown.read_buffer_map_loads)?;
-        for (metric, base) in [(metric::MAP_LOADS_AGAINST_DCM, dcm), (metric::MAP_LOADS_AGAINST_HCM, hcm)] {
-            if let Some(value) = base.and_then(|b| percent(shown.map_loads, b.map_loads)) {
-                add(metric, value)?;
-            }
-        }
-        add(Requests::Read.of(Figure::LatencyMean), shown.read_mean_us)?;
-        for (metric, base) in [(metric::READ_LATENCY_AGAINST_DCM, dcm), (metric::READ_LATENCY_AGAINST_HCM, hcm)] {
-            if let Some(value) = base.and_then(|b| percent(shown.read_mean_us, b.read_mean_us)) {
-                add(metric, value)?;
-            }
-        }
-        for (metric, count) in &shown.counters {
-            add(metric.clone(), *count as f64)?;
-        }
-        add(metric::HOST_MEMORY, shown.memory_bytes() as f64)?;
+        let against = |metrics: [Metric; 2], of: fn(&Shown) -> Option<f64>| {
+            let bases = metrics.into_iter().zip([dcm, hcm]);
+            bases.filter_map(move |(metric, base)| Some((metric, percent(of(shown)?, of(base?)?)?)))
+        };
+        let mut figures: Vec<(Metric, f64)> =
+            shown.start_up_s.map(|s| (metric::START_UP_TIME, s)).into_iter().collect();
+        figures.extend(against([metric::START_UP_AGAINST_DCM, metric::START_UP_AGAINST_HCM], |s| s.start_up_s));
+        figures.push((metric::MAP_LOADS, shown.map_loads));
+        figures.push((metric::READ_BUFFER_MAP_LOADS, shown.read_buffer_map_loads));
+        figures.extend(against([metric::MAP_LOADS_AGAINST_DCM, metric::MAP_LOADS_AGAINST_HCM], |s| Some(s.map_loads)));
+        figures.push((Requests::Read.of(Figure::LatencyMean), shown.read_mean_us));
+        let latency = [metric::READ_LATENCY_AGAINST_DCM, metric::READ_LATENCY_AGAINST_HCM];
+        figures.extend(against(latency, |s| Some(s.read_mean_us)));
+        figures.extend(shown.counters.iter().map(|(metric, count)| (metric.clone(), *count as f64)));
+        figures.push((metric::HOST_MEMORY, shown.memory_bytes() as f64));
+        doc.predicted(case, shown.variant, figures)?;
     }
     Ok(())
 }

@@ -22,9 +22,6 @@ pub struct PowerTexts {
 }
 
 /// The document of `runs`, one for each of `plans`, without what depends on the machine.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn document(texts: &PowerTexts, plans: &[Plan], cuts: &PowerCuts, runs: &[PowerRun]) -> Result<Document, Error> {
     let mut doc = Document::new("power", &texts.title);
     doc.description = texts.description.clone();
@@ -92,16 +89,13 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
         if reads > 0 {
             add(metric::HPB_HIT_RATIO, 100.0 * hpb.device.hpb_hits as f64 / reads as f64)?;
         }
-        for (metric, count) in hpb_counts(&hpb.counters, &plan.setup.host) {
-            add(metric, count as f64)?;
-        }
+        hpb_counts(&hpb.counters, &plan.setup.host).try_for_each(|(metric, count)| add(metric, count))?;
         add(metric::HIT_CNT_AFTER_CUTS, hpb.after_cuts.hit_cnt as f64)?;
         add(metric::HOST_MEMORY, hpb.memory_bytes as f64)?;
     }
     if run.device.programs > 0 {
-        for (metric, value) in write_metrics(&run.device, &plan.setup.preset.device) {
-            add(metric, value)?;
-        }
+        let writes = write_metrics(&run.device, &plan.setup.preset.device);
+        writes.into_iter().try_for_each(|(metric, value)| add(metric, value))?;
     }
     Ok(())
 }

@@ -143,9 +143,6 @@ pub struct PowerRun {
 }
 
 /// Whether something can be run through these power cuts, and what their moments are drawn from.
-///
-/// # Errors
-/// Any [`PowerError`].
 pub fn check(load: &Load, plan: &PowerCuts) -> Result<Moments, PowerError> {
     let PowerCuts { cuts, .. } = *plan;
     let ios = match load {

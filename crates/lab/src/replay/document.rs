@@ -14,7 +14,7 @@ use readpath_host::ManagedPolicy;
 use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use readpath_results::metric::{self, Figure};
-use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
 
@@ -30,9 +30,6 @@ pub struct ReplayTexts {
 }
 
 /// The document of `runs` of `cases` and `variants`, without what depends on the machine.
-///
-/// # Errors
-/// A figure that is not finite.
 pub fn document(
     texts: &ReplayTexts,
     cases: &[ReplayCase],
@@ -55,11 +52,9 @@ pub fn document(
             let last = i + 1 == run.phases.len();
             let whole = Case::from(&case.name);
             let part = if last { whole } else { whole.jobs(&phase.output.stats.name) };
-            rows(&mut doc, &part, variant, phase, run)?;
+            doc.predicted(&part, &variant.name, figures(variant, phase, run))?;
             for unit in &phase.output.units {
-                for (metric, value) in unit_figures(unit, &variant.host) {
-                    doc.row(unit_case(&part, unit), &variant.name, metric, value, Origin::Predicted)?;
-                }
+                doc.predicted(unit_case(&part, unit), &variant.name, unit_figures(unit, &variant.host))?;
             }
         }
         unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
@@ -97,60 +92,42 @@ fn late_limits(case: &ReplayCase, variant: &ReplayVariant, run: &ReplayRun) -> O
     Some(format!("{}, {}: {which} of memory did not come: the run was over before", case.name, variant.name))
 }
 
-fn rows(
-    doc: &mut Document,
-    case: &Case,
-    variant: &ReplayVariant,
-    phase: &ReplayPhase,
-    run: &ReplayRun,
-) -> Result<(), Error> {
-    let mut add = |metric: Metric, value: f64| doc.row(case, &variant.name, metric, value, Origin::Predicted).map(drop);
+fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec<(Metric, f64)> {
     let output = &phase.output;
     let seconds = output.stats.end.saturating_sub(output.stats.start).as_secs_f64();
-    add(metric::REQUESTS, output.stats.ios as f64)?;
+    let mut list = vec![(metric::REQUESTS, output.stats.ios as f64)];
     for job in &output.stats.jobs {
         for kind in KINDS {
             let (stats, of) = (job.of(kind), requests(kind));
             if stats.ios == 0 {
                 continue;
             }
-            add(of.of(Figure::Count), stats.ios as f64)?;
+            list.push((of.of(Figure::Count), stats.ios as f64));
             if seconds > 0.0 && matches!(kind, IoKind::Read | IoKind::Write) {
-                add(of.of(Figure::Throughput), stats.bytes() as f64 / seconds / MIB)?;
+                list.push((of.of(Figure::Throughput), stats.bytes() as f64 / seconds / MIB));
             }
-            for (figure, us) in latencies(stats) {
-                add(of.of(figure), us)?;
-            }
+            list.extend(latencies(stats).map(|(figure, us)| (of.of(figure), us)));
         }
     }
     let device = &output.device;
-    for (metric, value) in hit_ratios(device, false) {
-        add(metric, value)?;
-    }
-    add(metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64)?;
-    add(metric::HPB_READ_BUFFERS, device.read_buffers as f64)?;
-    for (metric, count) in verdict_metrics(device, &variant.preset) {
-        add(metric, count as f64)?;
-    }
-    add(metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64)?;
-    if let Some(hpb) = &output.hpb {
-        for (metric, count) in hpb_counts(hpb, &variant.host) {
-            add(metric, count as f64)?;
-        }
-    }
+    list.extend(hit_ratios(device, false));
+    list.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
+    list.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
+    list.extend(verdict_metrics(device, &variant.preset));
+    list.push((metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64));
+    list.extend(output.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &variant.host)));
     let memory = output.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-    add(metric::HOST_MEMORY, memory as f64)?;
+    list.push((metric::HOST_MEMORY, memory as f64));
     let map_sram: u64 = run.sram.iter().filter(|(table, _)| table.is_of_map()).map(|(_, bytes)| bytes).sum();
-    add(metric::DEVICE_MAP_MEMORY, map_sram as f64)?;
+    list.push((metric::DEVICE_MAP_MEMORY, map_sram as f64));
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 || device.has_moved_unasked() {
-        let writes = write_metrics(device, &variant.preset.device);
-        for (metric, value) in writes.into_iter().chain(wear_metrics(&output.wear)) {
-            add(metric, value)?;
-        }
+        list.extend(write_metrics(device, &variant.preset.device));
+        list.extend(wear_metrics(&output.wear));
     }
-    add(metric::MOST_OUTSTANDING, f64::from(phase.most_outstanding))?;
-    add(metric::VIRTUAL_DURATION, seconds)
+    list.push((metric::MOST_OUTSTANDING, f64::from(phase.most_outstanding)));
+    list.push((metric::VIRTUAL_DURATION, seconds));
+    list
 }
 
 fn configuration(

@@ -7,7 +7,7 @@ use super::document::label;
 use super::error::{self, Error};
 use super::reproduce::Model;
 use readpath_results::metric;
-use readpath_results::{Document, Metric, Origin};
+use readpath_results::{Document, Origin};
 use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 
@@ -46,18 +46,16 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
         let (variant, outcome) = replay(model, stream, cache, LINES)?;
         doc.simulated_ios += outcome.counters.reads();
         let variant = label(&variant);
-        let mut add = |metric: Metric, value: f64| {
-            doc.row(&name, &variant, metric, value, Origin::Predicted).map(drop).map_err(Error::from)
-        };
         let (c, t) = (&outcome.counters, &outcome.totals);
-        add(metric::HITS, c.hits as f64)?;
-        add(metric::MISSES, c.misses as f64)?;
-        add(metric::NO_QUERY, c.no_query as f64)?;
-        add(metric::PAGE_READS, (t.page_reads + t.part_reads) as f64)?;
-        add(metric::READ_SECONDS, t.cost.seconds())?;
-        if let Some(task) = stream.task {
-            add(metric::REAL_SECONDS, model.real_seconds_of_any(task, t.cost))?;
-        }
+        let figures = [
+            (metric::HITS, c.hits as f64),
+            (metric::MISSES, c.misses as f64),
+            (metric::NO_QUERY, c.no_query as f64),
+            (metric::PAGE_READS, (t.page_reads + t.part_reads) as f64),
+            (metric::READ_SECONDS, t.cost.seconds()),
+        ];
+        let real = stream.task.map(|task| (metric::REAL_SECONDS, model.real_seconds_of_any(task, t.cost)));
+        doc.predicted(&name, &variant, figures.into_iter().chain(real))?;
     }
     Ok(())
 }

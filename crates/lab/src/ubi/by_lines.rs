@@ -6,9 +6,6 @@ use readpath_ubi::stream::Outcome;
 use readpath_ubi::variant::Variant;
 
 /// Draws what caches with several numbers of lines, among others, came to in case number `index`.
-///
-/// # Errors
-/// A figure that is not finite.
 pub(super) fn by_lines(
     doc: &mut Document,
     index: usize,

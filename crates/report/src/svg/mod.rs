@@ -56,9 +56,6 @@ pub fn chart(chart: &Chart, id: &str, size: Size) -> Result<String, Error> {
 }
 
 /// Draws a chart as a complete SVG file, in light colours on white.
-///
-/// # Errors
-/// As [`chart`].
 pub fn standalone(chart: &Chart) -> Result<String, Error> {
     let sheet = format!("<style>{}{}</style>\n", style::LIGHT, style::CHART);
     draw(chart, "chart", Size::Wide, r#" xmlns="http://www.w3.org/2000/svg""#, &sheet)

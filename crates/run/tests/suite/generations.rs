@@ -43,7 +43,7 @@ fn no_number_is_used_twice_if_the_power_goes_twice() {
     config.flash.program = Ns::from_ms(50);
     let mut b = Bare::filled(&config, 900, Layout::Sequential, 1);
     b.power_cycle();
-    let early = entries(&mut b);
+    let early = b.entries(SubRegion::default());
     b.power_cycle();
     move_block(&mut b);
     let [early, late] = [early, entries(&mut b)].map(|entries| hpb_read(&entries));

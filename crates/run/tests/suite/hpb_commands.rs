@@ -7,8 +7,8 @@ use readpath_kit::Ns;
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::{WLUN_DEVICE, WLUN_REPORT_LUNS};
 use readpath_proto::typed::{
-    Cdb, FLAG_FUA, HpbEntry, HpbNotification, QueryRequest, ReplyBody, Request, RequestBody, Residual, Response, Sense,
-    Status, SubRegion,
+    Cdb, Command, FLAG_FUA, HpbEntry, HpbNotification, QueryRequest, ReplyBody, Request, RequestBody, Residual,
+    Response, Sense, Status, SubRegion,
 };
 use readpath_testkit::{Bare, command, device, give_room, lu, read_10, response, write_10};
 
@@ -34,13 +34,6 @@ fn load(at: SubRegion, alloc: u32) -> Cdb {
 
 fn hpb_read(lba: u32, blocks: u8, entry: HpbEntry) -> Cdb {
     Cdb::HpbRead { lba, blocks, entry, flags: 0, read_id: 0 }
-}
-
-/// The entries of a sub-region of logical unit 0.
-fn entries(bare: &mut Bare, at: SubRegion) -> Vec<HpbEntry> {
-    let (reply, data) = bare.command(load(at, 512), 512);
-    assert_eq!(response(&reply).status, Status::Good);
-    data.chunks(8).map(|c| HpbEntry(c.try_into().expect("whole entries"))).collect()
 }
 
 #[test]
@@ -84,7 +77,7 @@ fn read_buffer_answers() {
     assert_eq!(took(512), took(0xFF_FFFF));
     assert!(took(256) < took(512));
     // In LBA order; mapped blocks have an entry, others have none. Blocks from 900 on were never written.
-    let all = entries(&mut b, at(3, 2));
+    let all = b.entries(at(3, 2));
     assert_eq!(
         all.iter().map(|&e| e != HpbEntry::ZERO).collect::<Vec<_>>(),
         (896..960).map(|n| n < 900).collect::<Vec<_>>()
@@ -95,7 +88,7 @@ fn read_buffer_answers() {
 #[test]
 fn hpb_read_answers_at_the_edges() {
     let mut b = bare();
-    let entry = entries(&mut b, at(0, 0))[5];
+    let entry = b.entries(at(0, 0))[5];
     for (lba, blocks, sense) in [
         (999, 1, NO_SENSE),
         (1000, 1, Some(Sense::LBA_OUT_OF_RANGE)),
@@ -120,7 +113,7 @@ fn hpb_read_answers_at_the_edges() {
 #[test]
 fn an_hpb_read_transfers_what_is_expected() {
     let mut b = bare();
-    let entry = entries(&mut b, at(0, 0))[5];
+    let entry = b.entries(at(0, 0))[5];
     for (blocks, edtl, residual) in [
         (2, 4096, Residual::Over(4096)),
         (1, 8192, Residual::Under(4096)),
@@ -206,7 +199,7 @@ fn write_buffer_answers_in(control: Control) {
     // Region 3 is pinned: it is not dropped, whatever the host says.
     (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
     let mut b = Bare::filled(&config, 900, Layout::Sequential, 1);
-    let entry = entries(&mut b, at(3, 0))[5];
+    let entry = b.entries(at(3, 0))[5];
     let mut unknown = [0; 16];
     (unknown[0], unknown[1]) = (0xFA, 4);
     for (cdb, sense) in [
@@ -228,9 +221,9 @@ fn write_buffer_answers_in(control: Control) {
 #[test]
 fn whatever_the_entry_data_and_status_are_those_of_read() {
     let mut b = bare();
-    let old = entries(&mut b, at(0, 0));
-    let all = entries(&mut b, at(0, 0));
-    let other = entries(&mut b, at(1, 0));
+    let old = b.entries(at(0, 0));
+    let all = b.entries(at(0, 0));
+    let other = b.entries(at(1, 0));
     // Block 9 is written after its entry was handed out, and reaches flash at its new place.
     b.command(write_10(9, 1, FLAG_FUA), 4096);
     let mut flipped = all[5];
@@ -291,11 +284,11 @@ fn flags_and_attributes() {
 #[test]
 fn an_hpb_reset_by_the_host_makes_all_entries_worthless() {
     let mut b = bare();
-    let entry = entries(&mut b, at(0, 0))[5];
+    let entry = b.entries(at(0, 0))[5];
     assert_eq!(b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0).0, result::SUCCESS);
     b.command(hpb_read(5, 1, entry), 4096);
     assert_eq!((b.device.stats().hpb_inactive, b.device.stats().hpb_hits), (1, 0));
-    let entry = entries(&mut b, at(0, 0))[5];
+    let entry = b.entries(at(0, 0))[5];
     b.command(hpb_read(5, 1, entry), 4096);
     assert_eq!(b.device.stats().hpb_hits, 1);
 }
@@ -305,7 +298,7 @@ fn an_hpb_reset_by_the_host_makes_all_entries_worthless() {
 fn a_load_meets_a_unit_attention() {
     for loses_power in [false, true] {
         let mut b = bare();
-        let old = entries(&mut b, at(0, 0))[5];
+        let old = b.entries(at(0, 0))[5];
         if loses_power {
             b.device.power_cut(b.now);
             while b.device.poll_media().is_some() {}
@@ -324,7 +317,7 @@ fn a_load_meets_a_unit_attention() {
         assert_eq!((data.len(), b.device.stats().read_buffers), (0, loads), "nothing is loaded");
         // Once is enough, and what comes then is good.
         let hits = b.device.stats().hpb_hits;
-        let new = entries(&mut b, at(0, 0))[5];
+        let new = b.entries(at(0, 0))[5];
         for (entry, more) in [(old, 0), (new, 1)] {
             assert_eq!(b.response(hpb_read(5, 1, entry), 4096).status, Status::Good);
             assert_eq!(b.device.stats().hpb_hits - hits, more, "loses its power: {loses_power}");
@@ -338,7 +331,7 @@ fn blocks_that_were_never_written_are_not_worth_a_load() {
     for (first, recommended) in [(0, true), (900, false)] {
         let mut b = bare();
         b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
-        entries(&mut b, at(0, 0));
+        b.entries(at(0, 0));
         for i in 0..2_000u32 {
             assert_eq!(b.response(read_10(first + i % 64, 1), 4096).status, Status::Good);
         }
@@ -358,9 +351,8 @@ fn nothing_is_recommended_before_translation() {
     ] {
         let mut b = bare();
         b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0);
-        let cdb = Cdb::Read { form: Form::Ten, lba: block, blocks, flags: 0 };
-        let body = RequestBody::Command(Command { expected_bytes: 4096 * blocks, cdb });
-        b.device.submit(b.now, &Request { lun: 0, tag: 1, body }, &[]);
+        let read = Command { expected_bytes: 4096 * blocks, cdb: read_10(block, blocks) };
+        b.device.submit(b.now, &Request { lun: 0, tag: 1, body: RequestBody::Command(read) }, &[]);
         let (between, _) = b.command(Cdb::TestUnitReady, 0);
         assert_eq!((between.tag, response(&between).hpb, b.device.stats().map_loads), (0, None, 1), "block {block}");
         let own = loop {
@@ -382,7 +374,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
     let (mut believed, mut worthless) = (0, 0);
     for delay in (0..400).step_by(5) {
         let mut b = bare();
-        let old = entries(&mut b, at(0, 0))[5];
+        let old = b.entries(at(0, 0))[5];
         let body = |cdb| command(cdb, 512);
         b.device.submit(b.now, &Request { lun: 0, tag: 1, body: body(load(at(1, 0), 512)) }, &[]);
         b.device.submit(b.now, &Request { lun: 0, tag: 2, body: body(load(at(0, 0), 512)) }, &[]);
@@ -433,7 +425,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
         assert_eq!(b.device.stats().hpb_hits - old_hits, hit);
         assert!(after_old == after_new && after_old != from, "the new place");
         // And the host can go on.
-        let again = entries(&mut b, at(0, 0))[5];
+        let again = b.entries(at(0, 0))[5];
         assert_eq!(good(&mut b, again), after_new);
         assert_eq!(b.device.stats().hpb_hits - old_hits, hit + 1);
     }

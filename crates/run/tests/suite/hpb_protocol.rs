@@ -4,11 +4,12 @@
 
 use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::Lean;
-use readpath_host::{BlockOp, HpbCounters, HpbOptions, RegionState};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbCounters, HpbOptions, RegionState};
 use readpath_kit::Ns;
 use readpath_proto::typed::{
     Cdb, Command, HpbNotification, Reply, ReplyBody, Request, RequestBody, Response, Status, SubRegion,
 };
+use readpath_stack::NoData;
 use readpath_testkit::{Checked, Meddled, Meddler, device, host, one, reset_hpb, settle, start_on, step};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -294,7 +295,7 @@ fn a_host_goes_on_after_an_hpb_reset_in_the_middle_of_its_load() {
         assert_eq!(talk.reads(70), [Sent::HpbRead(70)]);
         talk.sent();
         // The device recommends, and the host begins to load.
-        let request = readpath_host::BlockRequest { cookie: 7, lun: 0, op: BlockOp::Read, block: 5, blocks: 1 };
+        let request = BlockRequest { cookie: 7, lun: 0, op: BlockOp::Read, block: 5, blocks: 1 };
         talk.stack.submit(talk.now, &request);
         while !talk.sent().contains(&Sent::Load(at(0, 0), 512)) {
             step(&mut talk.stack, &mut talk.now);
@@ -318,5 +319,32 @@ fn a_host_goes_on_after_an_hpb_reset_in_the_middle_of_its_load() {
         assert_eq!([talk.reads(5), talk.reads(70)].concat(), [Sent::HpbRead(5), Sent::HpbRead(70)]);
         assert_eq!(talk.stack.device.stats().hpb_hits, hits + 2, "new entries are believed");
         assert_eq!(talk.stack.payload.wrong, 0);
+    }
+}
+
+/// When the host has more maps to load than tags, the next load goes out with the next tag that is free, not later.
+#[test]
+fn a_load_without_a_tag_goes_out_with_the_next_reply() {
+    let spy = Spy::default();
+    spy.0.lock().unwrap().silence = true;
+    // Two tags for requests, the third is kept for queries.
+    let host = HostConfig { slots: 3, ..host(Some(HpbOptions::default())) };
+    let wire = Meddled::new(spy.clone(), false);
+    let (mut stack, mut now) = start_on::<Lean, NoData, _>(&device(BLOCKS), host, wire, |stack| {
+        stack.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
+    });
+    spy.0.lock().unwrap().inject.push_back(activate(&[at(0, 0), at(0, 1)]));
+    for cookie in 0..2 {
+        stack.submit(now, &BlockRequest { cookie, lun: 0, op: BlockOp::Read, block: 500 + 4 * cookie, blocks: 1 });
+    }
+    let is_load = |r: &&Request| matches!(r.body, RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { .. }, .. }));
+    for ended in 1..=2 {
+        while stack.poll_done().is_none() {
+            assert_ne!(stack.next_deadline(), Ns::NEVER, "every request ends");
+            step(&mut stack, &mut now);
+        }
+        let loads = spy.0.lock().unwrap().requests.iter().filter(is_load).count();
+        assert_eq!(loads, ended, "each reply frees a tag, and a load takes it");
+        assert_eq!(stack.host.counters(0).expect("an HPB unit").map_error_cnt, 0);
     }
 }

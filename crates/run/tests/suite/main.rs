@@ -12,7 +12,6 @@ mod hpb2;
 mod hpb_commands;
 mod hpb_protocol;
 mod long_order;
-mod map_loads;
 mod map_memory;
 mod oracle;
 mod pacing;

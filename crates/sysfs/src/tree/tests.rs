@@ -96,7 +96,7 @@ fn names_and_formats_are_the_kernels() {
             assert_eq!(read(tree, &format!("{device}/{path}")).as_deref(), Ok(text), "{path}");
         }
         // HPB 1.0 has no fHPBEn: the device refuses the query.
-        assert_eq!(read(tree, &format!("{device}/flags/hpb_enable")), Err(Errno::Einval));
+        assert_eq!(read(tree, &format!("{device}/flags/hpb_enable")), Err(Errno::INVAL));
         let most = preset().device.hpb.expect("HPB").max_active_regions;
         let most = format!("0x{most:04X}\n");
         assert_eq!(read(tree, &format!("{device}/geometry_descriptor/hpb_max_active_regions")), Ok(most));
@@ -152,11 +152,11 @@ fn links_lead_to_one_place() {
                     Kind::Link(target) => assert!(tree.find_from(folder, &target).is_ok(), "{}", entry.name),
                     Kind::File { writable: may } => {
                         (files, writable) = (files + 1, writable + usize::from(may));
-                        assert_ne!(tree.read(entry.node), Err(Errno::Enoent));
+                        assert_ne!(tree.read(entry.node), Err(Errno::NOENT));
                         assert_eq!(tree.check_open(entry.node, true).is_ok(), may, "{}", entry.name);
                         assert_eq!(tree.check_open(entry.node, false), Ok(()));
                         if !may {
-                            assert_eq!(tree.write(entry.node, b"1\n"), Err(Errno::Eacces));
+                            assert_eq!(tree.write(entry.node, b"1\n"), Err(Errno::ACCESS));
                         }
                     }
                 }
@@ -204,7 +204,7 @@ fn parameters_are_stored_as_linux_stores_them() {
             assert_eq!(write(tree, &param(name), default), Ok(()));
             for value in refused.iter().chain(&["", "\n", "-1", "x", " 9", "9 9", "4294967296", "99999999999999999999"])
             {
-                assert_eq!(write(tree, &param(name), value), Err(Errno::Einval), "{name} {value:?}");
+                assert_eq!(write(tree, &param(name), value), Err(Errno::INVAL), "{name} {value:?}");
                 assert_eq!(read(tree, &param(name)), Ok(format!("{default}\n")), "{name} {value:?}");
             }
         }
@@ -221,8 +221,8 @@ fn device_control_mode_has_one_parameter() {
             for text in ["5\n", "rubbish"] {
                 let expected = match (p, text) {
                     (HpbParam::RequeueTimeoutMs, "5\n") => Ok(()),
-                    (HpbParam::RequeueTimeoutMs, _) => Err(Errno::Einval),
-                    _ => Err(Errno::Eopnotsupp),
+                    (HpbParam::RequeueTimeoutMs, _) => Err(Errno::INVAL),
+                    _ => Err(Errno::OPNOTSUPP),
                 };
                 assert_eq!(write(tree, &param(p.name()), text), expected, "{p} {text}");
             }
@@ -232,7 +232,7 @@ fn device_control_mode_has_one_parameter() {
     });
     // The run is over: what it showed last stays, and there is nobody to write to.
     assert_eq!(read(&tree, &param("requeue_timeout_ms")).as_deref(), Ok("5\n"));
-    assert_eq!(write(&tree, &param("requeue_timeout_ms"), "6\n"), Err(Errno::Enodev));
+    assert_eq!(write(&tree, &param("requeue_timeout_ms"), "6\n"), Err(Errno::NODEV));
     assert_eq!(read(&tree, "readpath/host0/state").as_deref(), Ok("over\n"));
     let (changes, count) = tree.board.posts()[0].changes();
     assert_eq!((changes.len(), count, changes[0].param, changes[0].value), (1, 1, HpbParam::RequeueTimeoutMs, 5));
@@ -247,7 +247,7 @@ fn a_policy_takes_what_it_heeds() {
     during(vec![plan_with("managed", Some(options))], |tree| {
         for p in HpbParam::ALL {
             let heeded = matches!(p, HpbParam::RequeueTimeoutMs | HpbParam::InflightMapReq);
-            let expected = if heeded { Ok(()) } else { Err(Errno::Eopnotsupp) };
+            let expected = if heeded { Ok(()) } else { Err(Errno::OPNOTSUPP) };
             assert_eq!(write(tree, &param(p.name()), "5\n"), expected, "{p}");
             assert_eq!(read(tree, &param(p.name())).as_deref(), Ok(if heeded { "5\n" } else { "0\n" }), "{p}");
         }
@@ -258,9 +258,9 @@ fn a_policy_takes_what_it_heeds() {
 fn a_host_without_hpb_says_so() {
     let tree = during(vec![plan("off", None), plan("hcm", Some(Control::Host))], |tree| {
         for name in STATS.iter().map(|n| format!("hpb_stats/{n}")).chain(["hpb_params/activation_thld".into()]) {
-            assert_eq!(read(tree, &format!("{UNIT_0}/{name}")), Err(Errno::Enodev), "{name}");
+            assert_eq!(read(tree, &format!("{UNIT_0}/{name}")), Err(Errno::NODEV), "{name}");
         }
-        assert_eq!(write(tree, &param("activation_thld"), "rubbish"), Err(Errno::Enodev));
+        assert_eq!(write(tree, &param("activation_thld"), "rubbish"), Err(Errno::NODEV));
         // The device has HPB all the same.
         assert_eq!(read(tree, "bus/platform/devices/0.ufs/device_descriptor/hpb_version").as_deref(), Ok("0x0100\n"));
         assert!(read(tree, "class/scsi_device/1:0:0:0/device/hpb_stats/hit_cnt").is_ok());
@@ -298,16 +298,16 @@ fn the_module_parameter_is_kept() {
     for (text, result) in [
         ("4096\n", Ok(())),
         ("4294967295", Ok(())),
-        ("4294967296", Err(Errno::Erange)),
-        ("-1", Err(Errno::Einval)),
-        ("", Err(Errno::Einval)),
+        ("4294967296", Err(Errno::RANGE)),
+        ("-1", Err(Errno::INVAL)),
+        ("", Err(Errno::INVAL)),
     ] {
         assert_eq!(write(&tree, file, text), result, "{text:?}");
     }
     assert_eq!(read(&tree, file).as_deref(), Ok("4294967295\n"));
     // A run that has not begun has no host yet.
-    assert_eq!(tree.find("devices/platform/0.ufs"), Err(Errno::Enoent));
+    assert_eq!(tree.find("devices/platform/0.ufs"), Err(Errno::NOENT));
     assert_eq!(read(&tree, "readpath/host0/state").as_deref(), Ok("waiting\n"));
-    assert_eq!(tree.kind(10_000), Err(Errno::Enoent));
-    assert_eq!(tree.entries(tree.find(file).expect("a file")), Err(Errno::Enotdir));
+    assert_eq!(tree.kind(10_000), Err(Errno::NOENT));
+    assert_eq!(tree.entries(tree.find(file).expect("a file")), Err(Errno::NOTDIR));
 }

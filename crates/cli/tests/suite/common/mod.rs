@@ -4,6 +4,7 @@
 pub mod running;
 
 use assert_cmd::Command;
+use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -15,6 +16,20 @@ pub struct Room(tempfile::TempDir);
 impl Room {
     pub fn new() -> Self {
         Room(tempfile::tempdir().expect("a folder"))
+    }
+
+    /// One with a file in it.
+    pub fn with(name: &str, text: &str) -> Self {
+        let room = Room::new();
+        room.write(name, text);
+        room
+    }
+
+    /// One with a recorded dump of flash in it.
+    pub fn with_dump(name: &str) -> Self {
+        let room = Room::new();
+        dump(&room, name);
+        room
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -46,6 +61,18 @@ impl Room {
         assert!(output.status.success(), "{args:?}: {} {}", output.status, text(&output.stderr));
         assert_eq!(text(&output.stderr), "", "{args:?}: standard error is quiet");
         text(&output.stdout).to_owned()
+    }
+
+    /// Runs it well; the JSON that it prints.
+    pub fn json(&self, args: &[&str]) -> Value {
+        json(&self.good(args))
+    }
+
+    /// The same for a document, without what depends on the machine.
+    pub fn document(&self, args: &[&str]) -> Value {
+        let mut document = self.json(args);
+        document.as_object_mut().expect("an object").remove("process");
+        document
     }
 
     /// Runs it into a mistake of the user's: exit status 2, nothing on standard output, a message that has all of
@@ -83,12 +110,44 @@ impl Room {
 }
 
 /// Puts a recorded dump of flash into a room.
-pub fn dump(room: &Room, name: &str) {
+fn dump(room: &Room, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nand/ubi/tests/data").join(format!("{name}.xz"));
     let packed = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut bytes = Vec::new();
     liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("an xz file");
     fs::write(room.path(name), bytes).expect("a file");
+}
+
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// The rows of a document.
+pub fn rows(document: &Value) -> &[Value] {
+    document["rows"].as_array().expect("rows")
+}
+
+/// The first row with these values.
+pub fn row<'d>(document: &'d Value, keys: &[(&str, &str)]) -> Option<&'d Value> {
+    rows(document).iter().find(|row| keys.iter().all(|(key, value)| row[key] == *value))
+}
+
+/// The figure of the first row with these values.
+pub fn figure(document: &Value, keys: &[(&str, &str)]) -> Option<f64> {
+    row(document, keys)?["simulated"].as_f64()
+}
+
+/// The figure of a variant in a document of one case.
+#[track_caller]
+pub fn value(document: &Value, variant: &str, metric: &str) -> f64 {
+    let figure = figure(document, &[("variant", variant), ("metric", metric)]);
+    figure.unwrap_or_else(|| panic!("{variant}: no {metric} in {:#?}", rows(document)))
+}
+
+/// The notes of a document, one a line.
+pub fn notes(document: &Value) -> String {
+    let notes = document["notes"].as_array().expect("notes").iter();
+    notes.map(|note| note.as_str().expect("a note").to_owned() + "\n").collect()
 }
 
 pub fn text(bytes: &[u8]) -> &str {
@@ -142,6 +201,9 @@ unit = "MiB/s"
 value = 294.80
 origin = "predicted"
 "#;
+
+/// The first line of a trace in our own table.
+pub const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
 
 /// A job that takes milliseconds.
 pub const JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=4m\nioengine=libaio\ndirect=1\niodepth=8\n";

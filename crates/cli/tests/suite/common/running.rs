@@ -88,13 +88,13 @@ impl Running {
         });
     }
 
-    /// What `readpath stats SOCKET --json` says once every host is in progress.
-    pub fn stats(&mut self, room: &Room, socket: &str) -> Value {
+    /// What `readpath stats SOCKET --json` says once every run is in this state.
+    pub fn stats(&mut self, room: &Room, socket: &str, state: &str) -> Value {
         self.until(|| {
             let output = room.output(&["stats", socket, "--json"]);
             let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
             let runs = answer["runs"].as_array().expect("runs");
-            runs.iter().all(|run| run["state"] == "running").then_some(answer)
+            runs.iter().all(|run| run["state"] == state).then_some(answer)
         })
     }
 }
