@@ -9,18 +9,18 @@ use readpath_lab::experiment::{Plan, Shared, plan, run_all};
 const WHOLE: [(&str, f64, f64); 5] = [
     ("1 GB", 300.74, 294.58),
     ("4 GB", 179.17, 294.31),
-    ("8 GB", 162.87, 294.27),
-    ("16 GB", 155.90, 294.23),
-    ("32 GB", 152.57, 277.57),
+    ("8 GB", 162.87, 294.32),
+    ("16 GB", 155.90, 294.26),
+    ("32 GB", 152.57, 278.06),
 ];
 
 /// The same when no thread reads more than [`SHORT`] records.
 const SHORTENED: [(&str, f64, f64); 5] = [
     ("1 GB", 300.74, 294.58),
     ("4 GB", 179.17, 294.31),
-    ("8 GB", 162.84, 293.64),
-    ("16 GB", 155.89, 292.34),
-    ("32 GB", 152.58, 274.18),
+    ("8 GB", 162.84, 293.77),
+    ("16 GB", 155.89, 292.47),
+    ("32 GB", 152.58, 274.96),
 ];
 
 /// Records of a thread, which in whole has 16,384 to 524,288: all that it has of 1 GB and of 4 GB, and so many that the
