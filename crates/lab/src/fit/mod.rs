@@ -160,7 +160,7 @@ pub fn fit(
     let mut search = Search::new(preset, rows, params.clone(), options, shared);
     let start: Values = params.iter().map(|p| p.start(preset)).collect();
     let before = search.simulated(&start)?;
-    let (found, apart) = search.from_several(&start, options.iterations)?;
+    let (found, apart) = search.search_from_several(&start, options.iterations)?;
 
     let values: Vec<(Param, u64)> = params.iter().copied().zip(found.values.iter().copied()).collect();
     let fitted_preset = fitted_device(preset, &values)?;

@@ -15,7 +15,7 @@ fn slack(misfit: f64) -> f64 {
 impl Search<'_> {
     /// The best of several searches, with the steps of all, and how far from it, in logarithms, those ended that are as
     /// good.
-    pub(super) fn from_several(&mut self, start: &Values, most: u32) -> Result<(Found, Vec<f64>), ModelError> {
+    pub(super) fn search_from_several(&mut self, start: &Values, most: u32) -> Result<(Found, Vec<f64>), ModelError> {
         let first = self.run(start, most)?;
         let mut ends = vec![(self.simulated(&first.values).map(|s| self.misfit(&s))?, first)];
         for factor in TIMES {
