@@ -35,7 +35,7 @@ use std::sync::Arc;
 ///
 /// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map` and `front` know nothing of each other but that the
 /// ones before may be used by those behind them, which hand them over; none reaches up. What flash translation has to
-/// tell waits in its line of effects, and is told ([`UfsDevice::settle`]) after every call of it, before anything else
+/// tell waits in its line of effects, and is told (by `settle`) after every call of it, before anything else
 /// begins.
 ///
 /// *Order.* Whoever drives the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls

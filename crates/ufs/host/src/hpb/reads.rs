@@ -51,6 +51,10 @@ impl HpbLu {
 
     #[inline(never)]
     fn touch(&mut self, block: u32) {
+        if self.is_managed() {
+            // A policy has lists of its own.
+            return;
+        }
         let region = RegionId::from(self.geometry.region_of(block));
         self.list.touch(region);
     }
