@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one place where the die scheduler that a preset names becomes a type. Knows nothing of what is done with a
-//! stack.
+//! The one place that decides which code a run uses: that of one die scheduler, or that of all. Knows nothing of what
+//! is done with a stack.
 
-use readpath_config::{DevicePreset, Scheduler};
-use readpath_device::Probe;
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_config::DevicePreset;
+use readpath_device::{MediaMode, Probe};
+use readpath_flash::{AnySched, DieSched, Lean, Scheduler};
 use readpath_host::HostConfig;
 use readpath_stack::{Payload, Stack, StackError, Wire};
 
 /// What a stack is made of.
 pub struct Parts<'a, X, P, W> {
-    /// Device, delays and scheduler.
+    /// Device and delays.
     pub preset: &'a DevicePreset,
     /// Host driver.
     pub host: HostConfig,
@@ -32,12 +32,18 @@ pub trait Work<X: Payload, P: Probe, W: Wire> {
 }
 
 impl<X: Payload, P: Probe, W: Wire> Parts<'_, X, P, W> {
-    /// Does `work` with the stack of these parts.
+    /// Does `work` with the stack of these parts. What is compiled for `lean` alone is fastest and takes longest to
+    /// build, so only plain runs have it.
     pub fn stack_for<T: Work<X, P, W>>(self, work: T) -> Result<T::Output, StackError> {
-        match self.preset.scheduler {
+        if P::ACTIVE {
+            return Ok(work.on::<AnySched>(self.build()?));
+        }
+        if X::Mode::ACTIVE {
+            return Ok(work.on::<AnySched>(self.build()?));
+        }
+        match self.preset.device.scheduler {
             Scheduler::Lean => Ok(work.on::<Lean>(self.build()?)),
-            Scheduler::Queued => Ok(work.on::<Queued>(self.build()?)),
-            Scheduler::Exact => Ok(work.on::<Exact>(self.build()?)),
+            Scheduler::Queued | Scheduler::Exact => Ok(work.on::<AnySched>(self.build()?)),
         }
     }
 

@@ -10,7 +10,7 @@ use readpath_device::{
     Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming,
     LuConfig, MediaOp, Probe, Recovery, UfsDevice, Verification, WithMedia, WriteBoosterConfig,
 };
-use readpath_flash::{DieSched, Geometry, Lean, SuspendTiming};
+use readpath_flash::{DieSched, Geometry, Lean, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
@@ -69,6 +69,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
             transfer_block: Ns(8_011),
             map_transfer: Ns(9_001),
         },
+        scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,
         firmware: FirmwareTiming {
             flash_op: Ns(13_003),

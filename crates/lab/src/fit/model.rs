@@ -13,7 +13,7 @@ use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_run::{ExecuteError, LUN, Parts, Port, Runner, Source, Watched, Work};
-use readpath_stack::{NoData, Stack, Typed};
+use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::{Io, IoKind, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
@@ -124,7 +124,7 @@ impl<'a> Model<'a> {
         let warm_up = warm_up(self.preset, setting);
         let hpb = setting.hpb.then(HpbOptions::default);
         let host = HostConfig { hpb, ..preset.host };
-        let parts = Parts { preset: &preset, host, payload: NoData, probe: (), wire: Typed };
+        let parts = Parts { preset: &preset, host, payload: NoData, probe: (), wire: AnyWire::new(false) };
         let simulation = Simulation { setting, warm_up, ios: self.ios, seed: self.seed, shared: self.shared };
         let outcome = parts.stack_for(simulation).unwrap_or_else(|error| Err(error.into()));
         outcome.map_err(|error| ModelError::Run { setting: setting.to_string(), error })
@@ -162,10 +162,10 @@ struct Simulation<'a> {
     shared: &'a Shared,
 }
 
-impl Work<NoData, (), Typed> for Simulation<'_> {
+impl Work<NoData, (), AnyWire> for Simulation<'_> {
     type Output = Result<Outcome, ExecuteError>;
 
-    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, (), Typed>) -> Self::Output {
+    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, (), AnyWire>) -> Self::Output {
         let Simulation { setting, warm_up, ios, seed, shared } = self;
         let blocks = setting.range_blocks;
         let impossible = ExecuteError::Precondition { blocks };

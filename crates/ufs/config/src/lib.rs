@@ -21,7 +21,7 @@ mod tests;
 mod tree;
 
 pub use builtin::{Builtin, ReadFile, experiments, presets};
-pub use device::{DevicePreset, Scheduler};
+pub use device::DevicePreset;
 pub use error::ConfigFileError;
 pub use experiment::{Claim, Event, EventKind, Experiment, GivenKey, LaunchKeys, MOST_EVENTS, keeps_memory};
 pub use overrides::Override;

@@ -10,4 +10,4 @@ mod geometry;
 mod sched;
 
 pub use geometry::{DiesOfSlices, Geometry, GeometryError, Place, Ppn};
-pub use sched::{DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, SuspendTiming};
+pub use sched::{AnySched, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, SuspendTiming};

@@ -11,7 +11,7 @@ mod memory;
 mod preset;
 mod units;
 
-pub use preset::{DevicePreset, Scheduler};
+pub use preset::DevicePreset;
 
 use crate::builtin::{self, ReadFile};
 use crate::error::{ConfigFileError, Result};
@@ -23,7 +23,7 @@ use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
 use readpath_device::{ConfigError, DeviceConfig};
-use readpath_flash::SuspendTiming;
+use readpath_flash::{Scheduler, SuspendTiming};
 use serde::Serialize;
 
 const SCHEMA: &str = "readpath-device/1";
@@ -73,7 +73,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         queue_depth of device: whole(1..=64);
         /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
         /// erases) or `exact` (an event for every stage, the oracle)
-        scheduler: words(Scheduler::ALL.map(|one| (one.name(), one)));
+        scheduler of device: words(Scheduler::ALL.map(|one| (one.name(), one)));
         /// shape of the flash array
         geometry of device: table(geometry);
         /// times of the flash array
@@ -111,6 +111,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         product_name,
         geometry,
         flash,
+        scheduler,
         suspend,
         firmware,
         link,
@@ -126,7 +127,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         entry_key,
     };
     let (delays, host, tree) = (host.delays, host.config, Node::from(Value::table([])));
-    Ok(DevicePreset { name, description, sources, device, delays, host, scheduler, only_control, fitted, tree })
+    Ok(DevicePreset { name, description, sources, device, delays, host, only_control, fitted, tree })
 }
 
 /// Reads a device file; `file_name` is for errors.

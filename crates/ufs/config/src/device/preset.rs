@@ -5,18 +5,6 @@ use crate::tree::Node;
 use readpath_device::{Control, Delays, DeviceConfig};
 use readpath_host::HostConfig;
 
-readpath_kit::named! {
-    /// Which die scheduler a device is run with.
-    pub enum Scheduler {
-        /// First come, first served; the fastest.
-        Lean = "lean",
-        /// Reads overtake and suspend programs and erases.
-        Queued = "queued",
-        /// An event for every stage; the oracle.
-        Exact = "exact",
-    }
-}
-
 /// A device file that has been read and checked.
 #[derive(Clone, Debug)]
 pub struct DevicePreset {
@@ -32,8 +20,6 @@ pub struct DevicePreset {
     pub delays: Delays,
     /// Limits of the host; HPB is up to whoever runs it.
     pub host: HostConfig,
-    /// The die scheduler.
-    pub scheduler: Scheduler,
     /// The only control mode of HPB that it can be configured for, if not either.
     pub only_control: Option<Control>,
     /// Keys that were fitted, and the published row that each was fitted to.

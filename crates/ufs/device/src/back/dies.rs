@@ -7,7 +7,7 @@ use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{DeviceConfig, FlashTiming};
 use crate::ftl::config::FaultConfig;
-use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, SuspendTiming};
+use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
 /// See the module.
@@ -16,6 +16,7 @@ pub(crate) struct Dies<S> {
     ops: OpPool,
     of_slices: DiesOfSlices,
     geometry: Geometry,
+    scheduler: Scheduler,
     suspend: SuspendTiming,
     timing: FlashTiming,
     /// Of a read, a program and an erase in SLC mode.
@@ -35,10 +36,11 @@ impl<S: DieSched> Dies<S> {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         let g = &config.geometry;
         Dies {
-            sched: S::new(g.channels, g.dies(), config.suspend),
+            sched: S::new(config.scheduler, g.channels, g.dies(), config.suspend),
             ops: OpPool::new(),
             of_slices: g.dies_of_slices(),
             geometry: *g,
+            scheduler: config.scheduler,
             suspend: config.suspend,
             timing: config.flash,
             slc: config.write_booster.map_or([Ns::ZERO; 3], |wb| [wb.slc_read, wb.slc_program, wb.slc_erase]),
@@ -188,7 +190,7 @@ impl<S: DieSched> Dies<S> {
 
     /// The power is gone, and with it all that was in progress.
     pub(crate) fn lose_power(&mut self) {
-        self.sched = S::new(self.geometry.channels, self.geometry.dies(), self.suspend);
+        self.sched = S::new(self.scheduler, self.geometry.channels, self.geometry.dies(), self.suspend);
         self.ops = OpPool::new();
         self.writes = 0;
     }

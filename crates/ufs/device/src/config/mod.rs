@@ -20,7 +20,7 @@ use crate::ftl::superblock::ANCHORS;
 use crate::host_map::config::MapMemory;
 use crate::hpb::config::HpbConfig;
 use crate::hpb::prototype::config::PrototypeConfig;
-use readpath_flash::{Geometry, SuspendTiming};
+use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::groups::GroupEntry;
 use readpath_proto::typed::HpbEntry;
@@ -34,6 +34,8 @@ pub struct DeviceConfig {
     pub geometry: Geometry,
     /// Times of the flash array.
     pub flash: FlashTiming,
+    /// Die scheduler.
+    pub scheduler: Scheduler,
     /// Suspension of programs and erases, if the die scheduler offers it.
     pub suspend: SuspendTiming,
     /// Times of the firmware core.

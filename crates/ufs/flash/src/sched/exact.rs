@@ -2,7 +2,7 @@
 //! The oracle: explicit waiting lines before every die and every channel, and an event at the end of every stage.
 //! Slower than [`super::Lean`] and written without any of its shortcuts, so that a shared mistake is unlikely.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ impl Exact {
 }
 
 impl DieSched for Exact {
-    fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
+    fn new(_named: Scheduler, channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         Exact {
             events: DeadlineHeap::default(),
             dies: (0..dies).map(|_| Server::default()).collect(),

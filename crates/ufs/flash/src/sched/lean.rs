@@ -4,7 +4,7 @@
 //! Reads alone are scheduled exactly; a caller that goes on to a third server at the reported end does so in order of
 //! array ends, not of transfer ends.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind, SuspendTiming};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
 
 /// Operations that can be told apart.
@@ -129,7 +129,7 @@ impl Lean {
 }
 
 impl DieSched for Lean {
-    fn new(channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
+    fn new(_named: Scheduler, channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
         let idle = Running { end: Ns::ZERO, other: Ns::ZERO, at: 0, to: 0, behind: NONE, then: Then::Done };
         Lean {
             events: Tournament::new(dies + channels),

@@ -5,15 +5,29 @@
 //! there; [`Exact`] handles an event for every stage and keeps explicit queues, as the oracle of the tests; [`Queued`]
 //! lets reads overtake and suspend programs and erases. None of them knows what an operation is for.
 
+mod any;
 mod exact;
 mod lean;
 mod queued;
 
 use readpath_kit::Ns;
 
+pub use any::AnySched;
 pub use exact::Exact;
 pub use lean::Lean;
 pub use queued::{Queued, SuspendTiming};
+
+readpath_kit::named! {
+    /// Which die scheduler a device has.
+    pub enum Scheduler {
+        /// First come, first served; the fastest.
+        Lean = "lean",
+        /// Reads overtake and suspend programs and erases.
+        Queued = "queued",
+        /// An event for every stage; the oracle.
+        Exact = "exact",
+    }
+}
 
 /// Names an operation from submission to completion; the submitter chooses it below 4096 and may reuse it afterwards.
 pub type OpId = u16;
@@ -61,8 +75,9 @@ pub struct Done {
 /// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
 /// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
 pub trait DieSched {
-    /// A scheduler for an idle array. Die `d` is on channel `d % channels`.
-    fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
+    /// A scheduler for an idle array. Die `d` is on channel `d % channels`. `named` is what the device asks for; only
+    /// [`AnySched`] has a choice.
+    fn new(named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
 
     /// Whether a read or an erase of `die` may now be submitted ahead of its arrival, if every operation that arrives
     /// earlier has been submitted or is expected: a first-in-first-out server can be planned as its line is entered.

@@ -2,7 +2,7 @@
 //! Reads first: every die has a line for reads and one for programs and erases. A waiting read is served before any of
 //! the others, and may suspend one that runs. Both happen a bounded number of times, so that writes always finish.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
@@ -144,7 +144,7 @@ impl Queued {
 }
 
 impl DieSched for Queued {
-    fn new(channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
+    fn new(_named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
         let (kind, none) = (OpKind::Read, Ns::ZERO);
         let op = FlashOp { die: 0, kind, array: none, transfer: none, report_at_end: true, expected: false };
         Queued {

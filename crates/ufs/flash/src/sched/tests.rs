@@ -18,7 +18,7 @@ fn program(die: u32) -> FlashOp {
 
 /// Submits operations at their times and returns each one's end, by identity.
 fn ends<S: DieSched>(ops: &[(u64, FlashOp)], suspend: SuspendTiming) -> Vec<Ns> {
-    let mut sched = S::new(2, 4, suspend);
+    let mut sched = S::new(Scheduler::Lean, 2, 4, suspend);
     let mut ends = vec![Ns::NEVER; ops.len()];
     let mut next = 0;
     loop {
@@ -41,7 +41,7 @@ fn ends<S: DieSched>(ops: &[(u64, FlashOp)], suspend: SuspendTiming) -> Vec<Ns> 
 /// The same, but each operation is known when the one `ahead` places before it arrives, and then goes to its die if it
 /// may.
 fn planned_ends(ops: &[(u64, FlashOp)], ahead: usize) -> (Vec<Ns>, usize) {
-    let mut sched = Lean::new(2, 4, SuspendTiming::OFF);
+    let mut sched = Lean::new(Scheduler::Lean, 2, 4, SuspendTiming::OFF);
     let mut ends = vec![Ns::NEVER; ops.len()];
     let (mut known, mut planned) = (0, 0);
     let mut waiting = std::collections::VecDeque::<(Ns, usize)>::new();

@@ -9,7 +9,7 @@ use crate::device::UfsDevice;
 use crate::front::Delays;
 use crate::ftl::Layout;
 use crate::ftl::config::FtlConfig;
-use readpath_flash::{Geometry, Lean, SuspendTiming};
+use readpath_flash::{Geometry, Lean, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
 pub(crate) type Device = UfsDevice<Lean, NoMedia, ()>;
@@ -36,6 +36,7 @@ pub(crate) fn device() -> Device {
             transfer_block: Ns(8_000),
             map_transfer: Ns(8_000),
         },
+        scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,
         firmware: FirmwareTiming {
             flash_op: Ns(13_000),

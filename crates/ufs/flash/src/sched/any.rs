@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whichever scheduler the device names, behind one type: each call takes one more branch, and what uses it is compiled
+//! once instead of once for each scheduler.
+
+use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, Queued, Scheduler, SuspendTiming};
+use readpath_kit::Ns;
+
+/// The scheduler that the device names.
+pub enum AnySched {
+    /// See [`Lean`].
+    Lean(Lean),
+    /// See [`Queued`].
+    Queued(Queued),
+    /// See [`Exact`].
+    Exact(Exact),
+}
+
+macro_rules! each {
+    ($self:ident, $sched:ident => $call:expr) => {
+        match $self {
+            AnySched::Lean($sched) => $call,
+            AnySched::Queued($sched) => $call,
+            AnySched::Exact($sched) => $call,
+        }
+    };
+}
+
+impl DieSched for AnySched {
+    fn new(named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
+        match named {
+            Scheduler::Lean => AnySched::Lean(Lean::new(named, channels, dies, suspend)),
+            Scheduler::Queued => AnySched::Queued(Queued::new(named, channels, dies, suspend)),
+            Scheduler::Exact => AnySched::Exact(Exact::new(named, channels, dies, suspend)),
+        }
+    }
+
+    #[inline]
+    fn plans_ahead(&self, die: u32) -> bool {
+        each!(self, sched => sched.plans_ahead(die))
+    }
+
+    #[inline]
+    fn expect(&mut self, die: u32) {
+        each!(self, sched => sched.expect(die));
+    }
+
+    #[inline]
+    fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp) {
+        each!(self, sched => sched.submit(arrival, id, op));
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Ns {
+        each!(self, sched => sched.next_deadline())
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Ns) -> Option<Done> {
+        each!(self, sched => sched.poll(now))
+    }
+}
