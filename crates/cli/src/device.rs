@@ -96,11 +96,13 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         {
             let longest = d.longest_recovery();
             format!(
-                "recovery after a power cut: at most {} pages read in {:.0} ms (checkpoint {}, programmed since {})",
+                "recovery after a power cut: at most {} pages read in {:.0} ms (checkpoint {}, programmed since {}, \
+                 map {})",
                 longest.reads(),
                 us(longest.ready_at.0) / 1000.0,
                 longest.checkpoint_reads,
-                longest.units_read
+                longest.units_read,
+                longest.map_page_reads
             )
         },
     ];

@@ -66,7 +66,8 @@ fn draw(seed: u64) -> DeviceConfig {
     config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
     config.ftl.wear_least_erases = 1 + rng.below(3) as u32;
     let mut more = 1 + rng.below(4) as u32;
-    // From a stream of their own, so that all else is drawn as it was before they were there.
+    // From streams of their own, so that all else is drawn as it was before they were there.
+    config.ftl.without.spare_refs = Prng::stream(seed, "spare refs", 0).below(2) == 0;
     if Prng::stream(seed, "faults", 0).below(3) == 0 {
         config.ftl.faults =
             FaultConfig { program_failures_ppm: 4_000, erase_failures_ppm: 10_000, seed, ..FaultConfig::NONE };
@@ -413,5 +414,26 @@ fn nobody_waits_while_there_is_no_power() {
         let stalls = [s.stall_checkpoint_ns, s.stall_map_ns, s.stall_space_ns, s.stall_journal_ns, s.stall_flash_ns];
         let waited = Ns(stalls.iter().sum());
         assert!(waited > Ns::from_ms(10) && waited + off < now, "{waited:?} of {now:?}, {off:?} without power");
+    }
+}
+
+/// The spare area of a map page says how it changed the references into superblocks, as far as there is room for it. If
+/// not, recovery reads all map pages to count them.
+#[test]
+fn references_that_do_not_fit_are_counted_from_map_pages() {
+    for (layout, map_pages) in [(Layout::Sequential, 0), (Layout::Random, 4)] {
+        let mut config = readpath_testkit::device(4096);
+        config.ftl.checkpoint_after_units = 4096;
+        let longest = config.longest_recovery();
+        assert_eq!(longest.map_page_reads, 4, "more superblocks than a spare area can name");
+        let (mut stack, mut now): (Checked, Ns) = filled(&config, None, 4096, layout, 9);
+        for block in (0..4096).step_by(64) {
+            one(&mut stack, &mut now, BlockOp::Write, block, 64);
+        }
+        assert!(stack.device.stats().map_writes > 0, "map pages were written back");
+        let recovery = stack.power_cycle(now, now);
+        assert_eq!(recovery.map_page_reads, map_pages, "{layout:?}: {recovery:?}");
+        assert_bounded(&config, &recovery, now, "after one pass of writes");
+        stack.device.check_consistency().unwrap();
     }
 }

@@ -142,18 +142,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 }
 
 /// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits
-/// suffice.
+/// suffice. And 4 bytes for when the page of each frame was put together.
 fn map_cache_index(frames: u32, pages: u32) -> u64 {
     let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
-    u64::from(frames) * (bytes(pages) + 2 * bytes(frames)) + u64::from(pages) * bytes(frames)
+    u64::from(frames) * (bytes(pages) + 2 * bytes(frames) + 4) + u64::from(pages) * bytes(frames)
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn numbers_above_16_bits_take_4_bytes() {
-        assert_eq!(super::map_cache_index(90, 4096), 90 * 6 + 4096 * 2);
-        assert_eq!(super::map_cache_index(90, 65_537), 90 * 8 + 65_537 * 2);
-        assert_eq!(super::map_cache_index(70_000, 131_072), 70_000 * 12 + 131_072 * 4);
+        assert_eq!(super::map_cache_index(90, 4096), 90 * 10 + 4096 * 2);
+        assert_eq!(super::map_cache_index(90, 65_537), 90 * (4 + 2 * 2 + 4) + 65_537 * 2);
+        assert_eq!(super::map_cache_index(70_000, 131_072), 70_000 * (4 + 2 * 4 + 4) + 131_072 * 4);
     }
 }

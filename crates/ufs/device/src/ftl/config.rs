@@ -91,7 +91,7 @@ impl FaultConfig {
         FaultConfig { program_failures_ppm: 0, erase_failures_ppm: 0, read_retries_ppm: 0, seed: 0 };
 }
 
-/// Safeguards that can be left out, to see that tests notice.
+/// Safeguards that can be left out, to see that tests notice, and what takes their place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Without {
     /// The journal is not read.
@@ -103,10 +103,17 @@ pub struct Without {
     pub checkpoint_order: bool,
     /// Copies of map pages in host memory stay as they are when the page is written back.
     pub renewed_copies: bool,
+    /// Spare areas have no room for how map pages changed references, so recovery always reads the whole map.
+    pub spare_refs: bool,
 }
 
 impl Without {
     /// Everything is there.
-    pub const NOTHING: Without =
-        Without { journal: false, spare_check: false, checkpoint_order: false, renewed_copies: false };
+    pub const NOTHING: Without = Without {
+        journal: false,
+        spare_check: false,
+        checkpoint_order: false,
+        renewed_copies: false,
+        spare_refs: false,
+    };
 }

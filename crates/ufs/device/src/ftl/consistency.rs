@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares what the device believes with what is so, by looking at everything at once. Only tests may do that.
 
+use super::paid::Paid;
 use super::{Ftl, Mapping, State, Stream};
 use crate::back::DeviceStats;
 use crate::ids::Lpn;
@@ -24,7 +25,7 @@ impl Ftl {
             }
         }
         self.each_change(|change| {
-            let written_at = self.meta.peek_unpaid_written_at(self.map.page_of(change.lpn));
+            let written_at = self.meta.written_at(Paid::loaded(self.map.page_of(change.lpn)));
             if let Mapping::Flash(ppn) = change.persisted.mapping()
                 && self.superblocks.is_counted(ppn, written_at)
             {

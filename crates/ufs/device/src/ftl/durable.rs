@@ -65,7 +65,7 @@ pub(super) enum Held {
         written_at: u32,
         /// The newest sequence number when it was put together.
         sequence: u32,
-        /// How many of [`Durable::peek_unpaid_refs`], after those of the map pages before it, belong to it.
+        /// How many of [`Durable::refs_of_map_pages`], after those of the map pages before it, belong to it.
         refs: u32,
     },
     /// Records of the journal.
@@ -147,8 +147,9 @@ pub(super) struct Durable {
     pub checkpoint: Checkpoint,
     /// What was programmed since, in the order in which the programs ended.
     pub log: Vec<Logged>,
-    /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. Each map page
-    /// carries its own; here they lie in one row because a list for each would be allocated for each.
+    /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. The spare area
+    /// of each map page holds its own, if they fit ([`super::spare_refs`]); here they lie in one row because a list for
+    /// each would be allocated for each.
     refs: Vec<(SuperblockId, bool)>,
     /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or
     /// not.
@@ -198,9 +199,8 @@ impl Durable {
         self.refs.len()
     }
 
-    /// What the map pages since the checkpoint changed of references, in order. Recovery is told for nothing: 4096
-    /// entries fill a map page, so there is no room for it where it belongs.
-    pub(super) fn peek_unpaid_refs(&self) -> &[(SuperblockId, bool)] {
+    /// What the map pages since the checkpoint changed of references, in order.
+    pub(super) fn refs_of_map_pages(&self) -> &[(SuperblockId, bool)] {
         &self.refs
     }
 

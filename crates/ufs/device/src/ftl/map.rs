@@ -148,6 +148,13 @@ impl PageMap {
         Lpn(end.min(u64::from(u32::MAX)) as u32)
     }
 
+    /// The logical pages of a map page.
+    pub(super) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
+        let first = page.0 << self.entries_shift;
+        let end = self.end_of(page).0.min(self.entries.len() as u32);
+        Lpn(first).run(end - first)
+    }
+
     /// Entries of a map page.
     #[inline]
     pub(super) fn page_entries(&self) -> u32 {

@@ -54,10 +54,10 @@ impl MapCache {
         }
     }
 
-    /// Whether `page` is in SRAM; does not count as use.
-    pub(super) fn is_present(&self, page: MapPage) -> bool {
+    /// `page`, if it is in SRAM; does not count as use.
+    pub(super) fn present(&self, page: MapPage) -> Option<Paid> {
         let frame = self.frame_of_page[page.index()];
-        frame != NONE && self.lru.contains(frame)
+        (frame != NONE && self.lru.contains(frame)).then(|| Paid::loaded(page))
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every

@@ -8,7 +8,7 @@
 //!
 //! *What may be known.* Inside, the map is kept as it will be found: who moves a block notes so at once. Outside, it
 //! can be asked for two things only: what SRAM knows ([`Ftl::known`]), and what a map page says that was paid for
-//! ([`Ftl::translate`]). Where today's device still looks without paying, the method is called `peek_unpaid_...`.
+//! ([`Ftl::translate`]).
 
 mod background;
 mod booster;
@@ -36,6 +36,7 @@ mod recovery_time;
 mod relocate;
 mod space;
 mod spare;
+mod spare_refs;
 mod stalls;
 pub(crate) mod superblock;
 #[cfg(test)]
@@ -257,7 +258,7 @@ impl Ftl {
 
     /// Whether a map page is in SRAM; does not count as use.
     pub(crate) fn is_cached(&self, page: MapPage) -> bool {
-        self.cache.is_present(page)
+        self.cache.present(page).is_some()
     }
 
     /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
@@ -348,7 +349,8 @@ impl Ftl {
             (SramTable::WriteBuffer, self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
             (SramTable::Changes, self.changes.sram_bytes()),
             (SramTable::Journal, Journal::MOST_TRIMS * u64::from(Record::BYTES)),
-            (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes)),
+            // Each with the moment when the one that it replaces was put together.
+            (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes + 4)),
             (SramTable::MoveBuffer, u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
             // Logical page of each slice of the superblocks that are emptied, and whether it is current.
             (SramTable::SlicesToMove, u64::from(settings.collect_together) * slices * 4),

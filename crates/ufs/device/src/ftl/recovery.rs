@@ -3,9 +3,11 @@
 //! whose anchor is in flash, and the journal since. Recovery reads, each page paid for:
 //!
 //! 1. anchors, by bisection of the superblock that was written last, and the checkpoint they lead to;
-//! 2. the meta stream since: map pages are known by their spare areas, journal parts are read whole;
+//! 2. the meta stream since: map pages are known by their spare areas, which also say how references into superblocks
+//!    changed; journal parts are read whole;
 //! 3. the spare areas of all units programmed since: for each block the highest sequence number wins, and a unit whose
-//!    check fails was torn and says nothing.
+//!    check fails was torn and says nothing;
+//! 4. all map pages, if the spare area of one had no room for its changes of references.
 //!
 //! That is bounded by what is programmed between two checkpoints ([`crate::recovery_time`]). Superblocks that were open
 //! go on after what was torn. If what names the next superblock of the meta stream was lost, a new checkpoint comes
@@ -13,9 +15,10 @@
 
 use super::durable::{Held, Logged, Record};
 use super::map::Entry;
+use super::paid::Paid;
 use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
-use super::{Ftl, Mapping, Recovery, State, Stream};
+use super::{Ftl, Mapping, Recovery, State, Stream, spare_refs};
 use crate::back::Hardware;
 use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::Ppn;
@@ -56,13 +59,15 @@ impl Ftl {
             checkpoint_reads: checkpoint.slots,
             units_read: 0,
             end_reads: 0,
+            map_page_reads: 0,
             torn: 0,
             changes: 0,
         };
         let mut readers = Readers::new(&self.config, now);
         readers.find_checkpoint(&recovery);
         let mut opened_since = 0;
-        let mut refs_left = self.durable.peek_unpaid_refs();
+        let mut refs_left = self.durable.refs_of_map_pages();
+        let mut refs_fit = !self.settings.without.spare_refs;
         for (i, logged) in log.iter().enumerate() {
             let (first, whole) = match logged {
                 Logged::Data { first } => {
@@ -84,6 +89,9 @@ impl Ftl {
                     (*first, held.iter().any(|h| matches!(h, Logged::Part(Held::Journal { .. }))))
                 }
                 Logged::Part(held) => {
+                    if let Held::Map { refs, .. } = held {
+                        refs_fit &= spare_refs::fit(&refs_left[..*refs as usize], self.config.map_page_bytes);
+                    }
                     opened_since += self.find_meta(&mut found, held, &mut refs_left);
                     continue;
                 }
@@ -103,6 +111,14 @@ impl Ftl {
         readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
         recovery.end_reads += ends;
         self.durable.log = log;
+        if !refs_fit {
+            readers.wait();
+            for &ppn in found.directory.iter().flatten() {
+                readers.read(hw.die_of(ppn), What::Part);
+                recovery.map_page_reads += 1;
+            }
+            self.count_refs(&mut found);
+        }
         found.settle(&checkpoint, &self.map);
         let end = readers.end();
         recovery.ready_at = end;
@@ -113,6 +129,23 @@ impl Ftl {
         self.erase_other_anchors(end, hw);
         hw.stats().recoveries += 1;
         recovery
+    }
+
+    /// Counts the references that map pages hold, all of which have been read.
+    fn count_refs(&self, found: &mut Recovered) {
+        found.written_refs.fill(0);
+        for (page, at) in (0..).map(MapPage).zip(&found.directory) {
+            let Some(at) = at else { continue };
+            found.written_refs[self.superblocks.of(*at).index()] += 1;
+            let paid = Paid::loaded(page);
+            let written_at = self.meta.written_at(paid);
+            for lpn in self.map.blocks_of(page) {
+                if let Mapping::Flash(ppn) = self.translate(paid, lpn) {
+                    let sb = self.superblocks.of(ppn).index();
+                    found.written_refs[sb] += i64::from(found.table[sb].opened_at <= written_at);
+                }
+            }
+        }
     }
 
     fn find_data(&self, found: &mut Recovered, first: Ppn) {

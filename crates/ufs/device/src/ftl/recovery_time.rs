@@ -2,6 +2,7 @@
 //! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes
 //! at most, which follows from the configuration. It knows nothing of what is read.
 
+use super::spare_refs;
 use super::superblock::{ANCHORS, Stream, Superblock};
 use crate::config::DeviceConfig;
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -21,6 +22,8 @@ pub struct Recovery {
     pub end_reads: u32,
     /// Of those, torn.
     pub torn: u32,
+    /// Map pages read to count references, because the spare area of one had no room for how they changed.
+    pub map_page_reads: u32,
     /// Places of the table of changes that are in use after recovery.
     pub changes: u32,
 }
@@ -28,7 +31,7 @@ pub struct Recovery {
 impl Recovery {
     /// Everything that was read.
     pub fn reads(&self) -> u32 {
-        self.anchor_reads + self.checkpoint_reads + self.units_read + self.end_reads
+        self.anchor_reads + self.checkpoint_reads + self.units_read + self.end_reads + self.map_page_reads
     }
 }
 
@@ -102,6 +105,11 @@ impl<'a> Readers<'a> {
         self.now = self.end;
     }
 
+    /// What is read next depends on everything that was read.
+    pub(crate) fn wait(&mut self) {
+        self.now = self.end;
+    }
+
     /// When everything has been read.
     pub(crate) fn end(&self) -> Ns {
         self.end
@@ -109,9 +117,10 @@ impl<'a> Readers<'a> {
 }
 
 impl DeviceConfig {
-    /// Channel time of the spare areas of a unit: 128 bytes for each slice.
+    /// Channel time of the spare areas of a unit.
     pub(crate) fn spare_transfer(&self) -> Ns {
-        Ns(self.flash.transfer_block.0 * u64::from(self.geometry.slices_per_unit()) / 32)
+        let bytes = u64::from(self.geometry.slices_per_unit() * spare_refs::SPARE_BYTES);
+        Ns(self.flash.transfer_block.0 * bytes / u64::from(BLOCK_BYTES))
     }
 
     /// Units that recovery may have to read behind a checkpoint: those after which the next one is due, and those that
@@ -170,6 +179,7 @@ impl DeviceConfig {
             checkpoint_reads: self.checkpoint_parts(),
             units_read: self.units_behind(self.checkpoint_parts()),
             end_reads: 0,
+            map_page_reads: if spare_refs::always_fit(self) { 0 } else { self.map_pages() },
             torn: 0,
             changes: self.ftl.map_changes + self.surplus_changes() as u32,
         };
@@ -185,6 +195,9 @@ impl DeviceConfig {
         // Each stream goes through the dies in turn, so none has more than one unit above its share.
         readers.read_all_dies(recovery.units_read + Stream::COUNT as u32 * self.geometry.dies(), What::Either);
         readers.read_all_dies(recovery.end_reads, What::Spares);
+        readers.wait();
+        // Map pages may lie anywhere; it takes longest if one die has them all.
+        (0..recovery.map_page_reads).for_each(|_| readers.read(0, What::Part));
         recovery.ready_at = readers.end();
         recovery
     }

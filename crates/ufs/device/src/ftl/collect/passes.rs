@@ -232,7 +232,7 @@ impl Ftl {
             return true;
         }
         if let Some(ppn) = self.map.directory(page)
-            && !self.cache.is_present(page)
+            && self.cache.present(page).is_none()
         {
             if !self.reads_allowed(hw) {
                 return false;

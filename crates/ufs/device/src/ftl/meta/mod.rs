@@ -7,6 +7,7 @@ mod write_back;
 
 use super::changes::Taken;
 use super::durable::Record;
+use super::paid::Paid;
 use super::spare::Spares;
 use crate::config::DeviceConfig;
 use crate::ids::{MapPage, Mark, SuperblockId};
@@ -18,6 +19,8 @@ use std::collections::VecDeque;
 enum Part {
     Map {
         page: MapPage,
+        /// When the one that it replaces was put together.
+        before: u32,
         taken: Taken,
         put_together: u32,
         sequence: u32,
@@ -36,8 +39,8 @@ enum Part {
 
 impl Part {
     /// A map page as it will be when its unit is programmed.
-    fn to_be_put_together(page: MapPage) -> Part {
-        Part::Map { page, taken: Taken::NONE, put_together: 0, sequence: 0 }
+    fn to_be_put_together(page: MapPage, before: u32) -> Part {
+        Part::Map { page, before, taken: Taken::NONE, put_together: 0, sequence: 0 }
     }
 }
 
@@ -61,7 +64,7 @@ pub(super) struct Meta {
     /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, SuperblockId)>,
-    /// When each map page in flash was put together.
+    /// What the spare area of each map page in flash says of when it was put together.
     written_at: Vec<u32>,
 }
 
@@ -108,10 +111,9 @@ impl Meta {
         self.pinned.push_back((age, sb));
     }
 
-    /// When a map page in flash was put together: kept across a power cut, and known at no cost. It would stand in the
-    /// page itself, whose entries leave no room for it.
-    pub(crate) fn peek_unpaid_written_at(&self, page: MapPage) -> u32 {
-        self.written_at[page.index()]
+    /// When a map page in flash was put together: its spare area says so, and comes with it into SRAM.
+    pub(crate) fn written_at(&self, paid: Paid) -> u32 {
+        self.written_at[paid.page().index()]
     }
 
     /// Says when a map page in flash was put together.

@@ -13,6 +13,7 @@ use crate::back::{Hardware, Job, Op};
 use crate::ftl::changes::{Change, Taken};
 use crate::ftl::durable::{Held, Logged, Record};
 use crate::ftl::map::Entry;
+use crate::ftl::paid::Paid;
 use crate::ftl::relocate::flash_entry;
 use crate::ftl::{Effect, Ftl, Mapping, Stream};
 use crate::ids::{MapPage, SuperblockId};
@@ -41,13 +42,15 @@ impl Ftl {
             self.changes.begin_write(page);
             self.changes.each_of_page(page, |change| self.map.prefetch(change.lpn));
             self.meta.pages_under_way += 1;
-            match self.map.directory(page) {
-                Some(ppn) if !self.cache.is_present(page) => {
+            match (self.map.directory(page), self.cache.present(page)) {
+                (Some(ppn), None) => {
                     self.meta.loading += 1;
                     hw.stats().write_back_loads += 1;
                     self.begin_flash(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
                 }
-                _ => self.meta.queue.push_back(Part::to_be_put_together(page)),
+                (Some(_), Some(paid)) => self.queue_map_page(paid),
+                // There is none in flash, which the directory says.
+                (None, _) => self.queue_map_page(Paid::loaded(page)),
             }
         }
     }
@@ -77,8 +80,14 @@ impl Ftl {
         let page = MapPage(hw.ops().get(id).lpn);
         hw.ops_mut().free(id);
         self.meta.loading -= 1;
-        self.meta.queue.push_back(Part::to_be_put_together(page));
+        self.queue_map_page(Paid::loaded(page));
         self.program_meta(now, hw);
+    }
+
+    /// A map page that SRAM knows waits for its unit.
+    fn queue_map_page(&mut self, paid: Paid) {
+        let before = self.meta.written_at(paid);
+        self.meta.queue.push_back(Part::to_be_put_together(paid.page(), before));
     }
 
     /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
@@ -155,9 +164,9 @@ impl Ftl {
             && let Some(part) = self.meta.queue.pop_front()
         {
             let part = match part {
-                Part::Map { page, .. } => {
+                Part::Map { page, before, .. } => {
                     hw.stats().map_writes += 1;
-                    self.put_together(page)
+                    self.put_together(page, before)
                 }
                 part => {
                     self.meta.pin(self.checkpoint.age, sb);
@@ -188,12 +197,12 @@ impl Ftl {
     }
 
     /// A map page as it is now, to be programmed.
-    fn put_together(&mut self, page: MapPage) -> Part {
+    fn put_together(&mut self, page: MapPage, before: u32) -> Part {
         self.ticks += 1;
         let taken = self.changes.take(page);
         let (map, buffer) = (&self.map, &self.buffer);
         self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
-        Part::Map { page, taken, put_together: self.ticks, sequence: self.sequence }
+        Part::Map { page, before, taken, put_together: self.ticks, sequence: self.sequence }
     }
 
     /// A unit of the meta stream has been programmed.
@@ -207,8 +216,8 @@ impl Ftl {
         let mut at = op.ppn;
         for part in parts.drain(..) {
             match part {
-                Part::Map { page, taken, put_together, sequence } => {
-                    let refs = self.map_page_written(page, taken, put_together, at);
+                Part::Map { page, before, taken, put_together, sequence } => {
+                    let refs = self.map_page_written(page, taken, before, put_together, at);
                     self.effects.push_back(Effect::MapPageWritten(page));
                     let held = Held::Map { page, at, written_at: put_together, sequence, refs };
                     self.durable.log.push(Logged::Part(held));
@@ -245,8 +254,7 @@ impl Ftl {
 
     /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
     /// that changed.
-    fn map_page_written(&mut self, page: MapPage, taken: Taken, put_together: u32, at: Ppn) -> u32 {
-        let before = self.meta.peek_unpaid_written_at(page);
+    fn map_page_written(&mut self, page: MapPage, taken: Taken, before: u32, put_together: u32, at: Ppn) -> u32 {
         self.meta.set_written_at(page, put_together);
         let refs_before = self.durable.refs();
         let mut left = taken;
