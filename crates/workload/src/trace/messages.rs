@@ -90,7 +90,7 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
                 return Err(TraceError::of_file(file, Reason::Format, message));
             }
             if head.trim_ascii().is_empty() {
-                return Err(TraceError::of_file(file, Reason::Empty, "there is nothing in it"));
+                return Err(TraceError::of_file(file, Reason::Empty, "it is empty"));
             }
             let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
             let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();

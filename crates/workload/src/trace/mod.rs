@@ -34,6 +34,7 @@ use readpath_kit::Ns;
 use crate::IoKind;
 
 pub use error::{Place, Reason, Skips, TraceError};
+pub use formats::Format;
 pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
 pub use input::{Compression, decompress};
@@ -94,72 +95,6 @@ impl Request {
             return Some("its size is 0, or 4 GiB or more for a read or write");
         }
         self.offset.checked_add(self.bytes).is_none().then_some("it ends beyond 2^64 bytes")
-    }
-}
-
-readpath_kit::named! {
-    /// A format of traces.
-    #[derive(Hash)]
-    pub enum Format {
-        /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
-        MsrCambridge = "msr",
-        /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
-        Systor17 = "systor17",
-        /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte
-        /// blocks.
-        CloudPhysics = "cloudphysics",
-        /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
-        Mobile = "mobile",
-        /// Text of `blkparse` in its default format.
-        Blkparse = "blkparse",
-        /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
-        Blktrace = "blktrace",
-        /// fio I/O log version 2.
-        FioV2 = "fio2",
-        /// fio I/O log version 3; times in microseconds.
-        FioV3 = "fio3",
-        /// ftrace text with the event `ufshcd_command`.
-        FtraceUfs = "ftrace-ufs",
-        /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
-        FtraceBlock = "ftrace-block",
-        /// Any table of which [`Columns`] says what stands where; with the header of [`CsvWriter`], recognised by
-        /// itself.
-        Csv = "csv",
-    }
-}
-
-impl Format {
-    /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
-    pub fn names_devices(self) -> bool {
-        self != Format::CloudPhysics
-    }
-
-    /// The format that reads the other layer's requests from the same text.
-    pub fn other_layer(self) -> Option<Format> {
-        match self {
-            Format::FtraceUfs => Some(Format::FtraceBlock),
-            Format::FtraceBlock => Some(Format::FtraceUfs),
-            _ => None,
-        }
-    }
-
-    /// What a row looks like, for messages.
-    fn shape(self) -> &'static str {
-        match self {
-            Format::MsrCambridge => "timestamp,host,disk,Read|Write,offset,size,response",
-            Format::Systor17 => "Timestamp,Response,IOType,LUN,Offset,Size",
-            Format::CloudPhysics => "version,time,op,size,lbn",
-            Format::Mobile => "process,device,rw_flag,sector,size,timestamp",
-            Format::Blkparse => "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
-            Format::Blktrace => "a record with the magic number 0x65617407",
-            Format::FioV2 => "FILE ACTION [OFFSET LENGTH]",
-            Format::FioV3 => "TIME FILE ACTION [OFFSET LENGTH]",
-            Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
-            Format::FtraceBlock => {
-                "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
-            }
-            Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One module for each family of formats, and what they share: a row, the operation words of Linux and SCSI, and the
+//! The formats, one module for each family, and what they share: a row, the operation words of Linux and SCSI, and the
 //! gate that tells devices apart. A format turns one row into one [`Row`]; it knows neither files nor other rows.
 
 pub(super) mod blkparse;
@@ -13,6 +13,72 @@ use super::error::{Reason, RowError};
 use super::{Devices, Event, Request, SECTOR_BYTES};
 use crate::IoKind;
 use readpath_kit::Ns;
+
+readpath_kit::named! {
+    /// A format of traces.
+    #[derive(Hash)]
+    pub enum Format {
+        /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
+        MsrCambridge = "msr",
+        /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
+        Systor17 = "systor17",
+        /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte
+        /// blocks.
+        CloudPhysics = "cloudphysics",
+        /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
+        Mobile = "mobile",
+        /// Text of `blkparse` in its default format.
+        Blkparse = "blkparse",
+        /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
+        Blktrace = "blktrace",
+        /// fio I/O log version 2.
+        FioV2 = "fio2",
+        /// fio I/O log version 3; times in microseconds.
+        FioV3 = "fio3",
+        /// ftrace text with the event `ufshcd_command`.
+        FtraceUfs = "ftrace-ufs",
+        /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
+        FtraceBlock = "ftrace-block",
+        /// Any table of which [`columns::Columns`] says what stands where; with the header of [`super::CsvWriter`],
+        /// recognised by itself.
+        Csv = "csv",
+    }
+}
+
+impl Format {
+    /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
+    pub fn names_devices(self) -> bool {
+        self != Format::CloudPhysics
+    }
+
+    /// The format that reads the other layer's requests from the same text.
+    pub fn other_layer(self) -> Option<Format> {
+        match self {
+            Format::FtraceUfs => Some(Format::FtraceBlock),
+            Format::FtraceBlock => Some(Format::FtraceUfs),
+            _ => None,
+        }
+    }
+
+    /// What a row looks like, for messages.
+    pub(super) fn shape(self) -> &'static str {
+        match self {
+            Format::MsrCambridge => "timestamp,host,disk,Read|Write,offset,size,response",
+            Format::Systor17 => "Timestamp,Response,IOType,LUN,Offset,Size",
+            Format::CloudPhysics => "version,time,op,size,lbn",
+            Format::Mobile => "process,device,rw_flag,sector,size,timestamp",
+            Format::Blkparse => "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
+            Format::Blktrace => "a record with the magic number 0x65617407",
+            Format::FioV2 => "FILE ACTION [OFFSET LENGTH]",
+            Format::FioV3 => "TIME FILE ACTION [OFFSET LENGTH]",
+            Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
+            Format::FtraceBlock => {
+                "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
+            }
+            Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
+        }
+    }
+}
 
 /// A request with its time as recorded.
 #[derive(Clone, Copy, Debug)]
