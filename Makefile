@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # make run    build the release binary and reproduce the published iozone table
 # make test   every test (a C compiler and a Rust toolchain are all that is needed)
-# make test-long   tests of several minutes: larger devices, more writes
+# make test-long   tests of half a minute and more: larger devices, more writes
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
-# make dist   target/dist/readpath: optimised as a whole, for long runs; takes minutes to build
+# make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make bench  how fast the simulator is on this machine
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format, lint and house rules

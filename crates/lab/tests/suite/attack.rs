@@ -56,7 +56,7 @@ fn both_by_each_means() -> impl Iterator<Item = (Protection, Means)> {
 #[test]
 fn no_forged_entry_is_ever_believed() {
     for (protection, means) in both_by_each_means() {
-        let forgeries = if means == Means::OneEntry { 2_000_000 } else { 500_000 };
+        let forgeries = if means == Means::OneEntry { 200_000 } else { 50_000 };
         let tally = try_by(means, Attack::Forge, entries(protection), forgeries);
         assert_eq!((tally.tries, tally.believed, tally.leaked), (forgeries, 0, 0), "{protection:?} {means:?}");
         assert_eq!(tally.device.hpb_forged, forgeries);

@@ -66,6 +66,7 @@ fn cold_data_is_levelled() {
 
 /// Half of the space is never written again, and lies in superblocks of its own.
 #[test]
+#[ignore = "half a minute; make test-long"]
 fn data_that_nobody_writes_is_levelled() {
     let offsets = zones(&[(90, 10), (10, 40), (0, 50)]);
     held_at_a_price("static", Layout::Sequential, offsets, 6_400_000, 90.0, 0.03);
