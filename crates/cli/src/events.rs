@@ -32,7 +32,9 @@ pub fn check_pressure<'a>(
         return Ok(());
     }
     let Some((name, why)) = keep.find_map(|(name, why)| Some((name, why?))) else { return Ok(()) };
-    Err(usage(anyhow!("--events: the host of variant '{name}' {why}; pressure needs policies of this host's own")))
+    Err(usage(anyhow!(
+        "--events: the host of variant '{name}' {why}; pressure needs a policy other than linux-dcm and linux-hcm"
+    )))
 }
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T> {
@@ -60,7 +62,7 @@ fn kind(text: &str) -> Result<EventKind, String> {
         (EventKind::Pressure { .. }, Some(bytes)) => Ok(EventKind::Pressure { bytes: size(bytes)? }),
         (EventKind::PowerCycle { .. }, Some(off)) => Ok(EventKind::PowerCycle { off: time_without_power(off)? }),
         (kind, None) => Ok(kind),
-        (_, Some(more)) => Err(format!("{word} stands alone; {more:?} belongs to nothing")),
+        (_, Some(more)) => Err(format!("{word} takes no value; remove {more:?}")),
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
             ),
             ("1,pressure", "line 1: pressure needs a limit"),
             ("1,pressure,x", "line 1: \"x\" is not a size"),
-            ("1,resume\n2,suspend,3", "line 2: suspend stands alone"),
+            ("1,resume\n2,suspend,3", "line 2: suspend takes no value"),
             ("1,power-cycle,5", "line 1: \"5\" is not a time"),
             ("1,power-cycle,5000s", "line 1: "),
             ("2,suspend\n1,resume", "line 2: 1 ms is before the line above"),

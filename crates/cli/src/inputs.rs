@@ -65,7 +65,7 @@ fn text_up_to(path: &Path, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     Opened::open(path, Arc::default())?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("is larger than {most} bytes, so it cannot be meant")));
+        return Err(io::Error::other(format!("is larger than {most} bytes; this is probably the wrong file")));
     }
     let text = String::from_utf8(bytes)
         .map_err(|e| io::Error::other(format!("byte {} is not UTF-8", e.utf8_error().valid_up_to())))?;

@@ -150,7 +150,7 @@ pub fn main(args: &Power) -> Result<()> {
     live.finish()?;
     match runs.iter().map(|run| run.wrong).sum::<u64>() {
         0 => Ok(()),
-        wrong => Err(anyhow!("{wrong} blocks were not what they may be; see the notes of the results")),
+        wrong => Err(anyhow!("{wrong} blocks held wrong data; see the notes of the results")),
     }
 }
 

@@ -137,7 +137,8 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
             hpb.memory_bytes = memory_bytes;
         }
         if !limits.is_empty() && variant.host.hpb.is_none_or(|hpb| hpb.policy.is_none()) {
-            let message = "has a host that does not change its memory in use; choose policies of this host's own";
+            let message =
+                "has a host that does not change its memory in use; choose policies other than linux-dcm and linux-hcm";
             return Err(usage(anyhow!("--pressure: variant '{}' {message}", variant.name)));
         }
         variant.limits.clone_from(&limits);

@@ -2,7 +2,7 @@
 //! `readpath stats`: asks a run in progress for its counters, through the socket that `--stats` made, and prints them.
 
 use crate::args::Stats;
-use crate::live::socket::{self, Found};
+use crate::live::socket::{self, PathKind};
 use crate::live::{HOST, SCHEMA};
 use crate::output::json_escaped;
 use crate::usage;
@@ -31,7 +31,7 @@ pub fn main(args: &Stats) -> Result<()> {
         let Some(seconds) = args.watch else { return Ok(()) };
         sleep(Duration::from_secs(seconds.into()));
         // Its end is the end of this.
-        if matches!(socket::look(&path), Ok(Found::Nothing)) {
+        if matches!(socket::look(&path), Ok(PathKind::Nothing)) {
             return Ok(());
         }
         answer = match connect(&path) {
@@ -87,20 +87,21 @@ fn ask(path: &Path) -> Result<Value> {
     let name = path.display();
     let wrong = |what: String| usage(anyhow!("{name}: {what}"));
     match socket::look(path).map_err(|e| wrong(format!("cannot look at it: {e}")))? {
-        Found::Nothing => return Err(wrong("there is no such socket; the run is over, or never had it".into())),
-        Found::Other => return Err(wrong("is no socket".into())),
-        Found::Socket => {}
+        PathKind::Nothing => return Err(wrong("there is no such socket; the run is over, or never had it".into())),
+        PathKind::Other => return Err(wrong("is no socket".into())),
+        PathKind::Socket => {}
     }
     let stream = connect(path).map_err(|e| match e.kind() {
-        io::ErrorKind::ConnectionRefused => wrong("nobody answers; the program that made it is gone".into()),
-        io::ErrorKind::PermissionDenied => wrong("may be read by the user who started the run only".into()),
+        io::ErrorKind::ConnectionRefused => wrong("no answer: the program that made this socket has ended".into()),
+        io::ErrorKind::PermissionDenied => wrong("only the user who started the run may read it".into()),
         _ => wrong(format!("cannot connect: {e}")),
     })?;
     let mut text = String::new();
     stream.take(LONGEST).read_to_string(&mut text).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            wrong(format!("has not answered for {} s; what serves it was stopped, or is no run", PATIENCE.as_secs()))
-        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => wrong(format!(
+            "has not answered for {} s; the program behind it is stopped, or is not readpath",
+            PATIENCE.as_secs()
+        )),
         io::ErrorKind::InvalidData => wrong("answers no text".into()),
         _ => wrong(format!("does not answer: {e}")),
     })?;

@@ -43,7 +43,7 @@ fn verdict(claim: &Claim, found: &[(Case, f64)]) -> String {
     let least = found.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (Some(least), Some(most)) = (least, most) else {
-        return format!("NOT CHECKED: {} ({}): nothing was measured that it speaks of", claim.text, claim.source);
+        return format!("NOT CHECKED: {} ({}): nothing that it refers to was measured", claim.text, claim.source);
     };
     let outside: Vec<String> = found
         .iter()

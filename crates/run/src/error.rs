@@ -58,7 +58,7 @@ pub enum RunError {
         ramp: Ns,
     },
     /// Nothing can happen any more though requests are outstanding.
-    #[error("the run stands still at {0} with requests outstanding")]
+    #[error("the run is stuck at {0} with requests outstanding")]
     Stuck(Ns),
     /// A UPIU did not survive.
     #[error(transparent)]

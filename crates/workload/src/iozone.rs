@@ -190,7 +190,7 @@ fn flag(args: &[&str], here: usize, letter: char, line: &mut Line) -> Result<(),
         'a' | 'A' | 'z' => return Err(error(args, here, "automatic mode is not built; give -s, -r, -t and -i")),
         'B' | 'Z' => return Err(error(args, here, "memory-mapped files are not built; leave it out or use -I")),
         'E' | 'K' => return Err(error(args, here, format!("-{letter} (other access patterns) is not built"))),
-        'h' | 'v' => return Err(error(args, here, format!("-{letter} asks iozone for text and runs no test"))),
+        'h' | 'v' => return Err(error(args, here, format!("-{letter} only prints text; it runs no test"))),
         _ => return Err(error(args, here, format!("-{letter} is not an iozone option that is known here"))),
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! The socket: whoever connects gets one line of JSON with everything as it is now, and nothing is read from them.
 
 use super::report::report;
-use super::socket::{self, Found};
+use super::socket::{self, PathKind};
 use crate::{stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_sysfs::Tree;
@@ -63,9 +63,9 @@ fn listen(path: &Path) -> Result<UnixListener> {
     let name = path.display();
     let wrong = |what: String| usage(anyhow!("--stats: {name}: {what}"));
     match socket::look(path).map_err(|e| wrong(format!("cannot look at it: {e}")))? {
-        Found::Nothing => {}
-        Found::Other => return Err(wrong("is there already, and is no socket".into())),
-        Found::Socket => match UnixStream::connect(path) {
+        PathKind::Nothing => {}
+        PathKind::Other => return Err(wrong("is there already, and is no socket".into())),
+        PathKind::Socket => match UnixStream::connect(path) {
             Ok(_) => return Err(wrong("another program serves this socket; name another".into())),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path).map_err(|e| wrong(format!("was left behind, and cannot be removed: {e}")))?;

@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 /// What is behind a path that should be a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum PathKind {
     Nothing,
     Socket,
     Other,
 }
 
-pub fn look(path: &Path) -> io::Result<Found> {
+pub fn look(path: &Path) -> io::Result<PathKind> {
     match fs::symlink_metadata(path) {
-        Ok(data) if data.file_type().is_socket() => Ok(Found::Socket),
-        Ok(_) => Ok(Found::Other),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Found::Nothing),
+        Ok(data) if data.file_type().is_socket() => Ok(PathKind::Socket),
+        Ok(_) => Ok(PathKind::Other),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(PathKind::Nothing),
         Err(e) => Err(e),
     }
 }
@@ -62,7 +62,7 @@ pub fn all() -> Result<Vec<PathBuf>> {
     };
     let entries = entries.with_context(|| format!("{}: cannot be read", folder.display())).map_err(usage)?;
     let mut sockets: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
-    sockets.retain(|path| look(path).is_ok_and(|found| found == Found::Socket));
+    sockets.retain(|path| look(path).is_ok_and(|found| found == PathKind::Socket));
     sockets.sort();
     Ok(sockets)
 }

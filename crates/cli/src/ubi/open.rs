@@ -44,7 +44,11 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
         }
         Some(oob) => match without_spare(&raw, known, &[oob]) {
             Some((bytes, _, found)) => (bytes, Ok(found)),
-            None => return Err(wrong(&format!("--oob {oob}: it is no UBI in pages with spare areas of {oob} bytes"))),
+            None => {
+                return Err(wrong(&format!(
+                    "--oob {oob}: the file is not UBI in pages with spare areas of {oob} bytes"
+                )));
+            }
         },
     };
     let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {

@@ -167,7 +167,7 @@ fn recorded(folder: &Path, input: &Input) -> Result<(Vec<TaskStream>, Option<Str
     cases.retain(|case| {
         let summary = &case.stream.summary;
         let other = summary.page_bytes.filter(|&said| said != page_bytes);
-        let says = other.map(|said| format!("says that its pages have {said} bytes"));
+        let says = other.map(|said| format!("declares pages of {said} bytes"));
         let misfit = || summary.misfits.certain.as_ref().map(|m| format!("line {} does not fit such pages", m.line));
         let why = says.or_else(misfit);
         left_out.extend(why.iter().map(|why| format!("{} ({why})", case.name)));

@@ -25,7 +25,7 @@ fn device_files() {
         ("[[lu]]", "capacity_gib", "capacity_gib = 0", 1, "lu[0].capacity_gib: is 0; "),
         ("[[lu]]", "capacity_gib", "capacity_gib = 80", 0, "20971520 logical blocks"),
         ("[map_cache]", "size_kib", "size_kib = 0", 1, "map_cache.size_kib: is 0; "),
-        ("[map_cache]", "size_kib", "size_kib = 1\nsize_kib = 2", 2, "size_kib: stands twice in this table"),
+        ("[map_cache]", "size_kib", "size_kib = 1\nsize_kib = 2", 2, "size_kib: is given twice in this table"),
         ("[map_cache]", "page_bytes", "page_bytes = 0", 1, "map_cache.page_bytes: is 0; "),
         ("[flash]", "erase_us", "erase_us = 3.5e3", 1, "flash.erase_us: "),
         ("[flash]", "erase_us", "", 0, "erase_us"),

@@ -291,7 +291,7 @@ fn mistakes() {
     for (args, says) in [
         (&["none.csv"][..], &["none.csv: cannot be read"][..]),
         (&["folder"], &["folder: is a folder"]),
-        (&["empty.csv"], &["empty.csv: there is nothing in it"]),
+        (&["empty.csv"], &["empty.csv: it is empty"]),
         (&["header.csv"], &["header.csv: there is no request"]),
         (&["bad.csv"], &["bad.csv:3: ", "\"x\""]),
         (&["t.csv", "--precondition", "bad.csv"], &["bad.csv:3: "]),
@@ -326,7 +326,7 @@ fn mistakes() {
     }
     for (args, says) in [
         (&["info", "bad.csv", "--out", "new"][..], &["bad.csv:3: "][..]),
-        (&["info", "empty.csv"], &["empty.csv: there is nothing in it"]),
+        (&["info", "empty.csv"], &["empty.csv: it is empty"]),
         (&["convert", "bad.csv", "out.csv", "--to", "csv"], &["bad.csv:3: "]),
         (&["convert", "t.csv", "out.csv", "--to", "tape"], &["error: "]),
         (&["convert", "t.csv", "no/such/out.csv", "--to", "csv"], &["no/such/out.csv: cannot be written"]),

@@ -191,7 +191,7 @@ fn wrong_sockets() {
     room.bad(&["stats", "none"], &["none: there is no such socket"]);
     room.bad(&["stats", "file"], &["file: is no socket"]);
     drop(UnixListener::bind(room.path("stale")).expect("a socket"));
-    room.bad(&["stats", "stale"], &["stale: nobody answers", "is gone"]);
+    room.bad(&["stats", "stale"], &["stale: no answer", "has ended"]);
     room.bad(&["stats", "stale", "--watch", "0"], &["--watch"]);
     room.bad(&["run", "small.toml", "--stats=file"], &["--stats: file: is there already, and is no socket"]);
     room.bad(&["run", "small.toml", "--stats=none/its.sock"], &["none/its.sock: cannot make the socket"]);

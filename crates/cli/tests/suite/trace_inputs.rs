@@ -70,7 +70,7 @@ fn standard_input_is_read_once_and_never_written_to() {
     room.bad(&["compare", "-", "--precondition", "-"], &twice);
     room.bad(&["replay", "-", "-"], &["-: is given twice"]);
     // Here it is empty.
-    room.bad(&["trace", "info", "-", "--out", "new"], &["stdin: there is nothing in it"]);
+    room.bad(&["trace", "info", "-", "--out", "new"], &["stdin: it is empty"]);
     let output = fed(&room, &["trace", "info", "-"], b"0,R,0,4096,,\nx\n");
     assert!(text(&output.stderr).starts_with("readpath: stdin: the format is not recognised"), "{output:?}");
     std::fs::create_dir(room.path("made")).expect("a folder");

@@ -175,16 +175,10 @@ fn the_kind_of_nand_follows_from_the_pages() {
     };
     let own = document(&room, &["s.csv", "--cache", "none"]);
     assert_eq!(settings(&own), ("slc-2k".into(), "page size".into(), false));
-    note(
-        &own,
-        "Reads cost: slc-2k, waiting only: nobody has measured the CPU time. They were chosen by the page size;",
-    );
+    note(&own, "Reads cost: slc-2k, waiting only: the CPU time was not measured. They were chosen by the page size;");
     let scaled = document(&room, &["s.csv", "--cache", "none", "--cost", "mlc-16k"]);
     assert_eq!(settings(&scaled), ("mlc-16k".into(), "--cost".into(), true));
-    note(
-        &scaled,
-        "mlc-16k, SCALED from pages of 16384 bytes to 2048 by the number of ECC steps, which nobody has measured",
-    );
+    note(&scaled, "mlc-16k, SCALED from pages of 16384 bytes to 2048 by the number of ECC steps, not measured");
     assert!(value(&own, "none", "seconds") < value(&scaled, "none", "seconds") / 5.0);
     // The published table keeps its own costs; streams take those that are asked for.
     std::fs::create_dir(room.path("t")).expect("a folder");

@@ -42,7 +42,7 @@ fn what_an_attach_finds() {
     });
     assert_eq!(all["attach"], takes);
     let line = "\nattach takes    5.656 ms for 56 reads, 5.002 ms without sub-page reads\ncosts           slc-2k, \
-                waiting only: nobody has measured the CPU time (--cost names others)\n";
+                waiting only: the CPU time was not measured (--cost names others)\n";
     assert!(text.contains(line), "{text}");
     // Of a device, an image of ubinize has only what is used.
     let few = "the volumes need a device of 404 PEBs at least, the image has 27: the attach of the device takes \
@@ -97,7 +97,7 @@ fn sizes_are_doubted_where_they_may_be_wrong() {
     fs::write(room.path("one.mtd"), &bytes[..128 << 10]).expect("a file");
     room.bad(
         &["ubi", "attach", "one.mtd"],
-        &["one EC header does not tell", "(--peb-size gives the size of erase blocks)"],
+        &["a single EC header does not show", "(--peb-size gives the size of erase blocks)"],
     );
     // A version of UBI that there is not, in a header with a good checksum.
     let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 2048, pebs: 8 };

@@ -76,7 +76,7 @@ fn a_dump_with_spare_areas_is_told_and_read() {
     room.bad(&["ubi", "attach", "oob.mtd"], &[says]);
     room.bad(
         &["ubi", "ls", "oob.mtd", "--oob", "128"],
-        &["--oob 128: it is no UBI in pages with spare areas of 128 bytes"],
+        &["--oob 128: the file is not UBI in pages with spare areas of 128 bytes"],
     );
     room.bad(&["ubi", "ls", "oob.mtd", "--oob", "64K"], &["--oob: \"64K\" is no number of bytes"]);
     for command in [&["find"][..], &["attach", "--json"], &["check"]] {
@@ -116,7 +116,7 @@ fn streams_can_be_replayed() {
     let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
     let doc = json(&report);
     let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
-    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (says that its pages have 2048 \
+    let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (declares pages of 2048 \
                     bytes), z_find.csv (line 2 does not fit such pages).";
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
     assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));

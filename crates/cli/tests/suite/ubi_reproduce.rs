@@ -328,7 +328,7 @@ fn what_is_no_image_is_told() {
     for (image, says) in [
         ("text", "text: no UBI: no EC header"),
         ("packed.gz", "packed.gz: cannot be read: its packed content is damaged: "),
-        ("short", "short: one EC header does not tell the PEB size"),
+        ("short", "short: a single EC header does not show the PEB size"),
         ("folder", "folder: is a folder, not an image"),
         ("gone", "gone: cannot be read"),
     ] {

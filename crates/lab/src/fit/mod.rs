@@ -247,7 +247,7 @@ const FITTED: &str = "-fitted";
 const LONGEST_NAME: usize = 64;
 
 /// Where a search ended.
-struct Found {
+struct Minimum {
     values: Values,
     jacobian: Jacobian,
     iterations: u32,
@@ -385,7 +385,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn run(&mut self, start: &Values, most: u32) -> Result<Found, ModelError> {
+    fn run(&mut self, start: &Values, most: u32) -> Result<Minimum, ModelError> {
         let mut values = start.clone();
         self.capacities(&mut values)?;
         let mut simulated = self.simulated(&values)?;
@@ -397,7 +397,7 @@ impl<'a> Search<'a> {
             let step = Step::new(&self.weighted(&jacobian), &residuals, values.len());
             if iterations == most {
                 let converged = step.small(&values, self.preset, &self.params, self.misfit(&simulated));
-                return Ok(Found { values, jacobian, iterations, converged });
+                return Ok(Minimum { values, jacobian, iterations, converged });
             }
             iterations += 1;
             let misfit = self.misfit(&simulated);
@@ -424,7 +424,7 @@ impl<'a> Search<'a> {
                 // Nothing better can be reached. That is the end if little was promised.
                 let near = |s: &Step| s.small(&values, self.preset, &self.params, misfit);
                 let converged = near(&step) || (near(&times) && step.within_units(&values, self.preset, &self.params));
-                return Ok(Found { values, jacobian, iterations, converged });
+                return Ok(Minimum { values, jacobian, iterations, converged });
             };
             damping = (damping / 10.0).max(LEAST_DAMPING);
             let gained = misfit - self.misfit(&s);
@@ -433,7 +433,7 @@ impl<'a> Search<'a> {
             (values, simulated) = (next, s);
             if moved < SMALL && gained < 1e-3 * misfit.max(1e-3) {
                 let jacobian = self.jacobian(self.rows, &values)?;
-                return Ok(Found { values, jacobian, iterations, converged: true });
+                return Ok(Minimum { values, jacobian, iterations, converged: true });
             }
         }
     }

@@ -2,7 +2,7 @@
 //! Searches from several places: one may stop where whole pages or regions are in the way of something better.
 
 use super::model::{ModelError, Values};
-use super::{Found, Search, ln};
+use super::{Minimum, Search, ln};
 
 /// Times of further starts, as multiples of what the first search found.
 const TIMES: [f64; 2] = [0.7, 1.4];
@@ -15,7 +15,7 @@ fn slack(misfit: f64) -> f64 {
 impl Search<'_> {
     /// The best of several searches, with the steps of all, and how far from it, in logarithms, those ended that are as
     /// good.
-    pub(super) fn search_from_several(&mut self, start: &Values, most: u32) -> Result<(Found, Vec<f64>), ModelError> {
+    pub(super) fn search_from_several(&mut self, start: &Values, most: u32) -> Result<(Minimum, Vec<f64>), ModelError> {
         let first = self.run(start, most)?;
         let mut ends = vec![(self.simulated(&first.values).map(|s| self.misfit(&s))?, first)];
         for factor in TIMES {
@@ -39,7 +39,7 @@ impl Search<'_> {
                 *apart = f64::max(*apart, (ln(*a as f64) - ln(*b as f64)).abs());
             }
         }
-        Ok((Found { iterations: steps, ..found }, apart))
+        Ok((Minimum { iterations: steps, ..found }, apart))
     }
 
     fn with_other_times(&self, values: &Values, factor: f64) -> Values {

@@ -287,7 +287,7 @@ fn best(
             percent(s.read_mean_us, dcm.read_mean_us).unwrap_or(0.0),
             percent(s.read_mean_us, hcm.read_mean_us).unwrap_or(0.0),
         ),
-        None => format!("no policy of this host's own is at most {slower_percent} % slower than linux-dcm"),
+        None => format!("no policy of Readpath's host is at most {slower_percent} % slower than linux-dcm"),
     };
     doc.remark(format!("{}: {sentence}.", name(case, group)));
     Ok(())

@@ -105,7 +105,7 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let bytes = match image.bytes() {
         Ok(0) => return refused("the image is empty".into()),
         Ok(bytes) => bytes,
-        Err(e) => return refused(format!("the size of the image cannot be found out: {e}")),
+        Err(e) => return refused(format!("the size of the image cannot be read: {e}")),
     };
     if known.peb_bytes == Some(0) {
         return refused("PEB size = 0: a power of two up to 64 MiB is needed".into());
@@ -121,7 +121,7 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let (vid, data) = (header.vid_offset, header.data_offset);
     let fits = headers.peb_bytes();
     let Some(peb_bytes) = known.peb_bytes.or(fits) else {
-        let what = "one EC header does not tell the PEB size: it has to be given".into();
+        let what = "a single EC header does not show the PEB size; give it".into();
         return doubt(UbiError::Refused(what), None);
     };
     let mut ambiguous = false;

@@ -236,12 +236,12 @@ impl CostPreset {
         let mut text = self.name.clone();
         if self.page_bytes != page_bytes {
             text += &format!(
-                ", SCALED from pages of {} bytes to {page_bytes} by the number of ECC steps, which nobody has measured",
+                ", SCALED from pages of {} bytes to {page_bytes} by the number of ECC steps, not measured",
                 self.page_bytes
             );
         }
         if !self.cpu_is_known {
-            text += ", waiting only: nobody has measured the CPU time";
+            text += ", waiting only: the CPU time was not measured";
         }
         text
     }
@@ -313,7 +313,7 @@ mod tests {
         // Call 10 us, page 15 us, tR 25 us, 7 cycles and 519 bytes of 25 ns for each step.
         assert_eq!(model.steps(1), Cost { wait_ns: 50_000 + 526 * 25, cpu_ns: 0 });
         assert_eq!(model.page(), Cost { wait_ns: 50_000 + (7 + 4 * 519) * 25, cpu_ns: 0 });
-        assert_eq!(slc.told(2048), "slc-2k, waiting only: nobody has measured the CPU time");
+        assert_eq!(slc.told(2048), "slc-2k, waiting only: the CPU time was not measured");
         let told = CostPreset::builtin("mlc-16k").unwrap().told(2048);
         assert!(told.starts_with("mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{told}");
     }

@@ -167,7 +167,7 @@ impl Lpt {
             for _ in 0..flash.sb.lsave_count {
                 let lnum = bits.take(shape.big_lnum_bits);
                 if !flash.sb.in_main(lnum, 0, 0) {
-                    let detail = format!("the list of blocks worth knowing names block {lnum}, not of the main area");
+                    let detail = format!("the list of LEBs to save (lsave) names block {lnum}, not of the main area");
                     return Err(flash.damage(DamageKind::BadProperties, saved, detail));
                 }
                 lpt.get(flash, lnum)?;

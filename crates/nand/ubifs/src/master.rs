@@ -340,7 +340,7 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
         return bad(format!("more dead, dark, used and index bytes together than the main area has, {main_bytes}"));
     }
     if sb.big_lpt && !in_lpt(m.lsave) {
-        return bad(format!("a list of blocks worth knowing in block {} at {}", m.lsave.0, m.lsave.1));
+        return bad(format!("a list of LEBs to save (lsave) in block {} at {}", m.lsave.0, m.lsave.1));
     }
     Ok(())
 }

@@ -127,7 +127,7 @@ impl<L: Lebs> Session<L> {
             if is_dir && let Some(inode) = inode {
                 // Else a damaged volume could be walked for ever.
                 if !visited.insert(inode.ino) {
-                    let detail = format!("a directory with two names, one is {}", readpath_ubi::printable(&name));
+                    let detail = format!("a directory with two names; one is {}", readpath_ubi::printable(&name));
                     return Err(self.fs.inode_damage(inode.ino, DamageKind::WrongLinkCount, detail));
                 }
                 let mut entries = self.fs.read_dir(inode.ino)?;

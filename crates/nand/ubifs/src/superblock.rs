@@ -85,7 +85,7 @@ impl Superblock {
             return Err(Refusal::Unsupported(format!("format {format}, this reader knows up to {NEWEST_FORMAT}")));
         }
         if format < 3 {
-            return Err(bad(format!("format {format}, which nobody ever wrote to flash")));
+            return Err(bad(format!("format {format}, which no released version of UBIFS wrote")));
         }
         if bytes[27] != 0 {
             return Err(Refusal::Unsupported(format!("keys of format {}, only the simple format 0 exists", bytes[27])));
@@ -180,7 +180,7 @@ impl Superblock {
         want(self.format < 5 || self.double_hash, &|| format!("format {} without double hashes", self.format))?;
         let most = (u64::from(self.max_leb_count) - fixed).max(256);
         want(u64::from(self.lsave_count) <= most, &|| {
-            format!("a list of {} blocks worth knowing, expected at most {most}", self.lsave_count)
+            format!("a list of {} LEBs to save (lsave), expected at most {most}", self.lsave_count)
         })
     }
 

@@ -76,7 +76,7 @@ registry! {
         PRE_REQ_CNT "pre_req_cnt" "" "" Neither "pre-requests (HPB WRITE BUFFER 02h); no row if zero";
         PAIR_CNT "pair_cnt" "" "" Neither "changed entries that responses of the prototype brought; no row if zero";
         EVICT_CNT "evict_cnt" "" "evictions" Less "regions dropped to make room for another; this and the next three \
-            for this host's own policies only";
+            for policies other than linux-dcm and linux-hcm only";
         REFUSE_CNT "refuse_cnt" "" "refused" Neither "loads that a policy asked for and did not get: no map held was \
             worth less, or too many loads were waiting";
         PLAIN_CNT "plain_cnt" "" "plain reads" Neither "reads that a policy sent as READ although it had an entry";
@@ -153,7 +153,7 @@ registry! {
             allows";
         TORN_UNITS "torn_units" "" "torn units" Neither "programs that a cut tore";
         BLOCKS_CHECKED "blocks_checked" "" "blocks checked" Neither "blocks of 4 KiB that were read back and checked";
-        BLOCKS_WRONG "blocks_wrong" "" "blocks wrong" Less "blocks that held something else than they may";
+        BLOCKS_WRONG "blocks_wrong" "" "blocks wrong" Less "blocks that held wrong data";
         HPB_RESETS_ANNOUNCED "hpb_resets_announced" "" "" Neither "responses with operation 02h, which tell the host \
             that all its entries are invalid";
         HIT_CNT_AFTER_CUTS "hit_cnt_after_cuts" "" "" More "the part of `hit_cnt` after the last cut";

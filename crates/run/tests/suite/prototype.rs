@@ -326,7 +326,7 @@ fn start(config: &DeviceConfig, options: HpbOptions) -> Result<Stack<Lean, Tags,
 fn host_and_device_have_to_agree() {
     let refused = |config: &DeviceConfig, options| start(config, options).map(drop).expect_err("they do not");
     let message = refused(&readpath_testkit::device(BLOCKS), options());
-    assert!(message.contains("none of the prototype of HPB (it has no attribute C1h)"), "{message}");
+    assert!(message.contains("not a prototype of HPB (it has no attribute C1h)"), "{message}");
     let prototype = device(GroupUpdate::Host);
     let message = refused(&prototype, HpbOptions { max_map_bytes: Some(u64::from(GROUP) * 4 - 1), ..options() });
     assert!(message.contains("HPB of logical unit 0: ") && message.contains("1023"), "{message}");

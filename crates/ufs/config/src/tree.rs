@@ -173,7 +173,7 @@ impl<'a> Lines<'a> {
         let span = e.span().unwrap_or(0..0);
         let key = self.text.get(span.clone()).unwrap_or_default().trim();
         if e.message().contains("duplicate key") {
-            return self.at(span.start).error(key, "stands twice in this table; keep one of the two");
+            return self.at(span.start).error(key, "is given twice in this table; keep one of the two");
         }
         self.at(span.start).error("", format!("this is not TOML: {}", e.message()))
     }

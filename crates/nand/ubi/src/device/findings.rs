@@ -84,7 +84,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
                 ("bad-vid-header", false, vid, "the VID header is damaged, there are no data: to be erased".into())
             }
             NoteKind::BadVid => {
-                let detail = "the VID header is damaged, so nobody knows whose data the block holds: it is kept".into();
+                let detail = "the VID header is damaged, so the owner of the data is unknown: the block is kept".into();
                 ("bad-vid-header", true, vid, detail)
             }
             NoteKind::Older { volume, lnum, newer } => {

@@ -83,7 +83,7 @@ impl<R: ReadAt> Image<R> {
     /// How many blocks of `peb_bytes` the image is made of.
     pub fn pebs_of(source: &R, peb_bytes: u32) -> Result<u32, GeometryError> {
         let wrong = |value, right| Err(GeometryError { key: "image size", value, right });
-        let Ok(bytes) = source.bytes() else { return wrong(0, "the size of the image cannot be found out") };
+        let Ok(bytes) = source.bytes() else { return wrong(0, "the size of the image cannot be read") };
         if peb_bytes == 0 || bytes == 0 || bytes % u64::from(peb_bytes) != 0 {
             return wrong(bytes, "a whole number of PEBs is needed: it may be cut off, or the PEB size is another one");
         }

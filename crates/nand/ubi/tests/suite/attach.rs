@@ -555,8 +555,8 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
     let expected = [
         "PEB 5 offset 0: bad-ec-header (not damage): the EC header is damaged, there is no VID header: to be erased",
-        "PEB 6 offset 512: bad-vid-header: the VID header is damaged, so nobody knows whose data the block holds: it \
-         is kept",
+        "PEB 6 offset 512: bad-vid-header: the VID header is damaged, so the owner of the data is unknown: the \
+         block is kept",
         "PEB 2 offset 2048: data-without-vid-header: no VID header, but data from here on: the block is taken as free, \
          the LEB in it is lost",
         "PEB 20 offset 7048: data-without-vid-header: no VID header, but data from here on: the block is taken as \

@@ -275,7 +275,7 @@ fn sizes_are_guessed() {
     }
     sparse = image(slc, None)[..128 << 10].to_vec();
     let e = guess(&sparse, &Known::default()).expect_err("one block").to_string();
-    assert_eq!(e, "one EC header does not tell the PEB size: it has to be given");
+    assert_eq!(e, "a single EC header does not show the PEB size; give it");
     for (bytes, right) in [
         (vec![0; 1 << 20], "no UBI: no EC header at a multiple of 4096 bytes in 1048576 bytes"),
         (Vec::new(), "the image is empty"),

@@ -133,7 +133,7 @@ impl Tnc {
         let most = 2 * self.mapped_bytes;
         if self.loaded_bytes + u64::from(branch.at.len) > most {
             let detail =
-                format!("more than {most} bytes of index nodes, twice what fits: some are used again and again");
+                format!("more than {most} bytes of index nodes, twice what fits: some are referenced more than once");
             return Err(flash.damage(DamageKind::BadIndex, branch.at, detail));
         }
         self.loaded_bytes += u64::from(branch.at.len);

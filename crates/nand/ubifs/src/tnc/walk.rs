@@ -128,7 +128,7 @@ impl Tnc {
 
     fn too_many_leaves<L: Lebs>(&self, flash: &Flash<L>, node: NodeRef) -> UbifsError {
         let most = self.mapped_bytes / LEAST_LEAF_BYTES;
-        let detail = format!("more than {most} leaves, which is all that fit: some are used again and again");
+        let detail = format!("more than {most} leaves, which is all that fit: some are referenced more than once");
         flash.damage(DamageKind::BadIndex, node, detail)
     }
 

@@ -58,7 +58,7 @@ fn figures_that_cannot_be_are_refused() {
         (68, 4, 0, "2 journal heads, expected 3"),
         (68, 4, 2, "4 journal heads, expected 3"),
         (72, 4, 6450, "a fanout of 6450, expected 3 to 6449"),
-        (76, 4, 0xFFFF_FFFF, "a list of 4294967295 blocks worth knowing, expected at most "),
+        (76, 4, 0xFFFF_FFFF, "a list of 4294967295 LEBs to save (lsave), expected at most "),
         (80, 4, 5, "format 5 without double hashes"),
         (96, 8, 1 << 62, "4611686018427387904 reserved bytes"),
         (104, 4, 0, "times in steps of 0 ns, expected 1 to 10^9"),
@@ -310,7 +310,7 @@ fn works_end_with_the_place_of_an_impossible_inode() {
     patient.change(entry, |node| node[40..44].copy_from_slice(&1u32.to_le_bytes()));
     let root = patient.node(NodeType::Inode, |node| le32(node, 24) == 1);
     let text = broken(&mut patient, root, |s| s.find(b".", |_, _| {}));
-    assert!(text.contains("inode 1: a directory with two names, one is ./"), "{text}");
+    assert!(text.contains("inode 1: a directory with two names; one is ./"), "{text}");
 }
 
 #[test]

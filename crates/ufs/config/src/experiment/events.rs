@@ -160,7 +160,9 @@ pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
 fn cannot_shrink(variants: &[Variant]) -> Option<String> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
     if let Some((name, why)) = hosts().find_map(|(name, hpb)| Some((name, keeps_memory(Some(hpb))?))) {
-        return Some(format!("the host of variant {name:?} {why}; pressure needs a policy of this host's own"));
+        return Some(format!(
+            "the host of variant {name:?} {why}; pressure needs a policy other than linux-dcm and linux-hcm"
+        ));
     }
     hosts().next().is_none().then(|| "no variant uses HPB".into())
 }

@@ -169,7 +169,7 @@ fn iozone(k: &mut Keys<Iozone>) -> Result<Iozone> {
     k.refuse(missing, "cases", "is missing; expected args, or threads, record_kib and cases")?;
     let cases = k.group(args.is_none(), Some(why), of_cases, ranges)?;
     let beside = args.is_none() && case.is_some();
-    k.refuse(beside, "case", "has no meaning beside cases, which have names of their own")?;
+    k.refuse(beside, "case", "has no meaning beside cases, which have their own names")?;
     Ok(match (args, cases) {
         (None, Some(Ranges { threads, record_kib, cases })) => Iozone::Cases { threads, record_kib, cases },
         (args, _) => Iozone::Args { case: case.unwrap_or_else(|| "iozone".into()), args: args.unwrap_or_default() },
@@ -247,7 +247,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
     })?;
     if let Some(cases) = cases {
         for (key, given) in [("case", case.is_some()), ("job", job.is_some())] {
-            k.refuse(given, key, "has no meaning beside cases, which have names of their own and fill text")?;
+            k.refuse(given, key, "has no meaning beside cases, which have their own names and fill text")?;
         }
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         k.refuse_same_names("cases", AN_EARLIER_CASE, &names)?;

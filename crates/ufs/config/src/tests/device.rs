@@ -2,9 +2,10 @@
 //! Tests of device files.
 
 use super::super::device::{load, parse};
-use super::super::{DevicePreset, Override, Scheduler, presets};
+use super::super::{DevicePreset, Override, presets};
 use super::{back, from_json, no_file, points_at, replaced};
 use proptest::prelude::*;
+use readpath_flash::Scheduler;
 use readpath_kit::Ns;
 
 fn ufs21() -> &'static str {
@@ -28,7 +29,7 @@ fn every_preset_is_valid_and_survives_its_echo() {
         let back = from_json(&serde_json::to_value(p.echo()).unwrap());
         assert_eq!(back.device, super::back(&p).device);
         assert_eq!(back.device, p.device);
-        assert_eq!((back.delays, back.host, back.scheduler), (p.delays, p.host, p.scheduler));
+        assert_eq!((back.delays, back.host), (p.delays, p.host));
         assert_eq!((&back.name, &back.description, &back.sources), (&p.name, &p.description, &p.sources));
         assert_eq!(back.fitted, p.fitted);
         assert_eq!(back.echo(), p.echo());
@@ -85,7 +86,7 @@ fn times_are_exact() {
     assert_eq!((delays.to_link, delays.from_link), (Ns(10_000), Ns(15_000)));
     assert_eq!(d.hpb.unwrap().region_size, 15);
     assert_eq!(d.entry_key, [0x5265616470617468, 0x2048504220656e74]);
-    assert_eq!(p.scheduler, Scheduler::Lean);
+    assert_eq!(p.device.scheduler, Scheduler::Lean);
 }
 
 /// A map page of 16 KiB crosses the channel four times as long as 4 KiB of data, unless the file says that it takes
@@ -133,7 +134,7 @@ fn mistakes_in_the_text() {
     mistake("queue_depth = 32", "queue_depth = ", "", "this is not TOML");
     mistake("[host]", "[host", "", "this is not TOML");
     let text = replaced(ufs21(), "size_kib = 1440", "size_kib = 1440\nsize_kib = 3");
-    wrong(&text, "size_kib = 3", "size_kib", "stands twice");
+    wrong(&text, "size_kib = 3", "size_kib", "is given twice");
     let e = parse("", "test.toml").unwrap_err();
     assert_eq!(e.to_string(), "test.toml:1:1: schema: is missing; expected a text");
 }
@@ -308,8 +309,8 @@ fn overrides_act_as_if_they_stood_in_the_file() {
     let q = p.with_override("map_cache.size_kib", "2048").unwrap();
     assert_eq!(q.device.map_cache_bytes, 2 << 20);
     assert_eq!(q.with_override("map_cache.size_kib", "1440").unwrap().device, p.device);
-    assert_eq!(p.with_override("scheduler", "exact").unwrap().scheduler, Scheduler::Exact);
-    assert_eq!(p.with_override("scheduler", "\"exact\"").unwrap().scheduler, Scheduler::Exact);
+    assert_eq!(p.with_override("scheduler", "exact").unwrap().device.scheduler, Scheduler::Exact);
+    assert_eq!(p.with_override("scheduler", "\"exact\"").unwrap().device.scheduler, Scheduler::Exact);
     assert_eq!(p.with_override("firmware.flash_op_us", "0.001").unwrap().device.firmware.flash_op, Ns(1));
     assert_eq!(p.with_override("lu[0].capacity_gib", "32").unwrap().device.lus[0].blocks, 8 << 20);
     assert_eq!(p.with_override("lu.0.blocks", "1_024").unwrap().device.lus[0].blocks, 1024);

@@ -173,7 +173,7 @@ fn mistakes_point_at_their_line() {
     mistake("range = \"files\"", "range = \"file\"", "precondition.range", "did you mean \"files\"?");
     mistake("kind = \"iozone\"", "kind = \"bonnie\"", "workload.kind", "\"iozone\" or \"fio\" or \"launches\"");
     mistake("threads = 16", "job = \"a.fio\"", "workload.job", "has no meaning for kind = \"iozone\"");
-    mistake("threads = 16", "case = \"x\"\nthreads = 16", "workload.case", "names of their own");
+    mistake("threads = 16", "case = \"x\"\nthreads = 16", "workload.case", "their own names");
     mistake("threads = 16", "threads = 0", "workload.threads", "from 1 to 65535");
     mistake("record_kib = 4", "record_kib = 6", "workload.record_kib", "a multiple of 4");
     mistake("total_gib = 4 }", "total_gib = 0 }", "workload.cases[1].total_gib", "the same number of 4 KiB records");

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum PrototypeError {
     /// The host was told to use the prototype of HPB, and the device is none.
-    #[error("the device is none of the prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
+    #[error("the device is not a prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
     NotOffered,
     /// A group has a size that none can have.
     #[error(
