@@ -35,6 +35,7 @@ impl<X: Payload, P: Probe, W: Wire> Parts<'_, X, P, W> {
     /// Does `work` with the stack of these parts. What is compiled for `lean` alone is fastest and takes longest to
     /// build, so only plain runs have it.
     pub fn stack_for<T: Work<X, P, W>>(self, work: T) -> Result<T::Output, StackError> {
+        // Two constants in two branches, so that the compiler leaves out what neither reaches.
         if P::ACTIVE {
             return Ok(work.on::<AnySched>(self.build()?));
         }
