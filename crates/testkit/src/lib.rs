@@ -4,6 +4,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod full;
 pub mod writes;
 
 use readpath_device::{

@@ -11,76 +11,12 @@ use readpath_device::{DeviceConfig, DeviceStats, FaultConfig, FtlConfig, HpbConf
 use readpath_flash::{DieSched, Geometry, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 use readpath_kit::{Ns, Prng};
+use readpath_testkit::full::{any_full_device, full_device};
 use readpath_testkit::{
     Checked, HPB, any_booster, assert_bounded, chosen, filled, give_little_room, next_event, one, step, toggle_booster,
 };
 
-const BLOCKS: u32 = 600;
-
-/// A device so small and so full that a few hundred writes collect garbage, write map pages back, and make checkpoints.
-fn device(without: Without) -> DeviceConfig {
-    let mut config = readpath_testkit::device(BLOCKS);
-    config.geometry = Geometry {
-        channels: 2,
-        dies_per_channel: 1,
-        planes: 1,
-        blocks_per_plane: 0,
-        pages_per_block: 12,
-        page_bytes: 8192,
-    };
-    config.write_buffer_blocks = 12;
-    config.map_cache_bytes = 4096;
-    config.ftl = FtlConfig {
-        collect_below: 3,
-        move_buffer_blocks: 8,
-        hot_table_entries: 16,
-        map_changes: 96,
-        map_write_pages: 2,
-        spare_map_superblocks: 5,
-        checkpoint_after_units: 40,
-        without,
-        ..FtlConfig::DEFAULT
-    };
-    give_little_room(&mut config, 1);
-    config
-}
-
-fn draw(seed: u64) -> DeviceConfig {
-    let rng = &mut Prng::stream(seed, "device", 0);
-    let mut config = device(Without::NOTHING);
-    config.lus[0].blocks = 200 + rng.below(2000) as u32;
-    config.geometry.channels = 1 + rng.below(2) as u32;
-    config.geometry.dies_per_channel = 1 + rng.below(3) as u32;
-    config.geometry.planes = 1 + rng.below(2) as u32;
-    config.geometry.pages_per_block = 8 + rng.below(12) as u32;
-    let unit = config.geometry.slices_per_unit();
-    config.write_buffer_blocks = unit * (2 + rng.below(6) as u32);
-    config.ftl.victim = if rng.below(2) == 0 { VictimPolicy::Greedy } else { VictimPolicy::CostBenefit };
-    config.ftl.separate_moved = rng.below(2) == 0;
-    config.ftl.hot_table_entries = if rng.below(2) == 0 { 0 } else { 64 };
-    config.ftl.collect_together = 1 + rng.below(4) as u32;
-    config.ftl.superblock_tables = rng.below(2) == 0;
-    config.ftl.move_buffer_blocks = unit * (2 + rng.below(4) as u32);
-    config.ftl.map_changes = unit * (16 + rng.below(30) as u32);
-    config.ftl.checkpoint_after_units = 16 + rng.below(150) as u32;
-    config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
-    config.ftl.wear_least_erases = 1 + rng.below(3) as u32;
-    let mut more = 1 + rng.below(4) as u32;
-    // From streams of their own, so that all else is drawn as it was before they were there.
-    config.ftl.without.spare_refs = Prng::stream(seed, "spare refs", 0).below(2) == 0;
-    if Prng::stream(seed, "faults", 0).below(3) == 0 {
-        config.ftl.faults =
-            FaultConfig { program_failures_ppm: 4_000, erase_failures_ppm: 10_000, seed, ..FaultConfig::NONE };
-        // Blocks that go bad take room away.
-        more += 60;
-    }
-    give_little_room(&mut config, more);
-    if seed % 2 == 1 {
-        config.ftl.idle_after = Ns(200_000);
-        any_booster(&mut config, rng);
-    }
-    config
-}
+const BLOCKS: u32 = readpath_testkit::full::FULL_DEVICE_BLOCKS;
 
 /// Keeps some requests in flight, one event after the other.
 struct Load {
@@ -206,13 +142,13 @@ fn cut_everywhere(config: &DeviceConfig) -> (u32, u32) {
 
 #[test]
 fn a_cut_at_every_event() {
-    let (bad, events) = cut_everywhere(&device(Without::NOTHING));
+    let (bad, events) = cut_everywhere(&full_device(Without::NOTHING));
     assert!(bad == 0 && events > 2_000, "{bad} of {events}");
 }
 
 #[test]
 fn a_cut_at_every_event_with_write_booster() {
-    let mut config = device(Without::NOTHING);
+    let mut config = full_device(Without::NOTHING);
     config.ftl.idle_after = Ns(200_000);
     any_booster(&mut config, &mut Prng::new(3));
     let (bad, events) = cut_everywhere(&config);
@@ -226,7 +162,7 @@ fn without_a_safeguard_blocks_are_wrong() {
         Without { spare_check: true, ..Without::NOTHING },
         Without { checkpoint_order: true, ..Without::NOTHING },
     ] {
-        let (bad, event) = cut_everywhere(&device(without));
+        let (bad, event) = cut_everywhere(&full_device(without));
         assert!(bad > 0, "{without:?}: {event}");
     }
 }
@@ -234,7 +170,7 @@ fn without_a_safeguard_blocks_are_wrong() {
 /// Runs one device through many cuts; numbers of writes and trims may go as far as said. Returns its counters at the
 /// end.
 fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) -> DeviceStats {
-    let config = draw(seed);
+    let config = any_full_device(seed);
     let (mut stack, mut now) = new_stack::<S>(&config, None);
     if let Some((span, renumber_at)) = numbers {
         stack.device.limit_numbers(span, renumber_at);
@@ -298,7 +234,7 @@ fn cuts_while_order_is_forgotten() {
 /// Cuts the power many times under hosts that use HPB: everything loses it, or the device alone. Returns the counters
 /// of the device at the end.
 fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
-    let mut config = draw(seed);
+    let mut config = any_full_device(seed);
     let rng = &mut Prng::stream(seed, "hpb", 0);
     config.hpb =
         Some(HpbConfig { region_size: 9 + rng.below(2) as u8, sub_region_size: 7 + rng.below(2) as u8, ..HPB });
@@ -389,7 +325,7 @@ fn a_host_without_entries_is_told_and_gets_some() {
 
 #[test]
 fn nobody_waits_while_there_is_no_power() {
-    let mut config = device(Without::NOTHING);
+    let mut config = full_device(Without::NOTHING);
     config.flash.program = Ns::from_ms(1);
     for device_alone in [false, true] {
         let (mut stack, mut now) = new_stack::<Lean>(&config, None);

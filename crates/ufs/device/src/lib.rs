@@ -27,6 +27,9 @@ pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageO
 pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
 pub use device::UfsDevice;
 pub use front::Delays;
+pub use ftl::bytes::{
+    BLOCK_RECORD_BYTES, FlashArray, LoadError, Own, OwnSlice, SPARE_REST_BYTES, Sealed, Seen, SliceKind, Spare,
+};
 pub use ftl::{
     ANCHORS, FaultConfig, FtlConfig, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear,
     Without, WriteBoosterConfig,

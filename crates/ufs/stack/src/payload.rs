@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happens to data: the core says what moves, a payload moves it.
 
-use readpath_device::{MediaMode, MediaOp, NoMedia};
+use readpath_device::{MediaMode, MediaOp, NoMedia, Own};
 use readpath_flash::Ppn;
 use readpath_host::BlockRequest;
 
@@ -24,6 +24,9 @@ pub trait Payload {
     /// One movement of data.
     #[inline(always)]
     fn execute(&mut self, _op: MediaOp) {}
+
+    /// The device has something of its own to keep, if it is kept in flash.
+    fn keep(&mut self, _own: Own) {}
 
     /// The command `tag` has ended, well or not.
     #[inline(always)]

@@ -4,7 +4,10 @@
 
 use crate::payload::Payload;
 use crate::wire::{Wire, WireError};
-use readpath_device::{ConfigError, Delays, DeviceConfig, Layout, MediaMode, NoSpace, Probe, Recovery, UfsDevice};
+use readpath_device::{
+    ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, MediaOp, NoSpace, Probe, Recovery,
+    UfsDevice,
+};
 use readpath_flash::DieSched;
 use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ParamError, ProbeError, ReadRequest};
 use readpath_kit::Ns;
@@ -204,11 +207,22 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         limited
     }
 
+    /// Moves data as the device says.
     #[inline(always)]
-    fn take_outputs(&mut self, now: Ns) {
+    fn move_data(&mut self) {
         while let Some(op) = self.device.poll_media() {
+            if op == MediaOp::Own
+                && let Some(own) = self.device.take_own()
+            {
+                self.payload.keep(own);
+            }
             self.payload.execute(op);
         }
+    }
+
+    #[inline(always)]
+    fn take_outputs(&mut self, now: Ns) {
+        self.move_data();
         while self.device.take_reply(now) {
             let reply = match self.wire.reply(self.device.reply()) {
                 Ok(reply) => reply,
@@ -241,9 +255,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Controller and device are reset; commands in flight are sent again.
     pub fn reset(&mut self, now: Ns) {
         // What has moved before the reset has moved; its tags are about to carry something else.
-        while let Some(op) = self.device.poll_media() {
-            self.payload.execute(op);
-        }
+        self.move_data();
         self.device.hardware_reset(now);
         self.payload.reset();
         self.host.reset(now);
@@ -271,9 +283,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     fn device_power_cut(&mut self, now: Ns) {
         self.device.power_cut(now);
-        while let Some(op) = self.device.poll_media() {
-            self.payload.execute(op);
-        }
+        self.move_data();
         self.payload.power_cut();
     }
 
@@ -286,6 +296,21 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// The power comes back at `on`.
     pub fn power_on(&mut self, on: Ns) -> Recovery {
         self.device.recover(on)
+    }
+
+    /// A new device is switched on at `on` with what the array of its payload holds, and tells from now on everything
+    /// that it programs. The host has to [`Stack::start`] when it is ready.
+    ///
+    /// # Errors
+    /// As [`UfsDevice::power_on_with`].
+    pub fn power_on_with<A: FlashArray>(
+        &mut self,
+        on: Ns,
+        array: impl FnOnce(&mut X) -> &mut A,
+    ) -> Result<Recovery, LoadError> {
+        let recovery = self.device.power_on_with(on, array(&mut self.payload))?;
+        self.move_data();
+        Ok(recovery)
     }
 
     /// A UPIU that did not survive its encoding, if there was one: the run is then worth nothing.

@@ -204,7 +204,7 @@ impl Payload for Tags {
             MediaOp::Fill { tag, index, slot } => {
                 self.buffer[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
             }
-            MediaOp::Program { slot, ppn } => self.program(ppn, self.buffer[usize::from(slot)].0),
+            MediaOp::Program { slot, ppn, .. } => self.program(ppn, self.buffer[usize::from(slot)].0),
             MediaOp::Move { from, to } => self.program(to, self.slices[from.0 as usize]),
             MediaOp::Torn { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::TORN.0);
@@ -215,6 +215,7 @@ impl Payload for Tags {
             MediaOp::ReadBuffer { tag, index, slot } => {
                 self.moving[usize::from(tag)][index as usize] = self.buffer[usize::from(slot)];
             }
+            MediaOp::Programmed { .. } | MediaOp::Own => {}
             MediaOp::ReadZeros { tag, index } => self.moving[usize::from(tag)][index as usize] = Content(0),
             MediaOp::Erase { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(0);
@@ -312,7 +313,7 @@ mod tests {
             let mut tags = tags();
             let program = |tags: &mut Tags, tag: u8, ppn: u32| {
                 tags.execute(MediaOp::Fill { tag, index: 0, slot: 0 });
-                tags.execute(MediaOp::Program { slot: 0, ppn: Ppn(ppn) });
+                tags.execute(MediaOp::Program { slot: 0, ppn: Ppn(ppn), lpn: None, sequence: 0 });
             };
             tags.begin(1, &request(BlockOp::Write), 3);
             if !together {

@@ -2,6 +2,7 @@
 //! What the core asks of the medium. The core never touches a byte: it says which slice is read, written or erased, and
 //! whoever drives it moves the data (or, in a pure timing run, nothing).
 
+use crate::ftl::Stream;
 use readpath_flash::Ppn;
 
 /// One movement of data. A driver executes them in the order in which they are polled, at once.
@@ -22,14 +23,30 @@ pub enum MediaOp {
         slot: u16,
         /// The slice.
         ppn: Ppn,
+        /// The logical page that its spare area names (device-wide), if any.
+        lpn: Option<u32>,
+        /// The sequence number that its spare area has.
+        sequence: u64,
     },
-    /// What slice `from` holds has been programmed into slice `to` as well.
+    /// What slice `from` holds has been programmed into slice `to` as well, with its spare area.
     Move {
         /// Slice that was read.
         from: Ppn,
         /// Slice that was written.
         to: Ppn,
     },
+    /// The unit is complete whose slices were programmed just before. Only of a device that is kept in flash.
+    Programmed {
+        /// Its first slice.
+        first: Ppn,
+        /// The stream of its superblock.
+        stream: Stream,
+        /// Number of the program.
+        program: u64,
+    },
+    /// The device has something of its own to keep: [`crate::UfsDevice::take_own`] tells. Only of a device that is kept
+    /// in flash.
+    Own,
     /// The power went while these slices were being programmed: what they hold is undefined.
     Torn {
         /// First slice.

@@ -86,6 +86,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.is_free(tag)
     }
 
+    /// Whether a block of a unit was written and not trimmed since, for whoever shows that to the outside; the device
+    /// itself would have to read its map. False beyond the unit.
+    pub fn holds_data(&self, lun: u8, block: u32) -> bool {
+        let unit = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks);
+        unit.is_some() && self.ftl.holds_data(self.front.base(lun) + block)
+    }
+
     /// Operations in progress, for tests that nothing is left behind.
     pub fn ops_in_use(&self) -> usize {
         self.back.dies.ops().in_use()

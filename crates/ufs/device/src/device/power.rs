@@ -4,6 +4,7 @@
 use crate::back::{MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::ftl::Recovery;
+use crate::ftl::bytes::{FlashArray, LoadError, Own, Sealed};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 
@@ -24,6 +25,37 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.hpb.recover(self.ftl.generations_durable());
         self.pump(ready);
         recovery
+    }
+
+    /// From now on the device tells everything that it programs, so that another can begin from it: see
+    /// [`crate::MediaOp::Own`] and [`crate::MediaOp::Programmed`]. It has not been written to.
+    pub fn keep_in_flash(&mut self) {
+        self.ftl.keep_in_flash();
+    }
+
+    /// Takes what the device keeps beside data, once for each [`crate::MediaOp::Own`].
+    pub fn take_own(&mut self) -> Option<Own> {
+        self.ftl.take_own()
+    }
+
+    /// Tells everything that flash holds, for a medium from which another device is to begin, and returns what
+    /// [`FlashArray::factory`] has to give back. The device has nothing to do.
+    ///
+    /// # Errors
+    /// What is still under way.
+    pub fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
+        self.ftl.seal(each)
+    }
+
+    /// A new device is switched on at `now` with what `array` holds: the state of the device that wrote it, at the
+    /// moment when it lost its power.
+    ///
+    /// # Errors
+    /// The array cannot be read, is of another device, or is damaged where the device cannot do without. The device is
+    /// then of no use.
+    pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
+        self.ftl.load(array, &mut self.back)?;
+        Ok(self.recover(now))
     }
 
     /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from

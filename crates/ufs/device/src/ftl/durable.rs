@@ -67,6 +67,8 @@ pub(super) enum Held {
         sequence: u32,
         /// How many of [`Durable::refs_of_map_pages`], after those of the map pages before it, belong to it.
         refs: u32,
+        /// Whether its spare area had room for them. Without, there are none.
+        fits: bool,
     },
     /// Records of the journal.
     Journal {
@@ -133,12 +135,14 @@ pub(super) struct Checkpoint {
     /// thousands of entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what
     /// they were.
     pub changes: Option<Vec<(Lpn, Entry)>>,
-    /// Places of the table of changes that were in use.
-    pub places: u32,
+    /// Entries of the table of changes that were in use.
+    pub used: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
     pub trims: Vec<(MapPage, u32)>,
     /// Map pages that its own pages take in flash.
     pub slots: u32,
+    /// Where those are that have been programmed: its anchor says so.
+    pub places: Vec<Ppn>,
 }
 
 /// See the module.
@@ -185,7 +189,12 @@ impl Checkpoint {
 impl Durable {
     /// Nothing but a checkpoint.
     pub(super) fn new(checkpoint: Checkpoint) -> Self {
-        Durable { checkpoint, log: Vec::new(), refs: Vec::new(), changed: Vec::new(), pending: None }
+        Durable::with_log(checkpoint, Vec::new(), Vec::new())
+    }
+
+    /// A checkpoint, what was programmed since, and what its map pages changed of references.
+    pub(super) fn with_log(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<(SuperblockId, bool)>) -> Self {
+        Durable { checkpoint, log, refs, changed: Vec::new(), pending: None }
     }
 
     /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
@@ -224,6 +233,18 @@ impl Durable {
     /// A checkpoint has been put together and is going to be written.
     pub(super) fn begin(&mut self, checkpoint: Checkpoint) {
         self.pending = Some(Pending { checkpoint, log: self.log.len(), changed: self.changed.len() });
+    }
+
+    /// The next part of the pending checkpoint is at `at`. Returns how many there were before.
+    pub(super) fn place_part(&mut self, at: Ppn) -> usize {
+        let Some(pending) = &mut self.pending else { return 0 };
+        pending.checkpoint.places.push(at);
+        pending.checkpoint.places.len() - 1
+    }
+
+    /// Where the parts of the pending checkpoint are.
+    pub(super) fn pending_places(&self) -> &[Ppn] {
+        self.pending.as_ref().map_or(&[], |pending| &pending.checkpoint.places)
     }
 
     /// The anchor of the pending checkpoint is in flash.

@@ -3,7 +3,7 @@
 
 use super::durable::Record;
 use super::{Ftl, State};
-use crate::back::{Hardware, Job, Op};
+use crate::back::{Hardware, Job, MediaOp, Op};
 use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
@@ -37,9 +37,13 @@ impl Ftl {
         let Some(sb) = self.superblocks.begin_erase() else { return };
         if self.superblocks.get(sb).state == State::Retired {
             hw.stats().retired_superblocks += 1;
+            self.tell_block(sb, hw);
             return self.begin_erase(now, hw);
         }
         self.erasing = Some(sb);
+        if self.superblocks.get(sb).slc {
+            self.note_slc_erase(sb);
+        }
         let first = self.superblocks.first(sb);
         self.spares.erase(first, self.superblocks.slices());
         self.erase_dies(now, sb, hw);
@@ -62,7 +66,7 @@ impl Ftl {
         let sb = SuperblockId(op.lpn);
         let die = self.geometry.die_of(op.ppn);
         if self.erasing != Some(sb) {
-            return self.anchor_erased(now, hw);
+            return self.anchor_erased(now, sb, hw);
         }
         let failed = hw.erase_fails();
         hw.stats().erase_failures += u64::from(failed);
@@ -71,7 +75,8 @@ impl Ftl {
             self.erasing = None;
             hw.stats().retired_superblocks += u64::from(self.superblocks.get(sb).state == State::Retired);
             let (first, slices) = (self.superblocks.first(sb), self.superblocks.slices());
-            hw.emit(crate::back::MediaOp::Erase { first, slices });
+            hw.emit(MediaOp::Erase { first, slices });
+            self.tell_block(sb, hw);
             self.collector.look_at_wear();
             self.pump(now, hw);
         }

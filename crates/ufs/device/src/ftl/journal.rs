@@ -81,9 +81,15 @@ impl Journal {
         self.durable = self.durable.max(mark);
     }
 
-    /// The journal after a power cut: empty, and it goes on counting.
-    pub(super) fn after_power_cut(&self) -> Journal {
-        let made = self.made;
+    /// A journal that goes on behind the record `made`.
+    pub(super) fn up_to(made: Mark) -> Journal {
+        Journal { durable: made, ..Journal::default() }.after_power_cut(made)
+    }
+
+    /// The journal after a power cut: empty, and it goes on counting behind what is in flash, there and in the
+    /// checkpoint.
+    pub(super) fn after_power_cut(&self, checkpoint: Mark) -> Journal {
+        let made = self.durable.max(checkpoint);
         Journal { pending: Vec::new(), made, sent: made, durable: made, wanted: 0, trims: 0 }
     }
 

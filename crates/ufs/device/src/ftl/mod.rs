@@ -15,6 +15,7 @@ mod booster;
 pub(crate) mod booster_config;
 mod booster_state;
 mod buffer;
+pub(crate) mod bytes;
 pub(crate) mod changes;
 mod collect;
 pub(crate) mod config;
@@ -63,6 +64,7 @@ use crate::config::DeviceConfig;
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
+use bytes::Told;
 use changes::Changes;
 use collect::Collector;
 use durable::{Checkpoint, Durable, Record};
@@ -143,6 +145,7 @@ pub(crate) struct Ftl {
     /// What the write buffer waited for when it was looked at last.
     waits_for: Option<Stall>,
     effects: VecDeque<Effect>,
+    told: Told,
 }
 
 impl Ftl {
@@ -165,9 +168,10 @@ impl Ftl {
             directory: vec![None; map.pages() as usize],
             superblocks: superblocks.snapshot(),
             changes: Some(Vec::new()),
-            places: 0,
+            used: 0,
             trims: Vec::new(),
             slots: 1,
+            places: Vec::new(),
         };
         Ftl {
             geometry: g,
@@ -209,6 +213,7 @@ impl Ftl {
             stalls: StallClock::default(),
             waits_for: None,
             effects: VecDeque::with_capacity(256),
+            told: Told::default(),
             map,
             config,
         }
@@ -325,6 +330,11 @@ impl Ftl {
     pub(crate) fn valid_slices(&self) -> u64 {
         let in_flash = |&lpn: &Lpn| self.flash_entry(lpn).mapping().flash().is_some();
         Lpn(0).run(self.logical_blocks).filter(in_flash).count() as u64
+    }
+
+    /// Whether a block was written and not trimmed since.
+    pub(crate) fn holds_data(&self, lpn: Lpn) -> bool {
+        self.map.get(lpn) != Mapping::Unmapped
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.

@@ -22,9 +22,10 @@ impl Ftl {
         self.forget_changes();
         if let Some(sb) = self.erasing.take() {
             hw.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+            self.tell_block(sb, hw);
         }
         self.buffer.clear();
-        self.journal = self.journal.after_power_cut();
+        self.journal = self.journal.after_power_cut(self.durable.checkpoint.journal);
         self.announced = [0; Stream::COUNT];
         self.journal_waiters.clear();
         if self.checkpoint.is_incomplete() || self.checkpoint.lost {

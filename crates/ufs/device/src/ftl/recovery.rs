@@ -18,6 +18,7 @@ use super::map::Entry;
 use super::paid::Paid;
 use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
+use super::superblock::UNKNOWN_END;
 use super::{Ftl, Mapping, Recovery, State, Stream, spare_refs};
 use crate::back::Hardware;
 use crate::ids::{MapPage, SuperblockId};
@@ -89,8 +90,8 @@ impl Ftl {
                     (*first, held.iter().any(|h| matches!(h, Logged::Part(Held::Journal { .. }))))
                 }
                 Logged::Part(held) => {
-                    if let Held::Map { refs, .. } = held {
-                        refs_fit &= spare_refs::fit(&refs_left[..*refs as usize], self.config.map_page_bytes);
+                    if let Held::Map { refs, fits, .. } = held {
+                        refs_fit &= fits & spare_refs::fit(&refs_left[..*refs as usize], self.config.map_page_bytes);
                     }
                     opened_since += self.find_meta(&mut found, held, &mut refs_left);
                     continue;
@@ -122,6 +123,7 @@ impl Ftl {
         found.settle(&checkpoint, &self.map);
         let end = readers.end();
         recovery.ready_at = end;
+        self.pin_what_recovery_read();
         self.take_over(found);
         recovery.changes = self.changes.used();
         hw.set_busy_until(end);
@@ -129,6 +131,17 @@ impl Ftl {
         self.erase_other_anchors(end, hw);
         hw.stats().recoveries += 1;
         recovery
+    }
+
+    /// The power may go again before the next checkpoint is there.
+    fn pin_what_recovery_read(&mut self) {
+        let units = self.durable.log.iter().filter_map(|logged| match logged {
+            Logged::Meta { first, .. } => Some(first),
+            _ => None,
+        });
+        for ppn in units.chain(&self.durable.checkpoint.places) {
+            self.meta.pin(0, self.superblocks.of(*ppn));
+        }
     }
 
     /// Counts the references that map pages hold, all of which have been read.
@@ -158,7 +171,7 @@ impl Ftl {
     /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
     fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[(SuperblockId, bool)]) -> u32 {
         match held {
-            Held::Map { page, at, written_at, sequence, refs: count } => {
+            Held::Map { page, at, written_at, sequence, refs: count, .. } => {
                 let (own, rest) = refs.split_at(*count as usize);
                 *refs = rest;
                 for &(sb, gained) in own {
@@ -188,6 +201,11 @@ impl Ftl {
 
     fn take_over(&mut self, mut found: Recovered) {
         for (i, sb) in found.table.iter_mut().enumerate() {
+            if let (State::Open(stream) | State::Closed(stream), true) =
+                (sb.state, self.superblocks.get(SuperblockId(i as u32)).end == UNKNOWN_END)
+            {
+                self.superblocks.set_end(SuperblockId(i as u32), stream, 0);
+            }
             // Each block carries its erase count; and what is programmed where nothing should be is seen when the
             // superblock is opened, and is erased again.
             let seen = *self.superblocks.get(SuperblockId(i as u32));

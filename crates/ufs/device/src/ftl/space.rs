@@ -134,6 +134,7 @@ impl Ftl {
         } else {
             self.superblocks.table_unit_written(sb);
             self.durable.log.push(Logged::Data { first });
+            self.tell_table(first, hw);
         }
         self.discard_if_empty(sb);
         self.pump(now, hw);
@@ -158,7 +159,9 @@ impl Ftl {
     pub(super) fn program_went_wrong(&mut self, first: Ppn, hw: &mut impl Hardware) {
         hw.stats().program_failures += 1;
         let die = self.geometry.die_of(first);
-        let is_news = self.superblocks.program_failed(self.superblocks.of(first), die, self.sequence);
+        let superblock = self.superblocks.of(first);
+        let is_news = self.superblocks.program_failed(superblock, die, self.sequence);
         hw.stats().bad_blocks += u64::from(is_news);
+        self.tell_block(superblock, hw);
     }
 }

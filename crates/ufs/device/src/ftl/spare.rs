@@ -56,6 +56,11 @@ impl Spares {
         self.base + distance(self.after_base[ppn.0 as usize])
     }
 
+    /// Whether a slice can have this number.
+    pub(super) fn has_room_for(&self, sequence: u32) -> bool {
+        self.span(sequence) < Self::SPAN
+    }
+
     /// Slices are erased, or lost in a torn program.
     pub(super) fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;

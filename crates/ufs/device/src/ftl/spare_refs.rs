@@ -44,6 +44,61 @@ pub(super) fn fit(refs: &[(SuperblockId, bool)], map_page_bytes: u32) -> bool {
     bytes <= room(map_page_bytes)
 }
 
+/// Their bytes, if they fit.
+pub(super) fn pack(refs: &[(SuperblockId, bool)]) -> Vec<u8> {
+    let mut refs = refs.to_vec();
+    refs.sort_unstable();
+    let (mut bytes, mut last) = (Vec::new(), 0);
+    for of_one in refs.chunk_by(|a, b| a.0 == b.0) {
+        let gained = of_one.iter().filter(|(_, gained)| *gained).count();
+        let lost = of_one.len() - gained;
+        if gained != lost {
+            put(&mut bytes, of_one[0].0.0 - last);
+            put(&mut bytes, (gained.abs_diff(lost) as u32) << 1 | u32::from(gained < lost));
+            last = of_one[0].0.0;
+        }
+    }
+    bytes
+}
+
+/// What [`pack`] was given, without what was gained and lost again, on a device with so many superblocks; `None` if
+/// the bytes cannot be that.
+pub(super) fn unpack(mut bytes: &[u8], superblocks: u32) -> Option<Vec<(SuperblockId, bool)>> {
+    /// Entries of a map page, twice: one lost and one gained.
+    const MOST: u32 = 2 * (1 << 14);
+    let (mut refs, mut superblock) = (Vec::new(), 0u32);
+    while !bytes.is_empty() {
+        superblock = superblock.checked_add(take(&mut bytes)?).filter(|&sb| sb < superblocks)?;
+        let change = take(&mut bytes)?;
+        if refs.len() as u32 + (change >> 1) > MOST {
+            return None;
+        }
+        refs.extend((0..change >> 1).map(|_| (SuperblockId(superblock), change & 1 == 0)));
+    }
+    Some(refs)
+}
+
+fn put(bytes: &mut Vec<u8>, mut value: u32) {
+    while value >= 1 << 7 {
+        bytes.push(value as u8 | 1 << 7);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u32> {
+    let mut value = 0;
+    for i in 0..5 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u32::from(byte & 0x7f).checked_shl(7 * i)?;
+        if byte < 1 << 7 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 /// Whether they fit whatever they are: there are few superblocks.
 pub(super) fn always_fit(config: &DeviceConfig) -> bool {
     if config.ftl.without.spare_refs {
@@ -59,6 +114,7 @@ pub(super) fn always_fit(config: &DeviceConfig) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readpath_kit::Prng;
 
     fn refs(of: impl Iterator<Item = u32>) -> Vec<(SuperblockId, bool)> {
         of.map(|sb| (SuperblockId(sb), false)).collect()
@@ -79,5 +135,24 @@ mod tests {
         let mut both = refs(0..400);
         both.extend((0..400).map(|sb| (SuperblockId(sb), true)));
         assert!(fit(&both, 16384));
+    }
+
+    #[test]
+    fn packed_refs_come_back_as_they_went() {
+        let rng = &mut Prng::new(1);
+        for _ in 0..500 {
+            let mut refs: Vec<(SuperblockId, bool)> =
+                (0..rng.below(60)).map(|_| (SuperblockId(rng.below(3000) as u32), rng.below(2) == 0)).collect();
+            let packed = pack(&refs);
+            assert!(fit(&refs, 16384) && packed.len() <= room(16384) as usize);
+            let mut sums = std::collections::BTreeMap::new();
+            refs.iter().for_each(|&(sb, gained)| *sums.entry(sb).or_insert(0) += if gained { 1 } else { -1 });
+            let unpacked = unpack(&packed, 3000).unwrap();
+            unpacked.iter().for_each(|&(sb, gained)| *sums.entry(sb).or_insert(0) -= if gained { 1 } else { -1 });
+            assert!(sums.values().all(|&sum| sum == 0), "{refs:?} came back as {unpacked:?}");
+            refs.retain(|&(sb, _)| unpacked.iter().any(|&(other, _)| other == sb));
+            let most = refs.iter().map(|&(sb, _)| sb.0).max().unwrap_or(0);
+            assert_eq!(unpack(&packed, most).is_some(), packed.is_empty(), "superblock {most} of {most}");
+        }
     }
 }

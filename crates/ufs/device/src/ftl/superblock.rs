@@ -102,7 +102,8 @@ impl Superblock {
     /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, packed state and flags.
     pub const SRAM_BYTES: u64 = 28;
 
-    const NEW: Superblock = Superblock {
+    /// Erased, and never used.
+    pub(super) const NEW: Superblock = Superblock {
         state: State::Erased,
         refs: 0,
         in_flight: 0,
@@ -152,6 +153,9 @@ pub(crate) struct Superblocks {
     /// Superblocks in SLC mode that were ever erased. Blocks carry their counts, so a power cut leaves it.
     slc_erases: u64,
 }
+
+/// The end of data in a superblock that shows no stream.
+pub(super) const UNKNOWN_END: u32 = u32::MAX;
 
 /// Superblocks that hold anchors, at the start of the array.
 pub const ANCHORS: u32 = 2;
@@ -209,6 +213,14 @@ impl Superblocks {
     #[inline]
     pub(crate) fn is_slc(&self, ppn: Ppn) -> bool {
         self.slc > 0 && self.table[self.of(ppn).index()].slc
+    }
+
+    /// The stream whose data a superblock holds, if it holds any.
+    pub(crate) fn stream_of(&self, sb: SuperblockId) -> Option<Stream> {
+        match self.table[sb.index()].state {
+            State::Open(stream) | State::Closed(stream) => Some(stream),
+            _ => None,
+        }
     }
 
     /// Whether a stream has an open superblock in which nothing was written.
@@ -599,6 +611,46 @@ impl Superblocks {
             left -= n;
         }
         Ok(())
+    }
+
+    /// What is kept for a superblock says how often it was erased, whether a program in it failed, and which of its
+    /// blocks are bad.
+    pub(crate) fn load_record(&mut self, sb: SuperblockId, erases: u32, slc_erases: u32, failed: bool, bad: &[u32]) {
+        bad.iter().for_each(|&die| _ = self.mark_bad(sb, die));
+        let slot = &mut self.table[sb.index()];
+        (slot.erases, slot.failed) = (erases, failed);
+        self.slc_erases += u64::from(slc_erases);
+    }
+
+    /// What a superblock was found to hold: data of `stream`, how far units are programmed or torn, and those of its
+    /// table. What it is comes out in recovery.
+    pub(crate) fn load(
+        &mut self,
+        sb: SuperblockId,
+        retired: bool,
+        stream: Option<Stream>,
+        (programmed, torn): (u32, u32),
+        tables: &[u32],
+    ) {
+        self.table[sb.index()].shows(retired, stream, programmed.max(torn));
+        if let Some(stream) = stream {
+            self.set_end(sb, stream, programmed);
+        }
+        let has_table =
+            self.table_units > 0 && !tables.is_empty() && self.units_of_table(sb).eq(tables.iter().copied());
+        self.table[sb.index()].has_table = has_table && !self.table[sb.index()].failed;
+    }
+
+    /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is data.
+    pub(crate) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
+        let end = self.end_of_data(sb, stream);
+        let slot = &mut self.table[sb.index()];
+        // Behind its data is its table, which may be torn. If a block has gone bad since, data may go beyond where the
+        // table would be now.
+        slot.next_unit = slot.next_unit.min(end).max(programmed);
+        slot.end = end.max(programmed);
+        slot.slc = stream == Stream::Boosted;
+        self.skip_bad(sb);
     }
 
     /// The state that a checkpoint keeps.

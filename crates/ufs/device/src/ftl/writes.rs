@@ -157,7 +157,8 @@ impl Ftl {
             self.buffer.kill_older(slot);
             let freed = self.buffer.release(slot, |tag| ended.push(tag));
             next = freed.next;
-            hw.emit(MediaOp::Program { slot, ppn });
+            let lpn = (!freed.void).then_some(freed.lpn.0);
+            hw.emit(MediaOp::Program { slot, ppn, lpn, sequence: self.told.sequence(freed.sequence) });
             if !freed.void {
                 self.spares.program(ppn, freed.lpn, freed.sequence);
             }
@@ -174,6 +175,7 @@ impl Ftl {
             ppn = Ppn(ppn.0 + 1);
         }
         self.durable.log.push(Logged::Data { first: op.ppn });
+        self.tell_data(op.ppn, hw);
         self.discard_if_empty(self.superblocks.of(op.ppn));
         self.write_table_if_full(now, op.ppn, hw);
         self.effects.extend(ended.into_iter().map(Effect::PartInFlash));

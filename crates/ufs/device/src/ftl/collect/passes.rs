@@ -415,6 +415,7 @@ impl Ftl {
         }
         if !failed {
             self.durable.log.push(Logged::Data { first: op.ppn });
+            self.tell_data(op.ppn, hw);
             self.discard_if_empty(self.superblocks.of(op.ppn));
             self.write_table_if_full(now, op.ppn, hw);
         }

@@ -3,7 +3,7 @@
 //! in progress; see `write_back.rs` for why.
 
 use super::{Numbers, Part, Step};
-use crate::back::{Hardware, Job, Op};
+use crate::back::{Hardware, Job, MediaOp, Op};
 use crate::ftl::changes::Change;
 use crate::ftl::durable::{Checkpoint, Record};
 use crate::ftl::spare::Spares;
@@ -37,6 +37,7 @@ impl Ftl {
             }
             let snapshot = self.put_checkpoint_together();
             let slots = snapshot.slots;
+            self.tell_checkpoint(&snapshot);
             self.durable.begin(snapshot);
             self.checkpoint.step = Step::Parts;
             self.checkpoint.parts_left = slots;
@@ -85,20 +86,22 @@ impl Ftl {
             directory: self.map.all_pages().map(|page| self.map.directory(page)).collect(),
             superblocks: self.superblocks.snapshot(),
             changes: None,
-            places: self.changes.used(),
+            used: self.changes.used(),
             trims: self.changes.trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
+            places: Vec::new(),
         }
     }
 
     /// The anchor of a checkpoint has been programmed: from now on recovery begins there.
     pub(crate) fn anchor_programmed(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
-        hw.ops_mut().free(id);
+        let first = hw.end(id).ppn;
+        self.tell_anchor(first, hw);
         self.durable.commit();
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
         if self.buffer_is_lent {
-            self.buffer_is_lent = self.durable.checkpoint.places > self.changes.limit();
+            self.buffer_is_lent = self.durable.checkpoint.used > self.changes.limit();
             self.checkpoint.due |= self.buffer_is_lent;
         }
         self.checkpoint.newest = Some(self.checkpoint.anchor);
@@ -135,8 +138,12 @@ impl Ftl {
     }
 
     /// One die of an anchor superblock has been erased.
-    pub(in crate::ftl) fn anchor_erased(&mut self, now: Ns, hw: &mut impl Hardware) {
+    pub(in crate::ftl) fn anchor_erased(&mut self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
         self.checkpoint.anchor_erasing -= 1;
+        if self.checkpoint.anchor_erasing == 0 {
+            hw.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+            self.tell_block(sb, hw);
+        }
         self.step_checkpoint(now, hw);
     }
 
@@ -162,6 +169,7 @@ impl Ftl {
             return;
         }
         self.sequence -= base;
+        self.told.renumber(base);
         self.buffer.renumber(base);
         self.journal.renumber(base);
         self.meta.renumber(base);

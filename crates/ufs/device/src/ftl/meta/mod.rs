@@ -61,7 +61,7 @@ pub(super) struct Meta {
     journal_came_last: bool,
     /// The unit that names the open superblock is not in flash yet.
     next_under_way: bool,
-    /// Parts of journal and checkpoint that recovery may still need, by superblock; and in order of age.
+    /// Parts that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, SuperblockId)>,
     /// What the spare area of each map page in flash says of when it was put together.
@@ -106,7 +106,8 @@ impl Meta {
         }
     }
 
-    fn pin(&mut self, age: u64, sb: SuperblockId) {
+    /// Something in `sb` is needed until the checkpoint behind the one of this age is there.
+    pub(crate) fn pin(&mut self, age: u64, sb: SuperblockId) {
         self.pins[sb.index()] += 1;
         self.pinned.push_back((age, sb));
     }
@@ -221,6 +222,16 @@ impl Checkpoints {
     /// Whether the newest anchor leads to a checkpoint that is not all there: it was programmed too early.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.parts_left > 0 && self.step == Step::Idle
+    }
+
+    /// Flash shows how far anchors are written, and the newest of them.
+    pub(crate) fn set_anchors(&mut self, anchor: u32, newest: Option<u32>) {
+        (self.anchor, self.newest) = (anchor, newest);
+    }
+
+    /// Whether a checkpoint is being written, or its place made ready.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.step != Step::Idle || self.anchor_erasing > 0 || self.parts_left > 0
     }
 
     /// The power is gone.

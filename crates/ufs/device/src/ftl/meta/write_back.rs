@@ -166,6 +166,8 @@ impl Ftl {
             let part = match part {
                 Part::Map { page, before, .. } => {
                     hw.stats().map_writes += 1;
+                    // Its spare area says how references changed since the checkpoint.
+                    self.meta.pin(self.checkpoint.age, sb);
                     self.put_together(page, before)
                 }
                 part => {
@@ -178,6 +180,9 @@ impl Ftl {
         }
         while journal && parts.len() < self.meta.parts_per_unit && self.journal.pending() > 0 {
             parts.push(self.journal_part(sb, hw));
+        }
+        if next.is_some() {
+            self.meta.pin(self.checkpoint.age, sb);
         }
         parts.extend(next);
         self.meta.programs[index] = parts;
@@ -214,25 +219,32 @@ impl Ftl {
         let unit = self.durable.log.len();
         self.durable.log.push(Logged::Meta { first: op.ppn, parts: 0 });
         let mut at = op.ppn;
+        let mut goes_on = None;
         for part in parts.drain(..) {
             match part {
                 Part::Map { page, before, taken, put_together, sequence } => {
                     let refs = self.map_page_written(page, taken, before, put_together, at);
+                    self.tell_map(page, at, put_together, sequence, refs);
                     self.effects.push_back(Effect::MapPageWritten(page));
-                    let held = Held::Map { page, at, written_at: put_together, sequence, refs };
+                    let held = Held::Map { page, at, written_at: put_together, sequence, refs, fits: true };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
                     self.meta.journal_under_way = false;
                     self.journal.written(up_to);
-                    let held = Held::Journal { first: up_to + 1 - records.len() as u64, records };
+                    let first = up_to + 1 - records.len() as u64;
+                    self.tell_journal(at, first, &records);
+                    let held = Held::Journal { first, records };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Next { superblock, opened_at } => {
                     self.meta.next_under_way = false;
+                    goes_on = Some((superblock, opened_at));
                     self.durable.log.push(Logged::Part(Held::Next { superblock, opened_at }));
                 }
                 Part::Checkpoint => {
+                    let number = self.durable.place_part(at);
+                    self.tell_part(number, at);
                     self.checkpoint.parts_left -= 1;
                     if self.checkpoint.parts_left == 0 && self.checkpoint.step == Step::Parts {
                         self.checkpoint.step = Step::Anchor;
@@ -243,6 +255,7 @@ impl Ftl {
             at = Ppn(at.0 + self.config.map_page_bytes / BLOCK_BYTES);
         }
         self.meta.programs[op.index as usize] = parts;
+        self.tell_meta_unit(goes_on, hw);
         match self.durable.log.len() - unit - 1 {
             // Parts of a checkpoint: only its anchor leads to them.
             0 => self.durable.log.truncate(unit),

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tells each page that the device programs, as bytes, once somebody wants to keep them. What is told is what is so when
+//! the program has ended.
+
+use super::super::durable::{Checkpoint, Record};
+use super::super::map::Entry;
+use super::super::{Ftl, Mapping, Stream};
+use super::pages::{Next, Page};
+use super::records::{Anchored, BlockRecord, Packed};
+use super::{BLOCK_RECORD_BYTES, Own, OwnSlice, SPARE_REST_BYTES, SliceKind, Spare};
+use crate::back::{Hardware, MediaOp};
+use crate::ids::{MapPage, Mark, SuperblockId};
+use readpath_flash::Ppn;
+use readpath_kit::BLOCK_BYTES;
+use std::collections::VecDeque;
+
+/// What is needed to tell, and what waits to be taken.
+#[derive(Default)]
+pub(in crate::ftl) struct Told {
+    /// Somebody wants to know.
+    pub(super) is_wanted: bool,
+    own: VecDeque<Own>,
+    /// Slices of the unit of the meta stream that is being told.
+    unit: Vec<OwnSlice>,
+    /// Programs that have ended, over the life of the device.
+    pub(super) programs: u64,
+    /// Sequence numbers in flash are so much more than those in SRAM.
+    pub(super) base: u64,
+    /// The checkpoint that is being written: what its anchor will say, and its body.
+    head: Vec<u8>,
+    body: Vec<u8>,
+    /// Erases in SLC mode, by superblock.
+    pub(super) slc_erases: Vec<u32>,
+}
+
+impl Told {
+    /// The sequence number as flash has it.
+    #[inline]
+    pub(in crate::ftl) fn sequence(&self, sequence: u32) -> u64 {
+        self.base + u64::from(sequence)
+    }
+
+    /// Sequence numbers in SRAM now count from `base` on.
+    pub(in crate::ftl) fn renumber(&mut self, base: u32) {
+        self.base += u64::from(base);
+    }
+}
+
+impl Ftl {
+    /// From now on everything that is programmed is told. Nothing has been, or the device was loaded.
+    pub(crate) fn keep_in_flash(&mut self) {
+        self.told.is_wanted = true;
+        self.told.slc_erases.resize(self.geometry.superblocks() as usize, 0);
+    }
+
+    /// Takes what the device keeps beside data, once for each [`MediaOp::Own`].
+    pub(crate) fn take_own(&mut self) -> Option<Own> {
+        self.told.own.pop_front()
+    }
+
+    fn push_own(&mut self, own: Own, hw: &mut impl Hardware) {
+        self.told.own.push_back(own);
+        hw.emit(MediaOp::Own);
+    }
+
+    /// A unit of data has been programmed; its slices were told.
+    #[inline]
+    pub(in crate::ftl) fn tell_data(&mut self, first: Ppn, hw: &mut impl Hardware) {
+        if self.told.is_wanted {
+            self.told.programs += 1;
+            let (stream, program) = (self.stream_of(first), self.told.programs);
+            hw.emit(MediaOp::Programmed { first, stream, program });
+        }
+    }
+
+    fn stream_of(&self, ppn: Ppn) -> Stream {
+        self.superblocks.stream_of(self.superblocks.of(ppn)).unwrap_or(Stream::Host)
+    }
+
+    /// A unit of the table of a superblock has been programmed.
+    pub(in crate::ftl) fn tell_table(&mut self, first: Ppn, hw: &mut impl Hardware) {
+        if !self.told.is_wanted {
+            return;
+        }
+        self.told.programs += 1;
+        let slices = self.table_slices(first, self.told.programs);
+        self.push_own(Own::Unit(slices), hw);
+    }
+
+    /// The slices of a unit of the table of its superblock: 4 bytes a slice, as [`super::records::put_entry`] has them.
+    pub(super) fn table_slices(&self, first: Ppn, program: u64) -> Vec<OwnSlice> {
+        let sb = self.superblocks.of(first);
+        let start = self.superblocks.first(sb);
+        let unit = (first.0 - start.0) / self.geometry.slices_per_unit();
+        let place = self.superblocks.units_of_table(sb).position(|of_table| of_table == unit).unwrap_or(0) as u32;
+        let per_slice = BLOCK_BYTES / 4;
+        let spare = Spare {
+            kind: SliceKind::Table,
+            stream: self.stream_of(first),
+            page: Some(place),
+            sequence: 0,
+            program,
+            ends_unit: false,
+        };
+        (0..self.geometry.slices_per_unit())
+            .map(|i| {
+                let from = (place * self.geometry.slices_per_unit() + i) * per_slice;
+                let slices = (from..from + per_slice).take_while(|&slice| slice < self.superblocks.slices());
+                let page_of = |slice| self.spares.lpn(Ppn(start.0 + slice)).map_or(0, |lpn| lpn.0 + 1);
+                let data = slices.flat_map(|slice| page_of(slice).to_le_bytes()).collect();
+                OwnSlice { ppn: Ppn(first.0 + i), spare, rest: [0; SPARE_REST_BYTES], data }
+            })
+            .collect()
+    }
+
+    /// The spare area of a page of the meta stream.
+    fn own_spare(&self, kind: SliceKind, page: Option<u32>, sequence: u64) -> Spare {
+        // It counts when its unit is complete.
+        Spare { kind, stream: Stream::Meta, page, sequence, program: self.told.programs + 1, ends_unit: false }
+    }
+
+    /// A map page is part of the unit that has been programmed; the last `refs` changes of references are its own.
+    pub(in crate::ftl) fn tell_map(&mut self, page: MapPage, at: Ppn, put_together: u32, sequence: u32, refs: u32) {
+        if !self.told.is_wanted {
+            return;
+        }
+        let all = self.durable.refs_of_map_pages();
+        let refs = &all[all.len() - refs as usize..];
+        let bytes = self.map_page(page, put_together, refs);
+        let spare = self.own_spare(SliceKind::Map, Some(page.0), self.told.sequence(sequence));
+        self.told.unit.extend(bytes.into_slices(at, spare));
+    }
+
+    /// A map page as flash holds it.
+    pub(super) fn map_page(&self, page: MapPage, put_together: u32, refs: &[(SuperblockId, bool)]) -> Page {
+        let mut entries: Vec<Entry> = self.map.blocks_of(page).map(|lpn| self.flash_entry(lpn).clean()).collect();
+        // What changed since the page was put together stands in the table of changes.
+        let first = self.map.blocks_of(page).next().map_or(0, |lpn| lpn.0);
+        self.changes.each_of_page(page, |change| entries[(change.lpn.0 - first) as usize] = change.persisted);
+        Page::of_map(self.config.map_page_bytes, put_together, refs, entries.into_iter())
+    }
+
+    /// A page of the journal is part of the unit that has been programmed.
+    pub(in crate::ftl) fn tell_journal(&mut self, at: Ppn, first: Mark, records: &[Record]) {
+        if self.told.is_wanted {
+            let page = Page::of_journal(self.config.map_page_bytes, first, records, self.told.base);
+            let spare = self.own_spare(SliceKind::Journal, None, 0);
+            self.told.unit.extend(page.into_slices(at, spare));
+        }
+    }
+
+    /// The `number`-th part of the checkpoint that is being written is part of the unit that has been programmed.
+    pub(in crate::ftl) fn tell_part(&mut self, number: usize, at: Ppn) {
+        if !self.told.is_wanted {
+            return;
+        }
+        let bytes = self.config.map_page_bytes as usize;
+        let from = (number * bytes).min(self.told.body.len());
+        let part = &self.told.body[from..(from + bytes).min(self.told.body.len())];
+        let page = Page::of_checkpoint(self.config.map_page_bytes, part);
+        let spare = self.own_spare(SliceKind::Checkpoint, None, 0);
+        self.told.unit.extend(page.into_slices(at, spare));
+    }
+
+    /// The unit of the meta stream whose pages were told is complete.
+    pub(in crate::ftl) fn tell_meta_unit(&mut self, next: Option<Next>, hw: &mut impl Hardware) {
+        if !self.told.is_wanted {
+            return;
+        }
+        let mut unit = std::mem::take(&mut self.told.unit);
+        if let (Some(next), Some(slice)) = (next, unit.first_mut()) {
+            Page::name_next(&mut slice.rest, next);
+        }
+        self.told.programs += 1;
+        self.push_own(Own::Unit(unit), hw);
+    }
+
+    /// A checkpoint is going to be written.
+    pub(in crate::ftl) fn tell_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        if self.told.is_wanted {
+            let (head, body) = self.checkpoint_bytes(checkpoint, 0);
+            (self.told.head, self.told.body) = (head, body);
+        }
+    }
+
+    /// Head and body of a checkpoint as of now.
+    pub(super) fn checkpoint_bytes(&self, checkpoint: &Checkpoint, anchor_erases: u64) -> (Vec<u8>, Vec<u8>) {
+        let mut changes = Vec::new();
+        self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
+        let anchored = Anchored { base: self.told.base, programs: self.told.programs, anchor_erases };
+        let packed = Packed::new(changes, |first, end| {
+            self.map.page_of(first) == self.map.page_of(end)
+                && first.run(end - first).all(|lpn| self.flash_entry(lpn).mapping() == Mapping::Unmapped)
+        });
+        debug_assert!(packed.places() <= checkpoint.used as usize, "it does not fit its pages");
+        (checkpoint.head(anchored, &packed), checkpoint.body(&packed))
+    }
+
+    /// The anchor of that checkpoint has been programmed.
+    pub(in crate::ftl) fn tell_anchor(&mut self, first: Ppn, hw: &mut impl Hardware) {
+        if !self.told.is_wanted {
+            return;
+        }
+        // It has the number of the program before it, so that all others follow each other. Its checkpoint's own parts
+        // lie between it and the anchor before it.
+        let mut bytes = self.told.head.clone();
+        let places = self.durable.pending_places();
+        bytes.extend((places.len() as u32).to_le_bytes());
+        places.iter().for_each(|at| bytes.extend(at.0.to_le_bytes()));
+        let (kind, program) = (SliceKind::Anchor, self.told.programs);
+        let spare = Spare { kind, stream: Stream::Meta, page: None, sequence: 0, program, ends_unit: false };
+        let slices = (first.0..).zip(bytes.chunks(BLOCK_BYTES as usize));
+        let own = |(ppn, data): (u32, &[u8])| OwnSlice {
+            ppn: Ppn(ppn),
+            spare,
+            rest: [0; SPARE_REST_BYTES],
+            data: data.to_vec(),
+        };
+        let unit: Vec<OwnSlice> = slices.map(own).collect();
+        debug_assert!(unit.len() as u32 <= self.geometry.slices_per_unit(), "an anchor is longer than a unit");
+        self.push_own(Own::Unit(unit), hw);
+    }
+
+    /// A superblock has been erased, or a block of it has gone bad.
+    pub(in crate::ftl) fn tell_block(&mut self, superblock: SuperblockId, hw: &mut impl Hardware) {
+        if self.told.is_wanted {
+            let record = self.block_record(superblock);
+            self.push_own(Own::Block { superblock: superblock.0, record }, hw);
+        }
+    }
+
+    /// What is kept for a superblock whatever is erased.
+    pub(super) fn block_record(&self, superblock: SuperblockId) -> [u8; BLOCK_RECORD_BYTES] {
+        let sb = self.superblocks.get(superblock);
+        let record = BlockRecord {
+            erases: sb.erases,
+            slc_erases: self.told.slc_erases.get(superblock.index()).copied().unwrap_or(0),
+            failed: sb.failed,
+            retired: sb.state == super::super::State::Retired,
+            bad: (0..self.geometry.dies()).filter(|&die| self.superblocks.is_bad(superblock, die)).collect(),
+        };
+        record.to_bytes()
+    }
+
+    /// An erase in SLC mode begins.
+    pub(in crate::ftl) fn note_slc_erase(&mut self, superblock: SuperblockId) {
+        if let Some(erases) = self.told.slc_erases.get_mut(superblock.index()) {
+            *erases += 1;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images as a whole: made from a device that has nothing to do, opened, and examined. It knows nothing of what the
+//! device file in it says.
+
+use crate::array::{Damage, FlashFile};
+use crate::disk::{Disk, FileDisk};
+use crate::layout::{Format, FormatError, Shape};
+use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
+use readpath_flash::{DieSched, Ppn};
+use readpath_kit::BLOCK_BYTES;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use thiserror::Error;
+
+/// Why an image cannot be used.
+#[derive(Debug, Error)]
+pub enum ImageError {
+    /// Another process has it.
+    #[error("it is in use: another process serves or writes it")]
+    InUse,
+    /// The file cannot be opened, read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no image, or one of another version.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// It is shorter than its first page says.
+    #[error("it has {bytes} bytes and should have {expected}: it is cut off")]
+    CutOff {
+        /// Bytes of the file.
+        bytes: u64,
+        /// Bytes that the first page speaks of.
+        expected: u64,
+    },
+    /// Something in it is damaged, or could not be written.
+    #[error("{0}")]
+    Contents(String),
+    /// The device cannot be put into an image yet.
+    #[error("{0}")]
+    Busy(&'static str),
+}
+
+/// An image: the array, and the device file that it was made from.
+#[derive(Debug)]
+pub struct Image<D> {
+    /// The array.
+    pub array: FlashFile<D>,
+    /// The device file.
+    pub text: String,
+}
+
+/// What an examination of an image found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Check {
+    /// What it holds.
+    pub damage: Damage,
+    /// What is wrong, the first few in words.
+    pub faults: Vec<String>,
+}
+
+impl Check {
+    /// Faults that are told in words.
+    const MOST: usize = 20;
+
+    fn add(&mut self, fault: String) {
+        if self.faults.len() < Check::MOST {
+            self.faults.push(fault);
+        }
+    }
+}
+
+impl Image<FileDisk> {
+    /// Makes the file `path`, which must not exist, from `device`, which has nothing to do. All data reads as zeros.
+    ///
+    /// # Errors
+    /// The file cannot be made or written, or the device is busy. Then there is no file.
+    pub fn create<S: DieSched, M: MediaMode, P: Probe>(
+        path: &Path,
+        text: &str,
+        id: u64,
+        device: &mut UfsDevice<S, M, P>,
+    ) -> Result<(), ImageError> {
+        let made = Image::create_on(text, id, device, |bytes| FileDisk::create(path, bytes));
+        if let Err(error) = &made
+            && !matches!(error, ImageError::Io(e) if e.kind() == ErrorKind::AlreadyExists)
+        {
+            std::fs::remove_file(path).ok();
+        }
+        made.map(drop)
+    }
+
+    /// Opens an image, to be written or only to be read. With `syncs`, what is flushed survives a crash of the machine;
+    /// without, of the process.
+    ///
+    /// # Errors
+    /// It cannot be opened, is in use, or is no image.
+    pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Self, ImageError> {
+        let disk = FileDisk::open(path, writable).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => ImageError::InUse,
+            _ => ImageError::Io(error),
+        })?;
+        let bytes = disk.sizes()?.0;
+        Image::on(disk, bytes, syncs)
+    }
+}
+
+impl<D: Disk> Image<D> {
+    /// Makes an image on the disk that `make` gives for so many bytes.
+    ///
+    /// # Errors
+    /// As [`Image::create`].
+    pub fn create_on<S: DieSched, M: MediaMode, P: Probe>(
+        text: &str,
+        id: u64,
+        device: &mut UfsDevice<S, M, P>,
+        make: impl FnOnce(u64) -> io::Result<D>,
+    ) -> Result<Self, ImageError> {
+        let shape = Shape::of(device.config());
+        // The size of the state is known when everything has been told, and everything else lies behind it; so the
+        // device is asked twice.
+        let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
+        let format = Format { shape, text_bytes: text.len() as u32, factory_bytes: factory.len() as u32, id };
+        let mut array = FlashFile::new(make(format.bytes())?, format, true)?;
+        let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
+        device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;
+        sealer.end_superblock();
+        array.put_part(Format::TEXT, text.as_bytes());
+        array.put_part(format.factory(), &factory);
+        array.put_format();
+        array.sync().map_err(ImageError::Contents)?;
+        Ok(Image { array, text: text.to_owned() })
+    }
+
+    /// The image on a disk of so many bytes.
+    ///
+    /// # Errors
+    /// It is no image.
+    pub fn on(disk: D, bytes: u64, syncs: bool) -> Result<Self, ImageError> {
+        let mut page = [0; BLOCK_BYTES as usize];
+        match disk.read_at(&mut page, 0) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(FormatError::NoImage.into()),
+            read => read?,
+        }
+        let format = Format::from_bytes(&page)?;
+        if bytes < format.bytes() {
+            return Err(ImageError::CutOff { bytes, expected: format.bytes() });
+        }
+        let array = FlashFile::new(disk, format, syncs)?;
+        let text = array.part(Format::TEXT, format.text_bytes, "the device file").map_err(ImageError::Contents)?;
+        let text = String::from_utf8(text);
+        let text = text.map_err(|_| ImageError::Contents("the device file in it is not text".to_owned()))?;
+        Ok(Image { array, text })
+    }
+
+    /// Reads everything that is programmed, and says what is not what was written. `progress` is told how many
+    /// superblocks have been examined.
+    pub fn examine(&mut self, mut progress: impl FnMut(u32)) -> Check {
+        let mut check = Check::default();
+        for superblock in 0..self.array.format().shape.superblocks {
+            let mut faults = Vec::new();
+            let examined = self.array.examine(superblock, &mut check.damage, |fault| faults.push(fault.to_string()));
+            let record = readpath_device::FlashArray::block_record(&mut self.array, superblock);
+            faults.into_iter().chain(examined.err()).chain(record.err()).for_each(|fault| check.add(fault));
+            progress(superblock + 1);
+        }
+        check
+    }
+}
+
+/// Puts what a sealed device consists of into an array, the spare areas of a superblock at once.
+struct Sealer<'a, D> {
+    array: &'a mut FlashFile<D>,
+    superblock: u32,
+    spares: Vec<Option<Spare>>,
+}
+
+impl<D: Disk> Sealer<'_, D> {
+    fn take(&mut self, sealed: Sealed) {
+        match sealed {
+            Sealed::Data(Ppn(slice), spare) => {
+                let slices = self.array.format().shape.superblock_slices;
+                if slice / slices != self.superblock {
+                    self.end_superblock();
+                    self.superblock = slice / slices;
+                }
+                self.spares.resize(slices as usize, None);
+                self.spares[(slice % slices) as usize] = Some(spare);
+            }
+            Sealed::Own(slice) => {
+                self.end_superblock();
+                self.array.seal_own(slice);
+            }
+            Sealed::Block(superblock, record) => self.array.put_record(superblock, record),
+        }
+    }
+
+    fn end_superblock(&mut self) {
+        if !self.spares.is_empty() {
+            let first = Ppn(self.superblock * self.array.format().shape.superblock_slices);
+            self.array.seal_heads(first, &self.spares);
+            self.spares.clear();
+        }
+    }
+}

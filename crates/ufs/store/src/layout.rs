@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where everything lies in an image, and what its first page says. `docs/formats/image.md` draws it. It knows no file.
+
+use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SPARE_REST_BYTES};
+use readpath_kit::BLOCK_BYTES;
+use thiserror::Error;
+
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 16] = *b"readpath-image\r\n";
+const PAGE: u64 = BLOCK_BYTES as u64;
+/// Bytes of the beginning of a slice's spare area in the file.
+pub(crate) const HEAD_BYTES: usize = 24;
+/// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector or do not.
+pub(crate) const RECORD_BYTES: usize = 128;
+const _: () = assert!(BLOCK_RECORD_BYTES + 8 <= RECORD_BYTES);
+/// Bytes that a device file may have.
+const MOST_TEXT: u32 = 1 << 20;
+
+/// Sizes of the array that an image holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Superblocks.
+    pub superblocks: u32,
+    /// Slices of 4 KiB of a superblock.
+    pub superblock_slices: u32,
+    /// Slices that are programmed together.
+    pub unit_slices: u32,
+}
+
+impl Shape {
+    /// That of a device.
+    pub fn of(config: &DeviceConfig) -> Shape {
+        let g = &config.geometry;
+        Shape {
+            superblocks: g.superblocks(),
+            superblock_slices: g.slices_per_superblock(),
+            unit_slices: g.slices_per_unit(),
+        }
+    }
+
+    /// Slices of the array.
+    pub fn slices(&self) -> u64 {
+        u64::from(self.superblocks) * u64::from(self.superblock_slices)
+    }
+
+    fn is_possible(&self) -> bool {
+        self.unit_slices > 0
+            && self.superblock_slices > 0
+            && self.superblock_slices.is_multiple_of(self.unit_slices)
+            && self.slices() < 1 << 31
+    }
+}
+
+/// What the first page of an image says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Format {
+    /// The array.
+    pub shape: Shape,
+    /// Bytes of the device file.
+    pub text_bytes: u32,
+    /// Bytes of the state in which the image was made.
+    pub factory_bytes: u32,
+    /// A number that tells images apart.
+    pub id: u64,
+}
+
+/// Why a first page is not one.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum FormatError {
+    /// The magic number is missing.
+    #[error("it does not begin with 'readpath-image': it is no image of a device")]
+    NoImage,
+    /// It was made by another version.
+    #[error("it has format version {0}; this program reads version {VERSION}")]
+    Version(u32),
+    /// The check does not match.
+    #[error("its first page (bytes 0 to 4095) is damaged")]
+    Damaged,
+}
+
+impl Format {
+    /// The first page.
+    pub(crate) fn to_bytes(self) -> [u8; PAGE as usize] {
+        let mut bytes = [0; PAGE as usize];
+        bytes[..16].copy_from_slice(&MAGIC);
+        let Shape { superblocks, superblock_slices, unit_slices } = self.shape;
+        let numbers = [VERSION, superblocks, superblock_slices, unit_slices, self.text_bytes, self.factory_bytes];
+        for (at, number) in bytes[16..].chunks_exact_mut(4).zip(numbers) {
+            at.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[40..48].copy_from_slice(&self.id.to_le_bytes());
+        let check = crc32fast::hash(&bytes[..PAGE as usize - 4]);
+        bytes[PAGE as usize - 4..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// What a first page says.
+    ///
+    /// # Errors
+    /// It is not one, or not one of this version.
+    pub(crate) fn from_bytes(bytes: &[u8; PAGE as usize]) -> Result<Format, FormatError> {
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if bytes[..16] != MAGIC {
+            return Err(FormatError::NoImage);
+        }
+        if number(16) != VERSION {
+            return Err(FormatError::Version(number(16)));
+        }
+        let format = Format {
+            shape: Shape { superblocks: number(20), superblock_slices: number(24), unit_slices: number(28) },
+            text_bytes: number(32),
+            factory_bytes: number(36),
+            id: u64::from(number(40)) | u64::from(number(44)) << 32,
+        };
+        let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
+        match is_whole && format.shape.is_possible() && format.text_bytes <= MOST_TEXT {
+            true => Ok(format),
+            false => Err(FormatError::Damaged),
+        }
+    }
+
+    /// Where the two copies of what is kept of programs lie, each in a sector of its own.
+    pub(crate) fn kept(copy: u64) -> u64 {
+        PAGE + copy * 512
+    }
+
+    /// Where the device file lies.
+    pub(crate) const TEXT: u64 = 2 * PAGE;
+
+    /// Where the state lies in which the image was made.
+    pub(crate) fn factory(&self) -> u64 {
+        Format::TEXT + to_page(u64::from(self.text_bytes) + 4)
+    }
+
+    /// Where the record of a superblock lies.
+    pub(crate) fn record(&self, superblock: u32) -> u64 {
+        self.factory() + to_page(u64::from(self.factory_bytes) + 4) + u64::from(superblock) * RECORD_BYTES as u64
+    }
+
+    /// Where the beginning of the spare area of a slice lies.
+    pub(crate) fn head(&self, slice: u32) -> u64 {
+        to_page(self.record(self.shape.superblocks)) + u64::from(slice) * HEAD_BYTES as u64
+    }
+
+    /// Where the rest of the spare area of a slice lies.
+    pub(crate) fn rest(&self, slice: u32) -> u64 {
+        to_page(self.head(self.shape.slices() as u32)) + u64::from(slice) * SPARE_REST_BYTES as u64
+    }
+
+    /// Where the data of a slice lies.
+    pub(crate) fn data(&self, slice: u32) -> u64 {
+        to_page(self.rest(self.shape.slices() as u32)) + u64::from(slice) * PAGE
+    }
+
+    /// Bytes of the whole image.
+    pub fn bytes(&self) -> u64 {
+        self.data(self.shape.slices() as u32)
+    }
+}
+
+fn to_page(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: Format = Format {
+        shape: Shape { superblocks: 9, superblock_slices: 64, unit_slices: 4 },
+        text_bytes: 5000,
+        factory_bytes: 12,
+        id: 0x1234_5678_9abc_def0,
+    };
+
+    #[test]
+    fn the_first_page_comes_back_and_tells_damage() {
+        let bytes = FORMAT.to_bytes();
+        assert_eq!(Format::from_bytes(&bytes), Ok(FORMAT));
+        for at in [0, 15] {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert_eq!(Format::from_bytes(&other), Err(FormatError::NoImage));
+        }
+        let mut other = bytes;
+        other[16] = 2;
+        assert_eq!(Format::from_bytes(&other), Err(FormatError::Version(2)));
+        for at in [20, 40, 100, 4095] {
+            let mut other = bytes;
+            other[at] ^= 0x10;
+            assert_eq!(Format::from_bytes(&other), Err(FormatError::Damaged));
+        }
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        assert_eq!((Format::kept(0), Format::kept(1)), (4096, 4608));
+        assert_eq!(FORMAT.factory(), 8192 + 8192);
+        assert_eq!(FORMAT.record(0), FORMAT.factory() + 4096);
+        assert_eq!(FORMAT.head(0), FORMAT.record(0) + 4096);
+        assert_eq!(FORMAT.rest(0), FORMAT.head(0) + 16384, "576 of 24 bytes");
+        assert_eq!(FORMAT.data(0), FORMAT.rest(0) + 576 * 128);
+        assert_eq!(FORMAT.bytes(), FORMAT.data(0) + 576 * 4096);
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real data: what a stack's requests carry goes to the array and comes from it, as the device moves it.
+
+use crate::array::FlashFile;
+use crate::disk::Disk;
+use readpath_device::{MediaOp, Own, WithMedia};
+use readpath_flash::Ppn;
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::BLOCK_BYTES;
+use readpath_stack::Payload;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const SLICE: usize = BLOCK_BYTES as usize;
+
+/// What went wrong with the data of a request, whatever the device says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A slice cannot be read, or is not what was written.
+    Medium(String),
+    /// The image cannot be written any more.
+    Write(String),
+}
+
+/// The data of a request.
+#[derive(Debug, Default)]
+struct Transfer {
+    /// Its first block.
+    block: u32,
+    data: Vec<u8>,
+    fault: Option<Fault>,
+}
+
+/// The data of requests in flight, each at its cookie. Who submits requests and the payload share it.
+#[derive(Clone, Debug, Default)]
+pub struct Transfers(Rc<RefCell<Vec<Transfer>>>);
+
+impl Transfers {
+    /// The request `cookie`, from `block` on, brings this data, or wants it filled.
+    pub fn begin(&self, cookie: u32, block: u32, data: Vec<u8>) {
+        let mut all = self.0.borrow_mut();
+        if all.len() <= cookie as usize {
+            all.resize_with(cookie as usize + 1, Transfer::default);
+        }
+        all[cookie as usize] = Transfer { block, data, fault: None };
+    }
+
+    /// It has ended: its data, and what went wrong with it.
+    pub fn end(&self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
+        let transfer = std::mem::take(&mut self.0.borrow_mut()[cookie as usize]);
+        (transfer.data, transfer.fault)
+    }
+}
+
+/// A command under way: the request it is part of, and where in that request's data it begins.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    cookie: u32,
+    offset: usize,
+}
+
+/// See the module.
+pub struct Store<D> {
+    array: FlashFile<D>,
+    /// 4 KiB for each slot of the write buffer.
+    slots: Vec<u8>,
+    transfers: Transfers,
+    parts: [Part; 64],
+    /// Reads of data never written, and all others.
+    zeros_read: u64,
+    slices_read: u64,
+}
+
+impl<D: Disk> Store<D> {
+    /// Data in `array`.
+    pub fn new(array: FlashFile<D>, transfers: Transfers) -> Self {
+        Store { array, slots: Vec::new(), transfers, parts: [Part::default(); 64], zeros_read: 0, slices_read: 0 }
+    }
+
+    /// The array.
+    pub fn array(&self) -> &FlashFile<D> {
+        &self.array
+    }
+
+    /// The array, to sync or to load from.
+    pub fn array_mut(&mut self) -> &mut FlashFile<D> {
+        &mut self.array
+    }
+
+    /// Gives the array back.
+    pub fn into_array(self) -> FlashFile<D> {
+        self.array
+    }
+
+    /// Blocks that were read though nothing was ever written there, or it was trimmed.
+    pub fn zeros_read(&self) -> u64 {
+        self.zeros_read
+    }
+
+    /// Blocks that were read from flash or from the write buffer.
+    pub fn slices_read(&self) -> u64 {
+        self.slices_read
+    }
+
+    fn slot(&mut self, slot: u16) -> &mut [u8] {
+        let at = usize::from(slot) * SLICE;
+        &mut self.slots[at..at + SLICE]
+    }
+
+    /// Block `index` of the command `tag`, if its request has data.
+    fn with_block(&mut self, tag: u8, index: u32, what: impl FnOnce(&mut Self, &mut [u8]) -> Option<Fault>) {
+        let Part { cookie, offset } = self.parts[usize::from(tag)];
+        let transfers = self.transfers.clone();
+        let mut all = transfers.0.borrow_mut();
+        let transfer = &mut all[cookie as usize];
+        let at = offset + index as usize * SLICE;
+        if let Some(block) = transfer.data.get_mut(at..at + SLICE)
+            && let Some(fault) = what(self, block)
+        {
+            transfer.fault.get_or_insert(fault);
+        }
+    }
+
+    fn fault(&mut self, cookie: u32, fault: Fault) {
+        self.transfers.0.borrow_mut()[cookie as usize].fault.get_or_insert(fault);
+    }
+}
+
+impl<D: Disk> Payload for Store<D> {
+    type Mode = WithMedia;
+
+    fn attach(&mut self, _slices: u32, buffer_slots: usize, _logical_blocks: u32) {
+        self.slots = vec![0; buffer_slots * SLICE];
+    }
+
+    fn begin(&mut self, tag: u8, request: &BlockRequest, _lpn: u32) {
+        let first = self.transfers.0.borrow()[request.cookie as usize].block;
+        let offset = (request.block - first) as usize * SLICE;
+        self.parts[usize::from(tag)] = Part { cookie: request.cookie, offset };
+    }
+
+    fn execute(&mut self, op: MediaOp) {
+        match op {
+            MediaOp::Fill { tag, index, slot } => self.with_block(tag, index, |store, block| {
+                store.slot(slot).copy_from_slice(block);
+                None
+            }),
+            MediaOp::Program { slot, ppn, lpn, sequence } => {
+                let at = usize::from(slot) * SLICE;
+                self.array.program(ppn, lpn, sequence, &self.slots[at..at + SLICE]);
+            }
+            MediaOp::Move { from, to } => self.array.copy(from, to),
+            MediaOp::Programmed { first, stream, program } => self.array.programmed(first, stream, program),
+            MediaOp::Own => {}
+            MediaOp::Torn { first, slices } => self.array.tear(first, slices),
+            MediaOp::ReadFlash { tag, index, ppn } => {
+                self.slices_read += 1;
+                self.with_block(tag, index, |store, block| read(&store.array, ppn, block));
+            }
+            MediaOp::ReadBuffer { tag, index, slot } => {
+                self.slices_read += 1;
+                self.with_block(tag, index, |store, block| {
+                    block.copy_from_slice(store.slot(slot));
+                    None
+                });
+            }
+            MediaOp::ReadZeros { tag, index } => {
+                self.zeros_read += 1;
+                self.with_block(tag, index, |_, block| {
+                    block.fill(0);
+                    None
+                });
+            }
+            MediaOp::Erase { first, slices } => self.array.erase(first, slices),
+        }
+    }
+
+    fn keep(&mut self, own: Own) {
+        match own {
+            Own::Unit(slices) => self.array.program_own(&slices),
+            Own::Block { superblock, record } => self.array.put_record(superblock, &record),
+        }
+    }
+
+    fn end(&mut self, tag: u8, request: &BlockRequest, _lpn: u32, good: bool) {
+        let Part { cookie, .. } = self.parts[usize::from(tag)];
+        let has_failed = match request.op {
+            // What a flush promises, the disk has to keep.
+            BlockOp::Flush | BlockOp::WriteFua if good => self.array.sync().err(),
+            BlockOp::Write | BlockOp::Discard => self.array.failure().map(str::to_owned),
+            _ => None,
+        };
+        if let Some(error) = has_failed {
+            self.fault(cookie, Fault::Write(error));
+        }
+    }
+
+    fn power_cut(&mut self) {
+        self.slots.fill(0);
+    }
+
+    fn process_bytes(&self) -> u64 {
+        self.slots.len() as u64
+    }
+}
+
+fn read<D: Disk>(array: &FlashFile<D>, ppn: Ppn, block: &mut [u8]) -> Option<Fault> {
+    array.read_slice(ppn, None, block).err().map(|fault| Fault::Medium(fault.to_string()))
+}

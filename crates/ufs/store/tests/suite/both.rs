@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device whose data lies in a store, and whose reads are checked twice: by `Tags`, which know what a read may return,
+//! and byte by byte against what was programmed into the slice that was read.
+
+use readpath_device::{DeviceConfig, FlashArray, MediaOp, Own, Recovery, Seen, WithMedia};
+use readpath_flash::{Lean, Ppn};
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::{Ns, Prng};
+use readpath_stack::{Payload, Stack, Tags, Typed};
+use readpath_store::{Fault, Image, MemoryDisk, Store, Transfers};
+use readpath_testkit::{DELAYS, host, next_event};
+
+const SLICE: usize = 4096;
+
+/// Both payloads.
+pub struct Both {
+    pub tags: Tags,
+    pub store: Store<MemoryDisk>,
+    transfers: Transfers,
+    /// What was written last as the data of a block, by slice, slot and command; 0 = zeros.
+    slices: Vec<u64>,
+    slots: Vec<u64>,
+    moving: Vec<Vec<u64>>,
+    next: u64,
+    /// The process is gone: what the device says now, nobody hears.
+    is_gone: bool,
+    pub faults: Vec<Fault>,
+}
+
+impl Both {
+    pub fn new(store: Store<MemoryDisk>, transfers: Transfers) -> Both {
+        let moving = vec![Vec::new(); 64];
+        let tags = Tags::default();
+        let (slices, slots) = (Vec::new(), Vec::new());
+        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, faults: Vec::new() }
+    }
+}
+
+impl Payload for Both {
+    type Mode = WithMedia;
+
+    fn attach(&mut self, slices: u32, slots: usize, blocks: u32) {
+        self.store.attach(slices, slots, blocks);
+        if self.slices.is_empty() {
+            self.tags.attach(slices, slots, blocks);
+            self.slices = vec![0; slices as usize];
+            self.slots = vec![0; slots];
+        }
+    }
+
+    fn preset(&mut self, lpn: u32, ppn: Ppn) {
+        self.tags.preset(lpn, ppn);
+    }
+
+    fn begin(&mut self, tag: u8, request: &BlockRequest, lpn: u32) {
+        let mut data = vec![0; request.blocks as usize * SLICE];
+        let moving = &mut self.moving[usize::from(tag)];
+        moving.clear();
+        if matches!(request.op, BlockOp::Write | BlockOp::WriteFua) {
+            for block in data.chunks_exact_mut(SLICE) {
+                self.next += 1;
+                // Every eighth block is of zeros.
+                let stamp = if self.next.is_multiple_of(8) { 0 } else { self.next };
+                block.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&stamp.to_le_bytes()));
+                moving.push(stamp);
+            }
+        } else {
+            moving.resize(request.blocks as usize, u64::MAX);
+            data.fill(0xff);
+        }
+        // Each command is a request of its own here.
+        let request = &BlockRequest { cookie: u32::from(tag), ..*request };
+        self.transfers.begin(u32::from(tag), request.block, data);
+        self.tags.begin(tag, request, lpn);
+        self.store.begin(tag, request, lpn);
+    }
+
+    fn execute(&mut self, op: MediaOp) {
+        if self.is_gone {
+            return;
+        }
+        self.tags.execute(op);
+        self.store.execute(op);
+        match op {
+            MediaOp::Fill { tag, index, slot } => {
+                self.slots[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
+            }
+            MediaOp::Program { slot, ppn, .. } => self.slices[ppn.0 as usize] = self.slots[usize::from(slot)],
+            MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
+            MediaOp::ReadFlash { tag, index, ppn } => {
+                self.moving[usize::from(tag)][index as usize] = self.slices[ppn.0 as usize];
+            }
+            MediaOp::ReadBuffer { tag, index, slot } => {
+                self.moving[usize::from(tag)][index as usize] = self.slots[usize::from(slot)];
+            }
+            MediaOp::ReadZeros { tag, index } => self.moving[usize::from(tag)][index as usize] = 0,
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, own: Own) {
+        if !self.is_gone {
+            self.store.keep(own);
+        }
+    }
+
+    fn end(&mut self, tag: u8, request: &BlockRequest, lpn: u32, good: bool) {
+        self.tags.end(tag, request, lpn, good);
+        self.store.end(tag, &BlockRequest { cookie: u32::from(tag), ..*request }, lpn, good);
+        let (data, fault) = self.transfers.end(u32::from(tag));
+        if request.op == BlockOp::Read && good && fault.is_none() {
+            for (i, (block, &stamp)) in data.chunks_exact(SLICE).zip(&self.moving[usize::from(tag)]).enumerate() {
+                let is_right = block.chunks_exact(8).all(|word| *word == stamp.to_le_bytes());
+                assert!(is_right, "block {} is {:?} and should be {stamp}", lpn + i as u32, &block[..8]);
+            }
+        }
+        self.faults.extend(fault);
+    }
+
+    fn reset(&mut self) {
+        self.tags.reset();
+    }
+
+    fn power_cut(&mut self) {
+        self.tags.power_cut();
+        self.store.power_cut();
+    }
+}
+
+pub type Kept = Stack<Lean, Both, (), Typed>;
+
+/// An image of a device in memory, four fifths of which are written if it is to be full.
+pub fn image(config: &DeviceConfig, is_full: bool) -> Image<MemoryDisk> {
+    let mut device = readpath_device::UfsDevice::<Lean, WithMedia, ()>::new(config, DELAYS, ()).unwrap();
+    if is_full {
+        let blocks = config.lus[0].blocks;
+        let layout = readpath_device::Layout::Random;
+        device.precondition(0, 0, blocks - blocks / 5, layout, 5, |_, _| {}).unwrap();
+    }
+    Image::create_on("a device file", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).unwrap()
+}
+
+/// The image on a disk.
+pub fn open(mut disk: MemoryDisk) -> Image<MemoryDisk> {
+    let bytes = disk.bytes_mut().len() as u64;
+    Image::on(disk, bytes, true).unwrap()
+}
+
+/// What the payload of a device that lost its power leaves to the next.
+pub struct Left {
+    both: Both,
+    /// The disk at the moment when the power went.
+    pub disk: MemoryDisk,
+}
+
+/// A stack that begins with an image, and has found its device; what it knows of earlier lives comes from `left`.
+pub fn switch_on(
+    config: &DeviceConfig,
+    image: Image<MemoryDisk>,
+    before: Option<Both>,
+    what: &str,
+) -> (Kept, Ns, Recovery) {
+    let transfers = Transfers::default();
+    let store = Store::new(image.array, transfers.clone());
+    let both = match before {
+        Some(before) => Both { store, transfers, is_gone: false, ..before },
+        None => Both::new(store, transfers),
+    };
+    let mut stack = Kept::new(config, host(None), DELAYS, both, (), Typed).unwrap();
+    let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut());
+    let recovery = recovery.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let now = stack.start(recovery.ready_at).unwrap();
+    (stack, now, recovery)
+}
+
+/// The same for a device that was preconditioned, as its tags have to know.
+pub fn switch_on_full(config: &DeviceConfig) -> (Kept, Ns) {
+    let (mut stack, now, _) = switch_on(config, image(config, true), None, "new");
+    let mut device = readpath_device::UfsDevice::<Lean, WithMedia, ()>::new(config, DELAYS, ()).unwrap();
+    let blocks = config.lus[0].blocks;
+    let layout = readpath_device::Layout::Random;
+    let tags = &mut stack.payload.tags;
+    device.precondition(0, 0, blocks - blocks / 5, layout, 5, |lpn, ppn| tags.preset(lpn, ppn)).unwrap();
+    (stack, now)
+}
+
+impl Left {
+    /// The power of the stack goes at `now`; the disk is as it was then.
+    pub fn cut(mut stack: Kept, now: Ns) -> Left {
+        stack.power_cut(now);
+        Left::of(stack)
+    }
+
+    /// The process is killed: the device has no time to leave anything torn.
+    pub fn kill(mut stack: Kept, now: Ns) -> Left {
+        stack.payload.is_gone = true;
+        Left::cut(stack, now)
+    }
+
+    fn of(stack: Kept) -> Left {
+        let disk = stack.payload.store.array().disk().clone();
+        Left { both: stack.payload, disk }
+    }
+
+    /// Another device goes on with what is left.
+    pub fn switch_on(self, config: &DeviceConfig, what: &str) -> (Kept, Ns, Recovery) {
+        let mut image = open(self.disk);
+        let mut both = self.both;
+        // What never reached the disk is not there any more.
+        let shape = image.array.format().shape;
+        let mut seen = Vec::new();
+        for superblock in 0..shape.superblocks {
+            image.array.look(superblock, &mut seen).unwrap();
+            for (slice, seen) in (superblock * shape.superblock_slices..).zip(&seen) {
+                let first = Ppn(slice);
+                match seen {
+                    Seen::Blank => both.tags.execute(MediaOp::Erase { first, slices: 1 }),
+                    Seen::Torn => both.tags.execute(MediaOp::Torn { first, slices: 1 }),
+                    Seen::Programmed(_) => {}
+                }
+            }
+        }
+        switch_on(config, image, Some(both), what)
+    }
+}
+
+/// Reads everything, and looks whether everything adds up.
+pub fn check(stack: &mut Kept, now: &mut Ns, what: &str) {
+    stack.device.check_consistency().unwrap_or_else(|e| panic!("{what}: {e}"));
+    let blocks = stack.device.config().lus[0].blocks;
+    let mut left = 0;
+    for block in (0..blocks).step_by(50) {
+        let n = (blocks - block).min(50);
+        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
+        left += 1;
+    }
+    while left > 0 {
+        assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");
+        left -= next_event(stack, now);
+    }
+    let tags = &stack.payload.tags;
+    assert_eq!(tags.wrong, 0, "{what}: {:?}", tags.first_wrong);
+    assert!(stack.payload.faults.is_empty(), "{what}: {:?}", stack.payload.faults);
+}
+
+/// Keeps some requests in flight, one event after the other.
+pub struct Load {
+    rng: Prng,
+    depth: u32,
+    outstanding: u32,
+    left: u32,
+}
+
+impl Load {
+    pub fn new(seed: u64, requests: u32) -> Self {
+        let mut rng = Prng::stream(seed, "load", 0);
+        let depth = 1 + rng.below(12) as u32;
+        Load { rng, depth, outstanding: 0, left: requests }
+    }
+
+    /// Goes on to the next event; false when nothing is left to do.
+    pub fn step(&mut self, stack: &mut Kept, now: &mut Ns) -> bool {
+        let blocks = stack.device.config().lus[0].blocks;
+        while self.outstanding < self.depth && self.left > 0 {
+            let op = match self.rng.below(100) {
+                0..4 => BlockOp::Flush,
+                4..9 => BlockOp::WriteFua,
+                9..17 => BlockOp::Discard,
+                17..27 => BlockOp::Read,
+                _ => BlockOp::Write,
+            };
+            let most = if op == BlockOp::Discard { 40 } else { 6 };
+            let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
+            let range = if self.rng.below(2) == 0 { 40 } else { blocks };
+            let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
+            stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
+            self.outstanding += 1;
+            self.left -= 1;
+        }
+        if stack.next_deadline() == Ns::NEVER {
+            assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
+            return false;
+        }
+        self.outstanding -= next_event(stack, now);
+        true
+    }
+}
