@@ -2,8 +2,9 @@
 //! The array: programs, erases and reads of slices with their spare areas, as bytes of a disk.
 //!
 //! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: until that, nothing was
-//! programmed. Before a superblock is erased, and before an anchor is written, everything before it is synced, and the
-//! number of the newest program is put down; so whoever reads the array knows up to which program it is complete.
+//! programmed. When a flush is answered, and before a superblock is erased, everything before that is synced, and the
+//! number of the newest program is put down; so whoever reads the array after a crash of the machine knows up to which
+//! program it is complete. As long as the machine runs, it is complete anyway.
 //!
 //! *After a write that failed* nothing is written any more. What the array holds then is what a power cut at that
 //! moment would have left, which the device can recover from.
@@ -23,6 +24,12 @@ const HAS_DATA: u8 = 1 << 4;
 const HAS_REST: u8 = 1 << 5;
 const ENDS_UNIT: u8 = 1 << 6;
 const NUMBER: std::ops::Range<u64> = 0..1 << 48;
+
+/// Bytes of what is put down of programs.
+const KEPT_BYTES: usize = 36;
+
+/// Tells one start of the machine from another.
+pub type Boot = [u8; 16];
 
 /// Why a slice cannot be read.
 #[derive(Debug, Error)]
@@ -170,6 +177,11 @@ pub struct FlashFile<D> {
     /// Number of the newest program, and of the newest that is known to have reached the disk.
     newest: u64,
     kept: u64,
+    /// The machine has not been started anew since the array was written last.
+    is_whole: bool,
+    /// The start of the machine that this is; it has been put down.
+    boot: Boot,
+    is_put: bool,
     /// How often `kept` was put down.
     puts: u64,
     /// Something is to have reached the disk before anything else is programmed.
@@ -182,14 +194,18 @@ pub struct FlashFile<D> {
 
 impl<D: Disk> FlashFile<D> {
     /// An array in `disk`, which has been laid out.
-    pub(crate) fn new(disk: D, format: Format, syncs: bool) -> io::Result<Self> {
+    pub(crate) fn new(disk: D, format: Format, syncs: bool, boot: Boot) -> io::Result<Self> {
         let mut array = FlashFile {
             disk,
             format,
             syncs,
-            is_dirty: false,
+            // What another process wrote may not have reached the disk yet.
+            is_dirty: true,
             newest: 0,
             kept: 0,
+            is_whole: false,
+            boot,
+            is_put: false,
             puts: 0,
             comes_first: false,
             failure: None,
@@ -197,12 +213,13 @@ impl<D: Disk> FlashFile<D> {
             data: Vec::new(),
         };
         for copy in 0..2 {
-            let mut bytes = [0; 20];
+            let mut bytes = [0; KEPT_BYTES];
             array.disk.read_at(&mut bytes, Format::kept(copy))?;
             let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-            let is_whole = bytes[16..] == crc32fast::hash(&bytes[..16]).to_le_bytes();
-            if is_whole && number(0) >= array.puts {
+            let is_right = bytes[32..] == crc32fast::hash(&bytes[..32]).to_le_bytes();
+            if is_right && number(0) >= array.puts {
                 (array.puts, array.kept) = (number(0), number(8));
+                array.is_whole = bytes[16..32] == boot;
             }
         }
         array.newest = array.kept;
@@ -326,6 +343,9 @@ impl<D: Disk> FlashFile<D> {
         if std::mem::take(&mut self.comes_first) && self.syncs {
             self.write(Disk::sync);
         }
+        if !std::mem::replace(&mut self.is_put, true) {
+            self.put_kept();
+        }
         let offset = self.format.head(first.0);
         self.write(|disk| disk.write_at(&heads, offset));
         self.newest = self.newest.max(program);
@@ -336,9 +356,6 @@ impl<D: Disk> FlashFile<D> {
     /// A unit of the device's own has been programmed.
     pub(crate) fn program_own(&mut self, unit: &[OwnSlice]) {
         let Some(first) = unit.first() else { return };
-        if first.spare.kind == SliceKind::Anchor {
-            self.put_down();
-        }
         for slice in unit {
             self.add(slice.ppn, slice.spare, Some(&slice.rest), &slice.data);
         }
@@ -411,7 +428,10 @@ impl<D: Disk> FlashFile<D> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
             None => {
-                self.put_kept();
+                if self.kept != self.newest {
+                    self.kept = self.newest;
+                    self.put_kept();
+                }
                 Ok(())
             }
         }
@@ -426,15 +446,13 @@ impl<D: Disk> FlashFile<D> {
     }
 
     fn put_kept(&mut self) {
-        if self.kept == self.newest {
-            return;
-        }
-        (self.kept, self.puts) = (self.newest, self.puts + 1);
-        let mut bytes = [0; 20];
+        self.puts += 1;
+        let mut bytes = [0; KEPT_BYTES];
         bytes[..8].copy_from_slice(&self.puts.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.kept.to_le_bytes());
-        let check = crc32fast::hash(&bytes[..16]);
-        bytes[16..].copy_from_slice(&check.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.boot);
+        let check = crc32fast::hash(&bytes[..32]);
+        bytes[32..].copy_from_slice(&check.to_le_bytes());
         let offset = Format::kept(self.puts % 2);
         let was_dirty = self.is_dirty;
         self.write(|disk| disk.write_at(&bytes, offset));
@@ -598,8 +616,12 @@ impl<D: Disk> FlashArray for FlashFile<D> {
         self.part(self.format.factory(), self.format.factory_bytes, "the state in which the image was made")
     }
 
-    fn kept(&self) -> u64 {
-        self.kept
+    fn goes_on(&mut self, newest: u64) {
+        self.newest = newest;
+    }
+
+    fn kept(&self) -> Option<u64> {
+        (!self.is_whole).then_some(self.kept)
     }
 }
 

@@ -99,7 +99,7 @@ impl Disk for FileDisk {
             Ok(()) => Ok(()),
             // The file system has no holes.
             Err(rustix::io::Errno::OPNOTSUPP) => {
-                const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+                static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
                 let mut at = offset;
                 while at < offset + bytes {
                     let n = (offset + bytes - at).min(ZEROS.len() as u64);

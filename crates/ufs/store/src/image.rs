@@ -2,7 +2,7 @@
 //! Images as a whole: made from a device that has nothing to do, opened, and examined. It knows nothing of what the
 //! device file in it says.
 
-use crate::array::{Damage, FlashFile};
+use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
 use crate::layout::{Format, FormatError, Shape};
 use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
@@ -100,7 +100,7 @@ impl Image<FileDisk> {
             _ => ImageError::Io(error),
         })?;
         let bytes = disk.sizes()?.0;
-        Image::on(disk, bytes, syncs)
+        Image::on(disk, bytes, syncs, this_boot())
     }
 }
 
@@ -120,7 +120,7 @@ impl<D: Disk> Image<D> {
         // device is asked twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let format = Format { shape, text_bytes: text.len() as u32, factory_bytes: factory.len() as u32, id };
-        let mut array = FlashFile::new(make(format.bytes())?, format, true)?;
+        let mut array = FlashFile::new(make(format.bytes())?, format, true, Boot::default())?;
         let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
         device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;
         sealer.end_superblock();
@@ -131,11 +131,11 @@ impl<D: Disk> Image<D> {
         Ok(Image { array, text: text.to_owned() })
     }
 
-    /// The image on a disk of so many bytes.
+    /// The image on a disk of so many bytes, at this start of the machine.
     ///
     /// # Errors
     /// It is no image.
-    pub fn on(disk: D, bytes: u64, syncs: bool) -> Result<Self, ImageError> {
+    pub fn on(disk: D, bytes: u64, syncs: bool, boot: Boot) -> Result<Self, ImageError> {
         let mut page = [0; BLOCK_BYTES as usize];
         match disk.read_at(&mut page, 0) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(FormatError::NoImage.into()),
@@ -145,7 +145,7 @@ impl<D: Disk> Image<D> {
         if bytes < format.bytes() {
             return Err(ImageError::CutOff { bytes, expected: format.bytes() });
         }
-        let array = FlashFile::new(disk, format, syncs)?;
+        let array = FlashFile::new(disk, format, syncs, boot)?;
         let text = array.part(Format::TEXT, format.text_bytes, "the device file").map_err(ImageError::Contents)?;
         let text = String::from_utf8(text);
         let text = text.map_err(|_| ImageError::Contents("the device file in it is not text".to_owned()))?;
@@ -165,6 +165,17 @@ impl<D: Disk> Image<D> {
         }
         check
     }
+}
+
+/// This start of the machine: random(4). Where it is not known, each is another.
+fn this_boot() -> Boot {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16).map(|digit| digit as u8)).collect();
+    let mut boot = Boot::default();
+    for (byte, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    boot
 }
 
 /// Puts what a sealed device consists of into an array, the spare areas of a superblock at once.

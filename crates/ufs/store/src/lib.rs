@@ -14,7 +14,7 @@ mod image;
 mod layout;
 mod payload;
 
-pub use array::{ArrayFault, Damage, FlashFile};
+pub use array::{ArrayFault, Boot, Damage, FlashFile};
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use image::{Check, Image, ImageError};
 pub use layout::{Format, FormatError, Shape, VERSION};

@@ -55,7 +55,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// then of no use.
     pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
         self.ftl.load(array, &mut self.back)?;
-        Ok(self.recover(now))
+        let recovery = self.recover(now);
+        // As far as it had come with that: a superblock whose blocks are all bad may not be empty yet.
+        let (retired, bad) = self.ftl.given_up();
+        (self.back.stats.retired_superblocks, self.back.stats.bad_blocks) = (retired.into(), bad.into());
+        Ok(recovery)
     }
 
     /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from

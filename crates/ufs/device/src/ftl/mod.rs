@@ -332,6 +332,11 @@ impl Ftl {
         Lpn(0).run(self.logical_blocks).filter(in_flash).count() as u64
     }
 
+    /// Superblocks that are retired, and bad blocks.
+    pub(crate) fn given_up(&self) -> (u32, u32) {
+        self.superblocks.given_up()
+    }
+
     /// Whether a block was written and not trimmed since.
     pub(crate) fn holds_data(&self, lpn: Lpn) -> bool {
         self.map.get(lpn) != Mapping::Unmapped

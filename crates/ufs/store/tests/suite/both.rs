@@ -24,6 +24,8 @@ pub struct Both {
     next: u64,
     /// The process is gone: what the device says now, nobody hears.
     is_gone: bool,
+    /// How often the machine was started.
+    boot: u32,
     pub faults: Vec<Fault>,
 }
 
@@ -32,7 +34,7 @@ impl Both {
         let moving = vec![Vec::new(); 64];
         let tags = Tags::default();
         let (slices, slots) = (Vec::new(), Vec::new());
-        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, faults: Vec::new() }
+        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, boot: 0, faults: Vec::new() }
     }
 }
 
@@ -79,8 +81,12 @@ impl Payload for Both {
         if self.is_gone {
             return;
         }
-        self.tags.execute(op);
         self.store.execute(op);
+        // Tags follow the array, which stays as it is after a write that failed.
+        if self.store.array().failure().is_some() && !matches!(op, MediaOp::Fill { .. }) {
+            return;
+        }
+        self.tags.execute(op);
         match op {
             MediaOp::Fill { tag, index, slot } => {
                 self.slots[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
@@ -105,9 +111,14 @@ impl Payload for Both {
     }
 
     fn end(&mut self, tag: u8, request: &BlockRequest, lpn: u32, good: bool) {
-        self.tags.end(tag, request, lpn, good);
         self.store.end(tag, &BlockRequest { cookie: u32::from(tag), ..*request }, lpn, good);
         let (data, fault) = self.transfers.end(u32::from(tag));
+        let has_failed = self.store.array().failure().is_some();
+        self.tags.end(tag, request, lpn, good && fault.is_none() && !has_failed);
+        if has_failed {
+            self.faults.extend(fault);
+            return;
+        }
         if request.op == BlockOp::Read && good && fault.is_none() {
             for (i, (block, &stamp)) in data.chunks_exact(SLICE).zip(&self.moving[usize::from(tag)]).enumerate() {
                 let is_right = block.chunks_exact(8).all(|word| *word == stamp.to_le_bytes());
@@ -140,10 +151,10 @@ pub fn image(config: &DeviceConfig, is_full: bool) -> Image<MemoryDisk> {
     Image::create_on("a device file", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).unwrap()
 }
 
-/// The image on a disk.
-pub fn open(mut disk: MemoryDisk) -> Image<MemoryDisk> {
+/// The image on a disk, at a start of the machine.
+pub fn open(mut disk: MemoryDisk, boot: u32) -> Image<MemoryDisk> {
     let bytes = disk.bytes_mut().len() as u64;
-    Image::on(disk, bytes, true).unwrap()
+    Image::on(disk, bytes, true, u128::from(boot).to_le_bytes()).unwrap()
 }
 
 /// What the payload of a device that lost its power leaves to the next.
@@ -169,6 +180,8 @@ pub fn switch_on(
     let mut stack = Kept::new(config, host(None), DELAYS, both, (), Typed).unwrap();
     let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut());
     let recovery = recovery.unwrap_or_else(|e| panic!("{what}: {e}"));
+    // What a device shows once it is on stays.
+    stack.payload.store.array_mut().sync().unwrap();
     let now = stack.start(recovery.ready_at).unwrap();
     (stack, now, recovery)
 }
@@ -197,6 +210,12 @@ impl Left {
         Left::cut(stack, now)
     }
 
+    /// The machine crashes as well: of each write since the last sync, so many bytes reach the disk.
+    pub fn crash(&mut self, stays: impl FnMut(usize) -> usize) {
+        self.both.boot += 1;
+        self.disk.crash(stays);
+    }
+
     fn of(stack: Kept) -> Left {
         let disk = stack.payload.store.array().disk().clone();
         Left { both: stack.payload, disk }
@@ -204,7 +223,7 @@ impl Left {
 
     /// Another device goes on with what is left.
     pub fn switch_on(self, config: &DeviceConfig, what: &str) -> (Kept, Ns, Recovery) {
-        let mut image = open(self.disk);
+        let mut image = open(self.disk, self.both.boot);
         let mut both = self.both;
         // What never reached the disk is not there any more.
         let shape = image.array.format().shape;

@@ -26,7 +26,7 @@ fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
         End::Crash => {
             let mut left = Left::kill(stack, now);
             let all_or_nothing = rng.below(2) == 0;
-            left.disk.crash(|bytes| match rng.below(if all_or_nothing { 2 } else { 3 }) {
+            left.crash(|bytes| match rng.below(if all_or_nothing { 2 } else { 3 }) {
                 0 => 0,
                 1 => bytes,
                 _ => rng.below(bytes as u64 + 1) as usize,

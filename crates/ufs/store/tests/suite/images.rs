@@ -1,2 +1,126 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images as a whole: what they say of themselves, and what becomes of them when they are damaged.
+//! Images as a whole: what becomes of them when bits flip, when they are cut off, and when the disk is full.
+
+use crate::both::{Both, Kept, Left, Load, check, image, switch_on_full};
+use readpath_device::{DeviceConfig, Without};
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::{Ns, Prng};
+use readpath_stack::Typed;
+use readpath_store::{Fault, FormatError, Image, ImageError, MemoryDisk, Store, Transfers};
+use readpath_testkit::full::{any_full_device, full_device};
+use readpath_testkit::{DELAYS, host};
+
+/// A stack that has done some work and has been flushed.
+fn worked(config: &DeviceConfig, seed: u64) -> (Kept, Ns) {
+    let (mut stack, mut now) = switch_on_full(config);
+    let mut load = Load::new(seed, 300);
+    while load.step(&mut stack, &mut now) {}
+    stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Flush, block: 0, blocks: 0 });
+    readpath_testkit::settle(&mut stack, &mut now);
+    (stack, now)
+}
+
+fn on(mut disk: MemoryDisk) -> Result<Image<MemoryDisk>, ImageError> {
+    let bytes = disk.bytes_mut().len() as u64;
+    Image::on(disk, bytes, true, Default::default())
+}
+
+#[test]
+fn an_image_says_what_it_is() {
+    let config = full_device(Without::NOTHING);
+    let whole = image(&config, true);
+    let (format, mut disk) = (*whole.array.format(), whole.array.disk().clone());
+    assert_eq!((whole.text.as_str(), format.id), ("a device file", 7));
+    assert_eq!(disk.bytes_mut().len() as u64, format.bytes());
+    let cut_off = Image::on(disk.clone(), format.bytes() - 1, true, Default::default());
+    assert!(matches!(cut_off, Err(ImageError::CutOff { .. })), "{cut_off:?}");
+    let empty = Image::on(MemoryDisk::new(100), 100, true, Default::default());
+    assert!(matches!(empty, Err(ImageError::Format(FormatError::NoImage))), "{empty:?}");
+    disk.bytes_mut()[0] = b'R';
+    assert!(matches!(on(disk), Err(ImageError::Format(FormatError::NoImage))));
+    let found = on(image(&config, true).array.disk().clone()).unwrap().examine(|_| {});
+    assert!(found.faults.is_empty() && found.damage.torn == 0, "{found:?}");
+}
+
+/// Two images of one device are the same, to the bit.
+#[test]
+fn images_are_reproducible() {
+    let config = any_full_device(4);
+    let bytes = |image: Image<MemoryDisk>| std::mem::take(image.array.disk().clone().bytes_mut());
+    assert!(bytes(image(&config, true)) == bytes(image(&config, true)));
+}
+
+/// Whichever bit flips: either somebody says so, or nothing that anybody reads has changed.
+#[test]
+fn a_flipped_bit_is_found_or_does_no_harm() {
+    let (mut found, mut refused, mut harmless) = (0, 0, 0);
+    for seed in 0..4 {
+        let config = any_full_device(seed);
+        let (stack, now) = worked(&config, seed);
+        let left = Left::kill(stack, now);
+        let rng = &mut Prng::stream(seed, "flips", 0);
+        let (size, data) = {
+            let format = *open(&left.disk).array.format();
+            (format.bytes(), format.bytes() - format.shape.slices() * 4096)
+        };
+        for flip in 0..150 {
+            let mut disk = left.disk.clone();
+            // Most of an image is data; what says where it is comes first.
+            let range = if flip % 3 == 0 { size } else { data };
+            let bit = rng.below(range * 8);
+            disk.bytes_mut()[(bit / 8) as usize] ^= 1 << (bit % 8);
+            let what = format!("seed {seed}, bit {bit}");
+            let mut image = match on(disk) {
+                Ok(image) => image,
+                Err(_) => {
+                    refused += 1;
+                    continue;
+                }
+            };
+            let examined = image.examine(|_| {});
+            let transfers = Transfers::default();
+            let store = Store::new(image.array, transfers.clone());
+            let both = Both::new(store, transfers);
+            let mut stack = Kept::new(&config, host(None), DELAYS, both, (), Typed).unwrap();
+            let recovered = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut());
+            if !examined.faults.is_empty() {
+                found += 1;
+            } else if recovered.is_err() {
+                refused += 1;
+            } else {
+                let consistent = stack.device.check_consistency();
+                assert!(consistent.is_ok(), "{what}: {consistent:?}");
+                harmless += 1;
+            }
+        }
+    }
+    println!("{found} found, {refused} refused, {harmless} where nothing is");
+    assert!(found > 50 && refused > 0 && harmless > 50);
+}
+
+fn open(disk: &MemoryDisk) -> Image<MemoryDisk> {
+    on(disk.clone()).unwrap()
+}
+
+/// The disk is full: writes and flushes fail from then on, and what was flushed before is there when the device is
+/// switched on again.
+#[test]
+fn a_full_disk_loses_nothing_that_was_flushed() {
+    for seed in 0..12 {
+        let config = any_full_device(seed);
+        let (mut stack, mut now) = switch_on_full(&config);
+        let rng = &mut Prng::stream(seed, "full", 0);
+        stack.payload.store.array_mut().disk_mut().writes_left = Some(rng.below(400));
+        let mut load = Load::new(seed, 400);
+        while load.step(&mut stack, &mut now) && stack.payload.store.array().failure().is_none() {}
+        while load.step(&mut stack, &mut now) && stack.payload.faults.len() < 3 {}
+        let what = format!("seed {seed}");
+        assert!(stack.payload.store.array().failure().is_some(), "{what}: the disk did not fill");
+        let faults = std::mem::take(&mut stack.payload.faults);
+        assert!(faults.iter().any(|fault| matches!(fault, Fault::Write(_))), "{what}: {faults:?}");
+        let mut left = Left::kill(stack, now);
+        left.disk.writes_left = None;
+        let (mut stack, mut now, _) = left.switch_on(&config, &what);
+        check(&mut stack, &mut now, &what);
+    }
+}

@@ -75,11 +75,11 @@ impl Ftl {
     /// The array cannot be read, is of another device, or is damaged where the device cannot do without.
     pub(crate) fn load(&mut self, array: &mut impl FlashArray, hw: &mut impl Hardware) -> Result<(), LoadError> {
         self.keep_in_flash();
-        let (anchored, checkpoint) = self.newest_checkpoint(array)?;
-        self.told.base = anchored.base;
+        let (anchored, checkpoint) = self.newest_checkpoint(array, hw)?;
+        (self.told.base, self.told.programs) = (anchored.base, anchored.programs);
         self.spares.forget_order(checkpoint.oldest.saturating_sub(1));
-        let mut behind = self.look_at_data(array, &anchored, hw)?;
-        let known = array.kept().max(anchored.programs);
+        let mut behind = self.look_at_data(array, &anchored)?;
+        let known = array.kept().map(|kept| kept.max(anchored.programs));
         self.leave_out_what_is_behind_a_gap(array, known, &mut behind, hw)?;
         let limits = Limits {
             superblocks: self.geometry.superblocks(),
@@ -96,12 +96,17 @@ impl Ftl {
         }
         self.check_journal(&checkpoint, &log)?;
         self.read_map(array, &checkpoint, &log)?;
+        array.goes_on(self.told.programs);
         self.durable = Durable::with_log(checkpoint, log, refs);
         Ok(())
     }
 
     /// Finds the newest anchor, or what the device was sealed with, and reads the checkpoint that it leads to.
-    fn newest_checkpoint(&mut self, array: &mut impl FlashArray) -> Result<(Anchored, Checkpoint), LoadError> {
+    fn newest_checkpoint(
+        &mut self,
+        array: &mut impl FlashArray,
+        hw: &mut impl Hardware,
+    ) -> Result<(Anchored, Checkpoint), LoadError> {
         let units = self.geometry.units_per_superblock();
         let unit_slices = self.geometry.slices_per_unit() as usize;
         let mut anchors: Vec<(u64, u32)> = Vec::new();
@@ -119,11 +124,17 @@ impl Ftl {
             }
         }
         anchors.sort_unstable();
-        // One that cannot be read was being programmed when everything ended.
+        // One that cannot be read was being programmed when everything ended; and what another leads to may not be
+        // there.
+        let kept = array.kept().unwrap_or(u64::MAX);
         let mut newest = None;
         while let (None, Some((program, at))) = (&newest, anchors.pop()) {
-            // The superblocks of anchors are the first.
-            newest = self.read_anchor(array, at, program).map(|bytes| (at, bytes));
+            newest = self.read_anchor(array, at, program).filter(|_| program <= kept).map(|bytes| (at, bytes));
+            if newest.is_none() {
+                // The superblocks of anchors are the first.
+                let slices = self.geometry.slices_per_unit();
+                hw.emit(MediaOp::Torn { first: Ppn(at * slices), slices });
+            }
         }
         let factory = array.factory()?;
         let Some(made) = Head::take(&mut Take(&factory)) else {
@@ -232,20 +243,12 @@ impl Ftl {
     }
 
     /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order.
-    fn look_at_data(
-        &mut self,
-        array: &mut impl FlashArray,
-        anchored: &Anchored,
-        hw: &mut impl Hardware,
-    ) -> Result<Vec<Behind>, LoadError> {
+    fn look_at_data(&mut self, array: &mut impl FlashArray, anchored: &Anchored) -> Result<Vec<Behind>, LoadError> {
         let unit_slices = self.geometry.slices_per_unit();
         let mut behind: Vec<Behind> = Vec::new();
         let mut seen = Vec::new();
-        let (mut bad, mut retired) = (0, 0);
         for sb in (0..self.geometry.superblocks()).map(SuperblockId) {
             let record = self.take_block_record(array, sb)?;
-            bad += record.bad.len() as u64;
-            retired += u64::from(record.retired);
             if sb.0 < ANCHORS {
                 continue;
             }
@@ -273,8 +276,6 @@ impl Ftl {
             }
             self.superblocks.load(sb, record.retired, stream, (programmed, torn), &tables);
         }
-        hw.stats().bad_blocks = bad;
-        hw.stats().retired_superblocks = retired;
         behind.sort_unstable_by_key(|unit| unit.program);
         if let Some(two) = behind.windows(2).find(|two| two[0].program == two[1].program) {
             let (a, b) = (two[0].first.0, two[1].first.0);
@@ -296,15 +297,17 @@ impl Ftl {
         Ok(())
     }
 
-    /// `known` programs are known to be there, whole.
+    /// `known` programs are known to be there, whole; without a number, all are.
     fn leave_out_what_is_behind_a_gap(
         &mut self,
         array: &mut impl FlashArray,
-        known: u64,
+        known: Option<u64>,
         behind: &mut Vec<Behind>,
         hw: &mut impl Hardware,
     ) -> Result<(), LoadError> {
         let slices = self.geometry.slices_per_unit();
+        let newest = behind.last().map_or(0, |unit| unit.program);
+        let known = known.unwrap_or(newest.max(self.told.programs));
         let (mut last, mut counts) = (known, 0);
         for unit in behind.iter() {
             if unit.program > known {

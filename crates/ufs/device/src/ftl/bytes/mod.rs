@@ -143,8 +143,12 @@ pub trait FlashArray {
     /// The medium cannot be read, or that is not what was written.
     fn factory(&mut self) -> Result<Vec<u8>, String>;
 
-    /// Programs up to this number are known to have reached the medium, and so has every erase before them.
-    fn kept(&self) -> u64;
+    /// Programs up to this number are known to have reached the medium, and so has every erase before them; `None` if
+    /// all have.
+    fn kept(&self) -> Option<u64>;
+
+    /// The device goes on from here: programs up to this number count, and what follows has a higher one.
+    fn goes_on(&mut self, newest: u64);
 }
 
 /// A slice that the state of a sealed device consists of, for [`crate::UfsDevice::seal`].
