@@ -2,6 +2,7 @@
 # make run    build the release binary and reproduce the published iozone table
 # make test   every test (a C compiler and a Rust toolchain are all that is needed)
 # make test-long   tests of half a minute and more: larger devices, more writes
+# make test-clients  nbdcopy, qemu-img, fio, SQLite and others use a served device (packages of Debian; it says which)
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
@@ -14,7 +15,7 @@ OUT ?= out
 
 GUEST ?= target/guest
 
-.PHONY: run test test-long test-guest test-guest-large bench docs check fuzz build dist clean
+.PHONY: run test test-long test-clients test-guest test-guest-large bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -29,7 +30,10 @@ test:
 	$(CARGO) test --workspace --locked
 
 test-long:
-	$(CARGO) test --locked -p readpath-run -p readpath-lab --test suite -- --ignored --nocapture
+	$(CARGO) test --locked -p readpath-run -p readpath-lab -p readpath-store --test suite -- --ignored --nocapture
+
+test-clients: build
+	bash crates/cli/tests/clients/run.sh target/release/readpath target/clients
 
 GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test suite -- --ignored --nocapture
 

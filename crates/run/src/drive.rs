@@ -15,7 +15,7 @@
 use crate::error::{LATEST, RunError, io_error};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
-use readpath_host::BlockRequest;
+use readpath_host::{BlockRequest, SenseData};
 use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
@@ -30,6 +30,8 @@ pub trait Port {
     fn prefetch_write(&self, lun: u8, block: u32);
     /// The host hears which application comes to the foreground.
     fn foreground(&mut self, now: Ns, app: u32);
+    /// Whether a block holds anything, for whoever shows that to the outside.
+    fn holds_data(&self, lun: u8, block: u32) -> bool;
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
@@ -50,6 +52,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
 
     fn foreground(&mut self, now: Ns, app: u32) {
         Stack::foreground(self, now, app);
+    }
+
+    fn holds_data(&self, lun: u8, block: u32) -> bool {
+        self.device.holds_data(lun, block)
     }
 }
 
@@ -86,6 +92,15 @@ pub trait Source {
 
     /// A command has ended. If a request of the workload has ended with it, its kind and how long it took.
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)>;
+
+    /// A command was refused. An error ends the run.
+    ///
+    /// # Errors
+    /// What the source cannot go on from: unless it says otherwise, any refusal.
+    fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
+        let _ = port;
+        Err(io_error(self.io(cookie), sense, now))
+    }
 
     /// The request that a cookie stands for, to name it in an error.
     fn io(&self, cookie: u32) -> Io;
@@ -230,12 +245,13 @@ impl<A: Hooks, B: Hooks> Hooks for (A, B) {
     }
 }
 
-/// Lets time go on. [`Virtual`] time jumps. A clock of real time sleeps: it would be given to [`drive`] in its place,
-/// with a source whose requests come from outside and wake it. Neither stack nor source nor hooks can tell the two
-/// apart.
+/// Lets time go on. [`Virtual`] time jumps. A clock of real time sleeps: it is given to [`drive`] in its place, with a
+/// source whose requests come from outside and wake it. Neither stack nor source nor hooks can tell the two apart.
 pub trait Clock {
     /// Whether nothing can come from outside before the next reply, so that the stack may go on to it at once.
     const JUMPS: bool;
+    /// Whether a source can wake it when nothing else would happen any more.
+    const WAKES: bool;
 
     /// Waits until `at`, or, for a clock that can be woken, until somebody does; with [`Ns::NEVER`] only the latter.
     /// Returns the time that it then is, never less than before. A real clock may return a little later than it was
@@ -249,6 +265,7 @@ pub struct Virtual;
 
 impl Clock for Virtual {
     const JUMPS: bool = true;
+    const WAKES: bool = false;
 
     #[inline(always)]
     fn wait_until(&mut self, at: Ns) -> Ns {
@@ -291,9 +308,8 @@ where
     loop {
         while let Some(done) = stack.poll_done() {
             if let Some(sense) = done.error {
-                return Err(io_error(source.io(done.cookie), sense, now));
-            }
-            if let Some((kind, latency)) = source.ended(stack, done.cookie, now) {
+                source.refused(stack, done.cookie, sense, now)?;
+            } else if let Some((kind, latency)) = source.ended(stack, done.cookie, now) {
                 ios += 1;
                 hooks.ended(kind, latency);
             }
@@ -353,9 +369,16 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     pace: Pace,
 ) -> Ns {
     if C::JUMPS && pace == Pace::ToReply {
-        return stack.advance_to_reply(limit);
+        let now = stack.advance_to_reply(limit);
+        if !C::WAKES || now != Ns::NEVER {
+            return now;
+        }
     }
     let now = clock.wait_until(stack.next_deadline().min(limit));
+    if C::WAKES && now != Ns::NEVER {
+        // It may be later than it was to be. What is due goes first, each at its own time.
+        return stack.advance_to_reply(now.min(limit));
+    }
     if now != Ns::NEVER {
         stack.advance(now);
     }

@@ -7,6 +7,7 @@
 
 #![warn(unreachable_pub)]
 
+mod age;
 mod drive;
 mod error;
 mod events;
@@ -24,6 +25,7 @@ mod tap;
 mod trace;
 mod watch;
 
+pub use age::{Finish, Past, age};
 pub use drive::{Clock, Driven, Hooks, Pace, Port, Rest, Source, Virtual, drive};
 pub use error::{LATEST, RunError};
 pub use events::{Counts, EventError, LimitError, Schedule, Span, limit};

@@ -274,6 +274,7 @@ impl Rogue {
             MediaOp::ReadFlash { index, ppn, .. } => self.moving[index as usize] = self.slices[ppn.0 as usize],
             MediaOp::ReadBuffer { index, slot, .. } => self.moving[index as usize] = self.buffer[usize::from(slot)],
             MediaOp::ReadZeros { index, .. } => self.moving[index as usize] = Content::default(),
+            MediaOp::Programmed { .. } | MediaOp::Own => {}
             MediaOp::Erase { first, slices } | MediaOp::Torn { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::default());
             }

@@ -171,6 +171,7 @@ struct Stopping {
 
 impl Clock for Stopping {
     const JUMPS: bool = false;
+    const WAKES: bool = false;
 
     fn wait_until(&mut self, at: Ns) -> Ns {
         assert!(at >= self.now, "time goes on");

@@ -7,13 +7,13 @@
 //! The host's HPB loses its power with everything else, or lives on with the entries of the time before: these are
 //! refused, the device says that it has lost its state, and hits come back.
 
-use readpath_device::{DeviceConfig, DeviceStats, FaultConfig, FtlConfig, HpbConfig, Layout, VictimPolicy, Without};
-use readpath_flash::{DieSched, Geometry, Lean, Queued};
+use readpath_device::{DeviceConfig, DeviceStats, HpbConfig, Layout, Without};
+use readpath_flash::{DieSched, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_testkit::full::{any_full_device, full_device};
 use readpath_testkit::{
-    Checked, HPB, any_booster, assert_bounded, chosen, filled, give_little_room, next_event, one, step, toggle_booster,
+    Checked, HPB, any_booster, assert_bounded, chosen, filled, next_event, one, step, toggle_booster,
 };
 
 const BLOCKS: u32 = readpath_testkit::full::FULL_DEVICE_BLOCKS;

@@ -28,7 +28,7 @@ const NUMBER: std::ops::Range<u64> = 0..1 << 48;
 /// Bytes of what is put down of programs.
 const KEPT_BYTES: usize = 36;
 
-/// Tells one start of the machine from another.
+/// Tells one start of the machine from another; zeros if it is not known, which is never the same as before.
 pub type Boot = [u8; 16];
 
 /// Why a slice cannot be read.
@@ -219,11 +219,48 @@ impl<D: Disk> FlashFile<D> {
             let is_right = bytes[32..] == crc32fast::hash(&bytes[..32]).to_le_bytes();
             if is_right && number(0) >= array.puts {
                 (array.puts, array.kept) = (number(0), number(8));
-                array.is_whole = bytes[16..32] == boot;
+                array.is_whole = bytes[16..32] == boot && boot != Boot::default();
             }
         }
         array.newest = array.kept;
         Ok(array)
+    }
+
+    /// The same array on what is made of its disk.
+    pub fn map_disk<E>(self, made: impl FnOnce(D) -> E) -> FlashFile<E> {
+        let FlashFile {
+            disk,
+            format,
+            syncs,
+            is_dirty,
+            newest,
+            kept,
+            is_whole,
+            boot,
+            is_put,
+            puts,
+            comes_first,
+            failure,
+            heads,
+            data,
+        } = self;
+        let disk = made(disk);
+        FlashFile {
+            disk,
+            format,
+            syncs,
+            is_dirty,
+            newest,
+            kept,
+            is_whole,
+            boot,
+            is_put,
+            puts,
+            comes_first,
+            failure,
+            heads,
+            data,
+        }
     }
 
     /// Where everything lies.
@@ -440,8 +477,7 @@ impl<D: Disk> FlashFile<D> {
     /// Programs up to the newest survive a crash of the machine, and the array says so.
     fn put_down(&mut self) {
         if self.sync().is_ok() && self.syncs {
-            let synced = self.disk.sync();
-            self.failure = synced.err().map(|error| error.to_string());
+            self.write(Disk::sync);
         }
     }
 

@@ -2,8 +2,10 @@
 //! Where the bytes of an image lie: a file, or for tests memory that loses what was not synced. It knows no layout.
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -34,10 +36,71 @@ pub trait Disk {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file, locked against a second process.
+/// A file, locked against a second process. If it is only to be read, what is written stays in memory and ends with
+/// this: a device always has something to write, if only that it was switched on.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
+    overlay: Option<Overlay>,
+}
+
+/// Pages that differ from those of a file.
+#[derive(Debug, Default)]
+struct Overlay {
+    /// By number; none for zeros.
+    pages: BTreeMap<u64, Option<Box<[u8; PAGE]>>>,
+}
+
+const PAGE: usize = 4096;
+
+impl Overlay {
+    /// The parts of a range, each within a page: number of the page, place in it, and range of the bytes.
+    fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, usize, Range<u64>)> {
+        let end = offset + bytes;
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            let (page, place) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+            let next = ((page + 1) * PAGE as u64).min(end);
+            let part = (page, place, at - offset..next - offset);
+            (std::mem::replace(&mut at, next) < end).then_some(part)
+        })
+    }
+
+    fn read(&self, file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        file.read_exact_at(bytes, offset)?;
+        for (page, place, part) in Overlay::parts(offset, bytes.len() as u64) {
+            let bytes = &mut bytes[part.start as usize..part.end as usize];
+            match self.pages.get(&page) {
+                Some(Some(page)) => bytes.copy_from_slice(&page[place..place + bytes.len()]),
+                Some(None) => bytes.fill(0),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        for (number, place, part) in Overlay::parts(offset, bytes.len() as u64) {
+            let bytes = &bytes[part.start as usize..part.end as usize];
+            let mut page = Box::new([0; PAGE]);
+            self.read(file, &mut page[..], number * PAGE as u64)?;
+            page[place..place + bytes.len()].copy_from_slice(bytes);
+            self.pages.insert(number, Some(page));
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        for (number, place, part) in Overlay::parts(offset, bytes) {
+            let n = (part.end - part.start) as usize;
+            if n == PAGE {
+                self.pages.insert(number, None);
+            } else {
+                self.write(file, &[0; PAGE][..n], number * PAGE as u64 + place as u64)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FileDisk {
@@ -64,7 +127,7 @@ impl FileDisk {
         let how =
             if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
         flock(&file, how)?;
-        Ok(FileDisk { file })
+        Ok(FileDisk { file, overlay: (!exclusive).then(Overlay::default) })
     }
 
     /// Bytes of the file, and how many of them take space.
@@ -86,15 +149,24 @@ impl FileDisk {
 impl Disk for FileDisk {
     #[inline]
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)
+        match &self.overlay {
+            None => self.file.read_exact_at(bytes, offset),
+            Some(overlay) => overlay.read(&self.file, bytes, offset),
+        }
     }
 
     #[inline]
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        match &mut self.overlay {
+            None => self.file.write_all_at(bytes, offset),
+            Some(overlay) => overlay.write(&self.file, bytes, offset),
+        }
     }
 
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
+        if let Some(overlay) = &mut self.overlay {
+            return overlay.zero(&self.file, offset, bytes);
+        }
         match fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
             Ok(()) => Ok(()),
             // The file system has no holes.
@@ -113,7 +185,7 @@ impl Disk for FileDisk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+        if self.overlay.is_none() { self.file.sync_data() } else { Ok(()) }
     }
 }
 
@@ -208,5 +280,45 @@ impl Disk for MemoryDisk {
     fn sync(&mut self) -> io::Result<()> {
         self.unsynced.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_kit::Prng;
+
+    /// What is written to a file that is only read is read back, and the file stays as it is.
+    #[test]
+    fn an_overlay_reads_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let rng = &mut Prng::new(1);
+        let before: Vec<u8> = (0..13 * 4096).map(|_| rng.below(256) as u8).collect();
+        std::fs::write(&path, &before).unwrap();
+        let mut disk = FileDisk::open(&path, false).unwrap();
+        let mut expected = before.clone();
+        for i in 0..2000u32 {
+            let bytes = rng.below(12_000) as usize;
+            let at = rng.below((before.len() - bytes) as u64) as usize;
+            let range = at..at + bytes;
+            match i % 3 {
+                0 => {
+                    let data = vec![i as u8; bytes];
+                    disk.write_at(&data, at as u64).unwrap();
+                    expected[range].copy_from_slice(&data);
+                }
+                1 => {
+                    disk.zero(at as u64, bytes as u64).unwrap();
+                    expected[range].fill(0);
+                }
+                _ => {
+                    let mut data = vec![0; bytes];
+                    disk.read_at(&mut data, at as u64).unwrap();
+                    assert!(data == expected[range], "{bytes} bytes at {at}");
+                }
+            }
+        }
+        assert!(std::fs::read(&path).unwrap() == before);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
-use crate::layout::{Format, FormatError, Shape};
+use crate::layout::{Format, FormatError, MOST_TEXT, Shape};
 use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
@@ -77,10 +77,10 @@ impl Image<FileDisk> {
     pub fn create<S: DieSched, M: MediaMode, P: Probe>(
         path: &Path,
         text: &str,
-        id: u64,
+        seed: u64,
         device: &mut UfsDevice<S, M, P>,
     ) -> Result<(), ImageError> {
-        let made = Image::create_on(text, id, device, |bytes| FileDisk::create(path, bytes));
+        let made = Image::create_on(text, seed, device, |bytes| FileDisk::create(path, bytes));
         if let Err(error) = &made
             && !matches!(error, ImageError::Io(e) if e.kind() == ErrorKind::AlreadyExists)
         {
@@ -111,15 +111,18 @@ impl<D: Disk> Image<D> {
     /// As [`Image::create`].
     pub fn create_on<S: DieSched, M: MediaMode, P: Probe>(
         text: &str,
-        id: u64,
+        seed: u64,
         device: &mut UfsDevice<S, M, P>,
         make: impl FnOnce(u64) -> io::Result<D>,
     ) -> Result<Self, ImageError> {
         let shape = Shape::of(device.config());
+        if text.len() > MOST_TEXT as usize {
+            return Err(ImageError::Contents(format!("its device file has more than {MOST_TEXT} bytes")));
+        }
         // The size of the state is known when everything has been told, and everything else lies behind it; so the
         // device is asked twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
-        let format = Format { shape, text_bytes: text.len() as u32, factory_bytes: factory.len() as u32, id };
+        let format = Format { shape, text_bytes: text.len() as u32, factory_bytes: factory.len() as u32, seed };
         let mut array = FlashFile::new(make(format.bytes())?, format, true, Boot::default())?;
         let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
         device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;
@@ -167,7 +170,7 @@ impl<D: Disk> Image<D> {
     }
 }
 
-/// This start of the machine: random(4). Where it is not known, each is another.
+/// This start of the machine, if it is known: random(4).
 fn this_boot() -> Boot {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16).map(|digit| digit as u8)).collect();

@@ -16,7 +16,7 @@ pub(crate) const HEAD_BYTES: usize = 24;
 pub(crate) const RECORD_BYTES: usize = 128;
 const _: () = assert!(BLOCK_RECORD_BYTES + 8 <= RECORD_BYTES);
 /// Bytes that a device file may have.
-const MOST_TEXT: u32 = 1 << 20;
+pub(crate) const MOST_TEXT: u32 = 1 << 20;
 
 /// Sizes of the array that an image holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +62,8 @@ pub struct Format {
     pub text_bytes: u32,
     /// Bytes of the state in which the image was made.
     pub factory_bytes: u32,
-    /// A number that tells images apart.
-    pub id: u64,
+    /// The seed that it was made with.
+    pub seed: u64,
 }
 
 /// Why a first page is not one.
@@ -90,7 +90,7 @@ impl Format {
         for (at, number) in bytes[16..].chunks_exact_mut(4).zip(numbers) {
             at.copy_from_slice(&number.to_le_bytes());
         }
-        bytes[40..48].copy_from_slice(&self.id.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.seed.to_le_bytes());
         let check = crc32fast::hash(&bytes[..PAGE as usize - 4]);
         bytes[PAGE as usize - 4..].copy_from_slice(&check.to_le_bytes());
         bytes
@@ -112,7 +112,7 @@ impl Format {
             shape: Shape { superblocks: number(20), superblock_slices: number(24), unit_slices: number(28) },
             text_bytes: number(32),
             factory_bytes: number(36),
-            id: u64::from(number(40)) | u64::from(number(44)) << 32,
+            seed: u64::from(number(40)) | u64::from(number(44)) << 32,
         };
         let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
         match is_whole && format.shape.is_possible() && format.text_bytes <= MOST_TEXT {
@@ -172,7 +172,7 @@ mod tests {
         shape: Shape { superblocks: 9, superblock_slices: 64, unit_slices: 4 },
         text_bytes: 5000,
         factory_bytes: 12,
-        id: 0x1234_5678_9abc_def0,
+        seed: 0x1234_5678_9abc_def0,
     };
 
     #[test]

@@ -641,7 +641,8 @@ impl Superblocks {
         self.table[sb.index()].has_table = has_table && !self.table[sb.index()].failed;
     }
 
-    /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is data.
+    /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is
+    /// data.
     pub(crate) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
         let end = self.end_of_data(sb, stream);
         let slot = &mut self.table[sb.index()];

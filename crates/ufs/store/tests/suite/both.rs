@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device whose data lies in a store, and whose reads are checked twice: by `Tags`, which know what a read may return,
-//! and byte by byte against what was programmed into the slice that was read.
+//! A device whose data lies in a store, and whose reads are checked twice: by `Tags`, which know what a read may
+//! return, and byte by byte against what was programmed into the slice that was read.
 
 use readpath_device::{DeviceConfig, FlashArray, MediaOp, Own, Recovery, Seen, WithMedia};
 use readpath_flash::{Lean, Ppn};
@@ -34,7 +34,7 @@ impl Both {
         let moving = vec![Vec::new(); 64];
         let tags = Tags::default();
         let (slices, slots) = (Vec::new(), Vec::new());
-        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, boot: 0, faults: Vec::new() }
+        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, boot: 1, faults: Vec::new() }
     }
 }
 

@@ -67,8 +67,14 @@ fn many(config: &DeviceConfig, seed: u64, cuts: u32) {
 
 #[test]
 fn random_ends_of_random_devices() {
-    let (seeds, _) = chosen(0..50);
+    let (seeds, _) = chosen(0..16);
     seeds.for_each(|seed| many(&any_full_device(seed), seed, 45));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn many_random_ends_of_many_devices() {
+    (16..200).for_each(|seed| many(&any_full_device(seed), seed, 45));
 }
 
 #[test]

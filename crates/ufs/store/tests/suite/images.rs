@@ -30,7 +30,7 @@ fn an_image_says_what_it_is() {
     let config = full_device(Without::NOTHING);
     let whole = image(&config, true);
     let (format, mut disk) = (*whole.array.format(), whole.array.disk().clone());
-    assert_eq!((whole.text.as_str(), format.id), ("a device file", 7));
+    assert_eq!((whole.text.as_str(), format.seed), ("a device file", 7));
     assert_eq!(disk.bytes_mut().len() as u64, format.bytes());
     let cut_off = Image::on(disk.clone(), format.bytes() - 1, true, Default::default());
     assert!(matches!(cut_off, Err(ImageError::CutOff { .. })), "{cut_off:?}");

@@ -47,6 +47,20 @@ enum Unit {
     Programmed(Spare),
 }
 
+impl Unit {
+    /// What a unit shows if those of programs behind this one count only when they are complete. Of a device that was
+    /// sealed not all slices are told.
+    fn whole_behind(self, program: u64, slices: &[Seen]) -> Unit {
+        let last = slices.iter().rfind(|seen| **seen != Seen::Blank);
+        match (self, last) {
+            (Unit::Programmed(spare), Some(Seen::Programmed(last))) if spare.program > program && !last.ends_unit => {
+                Unit::Torn
+            }
+            (unit, _) => unit,
+        }
+    }
+}
+
 fn unit_of(slices: &[Seen]) -> Unit {
     let mut unit = Unit::Blank;
     for seen in slices {
@@ -177,15 +191,15 @@ impl Ftl {
         let first = at * self.geometry.slices_per_unit();
         let mut bytes = Vec::new();
         for ppn in (first..first + self.geometry.slices_per_unit()).map(Ppn) {
-            if array.is_blank(ppn).ok()? {
-                break;
-            }
             let from = bytes.len();
             bytes.resize(from + SLICE, 0);
             let spare = array.read(ppn, &mut [0; SPARE_REST_BYTES], &mut bytes[from..]).ok()?;
             (spare.program == program).then_some(())?;
+            if spare.ends_unit {
+                return Some(bytes);
+            }
         }
-        Some(bytes)
+        None
     }
 
     fn is_ours(&self, head: &Head) -> bool {
@@ -256,7 +270,7 @@ impl Ftl {
             let (mut programmed, mut torn, mut stream, mut tables) = (0, 0, None, Vec::new());
             for (unit, slices) in (0..).zip(seen.chunks_exact(unit_slices as usize)) {
                 let first = Ppn(self.superblocks.first(sb).0 + unit * unit_slices);
-                match unit_of(slices) {
+                match unit_of(slices).whole_behind(anchored.programs, slices) {
                     Unit::Blank => {}
                     Unit::Torn => torn = unit + 1,
                     Unit::Programmed(spare) => {

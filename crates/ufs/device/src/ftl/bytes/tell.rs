@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells each page that the device programs, as bytes, once somebody wants to keep them. What is told is what is so when
-//! the program has ended.
+//! Tells each page that the device programs, as bytes, once somebody wants to keep them. What is told is what is so
+//! when the program has ended.
 
 use super::super::durable::{Checkpoint, Record};
 use super::super::map::Entry;
