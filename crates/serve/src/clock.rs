@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clocks that clients wake: one of real time, and one that lets virtual time jump as soon as there is something to do.
+
+use crate::poller::Poller;
+use readpath_kit::Ns;
+use readpath_run::Clock;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How time passes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Speed {
+    /// So many times slower than the model: 1 is as the device would be.
+    Real(f64),
+    /// Nobody waits for the modelled time.
+    Instant,
+}
+
+/// The kernel wakes a sleeper so much too late, or less; who waits for less stays awake.
+const WAKING: Duration = Duration::from_micros(80);
+
+/// So long who waits for nothing but clients stays awake.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// Real time, stretched.
+pub(crate) struct RealClock {
+    poller: Rc<Poller>,
+    scale: f64,
+    /// Device time when real time began.
+    from: Ns,
+    now: Ns,
+}
+
+impl RealClock {
+    pub(crate) fn new(poller: Rc<Poller>, scale: f64, from: Ns) -> RealClock {
+        RealClock { poller, scale, from, now: from }
+    }
+
+    fn look_at_time(&mut self) -> Ns {
+        let passed = self.poller.elapsed().as_nanos() as f64 / self.scale;
+        self.now = self.now.max(self.from + Ns(passed as u64));
+        self.now
+    }
+}
+
+impl Clock for RealClock {
+    const JUMPS: bool = false;
+    const WAKES: bool = true;
+
+    fn wait_until(&mut self, at: Ns) -> Ns {
+        loop {
+            let now = self.look_at_time();
+            if at <= now {
+                return now;
+            }
+            let left = match at {
+                Ns::NEVER => None,
+                at => Some(Duration::from_nanos(((at - now).0 as f64 * self.scale) as u64)),
+            };
+            match left {
+                Some(left) if left <= WAKING => self.poller.look(),
+                Some(left) => self.poller.wait(Some(left - WAKING)),
+                None => self.poller.wait(None),
+            }
+            if self.poller.is_ready() {
+                let now = self.look_at_time();
+                self.poller.wake(now);
+                return now;
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Virtual time that stands still while there is nothing to do.
+pub(crate) struct JumpingClock {
+    poller: Rc<Poller>,
+    now: Ns,
+}
+
+impl JumpingClock {
+    pub(crate) fn new(poller: Rc<Poller>, from: Ns) -> JumpingClock {
+        JumpingClock { poller, now: from }
+    }
+}
+
+impl Clock for JumpingClock {
+    const JUMPS: bool = true;
+    const WAKES: bool = true;
+
+    fn wait_until(&mut self, at: Ns) -> Ns {
+        if at == Ns::NEVER {
+            // Whoever has just been answered is likely to ask again; to be woken takes longer than that.
+            let since = self.poller.elapsed();
+            while !self.poller.is_ready() && self.poller.elapsed() - since < AWAKE {
+                self.poller.look();
+                std::hint::spin_loop();
+            }
+            if !self.poller.is_ready() {
+                self.poller.wait(None);
+            }
+        } else {
+            self.now = self.now.max(at);
+        }
+        self.now
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests of clients under way: their data, their steps, and who has to wait for whom. It knows no socket and no
+//! device.
+
+use crate::edges::{BLOCK, Step, Steps};
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::Ns;
+use readpath_run::LUN;
+use readpath_workload::{Io, IoKind};
+use std::collections::VecDeque;
+
+/// Blocks of zeros that are written at once, and blocks that are read for nobody.
+const AT_ONCE: u32 = 256;
+
+/// Whose request it is: a place in the table of clients, and which of the clients that were there.
+pub(crate) type Owner = (usize, u32);
+
+/// A request under way.
+pub(crate) struct Job {
+    /// None if it is the server's own.
+    pub owner: Option<Owner>,
+    /// The client's name for it.
+    pub handle: u64,
+    pub offset: u64,
+    pub bytes: u32,
+    pub kind: IoKind,
+    /// Whether the answer holds what was read.
+    pub wants_data: bool,
+    /// Bytes of memory that it takes.
+    pub held: usize,
+    pub steps: Steps,
+    /// What was read, or is to be written.
+    pub data: Vec<u8>,
+    /// When it was read from the socket.
+    pub since: Ns,
+}
+
+impl Job {
+    /// The first block that it touches, and the one behind the last.
+    fn blocks(&self) -> (u64, u64) {
+        (self.offset / BLOCK as u64, (self.offset + u64::from(self.bytes)).div_ceil(BLOCK as u64))
+    }
+
+    fn overlaps(&self, other: &Job) -> bool {
+        let ((first, end), (from, to)) = (self.blocks(), other.blocks());
+        from < end && first < to
+    }
+
+    fn changes_blocks(&self) -> bool {
+        matches!(self.kind, IoKind::Write | IoKind::Trim)
+    }
+}
+
+struct Place {
+    job: Job,
+    /// The block that is being merged.
+    edge: Vec<u8>,
+    is_active: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// Those that have not ended.
+    count: u32,
+    /// Those that have not begun, in order.
+    waiting: VecDeque<u32>,
+    /// Those that have begun and merge blocks at their edges.
+    edges: u32,
+}
+
+impl Jobs {
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(crate) fn get(&self, cookie: u32) -> &Job {
+        &self.places[cookie as usize].job
+    }
+
+    /// The request as a run names it.
+    pub(crate) fn io(&self, cookie: u32) -> Io {
+        let job = self.get(cookie);
+        let (first, end) = job.blocks();
+        let blocks = (end - first).min(u64::from(u16::MAX)) as u16;
+        Io { block: first as u32, blocks, kind: job.kind, fua: false }
+    }
+
+    /// Takes a request in. Returns its cookie if it may begin now; else it has to wait for others.
+    pub(crate) fn add(&mut self, job: Job) -> Option<u32> {
+        let place = Place { job, edge: Vec::new(), is_active: false };
+        let cookie = match self.free.pop() {
+            Some(cookie) => {
+                self.places[cookie as usize] = place;
+                cookie
+            }
+            None => {
+                self.places.push(place);
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.count += 1;
+        if self.must_wait(cookie) {
+            self.waiting.push_back(cookie);
+            return None;
+        }
+        self.begin(cookie);
+        Some(cookie)
+    }
+
+    fn begin(&mut self, cookie: u32) {
+        let place = &mut self.places[cookie as usize];
+        place.is_active = true;
+        self.edges += u32::from(place.job.steps.has_edges());
+    }
+
+    /// Whether a request has to wait for one that has begun and changes the same blocks: a block whose edges are being
+    /// merged must stay as it was read.
+    fn must_wait(&self, cookie: u32) -> bool {
+        let job = self.get(cookie);
+        let has_edges = job.steps.has_edges();
+        job.changes_blocks()
+            && (self.edges > 0 || has_edges)
+            && self.places.iter().any(|other| {
+                let edges = has_edges || other.job.steps.has_edges();
+                other.is_active && edges && other.job.changes_blocks() && other.job.overlaps(job)
+            })
+    }
+
+    /// The next request that has waited and may begin now.
+    pub(crate) fn next_waiting(&mut self) -> Option<u32> {
+        let may_begin = |&i: &usize| {
+            let cookie = self.waiting[i];
+            let job = self.get(cookie);
+            // Those that have waited longer go first.
+            !self.must_wait(cookie) && !self.waiting.range(..i).any(|&before| self.get(before).overlaps(job))
+        };
+        let i = (0..self.waiting.len()).find(may_begin)?;
+        let cookie = self.waiting.remove(i)?;
+        self.begin(cookie);
+        Some(cookie)
+    }
+
+    /// What the step that is due asks of the device, and its data; `spare` gives a buffer to read into.
+    pub(crate) fn request(&mut self, cookie: u32, spare: impl FnOnce() -> Option<Vec<u8>>) -> (BlockRequest, Vec<u8>) {
+        let Place { job, edge, .. } = &mut self.places[cookie as usize];
+        let of = |op, block, blocks| BlockRequest { cookie, lun: LUN, op, block, blocks };
+        match job.steps.now().unwrap_or(Step::Flush) {
+            Step::Read { block, blocks } => {
+                let mut data = spare().unwrap_or_default();
+                data.resize(blocks as usize * BLOCK, 0);
+                (of(BlockOp::Read, block, blocks), data)
+            }
+            Step::Fetch { block } => {
+                let mut data = std::mem::take(edge);
+                data.resize(BLOCK, 0);
+                (of(BlockOp::Read, block, 1), data)
+            }
+            Step::Merge { block, from, bytes, at } => {
+                let mut data = std::mem::take(edge);
+                match job.data.get(at..at + bytes) {
+                    Some(new) => data[from..from + bytes].copy_from_slice(new),
+                    None => data[from..from + bytes].fill(0),
+                }
+                (of(BlockOp::Write, block, 1), data)
+            }
+            Step::Write { block, blocks, at, fua } => {
+                let op = if fua { BlockOp::WriteFua } else { BlockOp::Write };
+                let bytes = blocks as usize * BLOCK;
+                let data = match job.data.len() == bytes {
+                    true => std::mem::take(&mut job.data),
+                    false => job.data[at..at + bytes].to_vec(),
+                };
+                (of(op, block, blocks), data)
+            }
+            Step::Zero { block, blocks } => {
+                let blocks = blocks.min(AT_ONCE);
+                (of(BlockOp::Write, block, blocks), vec![0; blocks as usize * BLOCK])
+            }
+            Step::Cache { block, blocks } => (of(BlockOp::Read, block, blocks.min(AT_ONCE)), Vec::new()),
+            Step::Discard { block, blocks } => (of(BlockOp::Discard, block, blocks), Vec::new()),
+            Step::Flush => (of(BlockOp::Flush, 0, 0), Vec::new()),
+        }
+    }
+
+    /// The step that was due is done, with this data. True if another is due.
+    pub(crate) fn step_done(&mut self, cookie: u32, data: Vec<u8>) -> bool {
+        let Place { job, edge, .. } = &mut self.places[cookie as usize];
+        match job.steps.now() {
+            Some(Step::Fetch { .. } | Step::Merge { .. }) => *edge = data,
+            _ if job.data.is_empty() => job.data = data,
+            _ => {}
+        }
+        job.steps.done(AT_ONCE);
+        job.steps.now().is_some()
+    }
+
+    /// The request has ended; its cookie may be given out again. Returns its data.
+    pub(crate) fn end(&mut self, cookie: u32) -> Vec<u8> {
+        let place = &mut self.places[cookie as usize];
+        place.is_active = false;
+        self.edges -= u32::from(place.job.steps.has_edges());
+        self.count -= 1;
+        self.free.push(cookie);
+        std::mem::take(&mut place.job.data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edges::Ask;
+
+    fn job(ask: Ask, kind: IoKind, offset: u64, bytes: u32) -> Job {
+        let data = vec![7; if kind == IoKind::Write { bytes as usize } else { 0 }];
+        let steps = Steps::new(ask, offset, bytes);
+        let (owner, since) = (None, Ns::ZERO);
+        Job { owner, handle: 0, offset, bytes, kind, wants_data: false, held: 0, steps, data, since }
+    }
+
+    fn write(offset: u64, bytes: u32) -> Job {
+        job(Ask::Write { fua: false }, IoKind::Write, offset, bytes)
+    }
+
+    #[test]
+    fn who_writes_a_block_waits_while_its_edges_are_merged() {
+        let mut jobs = Jobs::default();
+        let merging = jobs.add(write(100, 50)).expect("nobody else writes");
+        assert_eq!(jobs.add(write(0, 4096)), None, "the same block");
+        assert_eq!(jobs.add(write(200, 50)), None, "the same block");
+        assert!(jobs.add(write(4096, 4096)).is_some(), "another block");
+        let read = job(Ask::Read, IoKind::Read, 0, 4096);
+        assert!(jobs.add(read).is_some(), "reads change nothing");
+        assert_eq!((jobs.next_waiting(), jobs.count()), (None, 5));
+        jobs.end(merging);
+        let next = jobs.next_waiting().expect("the first that waited");
+        assert_eq!(jobs.get(next).bytes, 4096);
+        assert_eq!(jobs.next_waiting(), None, "a write of the block is under way");
+        jobs.end(next);
+        let last = jobs.next_waiting().expect("nobody else writes");
+        assert_eq!((jobs.get(last).bytes, jobs.next_waiting()), (50, None));
+    }
+
+    #[test]
+    fn whole_writes_do_not_wait_for_each_other() {
+        let mut jobs = Jobs::default();
+        assert!(jobs.add(write(0, 8192)).is_some() && jobs.add(write(4096, 8192)).is_some());
+        assert_eq!(jobs.add(write(4000, 10)), None, "but one that merges waits for them");
+    }
+
+    #[test]
+    fn data_goes_through_the_steps() {
+        let mut jobs = Jobs::default();
+        let cookie = jobs.add(write(4000, 5000)).unwrap();
+        let mut wrote = Vec::new();
+        loop {
+            let (request, mut data) = jobs.request(cookie, || None);
+            match request.op {
+                BlockOp::Write => wrote.push((request.block, data.iter().filter(|&&byte| byte == 7).count())),
+                // The device holds zeros.
+                _ => data.fill(0),
+            }
+            if !jobs.step_done(cookie, data) {
+                break;
+            }
+        }
+        assert_eq!(wrote, [(0, 96), (1, 4096), (2, 808)]);
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What real time and sockets have in common: both wake the server. The clock waits here, and those who serve clients
+//! take here what has become ready. It knows no protocol.
+
+use readpath_kit::Ns;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// What is ready: the name that it was registered with, and for what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ready {
+    pub token: u64,
+    pub can_read: bool,
+    pub can_write: bool,
+}
+
+/// See the module.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    ready: RefCell<Vec<Ready>>,
+    /// Whether anything is ready that was not taken, which is asked for often.
+    is_ready: Cell<bool>,
+    events: RefCell<Vec<Event>>,
+    begun: Instant,
+    /// When the clock saw that something is ready.
+    woken: Cell<Ns>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Poller> {
+        Ok(Poller {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            ready: RefCell::default(),
+            is_ready: Cell::new(false),
+            events: RefCell::new(Vec::with_capacity(64)),
+            begun: Instant::now(),
+            woken: Cell::new(Ns::ZERO),
+        })
+    }
+
+    /// Real time since the server was begun.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Hears from now on when `fd` can be read, and if that is wanted, written.
+    pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::RDHUP)?)
+    }
+
+    /// What is heard of `fd` from now on.
+    pub(crate) fn change(&self, fd: impl AsFd, token: u64, read: bool, write: bool) -> io::Result<()> {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN | EventFlags::RDHUP, read);
+        flags.set(EventFlags::OUT, write);
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags)?)
+    }
+
+    /// Nothing more is heard of `fd`, which is about to be closed.
+    pub(crate) fn remove(&self, fd: impl AsFd) {
+        epoll::delete(&self.epoll, fd).ok();
+    }
+
+    /// Waits until something is ready, at most so long; without a limit, however long that takes.
+    pub(crate) fn wait(&self, limit: Option<Duration>) {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs().min(1 << 30) as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        let mut events = self.events.borrow_mut();
+        // Interrupted is as good as over: who waits looks at the time again.
+        let buffer = rustix::buffer::spare_capacity(&mut *events);
+        _ = epoll::wait(&self.epoll, buffer, limit.as_ref());
+        let mut ready = self.ready.borrow_mut();
+        for Event { data, flags } in events.drain(..) {
+            let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
+            ready.push(Ready {
+                token: data.u64(),
+                can_read: gone || flags.contains(EventFlags::IN),
+                can_write: gone || flags.contains(EventFlags::OUT),
+            });
+        }
+        self.is_ready.set(!ready.is_empty());
+    }
+
+    /// Looks, and does not wait.
+    pub(crate) fn look(&self) {
+        self.wait(Some(Duration::ZERO));
+    }
+
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready.get()
+    }
+
+    /// The time when something became ready, by the clock that waits here.
+    #[inline]
+    pub(crate) fn woken(&self) -> Ns {
+        self.woken.get()
+    }
+
+    /// Something has become ready at `now`.
+    pub(crate) fn wake(&self, now: Ns) {
+        self.woken.set(now);
+    }
+
+    /// Takes what is ready.
+    pub(crate) fn take(&self) -> Vec<Ready> {
+        self.is_ready.set(false);
+        std::mem::take(&mut self.ready.borrow_mut())
+    }
+}

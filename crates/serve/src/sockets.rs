@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sockets, of a path or of TCP: those that are listened to, and connections. None of them blocks. It knows no
+//! protocol.
+
+use crate::address::Address;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A socket that clients connect to.
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// A connection.
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Unix(listener) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl Listener {
+    /// The next client that waits.
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Unix(stream))
+            }
+            Listener::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Stream {
+    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(bytes),
+            Stream::Tcp(stream) => stream.read(bytes),
+        }
+    }
+
+    pub(crate) fn write(&mut self, slices: &[IoSlice]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write_vectored(slices),
+            Stream::Tcp(stream) => stream.write_vectored(slices),
+        }
+    }
+}
+
+/// Sockets that are listened to. Those in the file system vanish with it.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    pub listeners: Vec<Listener>,
+    paths: Vec<PathBuf>,
+}
+
+impl Sockets {
+    /// Listens to one more address.
+    pub(crate) fn listen(&mut self, address: &Address) -> io::Result<()> {
+        let listener = match address {
+            Address::Unix(path) => listen_at(path).map(|listener| {
+                self.paths.push(path.clone());
+                Listener::Unix(listener)
+            }),
+            Address::Tcp(at) => TcpListener::bind(at)
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| Listener::Tcp(listener))),
+        };
+        self.listeners.push(listener?);
+        Ok(())
+    }
+}
+
+/// A socket at a path where there is nothing, or one that was left behind.
+fn listen_at(path: &Path) -> io::Result<UnixListener> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            use std::os::unix::fs::FileTypeExt;
+            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+            let is_dead = UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+            if !is_socket {
+                return Err(io::Error::new(ErrorKind::AddrInUse, "there is a file already, which is no socket"));
+            }
+            if !is_dead {
+                return Err(io::Error::new(ErrorKind::AddrInUse, "another program serves this socket"));
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        bound => bound?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        self.paths.iter().for_each(|path| _ = std::fs::remove_file(path));
+    }
+}

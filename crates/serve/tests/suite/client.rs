@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A small NBD client that waits for each answer, and a server in a thread of its own.
+
+use readpath_serve::{Address, Options, ServeError, Served, Speed, serve};
+use readpath_store::Image;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+
+pub const READ: u16 = 0;
+pub const WRITE: u16 = 1;
+pub const FLUSH: u16 = 3;
+pub const TRIM: u16 = 4;
+pub const ZERO: u16 = 6;
+pub const FUA: u16 = 1;
+pub const NO_HOLE: u16 = 2;
+
+/// A connection that is past its handshake.
+pub struct Client {
+    socket: UnixStream,
+    pub bytes: u64,
+    handle: u64,
+}
+
+impl Client {
+    pub fn connect(path: &Path) -> Client {
+        let mut socket = UnixStream::connect(path).unwrap();
+        let mut greeting = [0; 18];
+        socket.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+        // Fixed newstyle without zeroes, then EXPORT_NAME of the default export.
+        socket.write_all(&3u32.to_be_bytes()).unwrap();
+        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        let mut export = [0; 10];
+        socket.read_exact(&mut export).unwrap();
+        let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
+        Client { socket, bytes, handle: 0 }
+    }
+
+    /// Sends a request without waiting.
+    pub fn send(&mut self, command: u16, flags: u16, offset: u64, bytes: u32, data: &[u8]) {
+        self.handle += 1;
+        let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(self.handle.to_be_bytes());
+        request.extend(offset.to_be_bytes());
+        request.extend(bytes.to_be_bytes());
+        request.extend(data);
+        self.socket.write_all(&request).unwrap();
+    }
+
+    /// The error of the next reply; and its data, if it should have so many bytes of it.
+    pub fn reply(&mut self, bytes: usize) -> Result<Vec<u8>, u32> {
+        let mut reply = [0; 16];
+        self.socket.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[..4], 0x6744_6698_u32.to_be_bytes());
+        let error = u32::from_be_bytes(reply[4..8].try_into().unwrap());
+        if error != 0 {
+            return Err(error);
+        }
+        let mut data = vec![0; bytes];
+        self.socket.read_exact(&mut data).unwrap();
+        Ok(data)
+    }
+
+    pub fn read(&mut self, offset: u64, bytes: u32) -> Result<Vec<u8>, u32> {
+        self.send(READ, 0, offset, bytes, &[]);
+        self.reply(bytes as usize)
+    }
+
+    pub fn write(&mut self, flags: u16, offset: u64, data: &[u8]) -> Result<(), u32> {
+        self.send(WRITE, flags, offset, data.len() as u32, data);
+        self.reply(0).map(drop)
+    }
+
+    pub fn ask(&mut self, command: u16, flags: u16, offset: u64, bytes: u32) -> Result<(), u32> {
+        self.send(command, flags, offset, bytes, &[]);
+        self.reply(0).map(drop)
+    }
+}
+
+/// A server that runs in a thread.
+pub struct Server {
+    folder: TempDir,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Result<Served, ServeError>>>,
+}
+
+/// How to serve.
+#[derive(Clone, Copy)]
+pub struct How {
+    pub speed: Speed,
+    pub read_only: bool,
+}
+
+pub const INSTANT: How = How { speed: Speed::Instant, read_only: false };
+
+/// A device of some MiB that is so full that it collects garbage all the time.
+pub fn device_file() -> String {
+    let text = readpath_config::presets().iter().find(|preset| preset.file.contains("ufs21-64g")).unwrap().text;
+    let set: Vec<_> = ["geometry.blocks_per_plane=30", "geometry.pages_per_block=16", "lu.0.blocks=4800"]
+        .map(|set| readpath_config::Override::from_argument(set, "test").unwrap())
+        .into();
+    let preset = readpath_config::device::parse(text, "preset").unwrap().with_overrides(&set).unwrap();
+    preset.echo().to_toml()
+}
+
+impl Server {
+    /// Makes an image of a small device in a folder of its own, and serves it.
+    pub fn new(how: How) -> Server {
+        let folder = TempDir::new().unwrap();
+        let text = device_file();
+        let preset = readpath_config::device::parse(&text, "test").unwrap();
+        let mut device = readpath_device::UfsDevice::<readpath_flash::AnySched, readpath_device::WithMedia, ()>::new(
+            &preset.device,
+            preset.delays,
+            (),
+        )
+        .unwrap();
+        Image::create(&folder.path().join("image"), &text, 1, &mut device).unwrap();
+        let mut server = Server { folder, stop: None, thread: None };
+        server.start(how);
+        server
+    }
+
+    pub fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    pub fn start(&mut self, How { speed, read_only }: How) {
+        let (stop, stopped) = UnixStream::pair().unwrap();
+        let (image, socket) = (self.image(), self.socket());
+        let (begun, wait) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let image = Image::open(&image, !read_only, true).expect("an image");
+            let preset = readpath_config::device::parse(&image.text, "test").unwrap();
+            let options = Options {
+                addresses: vec![Address::Unix(socket)],
+                speed,
+                read_only,
+                stop: stopped.as_fd(),
+                log: Box::new(|_| {}),
+            };
+            let host = readpath_host::HostConfig { hpb: Some(Default::default()), ..preset.host };
+            serve(image, &preset, host, options, |_| begun.send(()).unwrap())
+        });
+        wait.recv().expect("the server begins");
+        (self.stop, self.thread) = (Some(stop), Some(thread));
+    }
+
+    /// Ends the server as a signal does.
+    pub fn stop(&mut self) -> Served {
+        self.stop.take();
+        self.thread.take().unwrap().join().unwrap().expect("the server ends well")
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What clients see is a disk: bytes come back as they were written, whatever their length and place, also from the
+//! next server, and also from what the file holds at any moment, for what was flushed before.
+
+use crate::client::{Client, FLUSH, FUA, How, INSTANT, NO_HOLE, READ, Server, TRIM, WRITE, ZERO};
+use readpath_kit::Prng;
+use readpath_serve::Speed;
+use readpath_store::Image;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+/// Does `count` random things to a disk and to a copy of it in memory.
+fn meddle(client: &mut Client, disk: &mut [u8], rng: &mut Prng, count: u32) {
+    for _ in 0..count {
+        let longest = [700, 4096, 9000, 200_000][rng.below(4) as usize];
+        let bytes = 1 + rng.below(longest) as usize;
+        let mut offset = rng.below((disk.len() - bytes) as u64 + 1) as usize;
+        let mut bytes = bytes;
+        if rng.below(2) == 0 {
+            (offset, bytes) = (offset & !4095, bytes.next_multiple_of(4096));
+            bytes = bytes.min(disk.len() - offset);
+        }
+        let flags = if rng.below(4) == 0 { FUA } else { 0 };
+        let (at, n) = (offset as u64, bytes as u32);
+        match rng.below(10) {
+            0..4 => {
+                let seed = rng.below(255) as u8 + 1;
+                let data: Vec<u8> = (0..bytes).map(|i| seed.wrapping_add((i / 64) as u8)).collect();
+                client.write(flags, at, &data).unwrap();
+                disk[offset..offset + bytes].copy_from_slice(&data);
+            }
+            4 => {
+                let hole = if rng.below(2) == 0 { NO_HOLE } else { 0 };
+                client.ask(ZERO, flags | hole, at, n).unwrap();
+                disk[offset..offset + bytes].fill(0);
+            }
+            5 => {
+                client.ask(TRIM, flags, at, n).unwrap();
+                // Whole blocks read as zeros then; the rest stays.
+                let (from, to) = (offset.next_multiple_of(4096), (offset + bytes) & !4095);
+                if from < to {
+                    disk[from..to].fill(0);
+                }
+            }
+            6 => client.ask(FLUSH, 0, 0, 0).unwrap(),
+            _ => {
+                let data = client.read(at, n).unwrap();
+                assert!(data == disk[offset..offset + bytes], "{bytes} bytes at {offset}");
+            }
+        }
+    }
+}
+
+fn compare(client: &mut Client, disk: &[u8]) {
+    for (i, expected) in disk.chunks(1 << 20).enumerate() {
+        let data = client.read((i << 20) as u64, expected.len() as u32).unwrap();
+        assert!(data == expected, "MiB {i}");
+    }
+}
+
+#[test]
+fn bytes_come_back_from_this_server_and_the_next() {
+    let mut server = Server::new(INSTANT);
+    let rng = &mut Prng::new(1);
+    let mut disk = Vec::new();
+    for round in 0..3 {
+        let mut client = Client::connect(&server.socket());
+        disk.resize(client.bytes as usize, 0);
+        compare(&mut client, &disk);
+        meddle(&mut client, &mut disk, rng, 1500);
+        drop(client);
+        let served = server.stop();
+        assert!(served.requests > 1000 && served.errors == 0, "round {round}");
+        assert!(served.device.slices_moved > 0 || round == 0, "no garbage was collected");
+        server.start(INSTANT);
+    }
+    let mut client = Client::connect(&server.socket());
+    compare(&mut client, &disk);
+    drop(client);
+    server.stop();
+    let found = Image::open(&server.image(), false, false).unwrap().examine(|_| {});
+    assert!(found.faults.is_empty(), "{found:?}");
+}
+
+/// A copy of the file at any moment is what a server leaves that is killed then.
+#[test]
+fn what_was_flushed_is_in_the_file() {
+    let mut server = Server::new(INSTANT);
+    let rng = &mut Prng::new(2);
+    let mut client = Client::connect(&server.socket());
+    let mut disk = vec![0; client.bytes as usize];
+    for _ in 0..4 {
+        meddle(&mut client, &mut disk, rng, 300);
+        client.ask(FLUSH, 0, 0, 0).unwrap();
+        let mut killed = Server::new(INSTANT);
+        killed.stop();
+        std::fs::copy(server.image(), killed.image()).unwrap();
+        killed.start(INSTANT);
+        compare(&mut Client::connect(&killed.socket()), &disk);
+        killed.stop();
+    }
+    drop(client);
+    server.stop();
+}
+
+#[test]
+fn clients_that_break_the_protocol_harm_nobody() {
+    let mut server = Server::new(INSTANT);
+    let mut good = Client::connect(&server.socket());
+    let rng = &mut Prng::new(3);
+    let mut disk = vec![0; good.bytes as usize];
+    let mut others = Vec::new();
+    for i in 0..400 {
+        let mut socket = UnixStream::connect(server.socket()).unwrap();
+        if i % 5 == 0 {
+            let noise: Vec<u8> = (0..rng.below(300)).map(|_| rng.below(256) as u8).collect();
+            // It may have been closed already.
+            socket.write_all(&noise).ok();
+        }
+        others.push(socket);
+        if i % 50 == 0 {
+            meddle(&mut good, &mut disk, rng, 20);
+        }
+    }
+    meddle(&mut good, &mut disk, rng, 100);
+    // One goes away with requests under way.
+    drop(others);
+    let mut leaving = Client::connect(&server.socket());
+    for _ in 0..50 {
+        leaving.send(READ, 0, 0, 1 << 20, &[]);
+    }
+    drop(leaving);
+    compare(&mut good, &disk);
+    drop(good);
+    let served = server.stop();
+    assert!(served.turned_away > 0 && served.connections > 100, "{} turned away", served.turned_away);
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused_and_the_connection_lives() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    let end = client.bytes;
+    let (inval, nospace) = (Err(22), Err(28));
+    assert_eq!(client.read(end - 100, 200).map(drop), inval);
+    assert_eq!(client.write(0, end - 100, &[1; 200]), nospace);
+    assert_eq!(client.read(0, 0).map(drop), inval);
+    assert_eq!(client.ask(99, 0, 0, 1), inval);
+    assert_eq!(client.ask(TRIM, 0, u64::MAX, 4096), inval);
+    client.send(READ, 0, 0, (32 << 20) + 1, &[]);
+    assert_eq!(client.reply(0).map(drop), inval);
+    client.write(0, end - 200, &[7; 200]).unwrap();
+    assert_eq!(client.read(end - 200, 200), Ok(vec![7; 200]));
+    drop(client);
+    server.stop();
+    server.start(How { read_only: true, ..INSTANT });
+    let mut client = Client::connect(&server.socket());
+    assert_eq!(client.write(0, 0, &[1; 4096]), Err(1), "the export is read-only");
+    assert_eq!(client.read(end - 200, 200), Ok(vec![7; 200]));
+    drop(client);
+    server.stop();
+}
+
+/// An image is served once at a time.
+#[test]
+fn an_image_is_opened_by_one_process_only() {
+    let mut server = Server::new(INSTANT);
+    let second = Image::open(&server.image(), true, true);
+    assert!(second.is_err_and(|error| error.to_string().contains("in use")));
+    server.stop();
+    assert!(Image::open(&server.image(), true, true).is_ok());
+}
+
+/// In real time each request takes as long as the device does, and the server says how late its answers were.
+#[test]
+fn real_time_is_kept_and_judged() {
+    let mut server = Server::new(How { speed: Speed::Real(1.0), read_only: false });
+    let mut client = Client::connect(&server.socket());
+    client.write(FUA, 0, &[3; 1 << 16]).unwrap();
+    let begun = std::time::Instant::now();
+    for i in 0..50 {
+        assert_eq!(client.read(i % 16 * 4096, 4096), Ok(vec![3; 4096]));
+    }
+    // Each read of flash takes more than 90 us of modelled time; so it cannot have taken less.
+    assert!(begun.elapsed() > std::time::Duration::from_micros(50 * 90));
+    drop(client);
+    let served = server.stop();
+    let lateness = served.lateness.expect("time was real");
+    assert_eq!(lateness.requests(), 51);
+    let median = lateness.verdicts()[0];
+    assert!(median.modelled.0 > 90_000 && median.served >= median.modelled, "{median:?}");
+}
+
+/// Several requests of one client at once, each answered once.
+#[test]
+fn many_requests_at_once_are_all_answered() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    for round in 0..20u8 {
+        for i in 0..100 {
+            client.send(WRITE, 0, i * 4096, 4096, &[round; 4096]);
+        }
+        (0..100).for_each(|_| client.reply(0).map(drop).unwrap());
+        for i in 0..100 {
+            client.send(READ, 0, i * 4096, 4096, &[]);
+        }
+        (0..100).for_each(|_| assert_eq!(client.reply(4096), Ok(vec![round; 4096])));
+    }
+    drop(client);
+    assert_eq!(server.stop().requests, 4000);
+}
