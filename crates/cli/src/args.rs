@@ -8,6 +8,7 @@ mod device;
 mod image;
 mod live;
 mod other;
+mod serve;
 mod simulate;
 mod trace;
 mod ubi;
@@ -18,6 +19,7 @@ pub use device::{DeviceCommand, Fit};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};
+pub use serve::{ImageCommand, ImageCreate, ImageFill, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use trace::{Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
@@ -50,6 +52,11 @@ pub enum Command {
     Compare(Compare),
     /// Cut the power at random moments of a fio job or a block trace, and check all data after each recovery
     Power(Power),
+    /// Device images: make, describe, check, copy and empty them
+    #[command(subcommand)]
+    Image(ImageCommand),
+    /// Serve a device image in real time as a block device, to NBD clients
+    Serve(Serve),
     /// Describe block traces and convert them
     #[command(subcommand)]
     Trace(TraceCommand),

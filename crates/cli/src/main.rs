@@ -14,6 +14,7 @@ mod experiment;
 mod failure;
 mod files;
 mod fit;
+mod image;
 mod inputs;
 mod live;
 mod memory;
@@ -25,6 +26,7 @@ mod replay;
 mod report;
 mod reproduce;
 mod runs;
+mod serve;
 mod simulate;
 mod stats;
 mod stop;
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Power(args) => power::main(&args),
+        Command::Image(command) => image::main(&command),
+        Command::Serve(args) => serve::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Ubi(command) => ubi::main(&command),

@@ -243,6 +243,15 @@ impl Progress {
     }
 }
 
+/// A bar on the way to `length` of `what`; nothing is shown in a pipe.
+pub fn bar(length: u64, what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {{pos}} of {{len}} {what}  {{eta}} left")) {
+        bar.set_style(style);
+    }
+    bar
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.stop.take();

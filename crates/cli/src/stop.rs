@@ -29,11 +29,14 @@ struct State {
     at_once: bool,
     /// Flags that runs look at.
     flags: Vec<Arc<AtomicBool>>,
+    /// Closed at the first signal.
+    ends: Vec<UnixStream>,
     /// To be done before the program ends within a run.
     cleanups: Vec<Box<dyn Fn() + Send>>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { seen: 0, at_once: false, flags: Vec::new(), cleanups: Vec::new() });
+static STATE: Mutex<State> =
+    Mutex::new(State { seen: 0, at_once: false, flags: Vec::new(), ends: Vec::new(), cleanups: Vec::new() });
 static CAME: Condvar = Condvar::new();
 /// Locked while files are written.
 static WRITTEN: Mutex<Written> = Mutex::new(Written::Nothing);
@@ -49,6 +52,18 @@ pub fn in_order(flag: Arc<AtomicBool>) -> io::Result<()> {
     flag.fetch_or(state.seen > 0, Ordering::Relaxed);
     state.flags.push(flag);
     Ok(())
+}
+
+/// From now on the first signal makes this readable, for who waits for files and sockets, and the second ends the
+/// program.
+pub fn readable() -> io::Result<UnixStream> {
+    catch()?;
+    let (stop, end) = UnixStream::pair()?;
+    let mut state = lock(&STATE);
+    if state.seen == 0 {
+        state.ends.push(end);
+    }
+    Ok(stop)
 }
 
 /// From now on a signal ends the program.
@@ -123,6 +138,7 @@ fn heard() {
     let mut state = lock(&STATE);
     state.seen += 1;
     state.flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+    state.ends.clear();
     CAME.notify_all();
     if state.seen == 1 && !state.at_once {
         return;

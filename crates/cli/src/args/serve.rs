@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices that outlive a run: images, and servers of them.
+
+use super::common::Hpb;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Commands about images.
+#[derive(Subcommand, Debug)]
+pub enum ImageCommand {
+    /// Make an image: a device's flash in a sparse file
+    Create(ImageCreate),
+    /// Say what an image holds
+    Info {
+        /// The image
+        image: PathBuf,
+    },
+    /// Read all that an image holds, let the device recover from it, and say what is wrong
+    Check {
+        /// The image
+        image: PathBuf,
+    },
+    /// Copy an image, holes and all
+    Clone {
+        /// The image
+        image: PathBuf,
+        /// The copy, which must not exist
+        copy: PathBuf,
+    },
+    /// Make an image empty again, with the same device
+    Reset {
+        /// The image
+        image: PathBuf,
+    },
+}
+
+/// What an image begins with.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ImageFill {
+    /// Nothing was ever written
+    None,
+    /// Every block, in ascending order
+    Sequential,
+    /// Every block, in random order
+    Random,
+}
+
+/// Arguments of `image create`.
+#[derive(Args, Debug)]
+pub struct ImageCreate {
+    /// The image, which must not exist
+    pub image: PathBuf,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Change a key of the device file; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Write every block once before anything else; the data is zeros
+    #[arg(long, value_enum, default_value = "none")]
+    pub fill: ImageFill,
+    /// Then run a fio job in virtual time; the data that it writes is zeros
+    #[arg(long, value_name = "JOB.fio")]
+    pub age: Option<PathBuf>,
+    /// Seed of the order of --fill random and of the job
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `serve`.
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// The image
+    #[arg(long, value_name = "DEV.img")]
+    pub image: PathBuf,
+    /// Where NBD clients connect: unix:PATH or tcp:IP:PORT; repeatable [default: tcp:127.0.0.1:10809]
+    #[arg(long, value_name = "ADDRESS")]
+    pub nbd: Vec<String>,
+    /// Listen to an address that other machines reach. There is no TLS: whoever reaches it reads and writes everything
+    #[arg(long)]
+    pub public: bool,
+    /// real: as fast as the device; instant: nobody waits for modelled time
+    #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
+    pub speed: String,
+    /// Stretch time: at 10 the device is ten times slower
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Whether and how the host uses HPB: off, dcm or hcm
+    #[arg(long, value_enum, default_value = "off")]
+    pub hpb: Hpb,
+    /// Refuse writes
+    #[arg(long)]
+    pub read_only: bool,
+    /// Do not sync the file when a client flushes: data then survives the end of the server, but not a crash of the
+    /// machine
+    #[arg(long)]
+    pub no_sync: bool,
+}
