@@ -5,6 +5,7 @@
 //! that was read does not survive being written.
 
 mod machines;
+mod serve;
 mod text;
 mod trace;
 mod ubi;
@@ -13,6 +14,7 @@ mod ubifs;
 mod wire;
 
 pub use machines::{device_requests, host_replies, prototype_replies, prototype_requests};
+pub use serve::{image, nbd_session};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
 pub use ubi::{ubi_attach, ubi_volume_table};
@@ -47,6 +49,8 @@ pub const TARGETS: &[Target] = &[
     ("ubifs_nodes", ubifs_nodes),
     ("ubifs_data", ubifs_data),
     ("ubifs_volume", ubifs_volume),
+    ("nbd_session", nbd_session),
+    ("image", image),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

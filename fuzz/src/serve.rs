@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a server is given from outside: the bytes of an NBD client, and an image.
+
+use crate::Bytes;
+use readpath_device::{DeviceConfig, Layout, UfsDevice, WithMedia, Without};
+use readpath_flash::Lean;
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::Ns;
+use readpath_serve::nbd::{Command, Errno, Event, Export, Extent, Session};
+use readpath_stack::{Stack, Typed};
+use readpath_store::{Image, MemoryDisk, Store, Transfers};
+use readpath_testkit::full::full_device;
+use readpath_testkit::{DELAYS, host};
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+/// What an NBD client sends, cut into pieces; each request is answered, and what is sent back is taken now and then.
+pub fn nbd_session(data: &[u8]) {
+    let mut input = Bytes(data);
+    let options = input.u8();
+    let export = Export {
+        name: "disk".into(),
+        description: String::new(),
+        bytes: 1 << 20,
+        read_only: options & 1 != 0,
+        min_block: if options & 2 == 0 { 1 } else { 512 },
+        preferred_block: 4096,
+        max_payload: 1 << 16,
+    };
+    let mut session = Session::new(Rc::new(export));
+    while !input.is_empty() {
+        let piece = input.take(1 + usize::from(options >> 2 & 3) * 21);
+        let mut left = piece;
+        while !left.is_empty() {
+            answer(&mut session, options);
+            let space = session.space();
+            assert!(!space.is_empty(), "there is room when all requests have been taken");
+            let n = space.len().min(left.len());
+            space[..n].copy_from_slice(&left[..n]);
+            session.filled(n);
+            left = &left[n..];
+        }
+        if options & 16 == 0 {
+            let bytes = session.output_bytes();
+            session.sent(bytes / 2);
+        }
+    }
+    answer(&mut session, options);
+    let bytes = session.output().map(<[u8]>::len).sum::<usize>();
+    assert_eq!(bytes, session.output_bytes());
+    session.sent(bytes);
+    assert!(!session.has_output());
+}
+
+fn answer(session: &mut Session, options: u8) {
+    while let Some(event) = session.poll() {
+        let Event::Request(request) = event else { continue };
+        assert!(request.offset + u64::from(request.bytes) <= 1 << 20 || request.command == Command::Flush);
+        let handle = request.handle;
+        match request.command {
+            _ if options & 32 != 0 => session.reply_error(handle, Errno::Io, "no"),
+            Command::Read => session.reply_data(handle, request.offset, vec![0; request.bytes as usize]),
+            Command::BlockStatus { .. } => {
+                session.reply_status(handle, &[Extent { bytes: request.bytes, hole: true, zero: true }]);
+            }
+            Command::Write { data, .. } => {
+                assert_eq!(data.len(), request.bytes as usize);
+                session.give_buffer(data);
+                session.reply_done(handle);
+            }
+            _ => session.reply_done(handle),
+        }
+    }
+}
+
+type Kept = Stack<Lean, Store<MemoryDisk>, (), Typed>;
+
+fn stack(image: Image<MemoryDisk>, config: &DeviceConfig) -> (Kept, Transfers) {
+    let transfers = Transfers::default();
+    let store = Store::new(image.array, transfers.clone());
+    (Kept::new(config, host(None), DELAYS, store, (), Typed).expect("a device"), transfers)
+}
+
+/// The bytes of an image whose device has done some work.
+fn worked() -> &'static (DeviceConfig, Vec<u8>) {
+    static WORKED: OnceLock<(DeviceConfig, Vec<u8>)> = OnceLock::new();
+    WORKED.get_or_init(|| {
+        let config = full_device(Without::NOTHING);
+        let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&config, DELAYS, ()).expect("a device");
+        device.precondition(0, 0, 500, Layout::Random, 5, |_, _| {}).expect("room");
+        let image = Image::create_on("device", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).expect("an image");
+        let (mut stack, transfers) = stack(image, &config);
+        let on = stack.power_on_with(Ns::ZERO, Store::array_mut).expect("its own image");
+        let mut now = stack.start(on.ready_at).expect("its own device");
+        for i in 0..300u32 {
+            let op = if i % 11 == 0 { BlockOp::Discard } else { BlockOp::Write };
+            transfers.begin(0, i * 37 % 590, vec![i as u8; 4 * 4096]);
+            stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op, block: i * 37 % 590, blocks: 4 });
+            readpath_testkit::settle(&mut stack, &mut now);
+        }
+        let bytes = std::mem::take(stack.payload.array_mut().disk_mut().bytes_mut());
+        (config, bytes)
+    })
+}
+
+/// An image of which some bytes are others: pairs of an offset (4 bytes) and what is there.
+pub fn image(data: &[u8]) {
+    let (config, bytes) = worked();
+    let mut disk = MemoryDisk::new(0);
+    disk.bytes_mut().clone_from(bytes);
+    let mut input = Bytes(data);
+    while !input.is_empty() {
+        let at = u32::from_be_bytes(input.array()) as usize % bytes.len();
+        disk.bytes_mut()[at] = input.u8();
+    }
+    let Ok(mut image) = Image::on(disk, bytes.len() as u64, true, [1; 16]) else { return };
+    let examined = image.examine(|_| {});
+    let (mut stack, _) = stack(image, config);
+    if stack.power_on_with(Ns::ZERO, Store::array_mut).is_ok() && examined.faults.is_empty() {
+        stack.device.check_consistency().expect("nobody has found anything wrong");
+    }
+}
