@@ -17,9 +17,10 @@ pub enum Speed {
 }
 
 /// The kernel wakes a sleeper so much too late, or less; who waits for less stays awake.
-const WAKING: Duration = Duration::from_micros(80);
+const WAKING: Duration = Duration::from_micros(150);
 
-/// So long who waits for nothing but clients stays awake.
+/// Whoever has just been answered is likely to ask again, and to be woken takes longer than that: so long who waits for
+/// clients stays awake.
 const AWAKE: Duration = Duration::from_micros(200);
 
 /// Real time, stretched.
@@ -48,6 +49,7 @@ impl Clock for RealClock {
     const WAKES: bool = true;
 
     fn wait_until(&mut self, at: Ns) -> Ns {
+        let since = self.poller.elapsed();
         loop {
             let now = self.look_at_time();
             if at <= now {
@@ -58,6 +60,7 @@ impl Clock for RealClock {
                 at => Some(Duration::from_nanos(((at - now).0 as f64 * self.scale) as u64)),
             };
             match left {
+                _ if self.poller.elapsed() - since < AWAKE => self.poller.look(),
                 Some(left) if left <= WAKING => self.poller.look(),
                 Some(left) => self.poller.wait(Some(left - WAKING)),
                 None => self.poller.wait(None),
@@ -90,7 +93,6 @@ impl Clock for JumpingClock {
 
     fn wait_until(&mut self, at: Ns) -> Ns {
         if at == Ns::NEVER {
-            // Whoever has just been answered is likely to ask again; to be woken takes longer than that.
             let since = self.poller.elapsed();
             while !self.poller.is_ready() && self.poller.elapsed() - since < AWAKE {
                 self.poller.look();
