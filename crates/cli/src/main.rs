@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Command::Power(args) => power::main(&args),
         Command::Image(command) => image::main(&command),
         Command::Serve(args) => serve::main(&args),
+        Command::Ctl(args) => serve::ctl(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Ubi(command) => ubi::main(&command),

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath serve`: a device in real time for NBD clients, until Ctrl-C or SIGTERM.
 
-use crate::args::{Hpb, Serve};
+use crate::args::{Ctl, Hpb, Serve};
 use crate::failure::Damaged;
 use crate::{image, stop, usage};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use readpath_host::{Control, HostConfig, HpbOptions};
 use readpath_kit::Ns;
 use readpath_serve::{Address, Begun, Lateness, Options, ServeError, Served, Speed, serve};
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 
 pub fn main(args: &Serve) -> Result<()> {
     let addresses = addresses(args)?;
@@ -21,7 +22,14 @@ pub fn main(args: &Serve) -> Result<()> {
     let host = HostConfig { hpb: hpb(args.hpb)?, ..preset.host };
     let shown = addresses.clone();
     let log = |line: &str| _ = writeln!(io::stderr(), "readpath: {line}");
-    let options = Options { addresses, speed, read_only: args.read_only, stop: stop.as_fd(), log: Box::new(log) };
+    let options = Options {
+        addresses,
+        control: args.control.clone(),
+        speed,
+        read_only: args.read_only,
+        stop: stop.as_fd(),
+        log: Box::new(log),
+    };
     let begun = |begun: &Begun| {
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{} recovered in {} of device time", preset.name, begun.recovery.ready_at);
@@ -36,6 +44,21 @@ pub fn main(args: &Serve) -> Result<()> {
         _ => anyhow::Error::new(error),
     })?;
     Ok(write!(io::stdout(), "{}", report(&served))?)
+}
+
+/// `readpath ctl`: sends a line to a server, and shows what it says.
+pub fn ctl(args: &Ctl) -> Result<()> {
+    let name = args.socket.display();
+    let socket = UnixStream::connect(&args.socket);
+    let mut socket = socket.map_err(|error| usage(anyhow!("{name}: no server listens there: {error}")))?;
+    writeln!(socket, "{}", args.command.join(" "))?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).with_context(|| format!("{name}: the server went away"))?;
+    match answer.strip_prefix("error: ") {
+        Some(error) => Err(usage(anyhow!("{}", error.trim_end()))),
+        None if answer.is_empty() => Err(anyhow!("{name}: the server went away")),
+        None => Ok(write!(io::stdout(), "{answer}")?),
+    }
 }
 
 fn addresses(args: &Serve) -> Result<Vec<Address>> {

@@ -408,7 +408,12 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
         if is_host_lost {
             hooks.host_goes(stack);
         }
-        now = clock.wait_until(hooks.happen(stack, now, source.in_flight())?);
+        let over = hooks.happen(stack, now, source.in_flight())?;
+        now = clock.wait_until(over);
+        // Whoever wakes it meanwhile has to wait.
+        while now < over {
+            now = clock.wait_until(over);
+        }
         if is_host_lost {
             source.lost(stack, now);
         }

@@ -2,6 +2,7 @@
 //! NBD clients as a source of requests: what they ask is submitted when it comes, and answered when it has ended. It
 //! knows sockets and the protocol, and nothing of what is behind the port.
 
+use crate::control::{CONTROL, Control};
 use crate::edges::{Ask, BLOCK, Steps};
 use crate::jobs::{Job, Jobs};
 use crate::lateness::Lateness;
@@ -60,10 +61,24 @@ pub(crate) struct Counts {
     pub errors: u64,
 }
 
+impl Counts {
+    /// As Prometheus reads them.
+    fn as_text(&self, active: u32) -> String {
+        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors } = self;
+        format!(
+            "readpath_connections {connections}\nreadpath_clients_turned_away {turned_away}\n\
+             readpath_clients_broken {broken}\nreadpath_read_bytes {read_bytes}\n\
+             readpath_written_bytes {written_bytes}\nreadpath_request_errors {errors}\n\
+             readpath_requests_in_flight {active}\n"
+        )
+    }
+}
+
 /// See the module.
 pub(crate) struct Clients {
     poller: Rc<Poller>,
     listeners: Vec<Listener>,
+    control: Control,
     export: Rc<Export>,
     transfers: Transfers,
     clients: Vec<Option<Client>>,
@@ -90,6 +105,7 @@ pub(crate) struct Clients {
 pub(crate) struct Setup {
     pub poller: Rc<Poller>,
     pub listeners: Vec<Listener>,
+    pub control: Control,
     pub export: Rc<Export>,
     pub transfers: Transfers,
     /// As [`Clients::scale`].
@@ -101,13 +117,14 @@ pub(crate) struct Setup {
 
 impl Clients {
     pub(crate) fn new(setup: Setup) -> io::Result<Clients> {
-        let Setup { poller, listeners, export, transfers, scale, disk, log } = setup;
+        let Setup { poller, listeners, control, export, transfers, scale, disk, log } = setup;
         for (token, listener) in (LISTENER..).zip(&listeners) {
             poller.add(listener, token)?;
         }
         Ok(Clients {
             poller,
             listeners,
+            control,
             export,
             transfers,
             clients: Vec::new(),
@@ -478,6 +495,10 @@ impl Source for Clients {
             for ready in self.poller.take() {
                 match ready.token {
                     STOP => self.begin_to_end(),
+                    token @ CONTROL..STOP => {
+                        let (counts, active) = (self.counts, self.jobs.count());
+                        self.control.serve(&self.poller, token, || counts.as_text(active));
+                    }
                     listener @ LISTENER..STOP if listener - LISTENER < self.listeners.len() as u64 => {
                         self.accept((listener - LISTENER) as usize);
                     }

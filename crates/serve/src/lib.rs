@@ -10,6 +10,7 @@
 mod address;
 mod clients;
 mod clock;
+mod control;
 mod edges;
 mod jobs;
 mod lateness;

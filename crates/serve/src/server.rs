@@ -5,6 +5,7 @@
 use crate::address::Address;
 use crate::clients::{Clients, Counts, STOP, Setup};
 use crate::clock::{JumpingClock, RealClock, Speed};
+use crate::control::Control;
 use crate::lateness::Lateness;
 use crate::nbd::Export;
 use crate::poller::Poller;
@@ -21,6 +22,7 @@ use readpath_store::{FileDisk, Image, Store, Transfers};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use thiserror::Error;
@@ -60,6 +62,8 @@ pub enum ServeError {
 pub struct Options<'a> {
     /// Where clients connect.
     pub addresses: Vec<Address>,
+    /// Where the control socket is to be, if there is to be one.
+    pub control: Option<PathBuf>,
     /// How time passes.
     pub speed: Speed,
     /// Writes are refused.
@@ -141,7 +145,7 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
     type Output = Result<Served, ServeError>;
 
     fn on<S: DieSched>(self, mut stack: Stack<S, Store<TimedDisk>, (), Typed>) -> Self::Output {
-        let Options { addresses, speed, read_only, stop, log } = self.options;
+        let Options { addresses, control, speed, read_only, stop, log } = self.options;
         let recovery = stack.power_on_with(Ns::ZERO, Store::array_mut)?;
         if !read_only {
             // What clients are shown from now on stays, whatever becomes of the machine.
@@ -153,7 +157,11 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
             let listening = sockets.listen(address);
             listening.map_err(|error| ServeError::Listen { address: address.to_string(), error })?;
         }
+        let control = control.map(|path| sockets.listen_at(&path).map_err(|error| (path, error))).transpose();
+        let control =
+            control.map_err(|(path, error)| ServeError::Listen { address: path.display().to_string(), error })?;
         let poller = Rc::new(Poller::new()?);
+        let mut control = Control::new(control, &poller)?;
         poller.add(stop, STOP)?;
         let blocks = self.preset.device.lus[usize::from(LUN)].blocks;
         let export = Rc::new(Export {
@@ -171,15 +179,26 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
         };
         let (listeners, transfers) = (std::mem::take(&mut sockets.listeners), self.transfers);
         let disk = self.disk;
-        let mut clients =
-            Clients::new(Setup { poller: poller.clone(), listeners, export, transfers, scale, disk, log })?;
+        let mut clients = Clients::new(Setup {
+            poller: poller.clone(),
+            listeners,
+            control: control.clone(),
+            export,
+            transfers,
+            scale,
+            disk,
+            log,
+        })?;
         (self.begun)(&Begun { recovery, ready_at: from });
         let driven = match speed {
             Speed::Real(scale) => {
                 let mut clock = RealClock::new(poller, scale, from);
-                drive(&mut stack, &mut clients, &mut (), &mut clock, from)
+                drive(&mut stack, &mut clients, &mut control, &mut clock, from)
             }
-            Speed::Instant => drive(&mut stack, &mut clients, &mut (), &mut JumpingClock::new(poller, from), from),
+            Speed::Instant => {
+                let mut clock = JumpingClock::new(poller, from);
+                drive(&mut stack, &mut clients, &mut control, &mut clock, from)
+            }
         }?;
         drop(sockets);
         stack.payload.array_mut().sync().map_err(ServeError::Image)?;

@@ -85,15 +85,19 @@ impl Sockets {
     /// Listens to one more address.
     pub(crate) fn listen(&mut self, address: &Address) -> io::Result<()> {
         let listener = match address {
-            Address::Unix(path) => listen_at(path).map(|listener| {
-                self.paths.push(path.clone());
-                Listener::Unix(listener)
-            }),
+            Address::Unix(path) => self.listen_at(path).map(Listener::Unix),
             Address::Tcp(at) => TcpListener::bind(at)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| Listener::Tcp(listener))),
         };
         self.listeners.push(listener?);
         Ok(())
+    }
+
+    /// Listens at a path, for whatever purpose.
+    pub(crate) fn listen_at(&mut self, path: &Path) -> io::Result<UnixListener> {
+        let listener = listen_at(path)?;
+        self.paths.push(path.to_owned());
+        Ok(listener)
     }
 }
 

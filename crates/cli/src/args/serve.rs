@@ -88,6 +88,9 @@ pub struct Serve {
     /// Whether and how the host uses HPB: off, dcm or hcm
     #[arg(long, value_enum, default_value = "off")]
     pub hpb: Hpb,
+    /// Listen to a socket at PATH for `readpath ctl`
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
     /// Refuse writes
     #[arg(long)]
     pub read_only: bool,
@@ -95,4 +98,14 @@ pub struct Serve {
     /// machine
     #[arg(long)]
     pub no_sync: bool,
+}
+
+/// Arguments of `ctl`.
+#[derive(Args, Debug)]
+pub struct Ctl {
+    /// The socket that the server listens to with --control
+    pub socket: PathBuf,
+    /// stats: counters, as Prometheus reads them; cut [TIME]: the device loses its power for TIME, such as 100ms
+    #[arg(required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }

@@ -136,15 +136,29 @@ impl Server {
         self.folder.path().join("socket")
     }
 
+    pub fn control(&self) -> PathBuf {
+        self.folder.path().join("control")
+    }
+
+    /// What the control socket says to a line.
+    pub fn tell(&self, line: &str) -> String {
+        let mut socket = UnixStream::connect(self.control()).unwrap();
+        writeln!(socket, "{line}").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     pub fn start(&mut self, How { speed, read_only }: How) {
         let (stop, stopped) = UnixStream::pair().unwrap();
-        let (image, socket) = (self.image(), self.socket());
+        let (image, socket, control) = (self.image(), self.socket(), self.control());
         let (begun, wait) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let image = Image::open(&image, !read_only, true).expect("an image");
             let preset = readpath_config::device::parse(&image.text, "test").unwrap();
             let options = Options {
                 addresses: vec![Address::Unix(socket)],
+                control: Some(control),
                 speed,
                 read_only,
                 stop: stopped.as_fd(),

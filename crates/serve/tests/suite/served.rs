@@ -209,3 +209,56 @@ fn many_requests_at_once_are_all_answered() {
     drop(client);
     assert_eq!(server.stop().requests, 4000);
 }
+
+/// The power goes and comes back beneath clients that stay connected: what was flushed is there, what was not is old or
+/// new, and so it stays, for this server and the next.
+#[test]
+fn a_power_cut_takes_only_what_was_not_flushed() {
+    for how in [INSTANT, How { speed: Speed::Real(0.1), read_only: false }] {
+        let mut server = Server::new(how);
+        let mut client = Client::connect(&server.socket());
+        let rng = &mut Prng::new(4);
+        let blocks = (client.bytes / 4096) as usize;
+        let mut values = vec![0u8; blocks];
+        let mut lost = 0;
+        for round in 1..=20u8 {
+            let mut may_be = vec![Vec::new(); blocks];
+            let mut write = |client: &mut Client, values: &mut [u8], flushed: bool| {
+                for _ in 0..55 + rng.below(9) {
+                    let block = rng.below(blocks as u64) as usize;
+                    let old = std::mem::replace(&mut values[block], round.wrapping_mul(2) | u8::from(flushed));
+                    client.write(0, block as u64 * 4096, &[values[block]; 4096]).unwrap();
+                    if !flushed {
+                        may_be[block].push(old);
+                    }
+                }
+            };
+            write(&mut client, &mut values, true);
+            client.ask(FLUSH, 0, 0, 0).unwrap();
+            write(&mut client, &mut values, false);
+            let answer = server.tell("cut 3ms");
+            assert!(answer.starts_with("cut at ") && answer.contains("for 3"), "{answer}");
+            for (block, value) in values.iter_mut().enumerate() {
+                let data = client.read(block as u64 * 4096, 4096).unwrap();
+                assert!(data.iter().all(|&byte| byte == data[0]), "block {block} is torn");
+                let is_right = data[0] == *value || may_be[block].contains(&data[0]);
+                assert!(is_right, "round {round}: block {block} is {} and was {value}", data[0]);
+                lost += u32::from(data[0] != *value);
+                *value = data[0];
+            }
+        }
+        assert!(lost > 5, "the cuts are too tame: {lost} blocks were lost");
+        let stats = server.tell("stats");
+        assert!(stats.contains("readpath_device_recoveries 21\n"), "{stats}");
+        assert!(server.tell("stall").starts_with("error: "));
+        drop(client);
+        server.stop();
+        server.start(how);
+        let mut client = Client::connect(&server.socket());
+        for (block, value) in values.iter().enumerate() {
+            assert_eq!(client.read(block as u64 * 4096, 4096), Ok(vec![*value; 4096]));
+        }
+        drop(client);
+        server.stop();
+    }
+}

@@ -14,6 +14,11 @@ macro_rules! counters {
             pub fn since(&self, earlier: &DeviceStats) -> DeviceStats {
                 DeviceStats { $($name: self.$name - earlier.$name,)* }
             }
+
+            /// Every counter with its name.
+            pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
         }
     };
 }
