@@ -14,6 +14,7 @@ use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
 use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, OwnSlice, SPARE_REST_BYTES, Seen, SliceKind, Spare, Stream};
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
+use std::collections::BTreeSet;
 use std::io;
 use thiserror::Error;
 
@@ -53,6 +54,12 @@ pub enum ArrayFault {
         what: &'static str,
         /// Where that lies.
         offset: u64,
+    },
+    /// It was to be programmed after a write had failed.
+    #[error("slice {slice} could not be written")]
+    Lost {
+        /// Slice.
+        slice: u32,
     },
     /// There is nothing.
     #[error("slice {slice} was read though nothing is programmed there")]
@@ -187,6 +194,8 @@ pub struct FlashFile<D> {
     /// Something is to have reached the disk before anything else is programmed.
     comes_first: bool,
     failure: Option<String>,
+    /// Slices that were to be programmed since. What the disk holds there is something else.
+    lost: BTreeSet<u32>,
     /// The unit that is being put together.
     heads: Vec<u8>,
     data: Vec<u8>,
@@ -209,6 +218,7 @@ impl<D: Disk> FlashFile<D> {
             puts: 0,
             comes_first: false,
             failure: None,
+            lost: BTreeSet::new(),
             heads: Vec::new(),
             data: Vec::new(),
         };
@@ -241,6 +251,7 @@ impl<D: Disk> FlashFile<D> {
             puts,
             comes_first,
             failure,
+            lost,
             heads,
             data,
         } = self;
@@ -258,6 +269,7 @@ impl<D: Disk> FlashFile<D> {
             puts,
             comes_first,
             failure,
+            lost,
             heads,
             data,
         }
@@ -386,6 +398,9 @@ impl<D: Disk> FlashFile<D> {
         let offset = self.format.head(first.0);
         self.write(|disk| disk.write_at(&heads, offset));
         self.newest = self.newest.max(program);
+        if self.failure.is_some() {
+            self.lost.extend(first.0..first.0 + (heads.len() / HEAD_BYTES) as u32);
+        }
         heads.clear();
         self.heads = heads;
     }
@@ -514,6 +529,9 @@ impl<D: Disk> FlashFile<D> {
     ) -> Result<Spare, ArrayFault> {
         let slice = ppn.0;
         let disk = |offset| move |error| ArrayFault::Disk { slice, offset, error };
+        if self.failure.is_some() && self.lost.contains(&slice) {
+            return Err(ArrayFault::Lost { slice });
+        }
         let at = self.format.head(slice);
         let head = match self.head(ppn).map_err(disk(at))? {
             Read::Head(head) => head,

@@ -57,6 +57,8 @@ impl Transfers {
 struct Part {
     cookie: u32,
     offset: usize,
+    /// Its first logical page.
+    page: u32,
 }
 
 /// See the module.
@@ -109,7 +111,7 @@ impl<D: Disk> Store<D> {
 
     /// Block `index` of the command `tag`, if its request has data.
     fn with_block(&mut self, tag: u8, index: u32, what: impl FnOnce(&mut Self, &mut [u8]) -> Option<Fault>) {
-        let Part { cookie, offset } = self.parts[usize::from(tag)];
+        let Part { cookie, offset, .. } = self.parts[usize::from(tag)];
         let transfers = self.transfers.clone();
         let mut all = transfers.0.borrow_mut();
         let transfer = &mut all[cookie as usize];
@@ -133,10 +135,10 @@ impl<D: Disk> Payload for Store<D> {
         self.slots = vec![0; buffer_slots * SLICE];
     }
 
-    fn begin(&mut self, tag: u8, request: &BlockRequest, _lpn: u32) {
+    fn begin(&mut self, tag: u8, request: &BlockRequest, page: u32) {
         let first = self.transfers.0.borrow()[request.cookie as usize].block;
         let offset = (request.block - first) as usize * SLICE;
-        self.parts[usize::from(tag)] = Part { cookie: request.cookie, offset };
+        self.parts[usize::from(tag)] = Part { cookie: request.cookie, offset, page };
     }
 
     fn execute(&mut self, op: MediaOp) {
@@ -155,7 +157,8 @@ impl<D: Disk> Payload for Store<D> {
             MediaOp::Torn { first, slices } => self.array.tear(first, slices),
             MediaOp::ReadFlash { tag, index, ppn } => {
                 self.slices_read += 1;
-                self.with_block(tag, index, |store, block| read(&store.array, ppn, block));
+                let page = self.parts[usize::from(tag)].page + index;
+                self.with_block(tag, index, |store, block| read(&store.array, ppn, page, block));
             }
             MediaOp::ReadBuffer { tag, index, slot } => {
                 self.slices_read += 1;
@@ -204,6 +207,14 @@ impl<D: Disk> Payload for Store<D> {
     }
 }
 
-fn read<D: Disk>(array: &FlashFile<D>, ppn: Ppn, block: &mut [u8]) -> Option<Fault> {
-    array.read_slice(ppn, None, block).err().map(|fault| Fault::Medium(fault.to_string()))
+/// Reads a slice that holds a logical page.
+fn read<D: Disk>(array: &FlashFile<D>, ppn: Ppn, page: u32, block: &mut [u8]) -> Option<Fault> {
+    match array.read_slice(ppn, None, block) {
+        Ok(spare) if spare.page == Some(page) => None,
+        Ok(spare) => {
+            block.fill(0);
+            Some(Fault::Medium(format!("slice {} holds {:?} and not logical page {page}", ppn.0, spare.page)))
+        }
+        Err(fault) => Some(Fault::Medium(fault.to_string())),
+    }
 }

@@ -16,7 +16,7 @@
 use super::super::durable::{Held, Record};
 use super::super::map::Entry;
 use super::super::spare_refs;
-use super::records::{Take, put_entry, take_entry};
+use super::records::{Take, take_entry};
 use super::{OwnSlice, SPARE_REST_BYTES, SliceKind, Spare};
 use crate::ids::{MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
@@ -49,12 +49,12 @@ impl Page {
         self.rest[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// A map page with these entries, and what writing it changed of references.
+    /// A map page with these entries, as bytes, and what writing it changed of references.
     pub(super) fn of_map(
         map_page_bytes: u32,
         put_together: u32,
         refs: &[(SuperblockId, bool)],
-        entries: impl Iterator<Item = Entry>,
+        entries: Vec<u8>,
     ) -> Page {
         let mut page = Page::new(map_page_bytes);
         page.put(0, &put_together.to_le_bytes());
@@ -65,7 +65,7 @@ impl Page {
         } else {
             page.rest[6] |= REFS_LOST;
         }
-        entries.for_each(|entry| page.data.extend(put_entry(entry)));
+        page.data = entries;
         page
     }
 

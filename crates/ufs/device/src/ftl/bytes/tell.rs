@@ -3,10 +3,9 @@
 //! when the program has ended.
 
 use super::super::durable::{Checkpoint, Record};
-use super::super::map::Entry;
 use super::super::{Ftl, Mapping, Stream};
 use super::pages::{Next, Page};
-use super::records::{Anchored, BlockRecord, Packed};
+use super::records::{Anchored, BlockRecord, Packed, put_entry};
 use super::{BLOCK_RECORD_BYTES, Own, OwnSlice, SPARE_REST_BYTES, SliceKind, Spare};
 use crate::back::{Hardware, MediaOp};
 use crate::ids::{MapPage, Mark, SuperblockId};
@@ -133,11 +132,17 @@ impl Ftl {
 
     /// A map page as flash holds it.
     pub(super) fn map_page(&self, page: MapPage, put_together: u32, refs: &[(SuperblockId, bool)]) -> Page {
-        let mut entries: Vec<Entry> = self.map.blocks_of(page).map(|lpn| self.flash_entry(lpn).clean()).collect();
+        let mut entries = vec![0; self.config.map_page_bytes as usize];
+        for (at, lpn) in entries.chunks_exact_mut(4).zip(self.map.blocks_of(page)) {
+            at.copy_from_slice(&put_entry(self.flash_entry(lpn)));
+        }
         // What changed since the page was put together stands in the table of changes.
         let first = self.map.blocks_of(page).next().map_or(0, |lpn| lpn.0);
-        self.changes.each_of_page(page, |change| entries[(change.lpn.0 - first) as usize] = change.persisted);
-        Page::of_map(self.config.map_page_bytes, put_together, refs, entries.into_iter())
+        self.changes.each_of_page(page, |change| {
+            let at = (change.lpn.0 - first) as usize * 4;
+            entries[at..at + 4].copy_from_slice(&put_entry(change.persisted));
+        });
+        Page::of_map(self.config.map_page_bytes, put_together, refs, entries)
     }
 
     /// A page of the journal is part of the unit that has been programmed.
