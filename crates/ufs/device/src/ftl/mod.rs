@@ -145,6 +145,8 @@ pub(crate) struct Ftl {
     /// What the write buffer waited for when it was looked at last.
     waits_for: Option<Stall>,
     effects: VecDeque<Effect>,
+    /// Space was so short that all changes are being written back.
+    settles_changes: bool,
     told: Told,
 }
 
@@ -213,6 +215,7 @@ impl Ftl {
             stalls: StallClock::default(),
             waits_for: None,
             effects: VecDeque::with_capacity(256),
+            settles_changes: false,
             told: Told::default(),
             map,
             config,

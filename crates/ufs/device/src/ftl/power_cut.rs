@@ -40,6 +40,7 @@ impl Ftl {
         self.durable.changed.clear();
         self.data_programs = 0;
         self.changes_reserved = 0;
+        self.settles_changes = false;
         self.background = Ns::NEVER;
         self.idle_from = Ns::ZERO;
         self.written_recently.fill(0);

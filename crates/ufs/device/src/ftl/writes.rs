@@ -32,6 +32,7 @@ impl Ftl {
             stall = self.program_buffer(now, hw);
         }
         let waits = !self.waiting_writes.is_empty();
+        self.settles_changes &= stall == Some(Stall::Space);
         self.waits_for = stall;
         self.stalls.set(now, waits.then_some(stall), hw.stats());
     }
@@ -123,11 +124,16 @@ impl Ftl {
         self.waits_for == Some(Stall::Space) && !going_on
     }
 
-    /// If what waits is space and nothing is going on that could give some, whoever waits is told, once: so many blocks
-    /// have gone bad that what is left does not hold the logical capacity.
+    /// If what waits is space and nothing is going on that could give some, all changes of the map are written back. If
+    /// that frees nothing, whoever waits is told, once: so many blocks have gone bad that what is left does not hold the
+    /// logical capacity.
     pub(super) fn refuse_writes_if_hopeless(&mut self, now: Ns, hw: &mut impl Hardware) {
         if !self.is_stuck(hw) {
             return;
+        }
+        // What was overwritten counts as valid until its map page says otherwise.
+        if self.changes.used() > 0 && !std::mem::replace(&mut self.settles_changes, true) {
+            return self.pump(now, hw);
         }
         let mut waiters: Vec<TagRef> = self.waiting_writes.drain(..).map(|write| write.tag).collect();
         self.stalls.set(now, None, hw.stats());

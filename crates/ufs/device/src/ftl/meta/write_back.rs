@@ -33,7 +33,7 @@ impl Ftl {
                     continue;
                 }
                 page
-            } else if u64::from(used) * 4 > u64::from(self.changes.limit()) * 3 {
+            } else if u64::from(used) * 4 > u64::from(self.changes.limit()) * 3 || (self.settles_changes && used > 0) {
                 let Some(page) = self.changes.worth_writing() else { return };
                 page
             } else {
