@@ -152,13 +152,18 @@ impl Clients {
     fn accept(&mut self, index: usize) {
         // Until there is none left.
         while let Ok(stream) = self.listeners[index].accept() {
-            let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
+            let mut place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
             if place >= MOST_CLIENTS || self.is_ending {
                 self.counts.turned_away += 1;
-                (self.log)(&format!(
-                    "a client was turned away: {MOST_CLIENTS} are connected, which is all there may be"
-                ));
-                continue;
+                (self.log)(&format!("a client was turned away: more than {MOST_CLIENTS} at once are not served"));
+                // Whoever has connected first and has not said yet what it wants makes room.
+                match self.silent() {
+                    Some(silent) if !self.is_ending => {
+                        self.close(silent);
+                        place = silent;
+                    }
+                    _ => continue,
+                }
             }
             self.lives = self.lives.wrapping_add(1);
             let client = Client {
@@ -183,6 +188,15 @@ impl Clients {
             }
             self.touch(place);
         }
+    }
+
+    /// The client that has been in its handshake for longest.
+    fn silent(&self) -> Option<usize> {
+        let in_handshake = |(place, client): (usize, &Option<Client>)| {
+            let client = client.as_ref().filter(|client| !client.session.is_transmitting())?;
+            Some((self.lives.wrapping_sub(client.life), place))
+        };
+        self.clients.iter().enumerate().filter_map(in_handshake).max().map(|(_, place)| place)
     }
 
     /// Something waits to be sent to a client.
