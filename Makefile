@@ -7,6 +7,7 @@
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make bench  how fast the simulator is on this machine
+# make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format, lint and house rules
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
@@ -15,7 +16,7 @@ OUT ?= out
 
 GUEST ?= target/guest
 
-.PHONY: run test test-long test-clients test-guest test-guest-large bench docs check fuzz build dist clean
+.PHONY: run test test-long test-clients bench-clients test-guest test-guest-large bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -34,6 +35,9 @@ test-long:
 
 test-clients: build
 	bash crates/cli/tests/clients/run.sh target/release/readpath target/clients
+
+bench-clients: build
+	bash crates/cli/tests/clients/throughput.sh target/release/readpath
 
 GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test suite -- --ignored --nocapture
 
