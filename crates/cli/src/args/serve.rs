@@ -105,7 +105,7 @@ pub struct Serve {
 pub struct Ctl {
     /// The socket that the server listens to with --control
     pub socket: PathBuf,
-    /// stats: counters, as Prometheus reads them; cut [TIME]: the device loses its power for TIME, such as 100ms
+    /// stats: counters, as Prometheus reads them; cut, or cut TIME: the device loses its power, for TIME such as 100ms
     #[arg(required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }

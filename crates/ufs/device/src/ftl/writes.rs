@@ -125,8 +125,8 @@ impl Ftl {
     }
 
     /// If what waits is space and nothing is going on that could give some, all changes of the map are written back. If
-    /// that frees nothing, whoever waits is told, once: so many blocks have gone bad that what is left does not hold the
-    /// logical capacity.
+    /// that frees nothing, whoever waits is told, once: so many blocks have gone bad that what is left does not hold
+    /// the logical capacity.
     pub(super) fn refuse_writes_if_hopeless(&mut self, now: Ns, hw: &mut impl Hardware) {
         if !self.is_stuck(hw) {
             return;
