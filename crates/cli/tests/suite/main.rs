@@ -10,6 +10,7 @@ mod documents;
 mod experiments;
 mod fio;
 mod fit;
+mod images;
 mod inputs;
 mod outputs;
 mod policies;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath image`, `serve` and `ctl` as a user types them: what they print, and what becomes of mistakes.
+
+use crate::common::{Room, text};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command as Process, Stdio};
+
+/// A device of 19 MiB.
+const SMALL: [&str; 6] =
+    ["--set", "lu.0.blocks=4800", "--set", "geometry.blocks_per_plane=30", "--set", "geometry.pages_per_block=16"];
+
+fn create(room: &Room, more: &[&str]) -> String {
+    room.good(&[&["image", "create", "dev.img"], &SMALL[..], more].concat())
+}
+
+/// A server, once clients can connect.
+fn serve(room: &Room, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let program = room.command(&[]).get_program().to_owned();
+    let mut child = Process::new(program)
+        .current_dir(room.path(""))
+        .args(["serve", "--image", "dev.img", "--nbd", "unix:s"])
+        .args(more)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.starts_with("serving ") {
+        line.clear();
+        assert!(lines.read_line(&mut line).expect("a line") > 0, "the server has ended");
+    }
+    (child, lines)
+}
+
+#[test]
+fn an_image_is_made_described_checked_copied_and_emptied() {
+    let room = Room::with("age.fio", "[j]\nfilename=/dev/sda\nrw=randwrite\nbs=4k\niodepth=8\nsize=12m\nloops=3\n");
+    let made = create(&room, &["--fill", "sequential", "--age", "age.fio"]);
+    assert!(made.starts_with("dev.img: ufs21-64g with 0.02 GiB, aged by age.fio"), "{made}");
+    let info = room.good(&["image", "info", "dev.img"]);
+    assert!(info.contains("written     0.02 GiB are mapped") && info.contains("erases of a superblock"), "{info}");
+    let checked = room.good(&["image", "check", "dev.img"]);
+    assert!(checked.ends_with("The device recovers from it, and everything adds up.\n"), "{checked}");
+    room.good(&["image", "clone", "dev.img", "copy.img"]);
+    let bytes = |name: &str| fs::read(room.path(name)).expect("an image");
+    assert!(bytes("dev.img") == bytes("copy.img"));
+    // The same again is the same, to the bit.
+    fs::remove_file(room.path("dev.img")).unwrap();
+    create(&room, &["--fill", "sequential", "--age", "age.fio"]);
+    assert!(bytes("dev.img") == bytes("copy.img"), "an image does not depend on anything but what was asked for");
+    assert_eq!(room.good(&["image", "reset", "dev.img"]), "dev.img: empty\n");
+    assert!(room.good(&["image", "info", "dev.img"]).contains("written     0.00 GiB are mapped"));
+}
+
+#[test]
+fn mistakes_with_images_are_told() {
+    let room = Room::with("no.img", "not an image");
+    create(&room, &[]);
+    room.bad(&["image", "create", "dev.img"], &["dev.img: is there already"]);
+    room.bad(&["image", "create", "new.img", "--device", "nothing"], &["nothing"]);
+    room.bad(&["image", "create", "new.img", "--age", "none.fio"], &["none.fio"]);
+    room.bad(&["image", "clone", "dev.img", "no.img"], &["no.img"]);
+    for command in ["info", "check", "reset"] {
+        room.bad(&["image", command, "no.img"], &["no.img: it does not begin with 'readpath-image'"]);
+        room.bad(&["image", command, "none.img"], &["none.img", "No such file"]);
+    }
+    let whole = fs::read(room.path("dev.img")).unwrap();
+    fs::write(room.path("cut.img"), &whole[..whole.len() / 2]).unwrap();
+    room.bad(&["image", "info", "cut.img"], &["cut.img", "it is cut off"]);
+    room.bad(&["serve", "--image", "no.img"], &["no.img: it does not begin with"]);
+    room.bad(&["serve", "--image", "dev.img", "--nbd", "tcp:0.0.0.0:1"], &["other machines", "--public"]);
+    room.bad(&["serve", "--image", "dev.img", "--nbd", "here"], &["'here' is not an address", "unix:PATH"]);
+    room.bad(&["serve", "--image", "dev.img", "--scale", "0"], &["--scale 0 is not possible"]);
+    room.bad(&["serve", "--image", "dev.img", "--hpb", "both"], &["off, dcm or hcm"]);
+    room.bad(&["ctl", "none.sock", "stats"], &["none.sock: no server listens there"]);
+    // Damage is another exit status, as that of fsck.
+    let mut damaged = whole;
+    let at = damaged.len() - 5;
+    damaged[at] ^= 1;
+    let text_at = 8192 + 40;
+    damaged[text_at] ^= 1;
+    fs::write(room.path("damaged.img"), &damaged).unwrap();
+    let output = room.output(&["image", "check", "damaged.img"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("the device file (byte 8192 of the image) is damaged"));
+}
+
+#[test]
+fn a_server_is_told_what_to_do_and_ends_in_order() {
+    let room = Room::new();
+    create(&room, &["--fill", "random"]);
+    let (mut child, mut lines) = serve(&room, &["--control", "c", "--hpb", "dcm"]);
+    room.bad(&["image", "info", "dev.img"], &["dev.img: it is in use"]);
+    room.bad(&["serve", "--image", "dev.img"], &["dev.img: it is in use"]);
+    let stats = room.good(&["ctl", "c", "stats"]);
+    assert!(
+        stats.contains("readpath_connections 0\n") && stats.contains("readpath_hpb_hit_cnt{lun=\"0\"} 0\n"),
+        "{stats}"
+    );
+    let cut = room.good(&["ctl", "c", "cut", "5ms"]);
+    assert!(cut.contains("for 5.000 ms with 0 requests in flight") && cut.contains("recovered in"), "{cut}");
+    room.bad(&["ctl", "c", "stall"], &["'stall' is not a command"]);
+    let mode = fs::metadata(room.path("s")).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o022, 0, "only its user may connect");
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut report = String::new();
+    lines.read_to_string(&mut report).unwrap();
+    assert!(report.starts_with("0 requests of 0 connections"), "{report}");
+    assert!(!room.path("s").exists() && !room.path("c").exists(), "sockets are removed");
+    room.good(&["image", "check", "dev.img"]);
+}
