@@ -257,6 +257,12 @@ pub trait Clock {
     /// Returns the time that it then is, never less than before. A real clock may return a little later than it was
     /// asked to, and what was due meanwhile is then handled late, at its own modelled time.
     fn wait_until(&mut self, at: Ns) -> Ns;
+
+    /// Waits until `at`, whoever wants to wake it. Returns the time that it then is.
+    #[inline(always)]
+    fn sleep_until(&mut self, at: Ns) -> Ns {
+        self.wait_until(at)
+    }
 }
 
 /// Virtual time: as fast as this machine can.
@@ -408,12 +414,7 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
         if is_host_lost {
             hooks.host_goes(stack);
         }
-        let over = hooks.happen(stack, now, source.in_flight())?;
-        now = clock.wait_until(over);
-        // Whoever wakes it meanwhile has to wait.
-        while now < over {
-            now = clock.wait_until(over);
-        }
+        now = clock.sleep_until(hooks.happen(stack, now, source.in_flight())?);
         if is_host_lost {
             source.lost(stack, now);
         }

@@ -73,6 +73,16 @@ impl Clock for RealClock {
             std::hint::spin_loop();
         }
     }
+
+    fn sleep_until(&mut self, at: Ns) -> Ns {
+        loop {
+            let now = self.look_at_time();
+            if at <= now {
+                return now;
+            }
+            std::thread::sleep(Duration::from_nanos(((at - now).0 as f64 * self.scale) as u64));
+        }
+    }
 }
 
 /// Virtual time that stands still while there is nothing to do.

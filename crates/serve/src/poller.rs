@@ -67,6 +67,9 @@ impl Poller {
 
     /// Waits until something is ready, at most so long; without a limit, however long that takes.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
+        if self.is_ready.get() {
+            return;
+        }
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs().min(1 << 30) as i64,
             tv_nsec: i64::from(limit.subsec_nanos()),
