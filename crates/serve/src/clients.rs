@@ -432,11 +432,14 @@ impl Clients {
         (kind, now - since)
     }
 
-    /// Sends what waits to be sent.
-    fn send(&mut self) {
+    /// Sends what waits to be sent. A client that was not read from because of that is read from again.
+    fn send(&mut self, port: &mut impl Port, now: Ns) {
         self.unsent = 0;
         for place in std::mem::take(&mut self.dirty) {
             self.send_to(place);
+            if self.clients[place].as_ref().is_some_and(|client| !client.reads && !client.is_over) {
+                self.read(port, now, place);
+            }
         }
     }
 
@@ -537,7 +540,7 @@ impl Source for Clients {
             self.add(port, now, job);
         }
         if self.wants_to_send() {
-            self.send();
+            self.send(port, now);
         }
     }
 

@@ -191,6 +191,19 @@ fn real_time_is_kept_and_judged() {
     assert!(median.modelled.0 > 90_000 && median.served >= median.modelled, "{median:?}");
 }
 
+/// A client that asks for more than a server keeps for it, and reads nothing meanwhile, gets all of it in the end.
+#[test]
+fn a_client_that_reads_late_is_served_to_the_end() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    client.write(0, 0, &[5; 1 << 20]).unwrap();
+    (0..200).for_each(|_| client.send(READ, 0, 0, 1 << 20, &[]));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    (0..200).for_each(|i| assert!(client.reply(1 << 20) == Ok(vec![5; 1 << 20]), "request {i}"));
+    drop(client);
+    assert_eq!(server.stop().requests, 201);
+}
+
 /// Several requests of one client at once, each answered once.
 #[test]
 fn many_requests_at_once_are_all_answered() {
