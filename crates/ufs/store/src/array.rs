@@ -196,6 +196,9 @@ pub struct FlashFile<D> {
     failure: Option<String>,
     /// Slices that were to be programmed since. What the disk holds there is something else.
     lost: BTreeSet<u32>,
+    /// Superblocks (first slice, slices) that were erased since the last sync. Their data goes when it is certain that
+    /// their spare areas are gone: else a crash could leave a spare area without its data.
+    erased: Vec<(Ppn, u32)>,
     /// The unit that is being put together.
     heads: Vec<u8>,
     data: Vec<u8>,
@@ -219,6 +222,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first: false,
             failure: None,
             lost: BTreeSet::new(),
+            erased: Vec::new(),
             heads: Vec::new(),
             data: Vec::new(),
         };
@@ -252,6 +256,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first,
             failure,
             lost,
+            erased,
             heads,
             data,
         } = self;
@@ -270,6 +275,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first,
             failure,
             lost,
+            erased,
             heads,
             data,
         }
@@ -338,6 +344,8 @@ impl<D: Disk> FlashFile<D> {
     }
 
     fn add(&mut self, ppn: Ppn, spare: Spare, rest: Option<&[u8; SPARE_REST_BYTES]>, data: &[u8]) {
+        // It is written over.
+        self.erased.retain(|&(first, slices)| !(first.0..first.0 + slices).contains(&ppn.0));
         let has_data = !is_zero(data);
         let mut check = crc32fast::Hasher::new();
         let format = self.format;
@@ -444,14 +452,21 @@ impl<D: Disk> FlashFile<D> {
     /// A superblock is erased.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         self.put_down();
-        let format = self.format;
-        let parts = [
-            (format.head(first.0), HEAD_BYTES),
-            (format.rest(first.0), SPARE_REST_BYTES),
-            (format.data(first.0), SLICE),
-        ];
-        for (offset, each) in parts {
-            self.write(|disk| disk.zero(offset, u64::from(slices) * each as u64));
+        let offset = self.format.head(first.0);
+        self.write(|disk| disk.zero(offset, u64::from(slices) * HEAD_BYTES as u64));
+        self.erased.push((first, slices));
+        if !self.syncs {
+            self.drop_erased_data();
+        }
+    }
+
+    /// Gives the space back of what was erased and has not been programmed since.
+    fn drop_erased_data(&mut self) {
+        for (first, slices) in std::mem::take(&mut self.erased) {
+            let parts = [(self.format.rest(first.0), SPARE_REST_BYTES), (self.format.data(first.0), SLICE)];
+            for (offset, each) in parts {
+                self.write(|disk| disk.zero(offset, u64::from(slices) * each as u64));
+            }
         }
     }
 
@@ -476,6 +491,7 @@ impl<D: Disk> FlashFile<D> {
                 self.failure = Some(error.to_string());
             }
             self.is_dirty = self.failure.is_some();
+            self.drop_erased_data();
         }
         match &self.failure {
             Some(failure) => Err(failure.clone()),
