@@ -674,6 +674,10 @@ impl Superblocks {
             let slot = &mut self.table[i.index()];
             slot.in_flight = 0;
             slot.bad_dies = bad;
+            if slot.state == State::Erased && bad * 2 > self.dies {
+                // So many went bad when it was erased last, and that is all that is left of its life since.
+                slot.state = State::Retired;
+            }
             if let State::Open(stream) = slot.state {
                 if slot.next_unit == slot.end || slot.failed {
                     slot.state = State::Closed(stream);
