@@ -216,9 +216,9 @@ fn clone(path: &Path, copy: &Path) -> Result<()> {
 
 /// Copies what is not a hole; shares it where the file system can.
 fn copy_holes(from: &std::fs::File, to: &mut std::fs::File) -> io::Result<()> {
-    use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
+    use rustix::fs::{SeekFrom, ioctl_ficlone, seek};
     if ioctl_ficlone(&to, from).is_ok() {
-        return Ok(());
+        return to.sync_all();
     }
     let length = from.metadata()?.len();
     to.set_len(length)?;
@@ -231,17 +231,24 @@ fn copy_holes(from: &std::fs::File, to: &mut std::fs::File) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         };
         let end = seek(from, SeekFrom::Hole(begin))?;
-        let (mut read, mut write) = (begin, begin);
-        while read < end {
-            let left = end - read;
-            let copied = copy_file_range(from, Some(&mut read), &to, Some(&mut write), left as usize)?;
-            if copied == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
+        copy_range(from, to, begin..end)?;
         at = end;
     }
     to.sync_all()
+}
+
+/// Copies a range to the same place. File systems of different kinds know no other way than through memory.
+fn copy_range(from: &std::fs::File, to: &std::fs::File, range: std::ops::Range<u64>) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = range.start;
+    while at < range.end {
+        let part = &mut bytes[..(range.end - at).min(1 << 20) as usize];
+        from.read_exact_at(part, at)?;
+        to.write_all_at(part, at)?;
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 fn reset(path: &Path) -> Result<()> {

@@ -106,7 +106,7 @@ fn report(served: &Served) -> String {
         served.errors
     );
     let all = served.zeros_read + served.slices_read;
-    let _ = writeln!(text, "{} of {all} blocks read were never written", served.zeros_read);
+    let _ = writeln!(text, "{} of {all} blocks read were never written, or were trimmed", served.zeros_read);
     if let Some(hpb) = &served.hpb {
         let _ = writeln!(text, "HPB: {} hits, {} misses", hpb.hit_cnt, hpb.miss_cnt);
     }

@@ -375,10 +375,7 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     pace: Pace,
 ) -> Ns {
     if C::JUMPS && pace == Pace::ToReply {
-        let now = stack.advance_to_reply(limit);
-        if !C::WAKES || now != Ns::NEVER {
-            return now;
-        }
+        return stack.advance_to_reply(limit);
     }
     let now = clock.wait_until(stack.next_deadline().min(limit));
     if C::WAKES && now != Ns::NEVER {

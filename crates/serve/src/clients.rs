@@ -11,7 +11,7 @@ use crate::poller::{Poller, Ready};
 use crate::sockets::{Listener, Stream};
 use readpath_host::SenseData;
 use readpath_kit::Ns;
-use readpath_run::{LUN, Port, RunError, Source};
+use readpath_run::{LATEST, LUN, Port, RunError, Source};
 use readpath_store::{Fault, Transfers};
 use readpath_workload::{Io, IoKind};
 use std::cell::Cell;
@@ -24,9 +24,13 @@ const MOST_CLIENTS: usize = 256;
 /// A client that has so many requests, or bytes of them and of answers, under way is not read from until it has fewer.
 const MOST_REQUESTS: usize = 1024;
 const MOST_BYTES: usize = 64 << 20;
+/// Requests of all clients that wait for others of the same blocks, about.
+const MOST_WAITING: usize = 256;
 /// Blocks that one BLOCK_STATUS looks at, and extents that it tells.
-const LOOKED_AT: u32 = 1 << 20;
+const LOOKED_AT: u32 = 1 << 14;
 const MOST_EXTENTS: usize = 4096;
+/// Device time that the loop cannot go beyond is near: the server ends in order.
+const LAST: Ns = Ns(LATEST.0 - 3_600_000_000_000);
 /// What the poller calls the end of the server, and the first listener.
 pub(crate) const STOP: u64 = u64::MAX;
 const LISTENER: u64 = 1 << 48;
@@ -232,7 +236,9 @@ impl Clients {
 
     /// Reads what a client has sent, as far as there is room for it.
     fn read(&mut self, port: &mut impl Port, now: Ns, place: usize) {
-        loop {
+        // Then it is others' turn; the poller tells if there is more.
+        const TURNS: u32 = 4;
+        for _ in 0..TURNS {
             if !self.take_requests(port, now, place) {
                 return;
             }
@@ -253,6 +259,7 @@ impl Clients {
                 Err(_) => return self.lost(place),
             }
         }
+        self.take_requests(port, now, place);
     }
 
     /// A client has gone away. What it asked for is done, and nobody hears of it.
@@ -273,8 +280,10 @@ impl Clients {
             if client.is_over {
                 return false;
             }
+            // One that has requests under way is read from again when they end.
+            let waits = client.requests > 0 && self.jobs.waiting() >= MOST_WAITING;
             let is_full =
-                client.requests >= MOST_REQUESTS || client.bytes + client.session.output_bytes() >= MOST_BYTES;
+                waits || client.requests >= MOST_REQUESTS || client.bytes + client.session.output_bytes() >= MOST_BYTES;
             if client.reads == is_full {
                 client.reads = !is_full;
                 self.poller.change(&client.stream, token(place, client.life), client.reads, client.writes).ok();
@@ -334,8 +343,6 @@ impl Clients {
         };
         // A flush has no range.
         let (offset, bytes) = if ask == Ask::Flush { (0, 0) } else { (offset, bytes) };
-        // A flush has no range.
-        let (offset, bytes) = if ask == Ask::Flush { (0, 0) } else { (offset, bytes) };
         let steps = Steps::new(ask, offset, bytes);
         if steps.now().is_none() {
             client.session.reply_done(handle);
@@ -386,6 +393,8 @@ impl Clients {
             (None, None) => None,
         };
         if failure.is_none() && self.jobs.step_done(cookie, data) {
+            // Nobody has to wait until a long request has ended.
+            self.look_if_time_jumps();
             self.step(port, now, cookie);
             return None;
         }
@@ -426,24 +435,31 @@ impl Clients {
             self.step(port, now, waiting);
         }
         if self.unsent >= self.most_unsent {
-            // It is a good time to see who wants more.
-            self.poller.look();
+            self.look_if_time_jumps();
         }
         (kind, now - since)
+    }
+
+    /// Sees who wants something. In real time the clock does, which knows when it was.
+    fn look_if_time_jumps(&self) {
+        if self.scale.is_none() {
+            self.poller.look();
+        }
     }
 
     /// Sends what waits to be sent. A client that was not read from because of that is read from again.
     fn send(&mut self, port: &mut impl Port, now: Ns) {
         self.unsent = 0;
+        let disk = self.disk.take();
         for place in std::mem::take(&mut self.dirty) {
-            self.send_to(place);
+            self.send_to(place, disk);
             if self.clients[place].as_ref().is_some_and(|client| !client.reads && !client.is_over) {
                 self.read(port, now, place);
             }
         }
     }
 
-    fn send_to(&mut self, place: usize) {
+    fn send_to(&mut self, place: usize, disk: Duration) {
         let Some(client) = &mut self.clients[place] else { return };
         client.is_dirty = false;
         let was_slow = client.writes;
@@ -469,16 +485,20 @@ impl Clients {
             client.writes = is_slow;
             self.poller.change(&client.stream, token(place, client.life), client.reads, is_slow).ok();
         }
+        // An answer has been given when it has left, with all that is before it.
+        if client.session.has_output() {
+            return;
+        }
         if let Some((scale, from)) = self.scale {
             let now = from + Ns((self.poller.elapsed().as_nanos() as f64 / scale) as u64);
-            let disk = Ns((self.disk.take().as_nanos() as f64 / scale) as u64);
+            let disk = Ns((disk.as_nanos() as f64 / scale) as u64);
             for (latency, ended) in client.answered.drain(..) {
                 self.lateness.add(latency, now.saturating_sub(ended), disk, was_slow || is_slow);
             }
         } else {
             client.answered.clear();
         }
-        if client.is_over && client.requests == 0 && !client.session.has_output() {
+        if client.is_over && client.requests == 0 {
             self.close(place);
         }
     }
@@ -504,7 +524,10 @@ impl Source for Clients {
         if self.wants_to_send() || (self.is_ending && self.jobs.count() == 0 && !self.has_flushed) {
             return Ns::ZERO;
         }
-        if self.poller.is_ready() { self.poller.woken() } else { Ns::NEVER }
+        let ready = if self.poller.is_ready() { self.poller.woken() } else { Ns::NEVER };
+        // A clock that jumps would be there at once.
+        let last = if self.scale.is_some() && !self.is_ending { LAST } else { Ns::NEVER };
+        ready.min(last)
     }
 
     fn act(&mut self, port: &mut impl Port, now: Ns, _until: Ns) {
@@ -522,6 +545,10 @@ impl Source for Clients {
                     _ => self.serve(port, now, ready),
                 }
             }
+        }
+        if now >= LAST && !self.is_ending {
+            (self.log)(&format!("device time has come to {now}, which is its end: serve the image again"));
+            self.begin_to_end();
         }
         if self.is_ending && self.jobs.count() == 0 && !self.has_flushed {
             let steps = Steps::new(Ask::Flush, 0, 0);

@@ -24,9 +24,6 @@ pub(crate) const CONTROL: u64 = 1 << 49;
 /// Longest line; connections at once.
 const LONGEST: usize = 256;
 const MOST_LINKS: usize = 16;
-/// Longest time without power.
-const LONGEST_CUT: Ns = Ns::from_secs(1000);
-
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {
@@ -34,19 +31,20 @@ enum Asked {
     Cut { off: Ns },
 }
 
-fn parse(line: &str) -> Result<Asked, String> {
+/// `longest` is the longest time without power.
+fn parse(line: &str, longest: Ns) -> Result<Asked, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         ["stats"] => Ok(Asked::Stats),
-        ["cut"] => Ok(Asked::Cut { off: Ns::from_ms(100) }),
+        ["cut"] => Ok(Asked::Cut { off: Ns::from_ms(100).min(longest) }),
         ["cut", time] => {
-            let wrong = || format!("'{time}' is not a time without power: write 100ms or 2s, at most 1000s");
+            let wrong = || format!("'{time}' is not a time without power: write 100ms or 2s, at most {longest}");
             let (digits, unit) = match time.strip_suffix("ms") {
                 Some(digits) => (digits, 1_000_000),
                 None => (time.strip_suffix('s').ok_or_else(wrong)?, 1_000_000_000),
             };
             let off = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Ns);
-            off.filter(|&off| off <= LONGEST_CUT).map(|off| Asked::Cut { off }).ok_or_else(wrong)
+            off.filter(|&off| off <= longest).map(|off| Asked::Cut { off }).ok_or_else(wrong)
         }
         _ => Err(format!("'{line}' is not a command; there are: stats, cut [TIME]")),
     }
@@ -65,6 +63,7 @@ struct State {
     lives: u32,
     /// What waits to be done, and for whom.
     asked: Option<(u64, Asked)>,
+    longest: Ns,
     /// What is said beside what host and device know.
     beside: String,
 }
@@ -78,12 +77,14 @@ pub(crate) struct Control {
 
 impl Control {
     /// Listens to a socket, if there is to be one.
-    pub(crate) fn new(listener: Option<UnixListener>, poller: &Poller) -> std::io::Result<Control> {
+    pub(crate) fn new(listener: Option<UnixListener>, poller: &Poller, longest: Ns) -> std::io::Result<Control> {
         if let Some(listener) = &listener {
             poller.add(listener, CONTROL)?;
         }
         let control = Control::default();
-        control.state.borrow_mut().listener = listener;
+        let mut state = control.state.borrow_mut();
+        (state.listener, state.longest) = (listener, longest);
+        drop(state);
         Ok(control)
     }
 
@@ -139,7 +140,7 @@ impl State {
         }
         let line = String::from_utf8_lossy(&link.line[..end.unwrap_or(link.line.len())]).trim().to_owned();
         poller.remove(&link.stream);
-        match parse(&line) {
+        match parse(&line, self.longest) {
             Ok(asked) => {
                 self.asked = Some((called, asked));
                 true
@@ -226,12 +227,13 @@ mod tests {
 
     #[test]
     fn lines_are_commands() {
-        assert_eq!(parse("stats"), Ok(Asked::Stats));
-        assert_eq!(parse("cut"), Ok(Asked::Cut { off: Ns::from_ms(100) }));
-        assert_eq!(parse(" cut  2s "), Ok(Asked::Cut { off: Ns::from_secs(2) }));
-        assert_eq!(parse("cut 0ms"), Ok(Asked::Cut { off: Ns::ZERO }));
-        for line in ["", "cut 5", "cut 1001s", "cut 99999999999999999999s", "cut -1s", "stats all", "stall"] {
-            assert!(parse(line).is_err(), "{line}");
+        let most = Ns::from_secs(60);
+        assert_eq!(parse("stats", most), Ok(Asked::Stats));
+        assert_eq!(parse("cut", most), Ok(Asked::Cut { off: Ns::from_ms(100) }));
+        assert_eq!(parse(" cut  2s ", most), Ok(Asked::Cut { off: Ns::from_secs(2) }));
+        assert_eq!(parse("cut 0ms", most), Ok(Asked::Cut { off: Ns::ZERO }));
+        for line in ["", "cut 5", "cut 61s", "cut 99999999999999999999s", "cut -1s", "stats all", "stall"] {
+            assert!(parse(line, most).is_err(), "{line}");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Jobs {
             }
         };
         self.count += 1;
-        if self.must_wait(cookie) {
+        if self.must_wait(cookie) || self.waits_behind(cookie) {
             self.waiting.push_back(cookie);
             return None;
         }
@@ -128,6 +128,17 @@ impl Jobs {
                 let edges = has_edges || other.job.steps.has_edges();
                 other.is_active && edges && other.job.changes_blocks() && other.job.overlaps(job)
             })
+    }
+
+    /// Requests that have not begun.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a request has to let those go first that wait for the same blocks.
+    fn waits_behind(&self, cookie: u32) -> bool {
+        let job = self.get(cookie);
+        job.changes_blocks() && self.waiting.iter().any(|&waiting| self.get(waiting).overlaps(job))
     }
 
     /// The next request that has waited and may begin now.
@@ -242,6 +253,17 @@ mod tests {
         jobs.end(next);
         let last = jobs.next_waiting().expect("nobody else writes");
         assert_eq!((jobs.get(last).bytes, jobs.next_waiting()), (50, None));
+    }
+
+    #[test]
+    fn who_waits_is_not_overtaken() {
+        let mut jobs = Jobs::default();
+        let whole = jobs.add(write(0, 4096)).expect("nobody else writes");
+        assert_eq!(jobs.add(write(0, 10)), None);
+        assert_eq!(jobs.add(write(0, 4096)), None, "it came later");
+        jobs.end(whole);
+        let next = jobs.next_waiting().expect("the first that waited");
+        assert_eq!((jobs.get(next).bytes, jobs.waiting()), (10, 1));
     }
 
     #[test]

@@ -30,6 +30,9 @@ use thiserror::Error;
 /// Longest READ and WRITE: what clients take for granted that do not ask.
 const MOST_PAYLOAD: u32 = 32 << 20;
 
+/// Longest real time for which a power cut may keep clients waiting.
+const LONGEST_CUT: Ns = Ns::from_secs(60);
+
 /// Why a server did not begin, or did not end well.
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -160,8 +163,13 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
         let control = control.map(|path| sockets.listen_at(&path).map_err(|error| (path, error))).transpose();
         let control =
             control.map_err(|(path, error)| ServeError::Listen { address: path.display().to_string(), error })?;
+        // Nobody hears of a signal meanwhile.
+        let longest = match speed {
+            Speed::Real(scale) => Ns((LONGEST_CUT.0 as f64 / scale.max(1.0)) as u64),
+            Speed::Instant => LONGEST_CUT,
+        };
         let poller = Rc::new(Poller::new()?);
-        let mut control = Control::new(control, &poller)?;
+        let mut control = Control::new(control, &poller, longest)?;
         poller.add(stop, STOP)?;
         let blocks = self.preset.device.lus[usize::from(LUN)].blocks;
         let export = Rc::new(Export {
@@ -199,9 +207,11 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
                 let mut clock = JumpingClock::new(poller, from);
                 drive(&mut stack, &mut clients, &mut control, &mut clock, from)
             }
-        }?;
+        };
         drop(sockets);
-        stack.payload.array_mut().sync().map_err(ServeError::Image)?;
+        let synced = stack.payload.array_mut().sync().map_err(ServeError::Image);
+        let driven = driven?;
+        synced?;
         let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors } = clients.counts;
         Ok(Served {
             connections,

@@ -204,6 +204,29 @@ fn a_client_that_reads_late_is_served_to_the_end() {
     assert_eq!(server.stop().requests, 201);
 }
 
+/// Where nobody waits for it, device time still goes on, also from one idle moment to the next.
+#[test]
+fn device_time_never_goes_back() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    client.write(FUA, 0, &[1; 4096]).unwrap();
+    let time = |server: &Server| -> f64 {
+        let stats = server.tell("stats");
+        let line = stats.lines().find_map(|line| line.strip_prefix("readpath_device_time_seconds "));
+        line.expect("the time").parse().unwrap()
+    };
+    let mut last = time(&server);
+    for _ in 0..5 {
+        (0..20).for_each(|_| assert!(client.read(0, 4096).is_ok()));
+        let now = time(&server);
+        // Twenty reads of flash, one after the other.
+        assert!(now > last + 20.0 * 90e-6, "{now} after {last}");
+        last = now;
+    }
+    drop(client);
+    assert!(server.stop().end.0 as f64 / 1e9 >= last);
+}
+
 /// Several requests of one client at once, each answered once.
 #[test]
 fn many_requests_at_once_are_all_answered() {

@@ -322,8 +322,11 @@ impl<D: Disk> FlashFile<D> {
     /// A slice of a unit of data is being programmed with what another holds.
     pub(crate) fn copy(&mut self, from: Ppn, to: Ppn) {
         let mut data = [0; SLICE];
-        if let Ok(spare) = self.read_slice(from, None, &mut data) {
-            return self.add(to, spare, None, &data);
+        match self.read_slice(from, None, &mut data) {
+            Ok(spare) => return self.add(to, spare, None, &data),
+            // It may be there again next time: nothing is written any more, and so nothing is erased.
+            Err(fault @ ArrayFault::Disk { .. }) => _ = self.failure.get_or_insert(fault.to_string()),
+            Err(_) => {}
         }
         // It stays what it is: something that cannot be read. Nobody else's data is lost with it.
         let unknown = Spare {

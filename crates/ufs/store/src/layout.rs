@@ -15,6 +15,8 @@ pub(crate) const HEAD_BYTES: usize = 24;
 /// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector or do not.
 pub(crate) const RECORD_BYTES: usize = 128;
 const _: () = assert!(BLOCK_RECORD_BYTES + 8 <= RECORD_BYTES);
+/// Bytes that the state may have in which an image was made: there are at most 8 for each slice of an array.
+const MOST_FACTORY: u32 = 1 << 30;
 /// Bytes that a device file may have.
 pub(crate) const MOST_TEXT: u32 = 1 << 20;
 
@@ -115,7 +117,8 @@ impl Format {
             seed: u64::from(number(40)) | u64::from(number(44)) << 32,
         };
         let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
-        match is_whole && format.shape.is_possible() && format.text_bytes <= MOST_TEXT {
+        let is_possible = format.shape.is_possible() && format.factory_bytes <= MOST_FACTORY;
+        match is_whole && is_possible && format.text_bytes <= MOST_TEXT {
             true => Ok(format),
             false => Err(FormatError::Damaged),
         }

@@ -151,7 +151,8 @@ impl Ftl {
             }
         }
         let factory = array.factory()?;
-        let Some(made) = Head::take(&mut Take(&factory)) else {
+        let lengths = [self.map.pages(), self.geometry.superblocks()];
+        let Some(made) = Head::take(&mut Take(&factory), lengths) else {
             return Err("the state in which the image was made is not complete".to_owned().into());
         };
         let erases: u64 = (0..ANCHORS).map(|sb| u64::from(self.superblocks.get(SuperblockId(sb)).erases)).sum();
@@ -166,11 +167,11 @@ impl Ftl {
             }
             None => {
                 let mut take = Take(&factory);
-                (Head::take(&mut take), take.0.to_vec())
+                (Head::take(&mut take, lengths), take.0.to_vec())
             }
             Some((at, bytes)) => {
                 let mut take = Take(&bytes);
-                let mut head = Head::take(&mut take);
+                let mut head = Head::take(&mut take, lengths);
                 let body = match (&mut head, take.u32()) {
                     (Some(head), Some(parts)) if self.is_ours(head) && parts == head.checkpoint.slots => {
                         self.read_body(array, &mut take, head)?
@@ -205,7 +206,7 @@ impl Ftl {
     fn is_ours(&self, head: &Head) -> bool {
         // Each part has its place in the anchor, which is a unit.
         let most = self.geometry.slices_per_unit() * BLOCK_BYTES / 4;
-        head.fits(self.map.pages(), self.geometry.superblocks(), most)
+        head.fits(most)
     }
 
     /// The body of a checkpoint, from the places that its anchor names.

@@ -245,12 +245,12 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Takes what [`Checkpoint::head`] put.
-    pub(super) fn take(take: &mut Take) -> Option<Head> {
+    /// Takes what [`Checkpoint::head`] put, of a device with so many map pages and superblocks.
+    pub(super) fn take(take: &mut Take, expected: [u32; 2]) -> Option<Head> {
         let anchored = Anchored { base: take.u64()?, programs: take.u64()?, anchor_erases: take.u64()? };
         let (generations, journal) = (take.u64()?, take.u64()?);
         let [sequence, oldest, ticks, used, slots] = [take.u32()?, take.u32()?, take.u32()?, take.u32()?, take.u32()?];
-        let [pages, superblocks] = [take.u32()?, take.u32()?];
+        let [pages, superblocks] = Some([take.u32()?, take.u32()?]).filter(|lengths| *lengths == expected)?;
         let [in_flash, trimmed] = [take.u32()?, take.u32()?];
         let checkpoint = Checkpoint {
             sequence,
@@ -269,12 +269,9 @@ impl Head {
         Some(Head { anchored, checkpoint, in_flash, trimmed })
     }
 
-    /// Whether it is one of a device with so many map pages and superblocks, and not longer than a checkpoint can be.
-    pub(super) fn fits(&self, pages: u32, superblocks: u32, most_parts: u32) -> bool {
-        let checkpoint = &self.checkpoint;
-        (checkpoint.directory.len(), checkpoint.superblocks.len()) == (pages as usize, superblocks as usize)
-            && checkpoint.slots <= most_parts
-            && checkpoint.oldest <= checkpoint.sequence
+    /// Whether it is not longer than a checkpoint can be.
+    pub(super) fn fits(&self, most_parts: u32) -> bool {
+        self.checkpoint.slots <= most_parts && self.checkpoint.oldest <= self.checkpoint.sequence
     }
 
     /// Bytes of the body.
@@ -295,7 +292,7 @@ impl Head {
         for sb in &mut checkpoint.superblocks {
             *sb = Superblock::take(&mut take)?;
         }
-        let (mut changes, mut trims) = (BTreeMap::new(), BTreeMap::new());
+        let (mut changes, mut trims, mut trimmed) = (BTreeMap::new(), BTreeMap::new(), 0u32);
         for _ in 0..self.in_flash {
             let lpn = take.u32().filter(|&lpn| lpn < blocks)?;
             changes.insert(Lpn(lpn), take_entry(&mut take, slices)?);
@@ -303,6 +300,9 @@ impl Head {
         for _ in 0..self.trimmed {
             let first = take.u32().filter(|&lpn| lpn < blocks)?;
             let count = take.u32().filter(|&count| count <= blocks - first)?;
+            // They do not overlap.
+            trimmed += count;
+            (trimmed <= blocks).then_some(())?;
             Lpn(first).run(count).for_each(|lpn| _ = changes.entry(lpn).or_insert(Entry::UNMAPPED));
             // It takes a place for each map page.
             for page in first / page..(first + count).div_ceil(page) {
@@ -410,13 +410,15 @@ mod tests {
         assert_eq!((packed.in_flash.len(), &packed.trimmed), (2, &vec![(Lpn(4), 3)]));
         let head = checkpoint.head(anchored, &packed);
         let body = checkpoint.body(&packed);
-        let taken = Head::take(&mut Take(&head)).unwrap();
-        assert!(taken.fits(2, 2, 1) && !taken.fits(3, 2, 1) && !taken.fits(2, 2, 0));
+        let take = |expected| Head::take(&mut Take(&head), expected);
+        assert!(take([3, 2]).is_none() && take([2, 1]).is_none());
+        let taken = take([2, 2]).unwrap();
+        assert!(taken.fits(1) && !taken.fits(0));
         assert_eq!(taken.body_bytes(), body.len() as u64);
         let (again, whole) = taken.with_body(&body, [18, 7, 4]).unwrap();
         assert_eq!((again, format!("{whole:?}")), (anchored, format!("{checkpoint:?}")));
-        assert!(Head::take(&mut Take(&head)).unwrap().with_body(&body, [18, 6, 4]).is_none(), "block 6 of 6");
-        assert!(Head::take(&mut Take(&head)).unwrap().with_body(&body[1..], [18, 7, 4]).is_none());
+        assert!(take([2, 2]).unwrap().with_body(&body, [18, 6, 4]).is_none(), "block 6 of 6");
+        assert!(take([2, 2]).unwrap().with_body(&body[1..], [18, 7, 4]).is_none());
     }
 
     #[test]
