@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices for power cuts: everything that flash translation does happens within a few hundred writes.
+//! Devices for power cuts: everything that flash translation does happens within a few hundred writes. And requests for
+//! them.
 
-use crate::{any_booster, give_little_room};
+use crate::{any_booster, give_little_room, next_event, toggle_booster};
 use readpath_device::{DeviceConfig, FaultConfig, FtlConfig, VictimPolicy, Without};
-use readpath_flash::Geometry;
+use readpath_flash::{DieSched, Geometry};
+use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
+use readpath_stack::{Payload, Stack, Typed};
 
 /// Logical blocks of [`full_device`].
 pub const FULL_DEVICE_BLOCKS: u32 = 600;
@@ -73,4 +76,96 @@ pub fn any_full_device(seed: u64) -> DeviceConfig {
         any_booster(&mut config, rng);
     }
     config
+}
+
+/// Keeps some requests in flight, one event after the other.
+pub struct Load {
+    rng: Prng,
+    /// Requests that may be in flight.
+    depth: u32,
+    /// Of those, how many there are.
+    outstanding: u32,
+    /// Requests to come.
+    left: u32,
+    /// Reads of a hundred requests.
+    reads: u64,
+}
+
+impl Load {
+    /// So many requests, of which a tenth are reads.
+    pub fn new(seed: u64, requests: u32) -> Self {
+        let mut rng = Prng::stream(seed, "load", 0);
+        let depth = 1 + rng.below(12) as u32;
+        Load { rng, depth, outstanding: 0, left: requests, reads: 10 }
+    }
+
+    /// The same with so many reads of a hundred requests.
+    #[must_use]
+    pub fn with_reads(self, reads: u64) -> Self {
+        Load { reads, ..self }
+    }
+
+    /// The same with so many requests in flight.
+    #[must_use]
+    pub fn with_depth(self, depth: u32) -> Self {
+        Load { depth, ..self }
+    }
+
+    /// Goes on to the next event; false when nothing is left to do.
+    pub fn step<S: DieSched, X: Payload>(&mut self, stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) -> bool {
+        let blocks = stack.device.config().lus[0].blocks;
+        while self.outstanding < self.depth && self.left > 0 {
+            let op = match self.rng.below(100) {
+                0..4 => BlockOp::Flush,
+                4..9 => BlockOp::WriteFua,
+                9..17 => BlockOp::Discard,
+                n if n < 17 + self.reads => BlockOp::Read,
+                _ => BlockOp::Write,
+            };
+            let most = match op {
+                BlockOp::Discard => 40,
+                // Reads of one block are those that HPB serves.
+                BlockOp::Read if self.reads > 10 => 1,
+                _ => 6,
+            };
+            let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
+            let range = if self.rng.below(2) == 0 { 40 } else { blocks };
+            let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
+            stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
+            self.outstanding += 1;
+            self.left -= 1;
+        }
+        if stack.device.config().write_booster.is_some() && self.rng.below(100) == 0 {
+            toggle_booster(stack, *now, &mut self.rng);
+        }
+        if stack.next_deadline() == Ns::NEVER {
+            assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
+            return false;
+        }
+        self.outstanding -= next_event(stack, now);
+        true
+    }
+
+    /// Submits nothing more, and goes on until everything has ended.
+    pub fn finish<S: DieSched, X: Payload>(&mut self, stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) {
+        self.left = 0;
+        while self.outstanding > 0 {
+            self.step(stack, now);
+        }
+    }
+}
+
+/// Reads all blocks, for a payload that checks them.
+pub fn read_everything<S: DieSched, X: Payload>(stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) {
+    let blocks = stack.device.config().lus[0].blocks;
+    let mut left = 0;
+    for block in (0..blocks).step_by(50) {
+        let n = (blocks - block).min(50);
+        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
+        left += 1;
+    }
+    while left > 0 {
+        assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");
+        left -= next_event(stack, now);
+    }
 }

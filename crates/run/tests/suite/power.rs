@@ -9,67 +9,12 @@
 
 use readpath_device::{DeviceConfig, DeviceStats, HpbConfig, Layout, Without};
 use readpath_flash::{DieSched, Lean, Queued};
-use readpath_host::{BlockOp, BlockRequest, HpbOptions};
+use readpath_host::{BlockOp, HpbOptions};
 use readpath_kit::{Ns, Prng};
-use readpath_testkit::full::{any_full_device, full_device};
-use readpath_testkit::{
-    Checked, HPB, any_booster, assert_bounded, chosen, filled, next_event, one, step, toggle_booster,
-};
+use readpath_testkit::full::{Load, any_full_device, full_device, read_everything};
+use readpath_testkit::{Checked, HPB, any_booster, assert_bounded, chosen, filled, one, step};
 
 const BLOCKS: u32 = readpath_testkit::full::FULL_DEVICE_BLOCKS;
-
-/// Keeps some requests in flight, one event after the other.
-struct Load {
-    rng: Prng,
-    depth: u32,
-    outstanding: u32,
-    left: u32,
-    /// Of a hundred requests.
-    reads: u64,
-}
-
-impl Load {
-    fn new(seed: u64, requests: u32) -> Self {
-        let mut rng = Prng::stream(seed, "load", 0);
-        let depth = 1 + rng.below(12) as u32;
-        Load { rng, depth, outstanding: 0, left: requests, reads: 10 }
-    }
-
-    /// Goes on to the next event; false when nothing is left to do.
-    fn step<S: DieSched>(&mut self, stack: &mut Checked<S>, now: &mut Ns) -> bool {
-        let blocks = stack.device.config().lus[0].blocks;
-        while self.outstanding < self.depth && self.left > 0 {
-            let op = match self.rng.below(100) {
-                0..4 => BlockOp::Flush,
-                4..9 => BlockOp::WriteFua,
-                9..17 => BlockOp::Discard,
-                n if n < 17 + self.reads => BlockOp::Read,
-                _ => BlockOp::Write,
-            };
-            let most = match op {
-                BlockOp::Discard => 40,
-                // Reads of one block are those that HPB serves.
-                BlockOp::Read if self.reads > 10 => 1,
-                _ => 6,
-            };
-            let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
-            let range = if self.rng.below(2) == 0 { 40 } else { blocks };
-            let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
-            stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
-            self.outstanding += 1;
-            self.left -= 1;
-        }
-        if stack.device.config().write_booster.is_some() && self.rng.below(100) == 0 {
-            toggle_booster(stack, *now, &mut self.rng);
-        }
-        if stack.next_deadline() == Ns::NEVER {
-            assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
-            return false;
-        }
-        self.outstanding -= next_event(stack, now);
-        true
-    }
-}
 
 /// Four fifths of the unit are written.
 fn new_stack<S: DieSched>(config: &DeviceConfig, hpb: Option<HpbOptions>) -> (Checked<S>, Ns) {
@@ -92,17 +37,7 @@ fn cycle<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns, again: u32, what: &s
 
 /// Reads everything; returns how many blocks were not what they may be.
 fn read_all<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns) -> u64 {
-    let blocks = stack.device.config().lus[0].blocks;
-    let mut left = 0;
-    for block in (0..blocks).step_by(50) {
-        let n = (blocks - block).min(50);
-        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
-        left += 1;
-    }
-    while left > 0 {
-        assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");
-        left -= next_event(stack, now);
-    }
+    read_everything(stack, now);
     stack.payload.wrong
 }
 
@@ -240,7 +175,7 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
         Some(HpbConfig { region_size: 9 + rng.below(2) as u8, sub_region_size: 7 + rng.below(2) as u8, ..HPB });
     let (mut stack, mut now) = new_stack::<S>(&config, Some(HpbOptions::default()));
     let reads = 30 + rng.below(40);
-    let mut load = Load { reads, ..Load::new(seed, u32::MAX) };
+    let mut load = Load::new(seed, u32::MAX).with_reads(reads);
     for cut in 0..cuts {
         let what = format!("seed {seed}, cut {cut}");
         for _ in 0..rng.below(1_500) {
@@ -248,7 +183,7 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
         }
         if rng.below(3) == 0 {
             cycle(&mut stack, &mut now, rng.below(2) as u32, &what);
-            load = Load { reads, ..Load::new(seed << 16 | u64::from(cut), u32::MAX) };
+            load = Load::new(seed << 16 | u64::from(cut), u32::MAX).with_reads(reads);
         } else {
             let on = now + Ns::from_ms(5);
             let recovery = stack.device_power_cycle(now, on);
@@ -257,10 +192,7 @@ fn many_cuts_with_hpb<S: DieSched>(seed: u64, cuts: u32) -> DeviceStats {
         }
         stack.device.check_consistency().unwrap_or_else(|e| panic!("{what}: {e}"));
     }
-    load.left = 0;
-    while load.outstanding > 0 {
-        load.step(&mut stack, &mut now);
-    }
+    load.finish(&mut stack, &mut now);
     check(&mut stack, &mut now, &format!("seed {seed}"));
     *stack.device.stats()
 }
@@ -329,7 +261,7 @@ fn nobody_waits_while_there_is_no_power() {
     config.flash.program = Ns::from_ms(1);
     for device_alone in [false, true] {
         let (mut stack, mut now) = new_stack::<Lean>(&config, None);
-        let mut load = Load { depth: 12, ..Load::new(1, u32::MAX) };
+        let mut load = Load::new(1, u32::MAX).with_depth(12);
         let mut off = Ns::ZERO;
         for _ in 0..20 {
             for _ in 0..200 {
@@ -343,7 +275,7 @@ fn nobody_waits_while_there_is_no_power() {
             } else {
                 let recovery = stack.power_cycle(now, on);
                 now = stack.start(recovery.ready_at).expect("the host finds the device again");
-                load = Load { depth: 12, ..Load::new(2, u32::MAX) };
+                load = Load::new(2, u32::MAX).with_depth(12);
             }
         }
         let s = stack.device.stats();

@@ -5,10 +5,11 @@
 use readpath_device::{DeviceConfig, FlashArray, MediaOp, Own, Recovery, Seen, WithMedia};
 use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::{Ns, Prng};
+use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Tags, Typed};
 use readpath_store::{Fault, Image, MemoryDisk, Store, Transfers};
-use readpath_testkit::{DELAYS, host, next_event};
+use readpath_testkit::full::read_everything;
+use readpath_testkit::{DELAYS, host};
 
 const SLICE: usize = 4096;
 
@@ -246,61 +247,8 @@ impl Left {
 /// Reads everything, and looks whether everything adds up.
 pub fn check(stack: &mut Kept, now: &mut Ns, what: &str) {
     stack.device.check_consistency().unwrap_or_else(|e| panic!("{what}: {e}"));
-    let blocks = stack.device.config().lus[0].blocks;
-    let mut left = 0;
-    for block in (0..blocks).step_by(50) {
-        let n = (blocks - block).min(50);
-        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
-        left += 1;
-    }
-    while left > 0 {
-        assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");
-        left -= next_event(stack, now);
-    }
+    read_everything(stack, now);
     let tags = &stack.payload.tags;
     assert_eq!(tags.wrong, 0, "{what}: {:?}", tags.first_wrong);
     assert!(stack.payload.faults.is_empty(), "{what}: {:?}", stack.payload.faults);
-}
-
-/// Keeps some requests in flight, one event after the other.
-pub struct Load {
-    rng: Prng,
-    depth: u32,
-    outstanding: u32,
-    left: u32,
-}
-
-impl Load {
-    pub fn new(seed: u64, requests: u32) -> Self {
-        let mut rng = Prng::stream(seed, "load", 0);
-        let depth = 1 + rng.below(12) as u32;
-        Load { rng, depth, outstanding: 0, left: requests }
-    }
-
-    /// Goes on to the next event; false when nothing is left to do.
-    pub fn step(&mut self, stack: &mut Kept, now: &mut Ns) -> bool {
-        let blocks = stack.device.config().lus[0].blocks;
-        while self.outstanding < self.depth && self.left > 0 {
-            let op = match self.rng.below(100) {
-                0..4 => BlockOp::Flush,
-                4..9 => BlockOp::WriteFua,
-                9..17 => BlockOp::Discard,
-                17..27 => BlockOp::Read,
-                _ => BlockOp::Write,
-            };
-            let most = if op == BlockOp::Discard { 40 } else { 6 };
-            let n = if op == BlockOp::Flush { 0 } else { 1 + self.rng.below(most) as u32 };
-            let range = if self.rng.below(2) == 0 { 40 } else { blocks };
-            let block = if n == 0 { 0 } else { (self.rng.below(u64::from(range)) as u32).min(blocks - n) };
-            stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks: n });
-            self.outstanding += 1;
-            self.left -= 1;
-        }
-        if stack.next_deadline() == Ns::NEVER {
-            assert_eq!((self.outstanding, self.left), (0, 0), "every request ends");
-            return false;
-        }
-        self.outstanding -= next_event(stack, now);
-        true
-    }
 }

@@ -2,11 +2,11 @@
 //! The power goes, the process is killed or the machine crashes at any moment, and another device goes on with what the
 //! image holds: what was flushed is there, nothing is read that was never written, and everything adds up.
 
-use crate::both::{Left, Load, check, switch_on_full};
+use crate::both::{Left, check, switch_on_full};
 use readpath_device::{DeviceConfig, Without};
 use readpath_kit::{Ns, Prng};
 use readpath_testkit::chosen;
-use readpath_testkit::full::{any_full_device, full_device};
+use readpath_testkit::full::{Load, any_full_device, full_device};
 
 /// How it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Images as a whole: what becomes of them when bits flip, when they are cut off, and when the disk is full.
 
-use crate::both::{Both, Kept, Left, Load, check, image, switch_on_full};
+use crate::both::{Both, Kept, Left, check, image, switch_on_full};
 use readpath_device::{DeviceConfig, Without};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
 use readpath_stack::Typed;
 use readpath_store::{Fault, FormatError, Image, ImageError, MemoryDisk, Store, Transfers};
-use readpath_testkit::full::{any_full_device, full_device};
+use readpath_testkit::full::{Load, any_full_device, full_device};
 use readpath_testkit::{DELAYS, host};
 
 /// A stack that has done some work and has been flushed.
