@@ -4,10 +4,10 @@
 
 use crate::args::{ReplayMode, TraceHow};
 use crate::inputs::{self, is_stdin};
-use crate::units::time;
 use crate::{memory, traces, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
+use readpath_config::time;
 use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_results::{Input, Note, NoteKind};

@@ -3,10 +3,9 @@
 //! limit. Each line has a time in milliseconds from the start of the run, a comma, and what belongs to that time; `#`
 //! begins a comment.
 
-use crate::units::time;
 use crate::{inputs, usage};
 use anyhow::{Result, anyhow};
-use readpath_config::{Event, EventKind, MOST_EVENTS, size};
+use readpath_config::{Event, EventKind, MOST_EVENTS, size, time};
 use readpath_kit::Ns;
 use std::path::Path;
 

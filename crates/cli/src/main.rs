@@ -22,6 +22,7 @@ mod output;
 mod policies;
 mod power;
 mod presets;
+mod recording;
 mod replay;
 mod report;
 mod reproduce;

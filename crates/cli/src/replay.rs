@@ -9,7 +9,7 @@ use crate::output::{self, Folder};
 use crate::presets::preset;
 use crate::runs::{self, complete};
 use crate::variants::Typed;
-use crate::{cases, inputs, usage};
+use crate::{cases, inputs, recording, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
 use readpath_config::{DevicePreset, keeps_memory, size};
@@ -43,6 +43,9 @@ static COLUMNS: [Metric; 17] = [
 ];
 
 pub fn main(args: &Replay) -> Result<()> {
+    if let Some(image) = &args.image {
+        return recording::main(args, image);
+    }
     let common = &args.common;
     let mut variants = variants(args)?;
     runs::choose(&mut variants, |v| &v.name, "--variant", common.variant.as_deref())?;

@@ -3,16 +3,18 @@
 //! knows sockets and the protocol, and nothing of what is behind the port.
 
 use crate::control::{CONTROL, Control};
-use crate::edges::{Ask, BLOCK, Steps};
-use crate::jobs::{Job, Jobs};
+use crate::edges::{Ask, BLOCK};
+use crate::jobs::{Job, Owner};
 use crate::lateness::Lateness;
 use crate::nbd::{Closed, Command, Errno, Event, Export, Extent, Request, Session};
+use crate::orders::Order;
 use crate::poller::{Poller, Ready};
+use crate::record::{Asked, Recording};
+use crate::requests::Requests;
 use crate::sockets::{Listener, Stream};
 use readpath_host::SenseData;
 use readpath_kit::Ns;
 use readpath_run::{LATEST, LUN, Port, RunError, Source};
-use readpath_store::{Fault, Transfers};
 use readpath_workload::{Io, IoKind};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, IoSlice};
@@ -24,13 +26,15 @@ const MOST_CLIENTS: usize = 256;
 /// A client that has so many requests, or bytes of them and of answers, under way is not read from until it has fewer.
 const MOST_REQUESTS: usize = 1024;
 const MOST_BYTES: usize = 64 << 20;
+/// While all clients together have so many, one that has any gets no more.
+const MOST_OF_ALL: usize = 256 << 20;
 /// Requests of all clients that wait for others of the same blocks, about.
 const MOST_WAITING: usize = 256;
 /// Blocks that one BLOCK_STATUS looks at, and extents that it tells.
 const LOOKED_AT: u32 = 1 << 14;
 const MOST_EXTENTS: usize = 4096;
 /// Device time that the loop cannot go beyond is near: the server ends in order.
-const LAST: Ns = Ns(LATEST.0 - 3_600_000_000_000);
+pub(crate) const LAST: Ns = Ns(LATEST.0 - 3_600_000_000_000);
 /// What the poller calls the end of the server, and the first listener.
 pub(crate) const STOP: u64 = u64::MAX;
 const LISTENER: u64 = 1 << 48;
@@ -43,6 +47,8 @@ struct Client {
     /// Requests that have not been answered, and their bytes.
     requests: usize,
     bytes: usize,
+    /// Bytes of requests and answers that have been counted among those of all.
+    counted: usize,
     /// It is read from; its socket is waited for to take more.
     reads: bool,
     writes: bool,
@@ -50,8 +56,14 @@ struct Client {
     is_dirty: bool,
     /// It has said that it is over: what is under way is answered, and then it is closed.
     is_over: bool,
-    /// Requests that were answered since something was sent: modelled latency, and when they had ended.
-    answered: Vec<(Ns, Ns)>,
+    /// Requests that were answered since something was sent, and when they had ended.
+    answered: Vec<(Asked, Ns)>,
+}
+
+impl Client {
+    fn held_bytes(&self) -> usize {
+        self.bytes + self.session.output_bytes()
+    }
 }
 
 /// What the server has done so far.
@@ -63,14 +75,15 @@ pub(crate) struct Counts {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub errors: u64,
+    pub requests: u64,
 }
 
 impl Counts {
     /// As Prometheus reads them.
     fn as_text(&self, active: u32) -> String {
-        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors } = self;
+        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } = self;
         format!(
-            "readpath_connections {connections}\nreadpath_clients_turned_away {turned_away}\n\
+            "readpath_requests {requests}\nreadpath_connections {connections}\nreadpath_clients_turned_away {turned_away}\n\
              readpath_clients_broken {broken}\nreadpath_read_bytes {read_bytes}\n\
              readpath_written_bytes {written_bytes}\nreadpath_request_errors {errors}\n\
              readpath_requests_in_flight {active}\n"
@@ -84,10 +97,17 @@ pub(crate) struct Clients {
     listeners: Vec<Listener>,
     control: Control,
     export: Rc<Export>,
-    transfers: Transfers,
     clients: Vec<Option<Client>>,
     lives: u32,
-    jobs: Jobs,
+    /// Bytes of requests and answers of all clients.
+    bytes: usize,
+    requests: Requests,
+    recording: Recording,
+    /// The newest time that is known here. What clients ask is submitted later, so that it does not matter in which
+    /// order this and what had happened by then were heard of.
+    heard: Ns,
+    /// Clients that were not read from and may be again.
+    resumed: Vec<usize>,
     dirty: Vec<usize>,
     /// Answers that wait to be sent, and how many may before they are.
     unsent: u32,
@@ -102,7 +122,7 @@ pub(crate) struct Clients {
     /// Real time that the disk took, since somebody was sent an answer.
     disk: Rc<Cell<Duration>>,
     /// What went wrong with a client, for a log.
-    pub(crate) log: Box<dyn FnMut(&str)>,
+    pub(crate) log: fn(&str),
 }
 
 /// What is served, and how.
@@ -111,17 +131,18 @@ pub(crate) struct Setup {
     pub listeners: Vec<Listener>,
     pub control: Control,
     pub export: Rc<Export>,
-    pub transfers: Transfers,
+    pub requests: Requests,
+    pub recording: Recording,
     /// As [`Clients::scale`].
     pub scale: Option<(f64, Ns)>,
     /// As [`Clients::disk`].
     pub disk: Rc<Cell<Duration>>,
-    pub log: Box<dyn FnMut(&str)>,
+    pub log: fn(&str),
 }
 
 impl Clients {
     pub(crate) fn new(setup: Setup) -> io::Result<Clients> {
-        let Setup { poller, listeners, control, export, transfers, scale, disk, log } = setup;
+        let Setup { poller, listeners, control, export, requests, recording, scale, disk, log } = setup;
         for (token, listener) in (LISTENER..).zip(&listeners) {
             poller.add(listener, token)?;
         }
@@ -130,10 +151,13 @@ impl Clients {
             listeners,
             control,
             export,
-            transfers,
             clients: Vec::new(),
             lives: 0,
-            jobs: Jobs::default(),
+            bytes: 0,
+            requests,
+            recording,
+            heard: Ns::ZERO,
+            resumed: Vec::new(),
             dirty: Vec::new(),
             unsent: 0,
             most_unsent: if scale.is_some() { 1 } else { 16 },
@@ -150,7 +174,7 @@ impl Clients {
     /// Whether answers should be sent now.
     #[inline]
     fn wants_to_send(&self) -> bool {
-        self.unsent >= self.most_unsent || (!self.dirty.is_empty() && self.jobs.count() == 0)
+        self.unsent >= self.most_unsent || (!self.dirty.is_empty() && self.requests.count() == 0)
     }
 
     fn accept(&mut self, index: usize) {
@@ -159,14 +183,17 @@ impl Clients {
             let mut place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
             if place >= MOST_CLIENTS || self.is_ending {
                 self.counts.turned_away += 1;
-                (self.log)(&format!("a client was turned away: more than {MOST_CLIENTS} at once are not served"));
                 // Whoever has connected first and has not said yet what it wants makes room.
                 match self.silent() {
                     Some(silent) if !self.is_ending => {
+                        (self.log)(&format!("of {MOST_CLIENTS} clients, one that had said nothing made room"));
                         self.close(silent);
                         place = silent;
                     }
-                    _ => continue,
+                    _ => {
+                        (self.log)(&format!("a client was turned away: {MOST_CLIENTS} are served"));
+                        continue;
+                    }
                 }
             }
             self.lives = self.lives.wrapping_add(1);
@@ -176,6 +203,7 @@ impl Clients {
                 life: self.lives,
                 requests: 0,
                 bytes: 0,
+                counted: 0,
                 reads: true,
                 writes: false,
                 is_dirty: false,
@@ -215,7 +243,24 @@ impl Clients {
 
     fn close(&mut self, place: usize) {
         if let Some(client) = self.clients[place].take() {
+            self.bytes -= client.counted;
             self.poller.remove(&client.stream);
+        }
+    }
+
+    /// Counts again what a client holds of the memory of all.
+    fn count(&mut self, place: usize) {
+        if let Some(client) = &mut self.clients[place] {
+            let held = client.held_bytes();
+            self.bytes = self.bytes - client.counted + held;
+            client.counted = held;
+        }
+    }
+
+    /// A client that was not read from is read from again, later than what was heard so far.
+    fn resume(&mut self, place: usize) {
+        if self.clients[place].as_ref().is_some_and(|client| !client.reads && !client.is_over) {
+            self.resumed.push(place);
         }
     }
 
@@ -246,7 +291,7 @@ impl Clients {
             let space = client.session.space();
             let room = space.len();
             match client.stream.read(space) {
-                Ok(0) => return self.lost(place),
+                Ok(0) => return self.went_away(place),
                 Ok(bytes) => {
                     client.session.filled(bytes);
                     if bytes < room {
@@ -256,14 +301,14 @@ impl Clients {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return self.lost(place),
+                Err(_) => return self.went_away(place),
             }
         }
         self.take_requests(port, now, place);
     }
 
     /// A client has gone away. What it asked for is done, and nobody hears of it.
-    fn lost(&mut self, place: usize) {
+    fn went_away(&mut self, place: usize) {
         if let Some(client) = &self.clients[place]
             && !client.is_over
             && client.requests > 0
@@ -281,9 +326,12 @@ impl Clients {
                 return false;
             }
             // One that has requests under way is read from again when they end.
-            let waits = client.requests > 0 && self.jobs.waiting() >= MOST_WAITING;
-            let is_full =
-                waits || client.requests >= MOST_REQUESTS || client.bytes + client.session.output_bytes() >= MOST_BYTES;
+            let waits = client.requests > 0 && self.requests.waiting() >= MOST_WAITING;
+            let held = client.held_bytes();
+            let is_full = waits
+                || client.requests >= MOST_REQUESTS
+                || held >= MOST_BYTES
+                || (held > 0 && self.bytes >= MOST_OF_ALL);
             if client.reads == is_full {
                 client.reads = !is_full;
                 self.poller.change(&client.stream, token(place, client.life), client.reads, client.writes).ok();
@@ -323,18 +371,17 @@ impl Clients {
     fn begin(&mut self, port: &mut impl Port, now: Ns, place: usize, request: Request) {
         let Request { handle, offset, bytes, command } = request;
         let Some(client) = &mut self.clients[place] else { return };
-        let wants_data = command == Command::Read;
-        let (ask, kind, data) = match command {
-            Command::Read => (Ask::Read, IoKind::Read, Vec::new()),
-            Command::Cache => (Ask::Cache, IoKind::Read, Vec::new()),
-            Command::Write { data, fua } => (Ask::Write { fua }, IoKind::Write, data),
-            Command::Flush => (Ask::Flush, IoKind::Flush, Vec::new()),
-            Command::Trim { fua } => (Ask::Trim { fua }, IoKind::Trim, Vec::new()),
+        let (ask, data) = match command {
+            Command::Read => (Ask::Read, Vec::new()),
+            Command::Cache => (Ask::Cache, Vec::new()),
+            Command::Write { data, fua } => (Ask::Write { fua }, data),
+            Command::Flush => (Ask::Flush, Vec::new()),
+            Command::Trim { fua } => (Ask::Trim { fua }, Vec::new()),
             Command::WriteZeroes { no_hole: true, fast: true, .. } => {
                 client.session.reply_error(handle, Errno::NotSup, "zeros that stay allocated are written");
                 return self.touch(place);
             }
-            Command::WriteZeroes { fua, no_hole, .. } => (Ask::Zero { fua, no_hole }, IoKind::Write, Vec::new()),
+            Command::WriteZeroes { fua, no_hole, .. } => (Ask::Zero { fua, no_hole }, Vec::new()),
             Command::BlockStatus { one } => {
                 let extents = extents(port, offset, bytes, if one { 1 } else { MOST_EXTENTS });
                 client.session.reply_status(handle, &extents);
@@ -343,101 +390,70 @@ impl Clients {
         };
         // A flush has no range.
         let (offset, bytes) = if ask == Ask::Flush { (0, 0) } else { (offset, bytes) };
-        let steps = Steps::new(ask, offset, bytes);
-        if steps.now().is_none() {
-            client.session.reply_done(handle);
-            return self.touch(place);
-        }
         client.requests += 1;
         // Only what is read or written takes memory.
-        let held = if wants_data { bytes as usize } else { data.len() };
+        let held = if ask == Ask::Read { bytes as usize } else { data.len() };
         client.bytes += held;
-        match kind {
+        let owner = Some((place, client.life));
+        self.count(place);
+        match ask.kind() {
             IoKind::Read => self.counts.read_bytes += u64::from(bytes),
             IoKind::Write => self.counts.written_bytes += u64::from(bytes),
             _ => {}
         }
-        let owner = Some((place, client.life));
-        self.add(port, now, Job { owner, handle, offset, bytes, kind, wants_data, held, steps, data, since: now });
+        self.add(port, now, Job { owner, handle, ask, offset, bytes, held, data, ..Job::default() });
     }
 
-    fn add(&mut self, port: &mut impl Port, now: Ns, job: Job) {
-        if let Some(cookie) = self.jobs.add(job) {
-            self.step(port, now, cookie);
-        }
+    fn add(&mut self, port: &mut impl Port, now: Ns, mut job: Job) {
+        (job.since, job.number) = (now, self.recording.number());
+        self.requests.add(port, now, job, &mut spare(&mut self.clients));
+        self.answer(now);
     }
 
-    /// Submits the step of a request that is due.
-    fn step(&mut self, port: &mut impl Port, now: Ns, cookie: u32) {
-        let owner = self.jobs.get(cookie).owner;
-        let clients = &mut self.clients;
-        let spare = || owner.and_then(|(place, _)| clients[place].as_mut()?.session.take_spare_buffer());
-        let (request, data) = self.jobs.request(cookie, spare);
-        self.transfers.begin(cookie, request.block, data);
-        port.submit(now, &request);
-    }
-
-    /// A step has ended. Returns the request's kind and latency if it has ended with it.
-    fn step_ended(
-        &mut self,
-        port: &mut impl Port,
-        cookie: u32,
-        refused: Option<SenseData>,
-        now: Ns,
-    ) -> Option<(IoKind, Ns)> {
-        let (data, fault) = self.transfers.end(cookie);
-        let failure = match (refused, fault) {
-            (Some(sense), _) => Some(refusal(sense)),
-            (None, Some(Fault::Medium(what))) => Some((Errno::Io, what)),
-            (None, Some(Fault::Write(what))) => Some((Errno::NoSpace, format!("the image cannot be written: {what}"))),
-            (None, None) => None,
-        };
-        if failure.is_none() && self.jobs.step_done(cookie, data) {
-            // Nobody has to wait until a long request has ended.
-            self.look_if_time_jumps();
-            self.step(port, now, cookie);
-            return None;
-        }
-        Some(self.end(port, cookie, failure, now))
-    }
-
-    /// A request has ended, and is answered.
-    fn end(&mut self, port: &mut impl Port, cookie: u32, failure: Option<(Errno, String)>, now: Ns) -> (IoKind, Ns) {
-        let data = self.jobs.end(cookie);
-        let &Job { owner, handle, offset, bytes, kind, wants_data, held, since, .. } = self.jobs.get(cookie);
-        if let Some((_, what)) = &failure {
-            self.counts.errors += 1;
-            (self.log)(&format!("{kind:?} of {bytes} bytes at {offset} failed: {what}"));
-        }
-        self.has_flushed |= owner.is_none();
-        if let Some((place, life)) = owner
-            && let Some(client) = self.clients[place].as_mut().filter(|client| client.life == life)
-        {
-            client.requests -= 1;
-            client.bytes -= held;
-            match failure {
-                Some((errno, what)) => client.session.reply_error(handle, errno, &what),
-                None if wants_data => client.session.reply_data(handle, offset, asked_for(data, offset, bytes)),
-                None => {
-                    client.session.reply_done(handle);
-                    client.session.give_buffer(data);
-                }
+    /// Answers requests that have ended. Returns the kind and latency of the last one that a client had made.
+    fn answer(&mut self, now: Ns) -> Option<(IoKind, Ns)> {
+        let mut last = None;
+        while let Some(job) = self.requests.poll() {
+            if job.owner.is_some() {
+                last = Some((job.ask.kind(), now - job.since));
             }
-            client.answered.push((now - since, now));
-            let is_held = !client.reads && !client.is_over;
-            self.unsent += 1;
-            self.touch(place);
-            if is_held {
-                self.read(port, now, place);
-            }
-        }
-        while let Some(waiting) = self.jobs.next_waiting() {
-            self.step(port, now, waiting);
+            self.answer_one(job, now);
         }
         if self.unsent >= self.most_unsent {
             self.look_if_time_jumps();
         }
-        (kind, now - since)
+        last
+    }
+
+    fn answer_one(&mut self, job: Job, now: Ns) {
+        let Job { owner, handle, number, ask, offset, bytes, held, data, since, failure, .. } = job;
+        if let Some((_, what)) = &failure {
+            self.counts.errors += 1;
+            (self.log)(&format!("{:?} of {bytes} bytes at {offset} failed: {what}", ask.kind()));
+        }
+        self.has_flushed |= owner.is_none();
+        let client = owner.map(|(_, life)| life);
+        let asked = Asked { at: since, ask, offset, bytes, client, number, modelled: now - since, served: None };
+        let Some((place, life)) = owner else { return self.recording.asked(&asked) };
+        let Some(client) = self.clients[place].as_mut().filter(|client| client.life == life) else {
+            return self.recording.asked(&asked);
+        };
+        self.counts.requests += 1;
+        client.requests -= 1;
+        client.bytes -= held;
+        match failure {
+            Some((errno, what)) => client.session.reply_error(handle, errno, &what),
+            None if ask == Ask::Read => client.session.reply_data(handle, offset, asked_for(data, offset, bytes)),
+            None => {
+                client.session.reply_done(handle);
+                client.session.give_buffer(data);
+            }
+        }
+        client.answered.push((asked, now));
+        self.count(place);
+        self.unsent += 1;
+        self.touch(place);
+        self.resume(place);
     }
 
     /// Sees who wants something. In real time the clock does, which knows when it was.
@@ -447,15 +463,14 @@ impl Clients {
         }
     }
 
-    /// Sends what waits to be sent. A client that was not read from because of that is read from again.
-    fn send(&mut self, port: &mut impl Port, now: Ns) {
+    /// Sends what waits to be sent.
+    fn send(&mut self) {
         self.unsent = 0;
         let disk = self.disk.take();
         for place in std::mem::take(&mut self.dirty) {
             self.send_to(place, disk);
-            if self.clients[place].as_ref().is_some_and(|client| !client.reads && !client.is_over) {
-                self.read(port, now, place);
-            }
+            self.count(place);
+            self.resume(place);
         }
     }
 
@@ -478,7 +493,7 @@ impl Clients {
                     break;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return self.lost(place),
+                Err(_) => return self.went_away(place),
             }
         }
         if is_slow != client.writes {
@@ -489,23 +504,85 @@ impl Clients {
         if client.session.has_output() {
             return;
         }
-        if let Some((scale, from)) = self.scale {
+        let sent = self.scale.map(|(scale, from)| {
             let now = from + Ns((self.poller.elapsed().as_nanos() as f64 / scale) as u64);
-            let disk = Ns((disk.as_nanos() as f64 / scale) as u64);
-            for (latency, ended) in client.answered.drain(..) {
-                self.lateness.add(latency, now.saturating_sub(ended), disk, was_slow || is_slow);
+            (now, Ns((disk.as_nanos() as f64 / scale) as u64))
+        });
+        for (mut asked, ended) in client.answered.drain(..) {
+            if let Some((now, disk)) = sent {
+                let late = now.saturating_sub(ended);
+                self.lateness.add(asked.modelled, late, disk, was_slow || is_slow);
+                asked.served = Some(asked.modelled + late);
             }
-        } else {
-            client.answered.clear();
+            self.recording.asked(&asked);
         }
         if client.is_over && client.requests == 0 {
             self.close(place);
         }
     }
 
+    /// A step of a request has ended, or was refused.
+    fn step_ended(
+        &mut self,
+        port: &mut impl Port,
+        cookie: u32,
+        refused: Option<SenseData>,
+        now: Ns,
+    ) -> Option<(IoKind, Ns)> {
+        self.heard = now;
+        self.control.hear(now);
+        self.requests.step_ended(port, cookie, refused, now, &mut spare(&mut self.clients));
+        // Nobody has to wait until a long request has ended.
+        self.look_if_time_jumps();
+        self.answer(now)
+    }
+
+    /// Hears what clients, those who control the server and signals have to say.
+    fn hear(&mut self, port: &mut impl Port, now: Ns) {
+        for place in std::mem::take(&mut self.resumed) {
+            self.read(port, now, place);
+        }
+        if !self.poller.is_ready() || self.control.has_new_host() {
+            return;
+        }
+        for ready in self.poller.take() {
+            match ready.token {
+                STOP => self.begin_to_end(now),
+                token @ CONTROL..STOP => {
+                    let (counts, active) = (self.counts, self.requests.count());
+                    self.control.serve(&self.poller, token, || counts.as_text(active));
+                }
+                listener @ LISTENER..STOP if listener - LISTENER < self.listeners.len() as u64 => {
+                    self.accept((listener - LISTENER) as usize);
+                }
+                _ => self.serve(port, now, ready),
+            }
+        }
+    }
+
+    /// Whether the device is about to be switched off, and has not flushed yet what it accepted.
+    fn has_to_flush(&self) -> bool {
+        (self.is_ending || self.control.has_new_host()) && self.requests.count() == 0 && !self.has_flushed
+    }
+
+    /// The device was switched off and on, and is ready at `now`.
+    pub(crate) fn begin_again(&mut self, now: Ns) {
+        (self.heard, self.has_flushed) = (now, false);
+    }
+
+    /// Whether the server is to end, and everything has been answered.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_ending && self.has_flushed && self.requests.count() == 0
+    }
+
     /// The server is to end: nobody is read from any more, what is under way is answered.
-    fn begin_to_end(&mut self) {
+    fn begin_to_end(&mut self, now: Ns) {
         self.is_ending = true;
+        // Nobody waits for what somebody wanted to be slow.
+        self.requests.troubles.hurry();
+        self.requests.troubles.let_go();
+        self.recording.told(now, &Order::SlowOff);
+        self.recording.told(now, &Order::StallOff);
         for listener in self.listeners.drain(..) {
             self.poller.remove(&listener);
         }
@@ -521,59 +598,40 @@ impl Clients {
 
 impl Source for Clients {
     fn next_at(&self) -> Ns {
-        if self.wants_to_send() || (self.is_ending && self.jobs.count() == 0 && !self.has_flushed) {
+        if self.wants_to_send() || self.has_to_flush() {
             return Ns::ZERO;
         }
-        let ready = if self.poller.is_ready() { self.poller.woken() } else { Ns::NEVER };
+        let has_news = (self.poller.is_ready() && !self.control.has_new_host()) || !self.resumed.is_empty();
+        let news = if has_news { self.poller.woken().max(Ns(self.heard.0 + 1)) } else { Ns::NEVER };
         // A clock that jumps would be there at once.
         let last = if self.scale.is_some() && !self.is_ending { LAST } else { Ns::NEVER };
-        ready.min(last)
+        news.min(last).min(self.requests.next_at())
     }
 
     fn act(&mut self, port: &mut impl Port, now: Ns, _until: Ns) {
-        if self.poller.is_ready() {
-            for ready in self.poller.take() {
-                match ready.token {
-                    STOP => self.begin_to_end(),
-                    token @ CONTROL..STOP => {
-                        let (counts, active) = (self.counts, self.jobs.count());
-                        self.control.serve(&self.poller, token, || counts.as_text(active));
-                    }
-                    listener @ LISTENER..STOP if listener - LISTENER < self.listeners.len() as u64 => {
-                        self.accept((listener - LISTENER) as usize);
-                    }
-                    _ => self.serve(port, now, ready),
-                }
-            }
+        if self.requests.next_at() <= now {
+            self.requests.release(port, now, &mut spare(&mut self.clients));
+            self.answer(now);
         }
+        if now > self.heard {
+            self.hear(port, now);
+        }
+        self.heard = now;
+        self.control.hear(now);
         if now >= LAST && !self.is_ending {
             (self.log)(&format!("device time has come to {now}, which is its end: serve the image again"));
-            self.begin_to_end();
+            self.begin_to_end(now);
         }
-        if self.is_ending && self.jobs.count() == 0 && !self.has_flushed {
-            let steps = Steps::new(Ask::Flush, 0, 0);
-            let job = Job {
-                owner: None,
-                handle: 0,
-                offset: 0,
-                bytes: 0,
-                kind: IoKind::Flush,
-                wants_data: false,
-                held: 0,
-                steps,
-                data: Vec::new(),
-                since: now,
-            };
-            self.add(port, now, job);
+        if self.has_to_flush() {
+            self.add(port, now, Job::default());
         }
         if self.wants_to_send() {
-            self.send(port, now);
+            self.send();
         }
     }
 
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
-        let is_own = self.jobs.get(cookie).owner.is_none();
-        self.step_ended(port, cookie, None, now).filter(|_| !is_own)
+        self.step_ended(port, cookie, None, now)
     }
 
     fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
@@ -582,20 +640,26 @@ impl Source for Clients {
     }
 
     fn io(&self, cookie: u32) -> Io {
-        self.jobs.io(cookie)
+        self.requests.io(cookie)
     }
 
     fn in_flight(&self) -> u32 {
-        self.jobs.count()
+        self.requests.count()
     }
 
     fn is_over(&self) -> bool {
-        self.is_ending && self.jobs.count() == 0 && self.has_flushed && self.dirty.is_empty()
+        let is_off = self.is_ending || self.control.has_new_host();
+        is_off && self.has_flushed && self.requests.count() == 0 && self.dirty.is_empty()
     }
 
     fn lost(&mut self, _port: &mut impl Port, _now: Ns) {
         unreachable!("nothing takes the host's power while it serves clients")
     }
+}
+
+/// Gives a buffer that a client does not need.
+fn spare(clients: &mut [Option<Client>]) -> impl FnMut(Owner) -> Option<Vec<u8>> + '_ {
+    |(place, _)| clients[place].as_mut()?.session.take_spare_buffer()
 }
 
 /// The bytes that were asked for, of the blocks that they lie in.
@@ -611,21 +675,6 @@ fn asked_for(mut data: Vec<u8>, offset: u64, bytes: u32) -> Vec<u8> {
 /// How the poller calls a client: its place and its life.
 fn token(place: usize, life: u32) -> u64 {
     place as u64 | u64::from(life) << 16
-}
-
-/// A refusal of the device, for a client.
-fn refusal(sense: SenseData) -> (Errno, String) {
-    let SenseData { key, asc, ascq, .. } = sense;
-    let errno = match key {
-        7 => Errno::NoSpace,
-        5 => Errno::Inval,
-        _ => Errno::Io,
-    };
-    let what = match (key, asc) {
-        (7, 0x27) => "so many blocks have gone bad that what is left does not hold the capacity",
-        _ => "see SPC-4",
-    };
-    (errno, format!("the device refused it with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({what})"))
 }
 
 /// What is allocated of `bytes` bytes at `offset`: at least the beginning of it.

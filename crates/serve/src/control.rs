@@ -1,71 +1,145 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control socket: whoever connects sends one line and gets text. What is asked of host and device happens between
-//! two steps of the loop, as a hook.
-//!
-//! ```text
-//! stats        counters, as Prometheus reads them: a name and a number in each line
-//! cut [TIME]   the device loses its power for TIME (100ms unless told otherwise), and recovers
-//! ```
+//! Who controls a server: `readpath ctl` through a socket, one line for each connection; a file of orders with their
+//! times; and Prometheus, which only reads. What is asked of host and device happens between two steps of the loop, as
+//! a hook.
 
+use crate::host::Host;
+use crate::orders::{ORDERS, Order};
 use crate::poller::Poller;
+use crate::record::Recording;
+use crate::troubles::Troubles;
+use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_run::{Hooks, RunError};
 use readpath_stack::{Payload, Stack, Wire};
+use readpath_store::Transfers;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::rc::Rc;
 
-/// What the poller calls the control socket; its connections have higher numbers.
+/// What the poller calls the control socket, and that of Prometheus; their connections have higher numbers.
 pub(crate) const CONTROL: u64 = 1 << 49;
-/// Longest line; connections at once.
-const LONGEST: usize = 256;
-const MOST_LINKS: usize = 16;
+const METRICS: u64 = CONTROL + 1;
+/// Longest line or header; connections at once.
+const LONGEST: usize = 4096;
+const MOST_LINKS: usize = 64;
+
 /// What is asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 enum Asked {
     Stats,
-    Cut { off: Ns },
+    Order(Order),
 }
 
-/// `longest` is the longest time without power.
-fn parse(line: &str, longest: Ns) -> Result<Asked, String> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
+fn parse(line: &str) -> Result<Asked, String> {
+    match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["stats"] => Ok(Asked::Stats),
-        ["cut"] => Ok(Asked::Cut { off: Ns::from_ms(100).min(longest) }),
-        ["cut", time] => {
-            let wrong = || format!("'{time}' is not a time without power: write 100ms or 2s, at most {longest}");
-            let (digits, unit) = match time.strip_suffix("ms") {
-                Some(digits) => (digits, 1_000_000),
-                None => (time.strip_suffix('s').ok_or_else(wrong)?, 1_000_000_000),
-            };
-            let off = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Ns);
-            off.filter(|&off| off <= longest).map(|off| Asked::Cut { off }).ok_or_else(wrong)
-        }
-        _ => Err(format!("'{line}' is not a command; there are: stats, cut [TIME]")),
+        [] => Err(format!("there are: stats, {ORDERS}")),
+        _ => line.parse().map(Asked::Order).map_err(|error| error.to_string()),
     }
 }
 
-struct Link {
-    stream: UnixStream,
-    line: Vec<u8>,
+/// A connection.
+enum Link {
+    /// Of `readpath ctl`.
+    Line(UnixStream),
+    /// Of Prometheus: HTTP.
+    Http(TcpStream),
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Link::Line(stream) => stream.as_fd(),
+            Link::Http(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Link {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Link::Line(stream) => stream.read(bytes),
+            Link::Http(stream) => stream.read(bytes),
+        }
+    }
+
+    /// Says something, and hangs up. It is shorter than what a socket takes at once; whoever has gone away misses it.
+    fn answer(self, text: &str, is_good: bool) {
+        match self {
+            Link::Line(mut stream) => _ = write!(stream, "{}{text}", if is_good { "" } else { "error: " }),
+            Link::Http(mut stream) => {
+                let status = if is_good { "200 OK" } else { "404 Not Found" };
+                let length = text.len();
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\
+                     Connection: close\r\n\r\n"
+                );
+                stream.write_all((head + text).as_bytes()).ok();
+            }
+        }
+    }
+
+    /// What was asked, once all of it has come: none until then.
+    fn asked(&self, bytes: &[u8], is_over: bool) -> Option<Result<Asked, String>> {
+        let text = |end| String::from_utf8_lossy(&bytes[..end]).trim().to_owned();
+        let end = match self {
+            Link::Line(_) => bytes.iter().position(|&byte| byte == b'\n'),
+            Link::Http(_) => bytes.windows(4).position(|window| window == b"\r\n\r\n"),
+        };
+        let end = match end {
+            None if !is_over && bytes.len() < LONGEST => return None,
+            None if !is_over => return Some(Err(format!("more than {LONGEST} bytes are not read"))),
+            end => end.unwrap_or(bytes.len()),
+        };
+        Some(match self {
+            Link::Line(_) => parse(&text(end)),
+            Link::Http(_) if text(end).starts_with("GET /metrics") => Ok(Asked::Stats),
+            Link::Http(_) => Err("GET /metrics\n".to_owned()),
+        })
+    }
+}
+
+struct Place {
+    link: Link,
+    bytes: Vec<u8>,
     life: u32,
+}
+
+/// What orders act on beside host and device.
+#[derive(Clone, Default)]
+pub(crate) struct Subject {
+    pub troubles: Troubles,
+    pub transfers: Transfers,
+    pub recording: Recording,
 }
 
 #[derive(Default)]
 struct State {
     listener: Option<UnixListener>,
-    links: Vec<Option<Link>>,
+    metrics: Option<TcpListener>,
+    links: Vec<Option<Place>>,
     lives: u32,
     /// What waits to be done, and for whom.
     asked: Option<(u64, Asked)>,
+    /// Longest time without power.
     longest: Ns,
     /// What is said beside what host and device know.
     beside: String,
+    /// Orders that come at their times.
+    due: VecDeque<(Ns, Order)>,
+    /// The host that is to take over, and who asked for it.
+    new_host: Option<(Host, Option<u64>)>,
+    subject: Subject,
+    preset: Option<DevicePreset>,
+    log: Option<fn(&str)>,
 }
 
 /// See the module. All clones are one.
@@ -73,25 +147,59 @@ struct State {
 pub(crate) struct Control {
     state: Rc<RefCell<State>>,
     has_work: Rc<Cell<bool>>,
+    /// When the next order comes by itself; and if time jumps, how far it has come. Then orders come with the requests
+    /// that take it there, not before.
+    due: Rc<Cell<Ns>>,
+    heard: Option<Rc<Cell<Ns>>>,
+    has_new_host: Rc<Cell<bool>>,
+}
+
+/// Where orders come from, and what they may do.
+pub(crate) struct Sources {
+    pub listener: Option<UnixListener>,
+    pub metrics: Option<TcpListener>,
+    /// With their times.
+    pub due: Vec<(Ns, Order)>,
+    pub time_jumps: bool,
+    pub longest: Ns,
+    pub subject: Subject,
+    /// The device that hosts have to go with.
+    pub preset: DevicePreset,
+    /// Hears of orders that come by themselves.
+    pub log: fn(&str),
 }
 
 impl Control {
-    /// Listens to a socket, if there is to be one.
-    pub(crate) fn new(listener: Option<UnixListener>, poller: &Poller, longest: Ns) -> std::io::Result<Control> {
+    pub(crate) fn new(sources: Sources, poller: &Poller) -> std::io::Result<Control> {
+        let Sources { listener, metrics, due, time_jumps, longest, subject, preset, log } = sources;
         if let Some(listener) = &listener {
             poller.add(listener, CONTROL)?;
         }
-        let control = Control::default();
-        let mut state = control.state.borrow_mut();
-        (state.listener, state.longest) = (listener, longest);
-        drop(state);
+        if let Some(metrics) = &metrics {
+            poller.add(metrics, METRICS)?;
+        }
+        let (due, log, preset) = (due.into(), Some(log), Some(preset));
+        let state = State { listener, metrics, due, longest, subject, preset, log, ..State::default() };
+        let control =
+            Control { state: Rc::new(RefCell::new(state)), heard: time_jumps.then(Rc::default), ..Control::default() };
+        control.find_due();
         Ok(control)
+    }
+
+    fn find_due(&self) {
+        self.due.set(self.state.borrow().due.front().map_or(Ns::NEVER, |&(at, _)| at));
+    }
+
+    /// Time has come to `now`.
+    #[inline]
+    pub(crate) fn hear(&self, now: Ns) {
+        self.heard.iter().for_each(|heard| heard.set(now));
     }
 
     /// Something that the poller calls `token` is ready; `beside` is what the server itself has counted.
     pub(crate) fn serve(&self, poller: &Poller, token: u64, beside: impl FnOnce() -> String) {
         let mut state = self.state.borrow_mut();
-        if token == CONTROL {
+        if matches!(token, CONTROL | METRICS) {
             return state.accept(poller);
         }
         // One after the other: the rest stays ready.
@@ -100,64 +208,97 @@ impl Control {
             self.has_work.set(true);
         }
     }
+
+    /// Whether a new host is to take over as soon as everything under way has ended.
+    #[inline]
+    pub(crate) fn has_new_host(&self) -> bool {
+        self.has_new_host.get()
+    }
+
+    /// The host that is to take over.
+    pub(crate) fn new_host(&self) -> Option<Host> {
+        Some(self.state.borrow().new_host.as_ref()?.0.clone())
+    }
+
+    /// It has taken over.
+    pub(crate) fn host_has_come(&self) {
+        let mut state = self.state.borrow_mut();
+        self.has_new_host.set(false);
+        if let Some((host, called)) = state.new_host.take() {
+            state.say(called, &format!("host {host}\n"), true);
+        }
+    }
 }
 
 impl State {
     fn accept(&mut self, poller: &Poller) {
-        while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
+        loop {
+            let line = self.listener.as_ref().and_then(|listener| listener.accept().ok());
+            let http = || self.metrics.as_ref().and_then(|listener| listener.accept().ok());
+            let link = match line {
+                Some((stream, _)) => Link::Line(stream),
+                None => match http() {
+                    Some((stream, _)) => Link::Http(stream),
+                    None => return,
+                },
+            };
             let place = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
-            if place >= MOST_LINKS || stream.set_nonblocking(true).is_err() {
+            let is_ready = match &link {
+                Link::Line(stream) => stream.set_nonblocking(true),
+                Link::Http(stream) => stream.set_nonblocking(true),
+            };
+            if place >= MOST_LINKS || is_ready.is_err() {
+                link.answer(&format!("{MOST_LINKS} others are connected\n"), false);
                 continue;
             }
             self.lives = (self.lives + 1) & 0xffff;
-            let link = Link { stream, line: Vec::new(), life: self.lives };
-            if poller.add(&link.stream, token(place, link.life)).is_err() {
+            if poller.add(&link, token(place, self.lives)).is_err() {
                 continue;
             }
+            let new = Some(Place { link, bytes: Vec::new(), life: self.lives });
             match self.links.get_mut(place) {
-                Some(empty) => *empty = Some(link),
-                None => self.links.push(Some(link)),
+                Some(empty) => *empty = new,
+                None => self.links.push(new),
             }
         }
     }
 
-    /// Reads from a connection. True if it has sent a line that says what to do.
+    /// Reads from a connection. True if it has asked for something.
     fn read(&mut self, poller: &Poller, called: u64) -> bool {
-        let place = (called & 0xff) as usize;
-        let Some(link) = self.links.get_mut(place).and_then(Option::as_mut) else { return false };
-        if token(place, link.life) != called {
+        let at = (called & 0xff) as usize;
+        let Some(place) = self.links.get_mut(at).and_then(Option::as_mut) else { return false };
+        if token(at, place.life) != called {
             return false;
         }
         let mut bytes = [0; LONGEST];
-        let read = match link.stream.read(&mut bytes) {
+        let read = match place.link.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
             read => read.unwrap_or(0),
         };
-        link.line.extend(&bytes[..read]);
-        let end = link.line.iter().position(|&byte| byte == b'\n');
-        if end.is_none() && read > 0 && link.line.len() < LONGEST {
-            return false;
-        }
-        let line = String::from_utf8_lossy(&link.line[..end.unwrap_or(link.line.len())]).trim().to_owned();
-        poller.remove(&link.stream);
-        match parse(&line, self.longest) {
+        place.bytes.extend(&bytes[..read]);
+        let Some(asked) = place.link.asked(&place.bytes, read == 0) else { return false };
+        poller.remove(&place.link);
+        match asked {
             Ok(asked) => {
                 self.asked = Some((called, asked));
                 true
             }
             Err(error) => {
-                self.answer(called, &format!("error: {error}\n"));
+                self.say(Some(called), &format!("{error}\n"), false);
                 false
             }
         }
     }
 
-    /// Says something, and hangs up.
-    fn answer(&mut self, called: u64, text: &str) {
-        if let Some(link) = self.links.get_mut((called & 0xff) as usize).and_then(Option::take) {
-            // It is shorter than what a socket takes at once; whoever has gone away misses it.
-            let mut stream = link.stream;
-            stream.write_all(text.as_bytes()).ok();
+    /// Says something to whoever asked; to the log, if nobody did.
+    fn say(&mut self, called: Option<u64>, text: &str, is_good: bool) {
+        match called {
+            Some(called) => {
+                if let Some(place) = self.links.get_mut((called & 0xff) as usize).and_then(Option::take) {
+                    place.link.answer(text, is_good);
+                }
+            }
+            None => _ = self.log.map(|log| log(text.trim_end())),
         }
     }
 }
@@ -169,7 +310,11 @@ fn token(place: usize, life: u32) -> u64 {
 impl Hooks for Control {
     #[inline]
     fn next_at(&self) -> Ns {
-        if self.has_work.get() { Ns::ZERO } else { Ns::NEVER }
+        match &self.heard {
+            _ if self.has_work.get() => Ns::ZERO,
+            Some(heard) if heard.get() < self.due.get() => Ns::NEVER,
+            _ => self.due.get(),
+        }
     }
 
     fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
@@ -178,24 +323,50 @@ impl Hooks for Control {
         now: Ns,
         in_flight: u32,
     ) -> Result<Ns, RunError> {
-        self.has_work.set(false);
         let mut state = self.state.borrow_mut();
-        let Some((called, asked)) = state.asked.take() else { return Ok(now) };
-        let (answer, after) = match asked {
-            Asked::Stats => (std::mem::take(&mut state.beside) + &stats(stack, now), now),
-            Asked::Cut { off } => {
-                let on = now + off;
-                let recovery = stack.device_power_cycle(now, on);
-                stack.advance(on);
-                let text = format!(
-                    "cut at {now} for {off} with {in_flight} requests in flight; {} units torn; recovered in {}\n",
-                    recovery.torn,
-                    recovery.ready_at.saturating_sub(on)
-                );
-                (text, on)
+        let (called, asked) = match self.has_work.take() {
+            true => state.asked.take().map(|(called, asked)| (Some(called), asked)),
+            false => state.due.pop_front().map(|(_, order)| (None, Asked::Order(order))),
+        }
+        .unwrap_or((None, Asked::Stats));
+        let order = match asked {
+            Asked::Stats => {
+                let text = std::mem::take(&mut state.beside) + &stats(stack, now);
+                state.say(called, &text, true);
+                return Ok(now);
+            }
+            Asked::Order(order) => order,
+        };
+        let longest = state.longest;
+        let objection = match &order {
+            Order::Cut { off } if *off > longest => Some(format!("cut: at this speed at most {longest}")),
+            Order::Host(host) => state.preset.as_ref().and_then(|preset| host.of(preset).err()),
+            _ => None,
+        };
+        let Subject { troubles, transfers, .. } = &state.subject;
+        let carried = match objection {
+            Some(objection) => Err(objection),
+            None => order.carry_out(stack, (troubles, transfers), now, in_flight),
+        };
+        let after = match carried {
+            Ok(carried) => {
+                state.subject.recording.told(now, &order);
+                match order {
+                    Order::Host(host) => {
+                        state.new_host = Some((host, called));
+                        self.has_new_host.set(true);
+                    }
+                    _ => state.say(called, &format!("{}\n", carried.answer), true),
+                }
+                carried.after
+            }
+            Err(error) => {
+                state.say(called, &format!("{error}\n"), false);
+                now
             }
         };
-        state.answer(called, &answer);
+        drop(state);
+        self.find_due();
         Ok(after)
     }
 }
@@ -209,6 +380,7 @@ fn stats<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>, 
     }
     let wear = stack.device.wear();
     let _ = writeln!(text, "readpath_device_erases_mean {}\nreadpath_device_erases_max {}", wear.mean, wear.max);
+    let _ = writeln!(text, "readpath_device_bad_blocks_now {}", wear.bad_blocks);
     for lun in stack.host.luns() {
         let Some(counters) = stack.host.counters(lun) else { continue };
         for (name, value) in counters.by_name() {
@@ -226,14 +398,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_commands() {
-        let most = Ns::from_secs(60);
-        assert_eq!(parse("stats", most), Ok(Asked::Stats));
-        assert_eq!(parse("cut", most), Ok(Asked::Cut { off: Ns::from_ms(100) }));
-        assert_eq!(parse(" cut  2s ", most), Ok(Asked::Cut { off: Ns::from_secs(2) }));
-        assert_eq!(parse("cut 0ms", most), Ok(Asked::Cut { off: Ns::ZERO }));
-        for line in ["", "cut 5", "cut 61s", "cut 99999999999999999999s", "cut -1s", "stats all", "stall"] {
-            assert!(parse(line, most).is_err(), "{line}");
+    fn lines_ask_for_something() {
+        assert_eq!(parse("stats"), Ok(Asked::Stats));
+        assert_eq!(parse(" cut  2s "), Ok(Asked::Order(Order::Cut { off: Ns::from_secs(2) })));
+        for line in ["", "stats all", "cut 5"] {
+            assert!(parse(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn http_is_read_to_the_end_of_its_header() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = Link::Http(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        assert_eq!(link.asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n", false), None);
+        assert_eq!(link.asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false), Some(Ok(Asked::Stats)));
+        assert!(link.asked(b"POST / HTTP/1.1\r\n\r\n", false).is_some_and(|asked| asked.is_err()));
+        assert!(link.asked(&[b'x'; LONGEST], false).is_some_and(|asked| asked.is_err()));
     }
 }

@@ -2,6 +2,8 @@
 //! What a request for bytes asks of blocks of 4 KiB. Where it begins or ends within a block, that block is read and
 //! written back with what is new. It knows no client and no device.
 
+use readpath_workload::IoKind;
+
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = readpath_kit::BLOCK_BYTES as usize;
 
@@ -27,14 +29,44 @@ pub(crate) enum Step {
 }
 
 /// What is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Ask {
     Read,
     Cache,
-    Write { fua: bool },
+    Write {
+        fua: bool,
+    },
+    #[default]
     Flush,
-    Trim { fua: bool },
-    Zero { fua: bool, no_hole: bool },
+    Trim {
+        fua: bool,
+    },
+    Zero {
+        fua: bool,
+        no_hole: bool,
+    },
+}
+
+impl Ask {
+    /// The kind of request that it counts as.
+    pub(crate) fn kind(self) -> IoKind {
+        match self {
+            Ask::Read | Ask::Cache => IoKind::Read,
+            Ask::Write { .. } | Ask::Zero { .. } => IoKind::Write,
+            Ask::Flush => IoKind::Flush,
+            Ask::Trim { .. } => IoKind::Trim,
+        }
+    }
+
+    /// The same without the promise that anything is durable.
+    pub(crate) fn without_promise(self) -> Ask {
+        match self {
+            Ask::Write { .. } => Ask::Write { fua: false },
+            Ask::Trim { .. } => Ask::Trim { fua: false },
+            Ask::Zero { no_hole, .. } => Ask::Zero { fua: false, no_hole },
+            ask => ask,
+        }
+    }
 }
 
 /// The steps of a request, in order.
@@ -45,12 +77,19 @@ pub(crate) struct Steps {
     next: u8,
 }
 
+impl Default for Steps {
+    /// Nothing is to be done.
+    fn default() -> Self {
+        Steps { steps: [Step::Flush; Steps::MOST], len: 0, next: 0 }
+    }
+}
+
 impl Steps {
     const MOST: usize = 6;
 
     /// Of a request for `bytes` bytes at `offset`, which lie within the device.
     pub(crate) fn new(ask: Ask, offset: u64, bytes: u32) -> Steps {
-        let mut steps = Steps { steps: [Step::Flush; Steps::MOST], len: 0, next: 0 };
+        let mut steps = Steps::default();
         let (end, size) = (offset + u64::from(bytes), BLOCK as u64);
         // Blocks of which all bytes are meant, and blocks that are touched at all.
         let (inner, inner_end) = (offset.div_ceil(size) as u32, (end / size) as u32);

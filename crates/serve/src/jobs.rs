@@ -2,7 +2,8 @@
 //! Requests of clients under way: their data, their steps, and who has to wait for whom. It knows no socket and no
 //! device.
 
-use crate::edges::{BLOCK, Step, Steps};
+use crate::edges::{Ask, BLOCK, Step, Steps};
+use crate::nbd::Errno;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_run::LUN;
@@ -15,17 +16,21 @@ const AT_ONCE: u32 = 256;
 /// Whose request it is: a place in the table of clients, and which of the clients that were there.
 pub(crate) type Owner = (usize, u32);
 
+/// Why a request failed: for the client, and in words.
+pub(crate) type Failure = (Errno, String);
+
 /// A request under way.
+#[derive(Default)]
 pub(crate) struct Job {
     /// None if it is the server's own.
     pub owner: Option<Owner>,
     /// The client's name for it.
     pub handle: u64,
+    /// Its place among all requests.
+    pub number: u64,
+    pub ask: Ask,
     pub offset: u64,
     pub bytes: u32,
-    pub kind: IoKind,
-    /// Whether the answer holds what was read.
-    pub wants_data: bool,
     /// Bytes of memory that it takes.
     pub held: usize,
     pub steps: Steps,
@@ -33,6 +38,8 @@ pub(crate) struct Job {
     pub data: Vec<u8>,
     /// When it was read from the socket.
     pub since: Ns,
+    /// Why it failed.
+    pub failure: Option<Failure>,
 }
 
 impl Job {
@@ -47,7 +54,7 @@ impl Job {
     }
 
     fn changes_blocks(&self) -> bool {
-        matches!(self.kind, IoKind::Write | IoKind::Trim)
+        matches!(self.ask.kind(), IoKind::Write | IoKind::Trim)
     }
 }
 
@@ -81,12 +88,17 @@ impl Jobs {
         &self.places[cookie as usize].job
     }
 
+    /// The request has failed, and is over.
+    pub(crate) fn fail(&mut self, cookie: u32, failure: Failure) {
+        self.places[cookie as usize].job.failure = Some(failure);
+    }
+
     /// The request as a run names it.
     pub(crate) fn io(&self, cookie: u32) -> Io {
         let job = self.get(cookie);
         let (first, end) = job.blocks();
         let blocks = (end - first).min(u64::from(u16::MAX)) as u16;
-        Io { block: first as u32, blocks, kind: job.kind, fua: false }
+        Io { block: first as u32, blocks, kind: job.ask.kind(), fua: false }
     }
 
     /// Takes a request in. Returns its cookie if it may begin now; else it has to wait for others.
@@ -209,31 +221,28 @@ impl Jobs {
         job.steps.now().is_some()
     }
 
-    /// The request has ended; its cookie may be given out again. Returns its data.
-    pub(crate) fn end(&mut self, cookie: u32) -> Vec<u8> {
+    /// The request has ended; its cookie may be given out again.
+    pub(crate) fn end(&mut self, cookie: u32) -> Job {
         let place = &mut self.places[cookie as usize];
         place.is_active = false;
         self.edges -= u32::from(place.job.steps.has_edges());
         self.count -= 1;
         self.free.push(cookie);
-        std::mem::take(&mut place.job.data)
+        std::mem::take(&mut place.job)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edges::Ask;
 
-    fn job(ask: Ask, kind: IoKind, offset: u64, bytes: u32) -> Job {
-        let data = vec![7; if kind == IoKind::Write { bytes as usize } else { 0 }];
-        let steps = Steps::new(ask, offset, bytes);
-        let (owner, since) = (None, Ns::ZERO);
-        Job { owner, handle: 0, offset, bytes, kind, wants_data: false, held: 0, steps, data, since }
+    fn job(ask: Ask, offset: u64, bytes: u32) -> Job {
+        let data = vec![7; if ask.kind() == IoKind::Write { bytes as usize } else { 0 }];
+        Job { ask, offset, bytes, steps: Steps::new(ask, offset, bytes), data, ..Job::default() }
     }
 
     fn write(offset: u64, bytes: u32) -> Job {
-        job(Ask::Write { fua: false }, IoKind::Write, offset, bytes)
+        job(Ask::Write { fua: false }, offset, bytes)
     }
 
     #[test]
@@ -243,7 +252,7 @@ mod tests {
         assert_eq!(jobs.add(write(0, 4096)), None, "the same block");
         assert_eq!(jobs.add(write(200, 50)), None, "the same block");
         assert!(jobs.add(write(4096, 4096)).is_some(), "another block");
-        let read = job(Ask::Read, IoKind::Read, 0, 4096);
+        let read = job(Ask::Read, 0, 4096);
         assert!(jobs.add(read).is_some(), "reads change nothing");
         assert_eq!((jobs.next_waiting(), jobs.count()), (None, 5));
         jobs.end(merging);

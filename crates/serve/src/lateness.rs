@@ -4,11 +4,11 @@
 
 use readpath_kit::{Histogram, Ns};
 
-/// A percentile of latency, with and without what the server added to it.
+/// The mean or a percentile of latency, with and without what the server added to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Of a thousand requests, so many took no longer.
-    pub per_mille: u32,
+    /// `mean`, `p50`, `p99` or `p99.9`.
+    pub name: &'static str,
     /// As the model says.
     pub modelled: Ns,
     /// As it was served, from when the request was read to when the answer was handed to the socket.
@@ -28,7 +28,6 @@ impl Verdict {
 pub struct Lateness {
     modelled: Histogram,
     served: Histogram,
-    late: Histogram,
     /// Lateness in all, and how much of it the disk and slow clients are to blame for.
     late_by: u64,
     disk: u64,
@@ -58,14 +57,10 @@ impl Cause {
 }
 
 impl Lateness {
-    /// The percentiles that are judged.
-    const PER_MILLE: [u32; 3] = [500, 990, 999];
-
     /// A request took `modelled` time and was answered `late`, for which the disk or a slow client may be to blame.
     pub(crate) fn add(&mut self, modelled: Ns, late: Ns, disk: Ns, client_is_slow: bool) {
         self.modelled.record(modelled.0);
         self.served.record(modelled.0 + late.0);
-        self.late.record(late.0);
         self.late_by += late.0;
         if client_is_slow {
             self.client += late.0;
@@ -74,25 +69,30 @@ impl Lateness {
         }
     }
 
+    /// A request took `served` time and takes `modelled` in the model.
+    pub(crate) fn compare(&mut self, modelled: Ns, served: Ns) {
+        self.modelled.record(modelled.0);
+        self.served.record(served.0);
+    }
+
     /// Requests.
     pub fn requests(&self) -> u64 {
         self.modelled.count()
     }
 
-    /// Median, 99 % and 99.9 % of latency.
-    pub fn verdicts(&self) -> Vec<Verdict> {
-        let of = |histogram: &Histogram, per_mille: u32| Ns(histogram.quantile(f64::from(per_mille) / 1000.0));
-        let verdict = |per_mille| Verdict {
-            per_mille,
-            modelled: of(&self.modelled, per_mille),
-            served: of(&self.served, per_mille),
+    /// Mean, median, 99 % and 99.9 % of latency.
+    pub fn verdicts(&self) -> [Verdict; 4] {
+        let both = |name, of: &dyn Fn(&Histogram) -> u64| Verdict {
+            name,
+            modelled: Ns(of(&self.modelled)),
+            served: Ns(of(&self.served)),
         };
-        Lateness::PER_MILLE.into_iter().map(verdict).collect()
-    }
-
-    /// Lateness that so many of a thousand requests did not exceed.
-    pub fn late(&self, per_mille: u32) -> Ns {
-        Ns(self.late.quantile(f64::from(per_mille) / 1000.0))
+        [
+            both("mean", &|histogram| histogram.mean() as u64),
+            both("p50", &|histogram| histogram.quantile(0.5)),
+            both("p99", &|histogram| histogram.quantile(0.99)),
+            both("p99.9", &|histogram| histogram.quantile(0.999)),
+        ]
     }
 
     /// What is to blame for most of it.

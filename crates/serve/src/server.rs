@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A server from its image to its end: the device recovers, the host finds it, clients are served, and what the device
-//! had accepted is flushed.
+//! had accepted is flushed. If it is told to have another host, the device is switched off and on in between.
 
 use crate::address::Address;
 use crate::clients::{Clients, Counts, STOP, Setup};
 use crate::clock::{JumpingClock, RealClock, Speed};
-use crate::control::Control;
+use crate::control::{Control, Sources, Subject};
+use crate::host::Host;
 use crate::lateness::Lateness;
 use crate::nbd::Export;
+use crate::orders::Faults;
 use crate::poller::Poller;
+use crate::record::{Recording, Start};
+use crate::requests::Requests;
+use crate::shown::Shown;
 use crate::sockets::Sockets;
 use crate::timed::TimedDisk;
 use readpath_config::DevicePreset;
 use readpath_device::{DeviceStats, LoadError, Recovery, Wear};
 use readpath_flash::DieSched;
-use readpath_host::{HostConfig, HpbCounters};
+use readpath_host::HpbCounters;
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_run::{LUN, Parts, RunError, Work, drive};
+use readpath_run::{Clock, Driven, LUN, Parts, Post, RunError, Work, drive};
 use readpath_stack::{Stack, StackError, Typed};
-use readpath_store::{FileDisk, Image, Store, Transfers};
+use readpath_store::{FileDisk, FlashFile, Image, Store};
 use std::cell::Cell;
-use std::io;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -42,6 +48,9 @@ pub enum ServeError {
     /// The host does not find the device.
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// The host does not go with the device.
+    #[error("{0}")]
+    Host(String),
     /// The run ended.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -59,6 +68,9 @@ pub enum ServeError {
     /// What was accepted could not be written.
     #[error("the image could not be written to the end: {0}")]
     Image(String),
+    /// The recording is of something else.
+    #[error("{0}")]
+    Recording(String),
 }
 
 /// How to serve.
@@ -67,14 +79,22 @@ pub struct Options<'a> {
     pub addresses: Vec<Address>,
     /// Where the control socket is to be, if there is to be one.
     pub control: Option<PathBuf>,
+    /// Where Prometheus reads counters, if it does.
+    pub metrics: Option<SocketAddr>,
+    /// What goes wrong by itself, and when.
+    pub faults: Faults,
+    /// Where requests are recorded, if they are.
+    pub record: Option<Box<dyn Write>>,
+    /// What others see of host and device, if they do.
+    pub post: Option<&'a Post>,
     /// How time passes.
     pub speed: Speed,
     /// Writes are refused.
     pub read_only: bool,
     /// The server ends when this can be read.
     pub stop: BorrowedFd<'a>,
-    /// Hears what went wrong with a client or a request.
-    pub log: Box<dyn FnMut(&str)>,
+    /// Hears what went wrong with a client or a request, and what the server was told by nobody.
+    pub log: fn(&str),
 }
 
 /// What a server knows when it has begun.
@@ -100,81 +120,136 @@ pub struct Served {
     pub written_bytes: u64,
     /// See there.
     pub errors: u64,
-    /// Requests that ended.
+    /// Requests that were answered.
     pub requests: u64,
     /// Device time at the end.
     pub end: Ns,
     /// How late answers were; none if time jumped.
     pub lateness: Option<Lateness>,
-    /// What the device did.
+    /// What the device did since it was switched on.
     pub device: DeviceStats,
     /// How worn it is.
     pub wear: Wear,
-    /// What the host's HPB did.
+    /// What the host's HPB did since then.
     pub hpb: Option<HpbCounters>,
     /// Blocks read though nothing was ever written there, and all others.
     pub zeros_read: u64,
     /// See there.
     pub slices_read: u64,
+    /// Why the recording is not whole.
+    pub recording: Option<String>,
 }
 
-/// Serves `image`, which is of a device of `preset`, until it is told to stop. `begun` hears when clients can connect.
+/// Serves `image`, which is of a device of `base`, until it is told to stop. `looked` is told each superblock
+/// that the device looks at before that, `begun` hears when clients can connect.
 ///
 /// # Errors
 /// The device cannot begin from the image, an address cannot be listened to, or what was accepted could not be kept.
 pub fn serve(
     image: Image<FileDisk>,
-    preset: &DevicePreset,
-    host: HostConfig,
+    base: &DevicePreset,
+    host: &Host,
     options: Options,
+    looked: &mut dyn FnMut(u32),
     begun: impl FnOnce(&Begun),
 ) -> Result<Served, ServeError> {
-    let transfers = Transfers::default();
     let disk = Rc::new(Cell::default());
-    let payload = Store::new(image.array.map_disk(|file| TimedDisk::new(file, disk.clone())), transfers.clone());
-    let server = Server { preset, options, transfers, disk, begun };
-    Parts { preset, host, payload, probe: (), wire: Typed }.stack_for(server)?
+    let mut array = image.array.map_disk(|file| TimedDisk::new(file, disk.clone()));
+    let subject = Subject::default();
+    let mut server = Server {
+        base,
+        host: host.clone(),
+        on: Ns::ZERO,
+        read_only: options.read_only,
+        subject,
+        disk,
+        looked,
+        opening: Some((options, begun)),
+        outside: None,
+        zeros_read: 0,
+        slices_read: 0,
+    };
+    loop {
+        let (preset, config) = server.host.of(base).map_err(ServeError::Host)?;
+        let payload = Store::new(array, server.subject.transfers.clone());
+        let parts = Parts { preset: &preset, host: config, payload, probe: (), wire: Typed };
+        let (kept, served) = parts.stack_for(&mut server)??;
+        match served {
+            Some(served) => return Ok(*served),
+            None => array = kept,
+        }
+    }
 }
 
 struct Server<'a, F> {
-    preset: &'a DevicePreset,
-    options: Options<'a>,
-    transfers: Transfers,
+    base: &'a DevicePreset,
+    host: Host,
+    /// When the device is switched on.
+    on: Ns,
+    read_only: bool,
+    subject: Subject,
     disk: Rc<Cell<Duration>>,
-    begun: F,
+    looked: &'a mut dyn FnMut(u32),
+    opening: Option<(Options<'a>, F)>,
+    outside: Option<Outside<'a>>,
+    zeros_read: u64,
+    slices_read: u64,
 }
 
-impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
-    type Output = Result<Served, ServeError>;
+/// What stays though the device is switched off and on.
+struct Outside<'a> {
+    clients: Clients,
+    hooks: (Control, Shown<'a>),
+    poller: Rc<Poller>,
+    speed: Speed,
+    /// Device time when real time began.
+    from: Ns,
+    // They vanish when the server has ended.
+    _sockets: Sockets,
+}
 
-    fn on<S: DieSched>(self, mut stack: Stack<S, Store<TimedDisk>, (), Typed>) -> Self::Output {
-        let Options { addresses, control, speed, read_only, stop, log } = self.options;
-        let recovery = stack.power_on_with(Ns::ZERO, Store::array_mut)?;
-        if !read_only {
-            // What clients are shown from now on stays, whatever becomes of the machine.
-            stack.payload.array_mut().sync().map_err(ServeError::Image)?;
-        }
-        let from = stack.start(recovery.ready_at)?;
+impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
+    /// Opens everything that clients and others connect to.
+    fn open(&mut self, options: Options<'a>, from: Ns, start: &Start) -> Result<Outside<'a>, ServeError> {
+        let Options { addresses, control, metrics, faults, record, post, speed, read_only, stop, log } = options;
+        let refused = |address: String| move |error| ServeError::Listen { address, error };
         let mut sockets = Sockets::default();
         for address in &addresses {
-            let listening = sockets.listen(address);
-            listening.map_err(|error| ServeError::Listen { address: address.to_string(), error })?;
+            sockets.listen(address).map_err(refused(address.to_string()))?;
         }
-        let control = control.map(|path| sockets.listen_at(&path).map_err(|error| (path, error))).transpose();
-        let control =
-            control.map_err(|(path, error)| ServeError::Listen { address: path.display().to_string(), error })?;
+        let listener = control.map(|path| sockets.listen_at(&path).map_err(refused(path.display().to_string())));
+        let metrics = metrics.map(|at| {
+            let listener = TcpListener::bind(at).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            });
+            listener.map_err(refused(at.to_string()))
+        });
+        if let Some(out) = record {
+            self.subject.recording = Recording::new(out, &self.base.name, &self.host.to_string(), start);
+        }
         // Nobody hears of a signal meanwhile.
         let longest = match speed {
             Speed::Real(scale) => Ns((LONGEST_CUT.0 as f64 / scale.max(1.0)) as u64),
             Speed::Instant => LONGEST_CUT,
         };
         let poller = Rc::new(Poller::new()?);
-        let mut control = Control::new(control, &poller, longest)?;
+        let sources = Sources {
+            listener: listener.transpose()?,
+            metrics: metrics.transpose()?,
+            due: faults.0.into_iter().map(|(at, order)| (Ns(from.0.saturating_add(at.0)), order)).collect(),
+            time_jumps: speed == Speed::Instant,
+            longest,
+            subject: self.subject.clone(),
+            preset: self.base.clone(),
+            log,
+        };
+        let control = Control::new(sources, &poller)?;
         poller.add(stop, STOP)?;
-        let blocks = self.preset.device.lus[usize::from(LUN)].blocks;
+        let blocks = self.base.device.lus[usize::from(LUN)].blocks;
         let export = Rc::new(Export {
-            name: self.preset.name.clone(),
-            description: self.preset.description.trim().chars().take(500).collect(),
+            name: self.base.name.clone(),
+            description: self.base.description.trim().chars().take(500).collect(),
             bytes: u64::from(blocks) * u64::from(BLOCK_BYTES),
             read_only,
             min_block: 1,
@@ -185,49 +260,97 @@ impl<F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for Server<'_, F> {
             Speed::Real(scale) => Some((scale, from)),
             Speed::Instant => None,
         };
-        let (listeners, transfers) = (std::mem::take(&mut sockets.listeners), self.transfers);
-        let disk = self.disk;
-        let mut clients = Clients::new(Setup {
+        let Subject { troubles, transfers, recording } = self.subject.clone();
+        let clients = Clients::new(Setup {
             poller: poller.clone(),
-            listeners,
+            listeners: std::mem::take(&mut sockets.listeners),
             control: control.clone(),
             export,
-            transfers,
+            requests: Requests::new(transfers, troubles),
+            recording,
             scale,
-            disk,
+            disk: self.disk.clone(),
             log,
         })?;
-        (self.begun)(&Begun { recovery, ready_at: from });
-        let driven = match speed {
+        let shown = Shown::new(post, scale.map(|(scale, _)| scale));
+        Ok(Outside { clients, hooks: (control, shown), poller, speed, from, _sockets: sockets })
+    }
+}
+
+impl Outside<'_> {
+    /// Serves from `from` on until everything is over, or another host is to come.
+    fn drive<S: DieSched>(
+        &mut self,
+        stack: &mut Stack<S, Store<TimedDisk>, (), Typed>,
+        from: Ns,
+    ) -> Result<Driven, RunError> {
+        let Outside { clients, hooks, poller, speed, from: begun, .. } = self;
+        match *speed {
             Speed::Real(scale) => {
-                let mut clock = RealClock::new(poller, scale, from);
-                drive(&mut stack, &mut clients, &mut control, &mut clock, from)
+                let mut clock = RealClock::new(poller.clone(), scale, *begun);
+                let from = clock.sleep_until(from);
+                drive(stack, clients, hooks, &mut clock, from)
             }
-            Speed::Instant => {
-                let mut clock = JumpingClock::new(poller, from);
-                drive(&mut stack, &mut clients, &mut control, &mut clock, from)
-            }
-        };
-        drop(sockets);
+            Speed::Instant => drive(stack, clients, hooks, &mut JumpingClock::new(poller.clone(), from), from),
+        }
+    }
+}
+
+/// The array, and if nothing follows, what has been done.
+type Lived = (FlashFile<TimedDisk>, Option<Box<Served>>);
+
+impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a, F> {
+    type Output = Result<Lived, ServeError>;
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, Store<TimedDisk>, (), Typed>) -> Self::Output {
+        let recovery = stack.power_on_with(self.on, Store::array_mut, self.looked)?;
+        if !self.read_only {
+            // What clients are shown from now on stays, whatever becomes of the machine.
+            stack.payload.array_mut().sync().map_err(ServeError::Image)?;
+        }
+        let from = stack.start(recovery.ready_at)?;
+        if let Some((options, begun)) = self.opening.take() {
+            let start = Start::new(&recovery, stack.device.valid_slices(), &stack.device.wear());
+            self.outside = Some(self.open(options, from, &start)?);
+            begun(&Begun { recovery, ready_at: from });
+        } else if let Some(outside) = &mut self.outside {
+            outside.hooks.0.host_has_come();
+            outside.clients.begin_again(from);
+        }
+        let Some(outside) = &mut self.outside else { unreachable!("it was opened above") };
+        let driven = outside.drive(&mut stack, from);
         let synced = stack.payload.array_mut().sync().map_err(ServeError::Image);
         let driven = driven?;
         synced?;
-        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors } = clients.counts;
-        Ok(Served {
+        self.zeros_read += stack.payload.zeros_read();
+        self.slices_read += stack.payload.slices_read();
+        if let Some(host) = outside.hooks.0.new_host().filter(|_| !outside.clients.has_ended()) {
+            (self.host, self.on) = (host, driven.end);
+            return Ok((stack.payload.into_array(), None));
+        }
+        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let recording = self.subject.recording.end(driven.end, &device, hpb.as_ref());
+        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } =
+            outside.clients.counts;
+        let served = Served {
             connections,
             turned_away,
             broken,
             read_bytes,
             written_bytes,
             errors,
-            requests: driven.ios,
+            requests,
             end: driven.end,
-            lateness: scale.map(|_| clients.lateness),
-            device: *stack.device.stats(),
+            lateness: matches!(outside.speed, Speed::Real(_)).then(|| outside.clients.lateness.clone()),
+            device,
             wear: stack.device.wear(),
-            hpb: stack.host.counters(LUN).copied(),
-            zeros_read: stack.payload.zeros_read(),
-            slices_read: stack.payload.slices_read(),
-        })
+            hpb,
+            zeros_read: self.zeros_read,
+            slices_read: self.slices_read,
+            recording,
+        };
+        // Nobody can connect any more when the image is free.
+        self.outside = None;
+        Ok((stack.payload.into_array(), Some(Box::new(served))))
     }
 }

@@ -2,7 +2,9 @@
 //! Devices that outlive a run: images, and servers of them.
 
 use super::common::Hpb;
+use super::live::LiveOptions;
 use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Commands about images.
@@ -83,14 +85,31 @@ pub struct Serve {
     #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
     pub speed: String,
     /// Stretch time: at 10 the device is ten times slower
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    pub scale: f64,
-    /// Whether and how the host uses HPB: off, dcm or hcm
-    #[arg(long, value_enum, default_value = "off")]
-    pub hpb: Hpb,
+    #[arg(long, value_name = "FACTOR")]
+    pub scale: Option<f64>,
+    /// Whether and how the host uses HPB: off, dcm or hcm [default: off, or what --policy needs]
+    #[arg(long, value_enum)]
+    pub hpb: Option<Hpb>,
+    /// Host memory policy: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware or dirty-refresh
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<String>,
+    /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
+    #[arg(long, value_name = "BYTES")]
+    pub host_memory: Option<String>,
     /// Listen to a socket at PATH for `readpath ctl`
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Give counters to Prometheus at http://IP:PORT/metrics
+    #[arg(long, value_name = "IP:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// What goes wrong, one a line: time since clients can connect, then an order as `readpath ctl` takes it
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+    /// Write every request to FILE, which must not exist, for `readpath replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "sysfs")]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub live: LiveOptions,
     /// Refuse writes
     #[arg(long)]
     pub read_only: bool,
@@ -105,7 +124,9 @@ pub struct Serve {
 pub struct Ctl {
     /// The socket that the server listens to with --control
     pub socket: PathBuf,
-    /// stats: counters, as Prometheus reads them; cut, or cut TIME: the device loses its power, for TIME such as 100ms
-    #[arg(required = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    /// stats: counters, as Prometheus reads them; watch: figures of every second; or an order: cut [TIME], stall TIME,
+    /// slow [read|write|trim|flush] [FROM-TO] TIME, slow off, fail read|program|erase N|Nppm|off, lie on|off,
+    /// end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N
+    #[arg(required = true, value_name = "ORDER")]
+    pub order: Vec<String>,
 }

@@ -100,6 +100,10 @@ pub struct Replay {
     /// The traces, each on a fresh device; one may be - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Replay what `readpath serve --record` wrote on the image that it began with: same requests, same moments, same
+    /// device and host. The image stays as it is
+    #[arg(long, value_name = "START.img")]
+    pub image: Option<PathBuf>,
     /// A trace to replay before each trace, measured apart (- for standard input); repeatable
     #[arg(long, value_name = "FILE")]
     pub precondition: Vec<PathBuf>,

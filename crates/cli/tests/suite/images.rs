@@ -15,17 +15,36 @@ fn create(room: &Room, more: &[&str]) -> String {
     room.good(&[&["image", "create", "dev.img"], &SMALL[..], more].concat())
 }
 
+/// A server. It ends with the test, however that ends.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+    }
+}
+
+impl Serving {
+    /// Ends it as Ctrl-C does; it has to end well.
+    fn stop(&mut self) {
+        let pid = rustix::process::Pid::from_raw(self.0.id() as i32).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
 /// A server, once clients can connect.
-fn serve(room: &Room, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+fn serve(room: &Room, more: &[&str]) -> (Serving, BufReader<std::process::ChildStdout>) {
     let program = room.command(&[]).get_program().to_owned();
-    let mut child = Process::new(program)
+    let child = Process::new(program)
         .current_dir(room.path(""))
         .args(["serve", "--image", "dev.img", "--nbd", "unix:s"])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut child = Serving(child);
+    let mut lines = BufReader::new(child.0.stdout.take().expect("a pipe"));
     let mut line = String::new();
     while !line.starts_with("serving ") {
         line.clear();
@@ -101,15 +120,40 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     );
     let cut = room.good(&["ctl", "c", "cut", "5ms"]);
     assert!(cut.contains("for 5.000 ms with 0 requests in flight") && cut.contains("recovered in"), "{cut}");
-    room.bad(&["ctl", "c", "stall"], &["'stall' is not a command"]);
+    room.bad(&["ctl", "c", "stall"], &["'stall' is not an order", "stall TIME"]);
     let mode = fs::metadata(room.path("s")).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o022, 0, "only its user may connect");
-    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
+    child.stop();
     let mut report = String::new();
     lines.read_to_string(&mut report).unwrap();
     assert!(report.starts_with("0 requests of 0 connections"), "{report}");
     assert!(!room.path("s").exists() && !room.path("c").exists(), "sockets are removed");
     room.good(&["image", "check", "dev.img"]);
+}
+
+/// A recording is replayed on the image that it began with; orders of a file are part of it.
+#[test]
+fn a_server_is_recorded_and_replayed() {
+    let room = Room::new();
+    create(&room, &["--fill", "random"]);
+    room.good(&["image", "clone", "dev.img", "start.img"]);
+    room.write("faults", "0s slow read 5ms\n1ms cut 2ms # and nothing else\n");
+    let more = ["--hpb", "hcm", "--control", "c", "--record", "rec", "--faults", "faults"];
+    let (mut child, _lines) = serve(&room, &more);
+    let told = room.good(&["ctl", "c", "host", "policy=lru", "memory=1M"]);
+    assert_eq!(told, "host policy=lru memory=1M\n");
+    child.stop();
+    let replayed = room.good(&["replay", "rec", "--image", "start.img"]);
+    assert!(replayed.contains("hpb=hcm\n2 requests in "), "{replayed}");
+    assert!(replayed.contains("each took as long as when it was served"), "{replayed}");
+    assert!(replayed.contains("host and device counted what they counted then"), "{replayed}");
+    room.good(&[&["image", "create", "empty.img"], &SMALL[..]].concat());
+    room.bad(&["replay", "rec", "--image", "empty.img"], &["rec: it did not begin with this image"]);
+    room.bad(&["replay", "faults", "--image", "start.img"], &["faults: it does not begin with"]);
+    room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
+    room.write("wrong", "5s stall\n");
+    room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
+    room.bad(&["serve", "--image", "dev.img", "--speed", "instant", "--scale", "2"], &["--scale stretches time"]);
+    room.bad(&["serve", "--image", "dev.img", "--metrics", "0.0.0.0:1"], &["other machines", "--public"]);
+    room.bad(&["serve", "--image", "dev.img", "--policy", "best"], &["--policy", "best"]);
 }

@@ -3,6 +3,7 @@
 
 use readpath_serve::{Address, Options, ServeError, Served, Speed, serve};
 use readpath_store::Image;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -24,6 +25,8 @@ pub struct Client {
     socket: UnixStream,
     pub bytes: u64,
     handle: u64,
+    /// Reads that [`Client::any_reply`] may meet: their handles and bytes.
+    reads: Vec<(u64, u32)>,
 }
 
 impl Client {
@@ -38,12 +41,15 @@ impl Client {
         let mut export = [0; 10];
         socket.read_exact(&mut export).unwrap();
         let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
-        Client { socket, bytes, handle: 0 }
+        Client { socket, bytes, handle: 0, reads: Vec::new() }
     }
 
     /// Sends a request without waiting.
     pub fn send(&mut self, command: u16, flags: u16, offset: u64, bytes: u32, data: &[u8]) {
         self.handle += 1;
+        if command == READ {
+            self.reads.push((self.handle, bytes));
+        }
         let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
         request.extend(flags.to_be_bytes());
         request.extend(command.to_be_bytes());
@@ -66,6 +72,19 @@ impl Client {
         let mut data = vec![0; bytes];
         self.socket.read_exact(&mut data).unwrap();
         Ok(data)
+    }
+
+    /// Takes the next reply, whatever request it is to.
+    pub fn any_reply(&mut self) {
+        let mut reply = [0; 16];
+        self.socket.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[..4], 0x6744_6698_u32.to_be_bytes());
+        let handle = u64::from_be_bytes(reply[8..].try_into().unwrap());
+        let at = self.reads.iter().position(|&(read, _)| read == handle);
+        let bytes = at.map_or(0, |at| self.reads.swap_remove(at).1);
+        if reply[4..8] == [0; 4] {
+            self.socket.read_exact(&mut vec![0; bytes as usize]).unwrap();
+        }
     }
 
     pub fn read(&mut self, offset: u64, bytes: u32) -> Result<Vec<u8>, u32> {
@@ -96,9 +115,16 @@ pub struct Server {
 pub struct How {
     pub speed: Speed,
     pub read_only: bool,
+    /// What the host does.
+    pub host: &'static str,
+    /// What goes wrong, and when.
+    pub faults: &'static str,
+    /// Whether requests are recorded.
+    pub records: bool,
 }
 
-pub const INSTANT: How = How { speed: Speed::Instant, read_only: false };
+pub const INSTANT: How = How { speed: Speed::Instant, read_only: false, host: "hpb=dcm", faults: "", records: false };
+pub const REAL: How = How { speed: Speed::Real(1.0), ..INSTANT };
 
 /// A device of some MiB that is so full that it collects garbage all the time.
 pub fn device_file() -> String {
@@ -149,7 +175,12 @@ impl Server {
         answer
     }
 
-    pub fn start(&mut self, How { speed, read_only }: How) {
+    pub fn recording(&self) -> PathBuf {
+        self.folder.path().join("recording")
+    }
+
+    pub fn start(&mut self, How { speed, read_only, host, faults, records }: How) {
+        let record = records.then(|| Box::new(File::create(self.recording()).unwrap()) as Box<dyn Write + Send>);
         let (stop, stopped) = UnixStream::pair().unwrap();
         let (image, socket, control) = (self.image(), self.socket(), self.control());
         let (begun, wait) = mpsc::channel();
@@ -159,13 +190,17 @@ impl Server {
             let options = Options {
                 addresses: vec![Address::Unix(socket)],
                 control: Some(control),
+                metrics: None,
+                faults: faults.parse().unwrap(),
+                record: record.map(|record| record as Box<dyn Write>),
+                post: None,
                 speed,
                 read_only,
                 stop: stopped.as_fd(),
-                log: Box::new(|_| {}),
+                log: |_| {},
             };
-            let host = readpath_host::HostConfig { hpb: Some(Default::default()), ..preset.host };
-            serve(image, &preset, host, options, |_| begun.send(()).unwrap())
+            let host = host.parse().unwrap();
+            serve(image, &preset, &host, options, &mut |_| {}, |_| begun.send(()).unwrap())
         });
         wait.recv().expect("the server begins");
         (self.stop, self.thread) = (Some(stop), Some(thread));

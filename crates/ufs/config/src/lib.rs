@@ -25,4 +25,4 @@ pub use device::DevicePreset;
 pub use error::ConfigFileError;
 pub use experiment::{Claim, Event, EventKind, Experiment, GivenKey, LaunchKeys, MOST_EVENTS, keeps_memory};
 pub use overrides::Override;
-pub use size::size;
+pub use size::{size, time};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes as people write them.
+//! Sizes and spans of time as people write them.
+
+use readpath_kit::Ns;
 
 /// A size such as `1440K`, in bytes.
 ///
@@ -22,4 +24,21 @@ pub fn size(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0).ok_or_else(wrong)
+}
+
+/// A span of time such as `10ms`.
+///
+/// # Errors
+/// Says what would be right.
+pub fn time(text: &str) -> Result<Ns, String> {
+    let wrong = || format!("{text:?} is not a time such as 10ms; units are ns, us, ms and s");
+    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let unit = match &text[at..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).map(Ns).ok_or_else(wrong)
 }

@@ -23,7 +23,7 @@ mod hpb;
 mod ids;
 mod sram_table;
 
-pub use back::{DeviceStats, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
+pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
 pub use device::UfsDevice;
 pub use front::Delays;

@@ -10,6 +10,7 @@
 mod payload;
 mod stack;
 mod tags;
+mod watched;
 mod wire;
 
 pub use payload::{NoData, Payload};

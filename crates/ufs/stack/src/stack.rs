@@ -3,6 +3,7 @@
 //! nothing.
 
 use crate::payload::Payload;
+use crate::watched::Watched;
 use crate::wire::{Wire, WireError};
 use readpath_device::{
     ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, MediaOp, NoSpace, Probe, Recovery,
@@ -299,7 +300,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// A new device is switched on at `on` with what the array of its payload holds, and tells from now on everything
-    /// that it programs. The host has to [`Stack::start`] when it is ready.
+    /// that it programs. The host has to [`Stack::start`] when it is ready. `looked` is told each superblock that the
+    /// device looks at.
     ///
     /// # Errors
     /// As [`UfsDevice::power_on_with`].
@@ -307,8 +309,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         &mut self,
         on: Ns,
         array: impl FnOnce(&mut X) -> &mut A,
+        looked: &mut dyn FnMut(u32),
     ) -> Result<Recovery, LoadError> {
-        let recovery = self.device.power_on_with(on, array(&mut self.payload))?;
+        let array = array(&mut self.payload);
+        let recovery = self.device.power_on_with(on, &mut Watched { array, looked })?;
         self.move_data();
         Ok(recovery)
     }

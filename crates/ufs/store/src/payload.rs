@@ -3,10 +3,10 @@
 
 use crate::array::FlashFile;
 use crate::disk::Disk;
-use readpath_device::{MediaOp, Own, WithMedia};
+use readpath_device::{Failing, MediaOp, Own, WithMedia};
 use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::BLOCK_BYTES;
+use readpath_kit::{BLOCK_BYTES, Prng};
 use readpath_stack::Payload;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,9 +31,22 @@ struct Transfer {
     fault: Option<Fault>,
 }
 
+/// Reads of flash that fail though nothing is wrong with what they read.
+#[derive(Debug)]
+struct FailingReads {
+    failing: Failing,
+    stream: Prng,
+}
+
+impl Default for FailingReads {
+    fn default() -> Self {
+        FailingReads { failing: Failing::default(), stream: Prng::stream(0, "reads", 0) }
+    }
+}
+
 /// The data of requests in flight, each at its cookie. Who submits requests and the payload share it.
 #[derive(Clone, Debug, Default)]
-pub struct Transfers(Rc<RefCell<Vec<Transfer>>>);
+pub struct Transfers(Rc<RefCell<Vec<Transfer>>>, Rc<RefCell<FailingReads>>);
 
 impl Transfers {
     /// The request `cookie`, from `block` on, brings this data, or wants it filled.
@@ -43,6 +56,21 @@ impl Transfers {
             all.resize_with(cookie as usize + 1, Transfer::default);
         }
         all[cookie as usize] = Transfer { block, data, fault: None };
+    }
+
+    /// Which reads of a block from flash fail from now on.
+    pub fn set_failing(&self, failing: Failing) {
+        self.1.borrow_mut().failing = failing;
+    }
+
+    /// Those that fail by chance are drawn anew.
+    pub fn seed(&self, seed: u64) {
+        self.1.borrow_mut().stream = Prng::stream(seed, "reads", 0);
+    }
+
+    fn read_fails(&self) -> bool {
+        let FailingReads { failing, stream } = &mut *self.1.borrow_mut();
+        failing.next(stream)
     }
 
     /// It has ended: its data, and what went wrong with it.
@@ -157,7 +185,12 @@ impl<D: Disk> Payload for Store<D> {
             MediaOp::Torn { first, slices } => self.array.tear(first, slices),
             MediaOp::ReadFlash { tag, index, ppn } => {
                 self.slices_read += 1;
-                let page = self.parts[usize::from(tag)].page + index;
+                let Part { cookie, page, .. } = self.parts[usize::from(tag)];
+                if self.transfers.read_fails() {
+                    let what = format!("slice {} cannot be read, as somebody ordered", ppn.0);
+                    return self.fault(cookie, Fault::Medium(what));
+                }
+                let page = page + index;
                 self.with_block(tag, index, |store, block| read(&store.array, ppn, page, block));
             }
             MediaOp::ReadBuffer { tag, index, slot } => {

@@ -2,11 +2,10 @@
 //! The flash array as the firmware sees it: operations in progress, what each takes at its die, and the faults of the
 //! array. It knows neither why something is read or written nor who waits for it.
 
-use super::faults::Faults;
+use super::faults::{Failable, Failing, Faults};
 use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{DeviceConfig, FlashTiming};
-use crate::ftl::config::FaultConfig;
 use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
@@ -26,7 +25,6 @@ pub(crate) struct Dies<S> {
     /// earlier.
     reports_at_end: bool,
     faults: Faults,
-    fault_config: FaultConfig,
     /// Programs and erases of any kind that have begun.
     writes: u32,
 }
@@ -47,7 +45,6 @@ impl<S: DieSched> Dies<S> {
             spare_transfer: config.spare_transfer(),
             reports_at_end: config.host_map().is_some(),
             faults: Faults::new(&config.ftl.faults),
-            fault_config: config.ftl.faults,
             writes: 0,
         }
     }
@@ -91,14 +88,19 @@ impl<S: DieSched> Dies<S> {
         self.writes -= 1;
     }
 
-    /// Whether a program that has ended failed.
-    pub(crate) fn program_fails(&mut self) -> bool {
-        self.faults.fails(self.fault_config.program_failures_ppm)
+    /// Whether an operation that has ended failed.
+    pub(crate) fn fails(&mut self, what: Failable) -> bool {
+        self.faults.fails(what)
     }
 
-    /// Whether an erase that has ended failed.
-    pub(crate) fn erase_fails(&mut self) -> bool {
-        self.faults.fails(self.fault_config.erase_failures_ppm)
+    /// What fails from now on.
+    pub(crate) fn set_failing(&mut self, what: Failable, failing: Failing) {
+        self.faults.set(what, failing);
+    }
+
+    /// Faults by chance are drawn anew.
+    pub(crate) fn seed_faults(&mut self, seed: u64) {
+        self.faults.seed(seed);
     }
 
     /// The die of a slice.

@@ -4,22 +4,65 @@
 use crate::ftl::config::FaultConfig;
 use readpath_kit::{Ns, Prng};
 
+/// Which operations of a kind fail: some by chance, and one by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Failing {
+    /// So many in a million.
+    pub ppm: u32,
+    /// The so-manieth from now on; 0 for none.
+    pub nth: u64,
+}
+
+impl Failing {
+    /// Whether the next one fails, by chance as `stream` has it.
+    #[inline]
+    pub fn next(&mut self, stream: &mut Prng) -> bool {
+        let is_nth = self.nth == 1;
+        self.nth = self.nth.saturating_sub(1);
+        is_nth | (self.ppm > 0 && stream.below(1_000_000) < u64::from(self.ppm))
+    }
+}
+
+readpath_kit::named! {
+    /// Operations of flash that can be made to fail; the block is then not written again.
+    pub enum Failable {
+        /// A program.
+        Program = "program",
+        /// An erase.
+        Erase = "erase",
+    }
+}
+
 /// See the module.
 pub(super) struct Faults {
     stream: Prng,
     read_retries_ppm: u32,
+    /// By [`Failable`].
+    failing: [Failing; 2],
 }
 
 impl Faults {
     /// The stream of faults of a configuration.
     pub(super) fn new(config: &FaultConfig) -> Self {
-        Faults { stream: Prng::stream(config.seed, "faults", 0), read_retries_ppm: config.read_retries_ppm }
+        let failing = [config.program_failures_ppm, config.erase_failures_ppm].map(|ppm| Failing { ppm, nth: 0 });
+        let stream = Prng::stream(config.seed, "faults", 0);
+        Faults { stream, read_retries_ppm: config.read_retries_ppm, failing }
     }
 
-    /// Whether something fails that does so `ppm` times in a million.
+    /// Whether an operation that has ended failed.
     #[inline]
-    pub(super) fn fails(&mut self, ppm: u32) -> bool {
-        ppm > 0 && self.stream.below(1_000_000) < u64::from(ppm)
+    pub(super) fn fails(&mut self, what: Failable) -> bool {
+        self.failing[what as usize].next(&mut self.stream)
+    }
+
+    /// What fails from now on.
+    pub(super) fn set(&mut self, what: Failable, failing: Failing) {
+        self.failing[what as usize] = failing;
+    }
+
+    /// Begins another stream.
+    pub(super) fn seed(&mut self, seed: u64) {
+        self.stream = Prng::stream(seed, "faults", 0);
     }
 
     /// The time of a read that takes `once` if it succeeds at once. Each retry is as likely as the first was.
@@ -29,7 +72,8 @@ impl Faults {
         if self.read_retries_ppm == 0 {
             return once;
         }
-        let retries = (0..MOST).take_while(|_| self.fails(self.read_retries_ppm)).count() as u64;
+        let mut retry = Failing { ppm: self.read_retries_ppm, nth: 0 };
+        let retries = (0..MOST).take_while(|_| retry.next(&mut self.stream)).count() as u64;
         Ns(once.0 * (1 + retries))
     }
 }

@@ -15,6 +15,7 @@ mod stats;
 pub(crate) use cpu::{Cpu, Work};
 pub(crate) use dies::{Dies, stage_of};
 pub(crate) use engine::{Checked, Engine};
+pub use faults::{Failable, Failing};
 pub(crate) use hardware::Hardware;
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
 pub(crate) use ops::{Job, NO_OP, Op, OpPool};
@@ -168,11 +169,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     #[inline]
     fn program_fails(&mut self) -> bool {
-        self.dies.program_fails()
+        self.dies.fails(Failable::Program)
     }
 
     #[inline]
     fn erase_fails(&mut self) -> bool {
-        self.dies.erase_fails()
+        self.dies.fails(Failable::Erase)
     }
 }

@@ -5,6 +5,7 @@
 mod bad_entries;
 mod control;
 mod entry_engine;
+mod faults;
 mod flash;
 mod getters;
 mod host_map;

@@ -34,6 +34,12 @@ impl Ftl {
         2 + u32::from(fails)
     }
 
+    /// Programs may fail from now on.
+    pub(crate) fn expect_failing_programs(&mut self) {
+        let ppm = &mut self.settings.faults.program_failures_ppm;
+        *ppm = (*ppm).max(1);
+    }
+
     /// Space is short with fewer spare superblocks than this.
     pub(super) fn short_below(&self) -> u32 {
         self.settings.collect_below.max(self.spare_for_host())

@@ -179,7 +179,7 @@ pub fn switch_on(
         None => Both::new(store, transfers),
     };
     let mut stack = Kept::new(config, host(None), DELAYS, both, (), Typed).unwrap();
-    let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut());
+    let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});
     let recovery = recovery.unwrap_or_else(|e| panic!("{what}: {e}"));
     // What a device shows once it is on stays.
     stack.payload.store.array_mut().sync().unwrap();

@@ -82,7 +82,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
             let store = Store::new(image.array, transfers.clone());
             let both = Both::new(store, transfers);
             let mut stack = Kept::new(&config, host(None), DELAYS, both, (), Typed).unwrap();
-            let recovered = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut());
+            let recovered = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});
             if !examined.faults.is_empty() {
                 found += 1;
             } else if recovered.is_err() {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath serve`: a device in real time for NBD clients, until Ctrl-C or SIGTERM.
+
+mod watch;
+
+use crate::args::{Ctl, Hpb, Serve};
+use crate::failure::Damaged;
+use crate::inputs::read_text;
+use crate::live::Live;
+use crate::{image, output, stop, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_kit::Ns;
+use readpath_serve::{Address, Begun, Cause, Faults, Host, Lateness, Options, ServeError, Served, Speed, serve};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+pub fn main(args: &Serve) -> Result<()> {
+    let addresses = addresses(args)?;
+    let speed = speed(args)?;
+    let host = host(args)?;
+    let faults = args.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
+    if let Some(at) = args.metrics.filter(|at| !at.ip().is_loopback() && !args.public) {
+        return Err(usage(anyhow!("--metrics: {at} can be reached from other machines; --public allows it")));
+    }
+    // A signal that comes while the device recovers waits until clients could connect.
+    let stop = stop::readable()?;
+    let (image, preset) = image::open(&args.image, !args.read_only, !args.no_sync)?;
+    host.of(&preset).map_err(|error| usage(anyhow!("--hpb {host}: {error}")))?;
+    let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;
+    let board = live.shared().board;
+    let record = args.record.as_deref().map(recording).transpose()?;
+    let shown = addresses.clone();
+    let options = Options {
+        addresses,
+        control: args.control.clone(),
+        metrics: args.metrics,
+        faults,
+        record,
+        post: board.as_deref().and_then(|board| board.posts().first()),
+        speed,
+        read_only: args.read_only,
+        stop: stop.as_fd(),
+        log: |line| _ = writeln!(io::stderr(), "readpath: {line}"),
+    };
+    let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
+    let begun = |begun: &Begun| {
+        bar.finish_and_clear();
+        let mut out = io::stdout().lock();
+        let _ = writeln!(out, "{} recovered in {} of device time", preset.name, begun.recovery.ready_at);
+        for address in &shown {
+            let _ = writeln!(out, "serving {address}{}", if args.read_only { " read-only" } else { "" });
+        }
+        let _ = out.flush();
+    };
+    let served = serve(image, &preset, &host, options, &mut |at| bar.set_position(at.into()), begun).map_err(
+        |error| match error {
+            ServeError::Load(_) => Damaged(format!("{}: {error}", args.image.display())).into(),
+            ServeError::Stack(_) | ServeError::Listen { .. } => usage(error),
+            _ => anyhow::Error::new(error),
+        },
+    )?;
+    write!(io::stdout(), "{}", report(&served))?;
+    live.finish()?;
+    match (&args.record, &served.recording) {
+        (Some(path), Some(error)) => Err(anyhow!("{}: the recording is not whole: {error}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+/// What goes wrong by itself.
+fn faults(path: &Path) -> Result<Faults> {
+    read_text(path)?.parse().map_err(|error| usage(anyhow!("{}: {error}", path.display())))
+}
+
+fn recording(path: &Path) -> Result<Box<dyn Write>> {
+    let file = File::create_new(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
+    Ok(Box::new(BufWriter::with_capacity(1 << 16, file)))
+}
+
+/// `readpath ctl`: sends a line to a server, and shows what it says.
+pub fn ctl(args: &Ctl) -> Result<()> {
+    if args.order == ["watch"] {
+        return watch::main(&args.socket);
+    }
+    let answer = tell(&args.socket, &args.order.join(" "))?;
+    Ok(write!(io::stdout(), "{answer}")?)
+}
+
+/// What a server says to a line.
+fn tell(socket: &Path, line: &str) -> Result<String> {
+    let name = socket.display();
+    let connected = UnixStream::connect(socket);
+    let mut connected = connected.map_err(|error| usage(anyhow!("{name}: no server listens there: {error}")))?;
+    writeln!(connected, "{line}")?;
+    let mut answer = String::new();
+    connected.read_to_string(&mut answer).with_context(|| format!("{name}: the server went away"))?;
+    match answer.strip_prefix("error: ") {
+        Some(error) => Err(usage(anyhow!("{}", error.trim_end()))),
+        None if answer.is_empty() => Err(anyhow!("{name}: the server went away")),
+        None => Ok(answer),
+    }
+}
+
+fn addresses(args: &Serve) -> Result<Vec<Address>> {
+    let given = if args.nbd.is_empty() { &["tcp:127.0.0.1:10809".to_owned()][..] } else { &args.nbd };
+    let addresses: Vec<Address> =
+        given.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|e| usage(anyhow!("--nbd: {e}")))?;
+    match addresses.iter().find(|address| address.is_public()) {
+        Some(address) if !args.public => Err(usage(anyhow!(
+            "{address} can be reached from other machines, and there is neither a password nor TLS; --public allows it"
+        ))),
+        _ => Ok(addresses),
+    }
+}
+
+fn speed(args: &Serve) -> Result<Speed> {
+    if args.speed == "instant" {
+        return match args.scale {
+            None => Ok(Speed::Instant),
+            Some(_) => Err(usage(anyhow!("--scale stretches time, which --speed instant does not keep"))),
+        };
+    }
+    match args.scale.unwrap_or(1.0) {
+        scale if (0.001..=1e6).contains(&scale) => Ok(Speed::Real(scale)),
+        scale => Err(usage(anyhow!("--scale {scale} is not possible; it is from 0.001 to 1000000"))),
+    }
+}
+
+/// What the host does.
+fn host(args: &Serve) -> Result<Host> {
+    let hpb = match args.hpb {
+        None if args.policy.is_some() => None,
+        None | Some(Hpb::Off) => Some("off"),
+        Some(Hpb::Dcm) => Some("dcm"),
+        Some(Hpb::Hcm) => Some("hcm"),
+        Some(_) => return Err(usage(anyhow!("--hpb: a server has one host: off, dcm or hcm"))),
+    };
+    let words = [("hpb", hpb), ("policy", args.policy.as_deref()), ("memory", args.host_memory.as_deref())];
+    let words = words.iter().filter_map(|(key, value)| Some(format!("{key}={}", (*value)?)));
+    let words = words.collect::<Vec<_>>().join(" ");
+    words.parse().map_err(|error| usage(anyhow!("--hpb, --policy and --host-memory: {error}")))
+}
+
+fn report(served: &Served) -> String {
+    let mut text = String::new();
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let _ = writeln!(
+        text,
+        "{} requests of {} connections: {:.1} MiB read, {:.1} MiB written, {} errors",
+        served.requests,
+        served.connections,
+        mib(served.read_bytes),
+        mib(served.written_bytes),
+        served.errors
+    );
+    let all = served.zeros_read + served.slices_read;
+    let _ = writeln!(text, "{} of {all} blocks read were never written, or were trimmed", served.zeros_read);
+    if let Some(hpb) = &served.hpb {
+        let _ = writeln!(text, "HPB: {} hits, {} misses", hpb.hit_cnt, hpb.miss_cnt);
+    }
+    if let Some(lateness) = &served.lateness {
+        text += &judged(lateness, Some(lateness.cause()));
+    }
+    text
+}
+
+/// Latency as it was modelled and as it was served, the mean and each percentile with its verdict.
+pub fn judged(lateness: &Lateness, cause: Option<Cause>) -> String {
+    let mut text = String::new();
+    if lateness.requests() == 0 {
+        return text;
+    }
+    let us = |ns: Ns| ns.0 as f64 / 1e3;
+    for verdict in lateness.verdicts() {
+        let time = match (verdict.is_valid(), cause) {
+            (true, _) => "valid".to_owned(),
+            (false, Some(cause)) => format!("late ({})", cause.name()),
+            (false, None) => "late".to_owned(),
+        };
+        let (name, modelled, served) = (verdict.name, us(verdict.modelled), us(verdict.served));
+        let _ = writeln!(text, "{name:<6} {modelled:>9.1} us modelled, {served:>9.1} us served; time: {time}");
+    }
+    text
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host of a served device does, in words: `hpb=dcm`, `policy=lru memory=4M`. They are the keys of a variant.
+
+use readpath_config::experiment::Variant;
+use readpath_config::{DevicePreset, GivenKey};
+use readpath_host::HostConfig;
+use std::fmt;
+use std::str::FromStr;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host(String);
+
+impl Host {
+    /// The device as it is configured for this host, and the host's driver.
+    ///
+    /// # Errors
+    /// The device has no such HPB.
+    pub fn of(&self, base: &DevicePreset) -> Result<(DevicePreset, HostConfig), String> {
+        let variant = variant(&self.0)?;
+        let preset = variant.device(base).map_err(|error| error.to_string())?;
+        let host = variant.host(&preset);
+        Ok((preset, host))
+    }
+}
+
+fn variant(text: &str) -> Result<Variant, String> {
+    let mut keys = Vec::new();
+    for word in text.split_whitespace() {
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
+        if key.contains('.') {
+            return Err(format!("{key} is a key of the device, which was made with the image"));
+        }
+        keys.push(GivenKey::new(key, value, "host"));
+    }
+    if keys.is_empty() {
+        return Err("needs a key, such as hpb=off, hpb=dcm, hpb=hcm or policy=lru".to_owned());
+    }
+    Variant::of_keys("host", &keys).map_err(|error| error.to_string())
+}
+
+impl FromStr for Host {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Host, String> {
+        variant(text)?;
+        Ok(Host(text.split_whitespace().collect::<Vec<_>>().join(" ")))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

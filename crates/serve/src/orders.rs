@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a served device can be told: the language of `readpath ctl`, of `--faults` files and of recordings, and what
+//! each order does to host and device. `docs/serve.md` describes it. It knows no socket and no clock.
+
+use crate::host::Host;
+use crate::troubles::{Slow, Troubles};
+use readpath_config::{size, time};
+use readpath_device::{Failable, Failing, Probe};
+use readpath_flash::DieSched;
+use readpath_host::HpbParam;
+use readpath_kit::Ns;
+use readpath_run::LUN;
+use readpath_stack::{Payload, Stack, Wire};
+use readpath_store::Transfers;
+use readpath_workload::IoKind;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Longest time of an order.
+const LONGEST: Ns = Ns::from_secs(3600);
+const WITHOUT_POWER: Ns = Ns::from_ms(100);
+
+/// What fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fails {
+    Read,
+    Flash(Failable),
+}
+
+/// See the module.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Order {
+    /// The device loses its power.
+    Cut { off: Ns },
+    /// Nothing is answered for some time.
+    Stall { time: Ns },
+    /// What is held back is answered at once.
+    StallOff,
+    /// Requests take longer.
+    Slow { kind: Option<IoKind>, range: Option<Range<u64>>, by: Ns },
+    /// They do not any more.
+    SlowOff,
+    /// Operations of flash fail.
+    Fail { what: Fails, failing: Failing },
+    /// Flush and FUA promise what is not so.
+    Lie(bool),
+    /// Writes are refused.
+    EndOfLife(bool),
+    /// Limit of host memory for HPB.
+    Memory { bytes: u64 },
+    /// A parameter of HPB.
+    Param { param: HpbParam, value: u32 },
+    /// The host starts anew and does something else.
+    Host(Host),
+    /// What fails by chance is drawn anew.
+    Seed(u64),
+}
+
+/// Why a text is no order.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{0}")]
+pub struct OrderError(String);
+
+/// The orders, for those who ask and those who mistyped.
+pub(crate) const ORDERS: &str = "cut [TIME], stall TIME, stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow off, fail \
+                                 read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, param \
+                                 NAME VALUE, host KEY=VALUE..., seed N";
+
+/// What an order has done.
+pub(crate) struct Carried {
+    /// For whoever gave it.
+    pub answer: String,
+    /// When it is over.
+    pub after: Ns,
+}
+
+impl Order {
+    /// Carries an order out at `now`, with so many requests in flight. A new host is somebody else's business.
+    ///
+    /// # Errors
+    /// What host or device has against it.
+    pub(crate) fn carry_out<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &self,
+        stack: &mut Stack<S, X, P, W>,
+        (troubles, transfers): (&Troubles, &Transfers),
+        now: Ns,
+        in_flight: u32,
+    ) -> Result<Carried, String> {
+        let done = |answer: String| Ok(Carried { answer, after: now });
+        match self {
+            &Order::Cut { off } => {
+                let on = now + off;
+                let recovery = stack.device_power_cycle(now, on);
+                stack.advance(on);
+                let answer = format!(
+                    "cut at {now} for {off} with {in_flight} requests in flight; {} units torn; recovered in {}",
+                    recovery.torn,
+                    recovery.ready_at.saturating_sub(on)
+                );
+                Ok(Carried { answer, after: on })
+            }
+            &Order::Stall { time } => {
+                troubles.stall(now + time);
+                done(format!("nothing is answered from {now} on for {time}"))
+            }
+            Order::Slow { kind, range, by } => {
+                let range = range.clone().unwrap_or(0..u64::MAX);
+                troubles.slow(Slow { kind: *kind, range, by: *by });
+                done(self.to_string())
+            }
+            Order::StallOff => {
+                troubles.let_go();
+                done(self.to_string())
+            }
+            Order::SlowOff => {
+                troubles.hurry();
+                done(self.to_string())
+            }
+            &Order::Fail { what: Fails::Read, failing } => {
+                transfers.set_failing(failing);
+                done(self.to_string())
+            }
+            &Order::Fail { what: Fails::Flash(what), failing } => {
+                stack.device.set_failing(what, failing);
+                done(self.to_string())
+            }
+            &Order::Lie(lies) => {
+                troubles.lie(lies);
+                done(self.to_string())
+            }
+            &Order::EndOfLife(is_worn_out) => {
+                troubles.wear_out(is_worn_out);
+                done(self.to_string())
+            }
+            &Order::Memory { bytes } => {
+                stack.limit_memory(now, LUN, bytes).map_err(|error| error.to_string())?;
+                done(self.to_string())
+            }
+            &Order::Param { param, value } => {
+                stack.host.store_hpb_param(LUN, param, value).map_err(|error| error.to_string())?;
+                done(self.to_string())
+            }
+            Order::Host(_) => done(self.to_string()),
+            &Order::Seed(seed) => {
+                stack.device.seed_faults(seed);
+                transfers.seed(seed);
+                done(self.to_string())
+            }
+        }
+    }
+}
+
+fn kind_name(kind: IoKind) -> &'static str {
+    match kind {
+        IoKind::Read => "read",
+        IoKind::Write => "write",
+        IoKind::Trim => "trim",
+        IoKind::Flush => "flush",
+    }
+}
+
+/// A span of time that reads back as it was.
+struct Exactly(Ns);
+
+impl fmt::Display for Exactly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+        let (unit, ns) = units.into_iter().find(|&(_, ns)| self.0.0.is_multiple_of(ns)).unwrap_or(("ns", 1));
+        write!(f, "{}{unit}", self.0.0 / ns)
+    }
+}
+
+impl fmt::Display for Order {
+    /// As it is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on_off = |on: bool| if on { "on" } else { "off" };
+        match self {
+            Order::Cut { off } => write!(f, "cut {}", Exactly(*off)),
+            Order::Stall { time } => write!(f, "stall {}", Exactly(*time)),
+            Order::Slow { kind, range, by } => {
+                write!(f, "slow ")?;
+                kind.iter().try_for_each(|&kind| write!(f, "{} ", kind_name(kind)))?;
+                range.iter().try_for_each(|range| write!(f, "{}-{} ", range.start, range.end))?;
+                write!(f, "{}", Exactly(*by))
+            }
+            Order::StallOff => write!(f, "stall off"),
+            Order::SlowOff => write!(f, "slow off"),
+            Order::Fail { what, failing } => {
+                let what = match what {
+                    Fails::Read => "read",
+                    Fails::Flash(what) => what.name(),
+                };
+                match *failing {
+                    Failing { ppm: 0, nth: 0 } => write!(f, "fail {what} off"),
+                    Failing { ppm: 0, nth } => write!(f, "fail {what} {nth}"),
+                    Failing { ppm, .. } => write!(f, "fail {what} {ppm}ppm"),
+                }
+            }
+            Order::Lie(lies) => write!(f, "lie {}", on_off(*lies)),
+            Order::EndOfLife(is_worn_out) => write!(f, "end-of-life {}", on_off(*is_worn_out)),
+            Order::Memory { bytes } => write!(f, "memory {bytes}"),
+            Order::Param { param, value } => write!(f, "param {} {value}", param.name()),
+            Order::Host(host) => write!(f, "host {host}"),
+            Order::Seed(seed) => write!(f, "seed {seed}"),
+        }
+    }
+}
+
+/// A span of time that an order may take.
+fn span(text: &str) -> Result<Ns, String> {
+    match time(text)? {
+        span if span <= LONGEST => Ok(span),
+        _ => Err(format!("{text} is longer than {LONGEST}")),
+    }
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("'{text}' is neither on nor off")),
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number, or too large"))
+}
+
+fn failing(text: &str) -> Result<Failing, String> {
+    let failing = match text.strip_suffix("ppm") {
+        _ if text == "off" => Failing::default(),
+        Some(ppm) => Failing { ppm: number(ppm)?, nth: 0 },
+        None => Failing { ppm: 0, nth: number(text)? },
+    };
+    match failing {
+        Failing { ppm: 1_000_001.., .. } => Err(format!("{text} is more than all: 1000000ppm")),
+        Failing { ppm: 0, nth: 0 } if text != "off" => {
+            Err(format!("'{text}' lets nothing fail: write off, or from 1 on"))
+        }
+        failing => Ok(failing),
+    }
+}
+
+/// `FROM-TO` in bytes, to below `TO`.
+fn range(text: &str) -> Option<Result<Range<u64>, String>> {
+    let (from, to) = text.split_once('-')?;
+    let read = || {
+        let from = if from == "0" { 0 } else { size(from)? };
+        let range = from..size(to)?;
+        if range.is_empty() { Err(format!("{text} is empty: it ends where it begins, or earlier")) } else { Ok(range) }
+    };
+    Some(read())
+}
+
+fn slow(words: &[&str]) -> Result<Order, String> {
+    let kinds = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
+    let kind = words.first().and_then(|word| kinds.into_iter().find(|&kind| kind_name(kind) == *word));
+    let rest = &words[usize::from(kind.is_some())..];
+    match rest {
+        ["off"] if kind.is_none() => Ok(Order::SlowOff),
+        [by] => Ok(Order::Slow { kind, range: None, by: span(by)? }),
+        [bytes, by] => match range(bytes) {
+            Some(range) => Ok(Order::Slow { kind, range: Some(range?), by: span(by)? }),
+            None => Err(format!("'{bytes}' is neither read, write, trim or flush nor a range such as 0-1G")),
+        },
+        _ => Err("write slow [read|write|trim|flush] [FROM-TO] TIME, or slow off".to_owned()),
+    }
+}
+
+fn param(name: &str, value: &str) -> Result<Order, String> {
+    let all = || HpbParam::ALL.map(HpbParam::name).join(", ");
+    let param = HpbParam::by_name(name).ok_or_else(|| format!("'{name}' is not one of {}", all()))?;
+    Ok(Order::Param { param, value: number(value)? })
+}
+
+impl FromStr for Order {
+    type Err = OrderError;
+
+    fn from_str(text: &str) -> Result<Order, OrderError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let order = match words[..] {
+            ["cut"] => Ok(Order::Cut { off: WITHOUT_POWER }),
+            ["cut", off] => span(off).map(|off| Order::Cut { off }),
+            ["stall", "off"] => Ok(Order::StallOff),
+            ["stall", time] => span(time).map(|time| Order::Stall { time }),
+            ["slow", ref rest @ ..] => slow(rest),
+            ["fail", what, when] => {
+                let flash = Failable::by_name(what).map(Fails::Flash);
+                match flash.or((what == "read").then_some(Fails::Read)) {
+                    Some(what) => failing(when).map(|failing| Order::Fail { what, failing }),
+                    None => Err(format!("'{what}' is not read, program or erase")),
+                }
+            }
+            ["lie", word] => on_off(word).map(Order::Lie),
+            ["end-of-life", word] => on_off(word).map(Order::EndOfLife),
+            ["memory", bytes] => size(bytes).map(|bytes| Order::Memory { bytes }),
+            ["param", name, value] => param(name, value),
+            ["host", ref words @ ..] => words.join(" ").parse().map(Order::Host),
+            ["seed", seed] => number(seed).map(Order::Seed),
+            [] => return Err(OrderError("nothing is ordered".to_owned())),
+            _ => return Err(OrderError(format!("'{}' is not an order; there are: {ORDERS}", words.join(" ")))),
+        };
+        order.map_err(|what| OrderError(format!("{}: {what}", words.join(" "))))
+    }
+}
+
+/// Orders and when they are due, from when clients can connect: what a `--faults` file says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Faults(pub(crate) Vec<(Ns, Order)>);
+
+impl FromStr for Faults {
+    type Err = OrderError;
+
+    /// Lines of a time and an order, in order of time; `#` begins a comment.
+    fn from_str(text: &str) -> Result<Faults, OrderError> {
+        let mut orders: Vec<(Ns, Order)> = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let wrong = |what: String| OrderError(format!("line {}: {what}", i + 1));
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let (at, order) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let at = time(at).map_err(wrong)?;
+            if orders.last().is_some_and(|&(last, _)| at < last) {
+                return Err(wrong("its time is before that of the line above".to_owned()));
+            }
+            let order: Order = order.parse().map_err(|OrderError(what)| wrong(what))?;
+            orders.push((at, order));
+        }
+        Ok(Faults(orders))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_and_written() {
+        for (text, written) in [
+            ("cut", "cut 100ms"),
+            (" cut  2s ", "cut 2s"),
+            ("cut 0ms", "cut 0s"),
+            ("stall 1500us", "stall 1500us"),
+            ("stall off", "stall off"),
+            ("slow 5ms", "slow 5ms"),
+            ("slow read 5ms", "slow read 5ms"),
+            ("slow 0-1K 1ns", "slow 0-1024 1ns"),
+            ("slow flush 4K-8192 1s", "slow flush 4096-8192 1s"),
+            ("slow off", "slow off"),
+            ("fail read 3", "fail read 3"),
+            ("fail program 20ppm", "fail program 20ppm"),
+            ("fail erase off", "fail erase off"),
+            ("lie on", "lie on"),
+            ("end-of-life off", "end-of-life off"),
+            ("memory 4M", "memory 4194304"),
+            ("param inflight_map_req 4", "param inflight_map_req 4"),
+            ("host hpb=off", "host hpb=off"),
+            ("host policy=lru  memory=4M", "host policy=lru memory=4M"),
+            ("seed 7", "seed 7"),
+        ] {
+            let order: Order = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(order.to_string(), written, "{text}");
+            assert_eq!(written.parse(), Ok(order), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, what) in [
+            ("", "nothing"),
+            ("jump", "there are: cut"),
+            ("cut 5", "units are"),
+            ("cut 99999999999999999999s", "units are"),
+            ("stall", "there are: cut"),
+            ("stall 2h", "units are"),
+            ("stall 3601s", "longer than"),
+            ("slow", "write slow"),
+            ("slow fast 5ms", "neither read"),
+            ("slow 8K-4K 5ms", "is empty"),
+            ("slow read off", "not a time"),
+            ("fail write 3", "not read, program"),
+            ("fail read 0", "lets nothing fail"),
+            ("fail read 1000001ppm", "more than all"),
+            ("lie maybe", "neither on nor off"),
+            ("memory 4MB", "4MiB"),
+            ("param x 4", "is not one of"),
+            ("param inflight_map_req -4", "not a number"),
+            ("host", "key"),
+            ("host hpb=always", "hpb"),
+            ("host geometry.channels=1", "device"),
+            ("seed x", "not a number"),
+        ] {
+            let error = text.parse::<Order>().expect_err(text).to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_have_times() {
+        let text = "# a bad day\n5s stall 1s\n\n  5s   lie on # honestly\n1000s cut\n";
+        let Faults(orders) = text.parse().unwrap();
+        let times: Vec<u64> = orders.iter().map(|(at, _)| at.0 / 1_000_000_000).collect();
+        assert_eq!((times, &orders[1].1), (vec![5, 5, 1000], &Order::Lie(true)));
+        for (text, what) in
+            [("5s", "line 1: nothing"), ("5s cut\n4s cut", "line 2: its time"), ("cut", "line 1: \"cut\"")]
+        {
+            let error = text.parse::<Faults>().expect_err(text).to_string();
+            assert!(error.starts_with(what), "{text}: {error}");
+        }
+    }
+}

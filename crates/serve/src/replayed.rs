@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recording in virtual time: the requests that a server was asked, at the moments at which it was, on an image as it
+//! was then. Host and device decide as they did; what is left out is the machine that the server ran on. It knows no
+//! file by name.
+
+use crate::clients::LAST;
+use crate::edges::Ask;
+use crate::host::Host;
+use crate::jobs::Job;
+use crate::lateness::Lateness;
+use crate::orders::Order;
+use crate::record::{Asked, Item, Recorded, Start, counters};
+use crate::requests::Requests;
+use crate::server::ServeError;
+use crate::troubles::Troubles;
+use readpath_config::DevicePreset;
+use readpath_device::{DeviceStats, Probe};
+use readpath_flash::DieSched;
+use readpath_host::{HpbCounters, SenseData};
+use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
+use readpath_run::{Hooks, LUN, Parts, Port, RunError, Source, Virtual, Work, drive};
+use readpath_stack::{Payload, Stack, Typed, Wire};
+use readpath_store::{FileDisk, FlashFile, Image, Store, Transfers};
+use readpath_workload::{Io, IoKind};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// What a replay found.
+pub struct Replayed {
+    /// Requests.
+    pub requests: u64,
+    /// Those that the model gave the same time as when they were served.
+    pub same: u64,
+    /// The first that it did not: its number, and the times then and now.
+    pub first_other: Option<(u64, Ns, Ns)>,
+    /// Modelled and served latencies of those that were served in real time.
+    pub lateness: Lateness,
+    /// Modelled latencies of all.
+    pub modelled: Histogram,
+    /// Device time at the end.
+    pub end: Ns,
+    /// What the device did since it was last switched on.
+    pub device: DeviceStats,
+    /// What the host's HPB did since then.
+    pub hpb: Option<HpbCounters>,
+    /// Counters that were others when they were served: name, value then, value now. None if the recording does not
+    /// have its end.
+    pub other_counters: Option<Vec<(String, u64, u64)>>,
+}
+
+/// Replays a recording on the image of a device of `base` that it began with; the image stays as it is. `progress` is
+/// told how many requests have ended; what it says, whether the replay goes on.
+///
+/// # Errors
+/// The recording is of another device or began from another state, or the device cannot begin from the image.
+pub fn replay(
+    image: Image<FileDisk>,
+    base: &DevicePreset,
+    recorded: Recorded,
+    progress: impl FnMut(u64) -> bool,
+) -> Result<Replayed, ServeError> {
+    let Recorded { device, host, start, items, end, counters: counted } = recorded;
+    if device != base.name {
+        return Err(ServeError::Recording(format!("it is of a device {device}, and the image of a {}", base.name)));
+    }
+    let blocks = base.device.lus[usize::from(LUN)].blocks;
+    if let Some(fault) = fault(&items, u64::from(blocks) * u64::from(BLOCK_BYTES)) {
+        return Err(ServeError::Recording(fault));
+    }
+    let host: Host = host.parse().map_err(|error| ServeError::Recording(format!("its host: {error}")))?;
+    let (transfers, troubles) = (Transfers::default(), Troubles::default());
+    let script = Script { items: Rc::new(RefCell::new(items.into())), new_host: Rc::default() };
+    let mut replay = Replay {
+        start: Some(start),
+        on: Ns::ZERO,
+        transfers: transfers.clone(),
+        source: Asker {
+            script: script.clone(),
+            requests: Requests::new(transfers.clone(), troubles.clone()),
+            has_flushed: false,
+            same: 0,
+            total: 0,
+            first_other: None,
+            lateness: Lateness::default(),
+            modelled: Histogram::default(),
+            asked: Vec::new(),
+        },
+        hooks: (Orders { script, troubles, transfers }, Progress(progress)),
+    };
+    let (mut array, mut host) = (image.array, host);
+    loop {
+        let (preset, config) = host.of(base).map_err(ServeError::Host)?;
+        let payload = Store::new(array, replay.transfers.clone());
+        let parts = Parts { preset: &preset, host: config, payload, probe: (), wire: Typed };
+        let (kept, next, lived) = parts.stack_for(&mut replay)??;
+        if let Some(next) = next {
+            (array, host) = (kept, next);
+            continue;
+        }
+        let (device, hpb) = lived;
+        let now = counters(&device, hpb.as_ref());
+        let others = counted.iter().filter_map(|(name, then)| {
+            let value = now.iter().find(|(known, _)| known == name).map_or(0, |&(_, value)| value);
+            (value != *then).then(|| (name.clone(), *then, value))
+        });
+        let Asker { same, total, first_other, lateness, modelled, .. } = replay.source;
+        return Ok(Replayed {
+            requests: total,
+            same,
+            first_other,
+            lateness,
+            modelled,
+            end: replay.on,
+            device,
+            hpb,
+            other_counters: end.map(|_| others.collect()),
+        });
+    }
+}
+
+/// What makes it impossible to ask this of a unit of so many bytes, if anything does.
+fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
+    let mut last = Ns::ZERO;
+    items.iter().find_map(|(number, at, item)| {
+        let is_early = *at < std::mem::replace(&mut last, *at);
+        match item {
+            _ if is_early => Some(format!("number {number} is earlier than the one before")),
+            _ if *at > LAST => Some(format!("number {number} comes later than a server runs")),
+            Item::Request(asked)
+                if asked.offset.checked_add(u64::from(asked.bytes)).is_none_or(|end| end > unit_bytes) =>
+            {
+                Some(format!("request {number} ends beyond the unit, which has {unit_bytes} bytes"))
+            }
+            Item::Request(asked) if (asked.bytes == 0) != (asked.ask.kind() == IoKind::Flush) => {
+                Some(format!("request {number} has {} bytes", asked.bytes))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// What is to come, of whatever kind it is.
+#[derive(Clone)]
+struct Script {
+    items: Rc<RefCell<VecDeque<(u64, Ns, Item)>>>,
+    /// The host that takes over when what is under way has ended.
+    new_host: Rc<RefCell<Option<Host>>>,
+}
+
+impl Script {
+    /// When the next item comes, if it is of the kind that is asked for.
+    fn next_at(&self, of: impl FnOnce(&Item) -> bool) -> Ns {
+        self.items.borrow().front().filter(|(.., item)| of(item)).map_or(Ns::NEVER, |&(_, at, _)| at)
+    }
+
+    fn take(&self) -> Option<Item> {
+        self.items.borrow_mut().pop_front().map(|(.., item)| item)
+    }
+}
+
+/// Asks what was asked.
+struct Asker {
+    script: Script,
+    requests: Requests,
+    /// The flush before the device is switched off has ended.
+    has_flushed: bool,
+    same: u64,
+    total: u64,
+    first_other: Option<(u64, Ns, Ns)>,
+    lateness: Lateness,
+    modelled: Histogram,
+    /// Requests under way.
+    asked: Vec<Asked>,
+}
+
+impl Asker {
+    fn hear_ends(&mut self, now: Ns) -> Option<(IoKind, Ns)> {
+        let mut last = None;
+        while let Some(job) = self.requests.poll() {
+            let Some(place) = self.asked.iter().position(|asked| asked.number == job.number) else { continue };
+            let asked = self.asked.swap_remove(place);
+            let modelled = now - job.since;
+            self.has_flushed |= asked.client.is_none();
+            self.total += 1;
+            self.modelled.record(modelled.0);
+            self.same += u64::from(asked.modelled == modelled);
+            if asked.modelled != modelled {
+                self.first_other.get_or_insert((asked.number, asked.modelled, modelled));
+            }
+            if let Some(served) = asked.served {
+                self.lateness.compare(modelled, served);
+            }
+            last = Some((job.ask.kind(), modelled));
+        }
+        last
+    }
+}
+
+impl Source for Asker {
+    fn next_at(&self) -> Ns {
+        self.script.next_at(|item| matches!(item, Item::Request(_))).min(self.requests.next_at())
+    }
+
+    fn act(&mut self, port: &mut impl Port, now: Ns, _: Ns) {
+        self.requests.release(port, now, &mut |_| None);
+        self.hear_ends(now);
+        while self.script.next_at(|item| matches!(item, Item::Request(_))) <= now {
+            let Some(Item::Request(asked)) = self.script.take() else { return };
+            let Asked { ask, offset, bytes, number, client, .. } = asked;
+            // What the data is does not matter to host and device.
+            let data = vec![0; if matches!(ask, Ask::Write { .. }) { bytes as usize } else { 0 }];
+            let owner = client.map(|client| (0, client));
+            let job = Job { owner, number, ask, offset, bytes, data, since: now, ..Job::default() };
+            self.asked.push(asked);
+            self.requests.add(port, now, job, &mut |_| None);
+            self.hear_ends(now);
+        }
+    }
+
+    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        self.requests.step_ended(port, cookie, None, now, &mut |_| None);
+        self.hear_ends(now)
+    }
+
+    fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
+        self.requests.step_ended(port, cookie, Some(sense), now, &mut |_| None);
+        self.hear_ends(now);
+        Ok(())
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.requests.io(cookie)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.requests.count()
+    }
+
+    fn is_over(&self) -> bool {
+        let is_done = self.requests.count() == 0;
+        let is_last = self.script.items.borrow().is_empty();
+        is_done && (is_last || (self.has_flushed && self.script.new_host.borrow().is_some()))
+    }
+
+    fn lost(&mut self, _: &mut impl Port, _: Ns) {
+        unreachable!("nothing takes the host's power in a replay")
+    }
+}
+
+/// Gives the orders that were given.
+struct Orders {
+    script: Script,
+    troubles: Troubles,
+    transfers: Transfers,
+}
+
+impl Hooks for Orders {
+    fn next_at(&self) -> Ns {
+        self.script.next_at(|item| matches!(item, Item::Order(_)))
+    }
+
+    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+        in_flight: u32,
+    ) -> Result<Ns, RunError> {
+        let Some(Item::Order(order)) = self.script.take() else { return Ok(now) };
+        // It was possible when it was recorded; if it is not, latencies tell.
+        let carried = order.carry_out(stack, (&self.troubles, &self.transfers), now, in_flight);
+        if let Order::Host(host) = order {
+            *self.script.new_host.borrow_mut() = Some(host);
+        }
+        Ok(carried.map_or(now, |carried| carried.after))
+    }
+}
+
+/// Tells how far the replay has come.
+struct Progress<F>(F);
+
+impl<F: FnMut(u64) -> bool> Hooks for Progress<F> {
+    fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        _: &mut Stack<S, X, P, W>,
+        ios: u64,
+        _: Ns,
+    ) -> bool {
+        (self.0)(ios)
+    }
+}
+
+struct Replay<F> {
+    /// What the device has to begin with, at first.
+    start: Option<Start>,
+    /// When the device is switched on.
+    on: Ns,
+    transfers: Transfers,
+    source: Asker,
+    hooks: (Orders, Progress<F>),
+}
+
+/// The array, the host that is to take over, if one is, and what was counted.
+type Lived = (FlashFile<FileDisk>, Option<Host>, (DeviceStats, Option<HpbCounters>));
+
+impl<F: FnMut(u64) -> bool> Work<Store<FileDisk>, (), Typed> for &mut Replay<F> {
+    type Output = Result<Lived, ServeError>;
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, Store<FileDisk>, (), Typed>) -> Self::Output {
+        let recovery = stack.power_on_with(self.on, Store::array_mut, &mut |_| {})?;
+        if let Some(start) = self.start.take() {
+            let here = Start::new(&recovery, stack.device.valid_slices(), &stack.device.wear());
+            if here != start {
+                let what =
+                    format!("it did not begin with this image, or not as it is now; then: {start}; here: {here}");
+                return Err(ServeError::Recording(what));
+            }
+        }
+        let from = stack.start(recovery.ready_at)?;
+        self.source.has_flushed = false;
+        let driven = drive(&mut stack, &mut self.source, &mut self.hooks, &mut Virtual, from)?;
+        self.on = driven.end;
+        let counted = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let host = self.source.script.new_host.take();
+        Ok((stack.payload.into_array(), host, counted))
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests at the device, whoever asks: their steps are submitted, their ends awaited, and held back where somebody
+//! wants trouble. A server has clients ask, a replay a recording; so the device sees the same of both. It knows neither
+//! socket nor file.
+
+use crate::edges::Steps;
+use crate::jobs::{Failure, Job, Jobs, Owner};
+use crate::nbd::Errno;
+use crate::troubles::Troubles;
+use readpath_host::SenseData;
+use readpath_kit::Ns;
+use readpath_run::Port;
+use readpath_store::{Fault, Transfers};
+use readpath_workload::{Io, IoKind};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// See the module.
+pub(crate) struct Requests {
+    jobs: Jobs,
+    transfers: Transfers,
+    pub(crate) troubles: Troubles,
+    /// Those that have ended and are answered later: when, their numbers and cookies.
+    held: BinaryHeap<Reverse<(Ns, u64, u32)>>,
+    /// How often they have been let go.
+    let_go: u32,
+    ended: VecDeque<Job>,
+}
+
+impl Requests {
+    /// None yet. Their data goes through `transfers`.
+    pub(crate) fn new(transfers: Transfers, troubles: Troubles) -> Requests {
+        let (jobs, held, let_go, ended) = Default::default();
+        Requests { jobs, transfers, troubles, held, let_go, ended }
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn count(&self) -> u32 {
+        self.jobs.count()
+    }
+
+    /// Those that wait for others of the same blocks.
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs.waiting()
+    }
+
+    /// The request as a run names it.
+    pub(crate) fn io(&self, cookie: u32) -> Io {
+        self.jobs.io(cookie)
+    }
+
+    /// One that has ended, in order.
+    pub(crate) fn poll(&mut self) -> Option<Job> {
+        self.ended.pop_front()
+    }
+
+    /// When one that is held back is to be answered.
+    pub(crate) fn next_at(&self) -> Ns {
+        match self.held.peek() {
+            Some(_) if self.let_go != self.troubles.times_let_go() => Ns::ZERO,
+            Some(&Reverse((at, ..))) => at,
+            None => Ns::NEVER,
+        }
+    }
+
+    /// Takes a request in; its steps are not known yet. `spare` gives a buffer that its owner does not need.
+    pub(crate) fn add(
+        &mut self,
+        port: &mut impl Port,
+        now: Ns,
+        mut job: Job,
+        spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>,
+    ) {
+        let changes = matches!(job.ask.kind(), IoKind::Write | IoKind::Trim);
+        if changes && self.troubles.refuses_writes() {
+            job.failure = Some((Errno::NoSpace, "the device has come to the end of its life".to_owned()));
+        } else if let Some(ask) = if job.owner.is_some() { self.troubles.kept(job.ask) } else { Some(job.ask) } {
+            job.steps = Steps::new(ask, job.offset, job.bytes);
+        }
+        if let Some(cookie) = self.jobs.add(job) {
+            self.go_on(port, now, cookie, spare);
+        }
+    }
+
+    /// Submits the step of a request that is due, or lets it end.
+    fn go_on(&mut self, port: &mut impl Port, now: Ns, cookie: u32, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
+        let job = self.jobs.get(cookie);
+        if job.steps.now().is_none() || job.failure.is_some() {
+            let until = self.troubles.held_until(now, job);
+            let number = job.number;
+            if until > now {
+                self.let_go();
+                return self.held.push(Reverse((until, number, cookie)));
+            }
+            return self.end(port, now, cookie, spare);
+        }
+        let owner = job.owner;
+        let (request, data) = self.jobs.request(cookie, || spare(owner?));
+        self.transfers.begin(cookie, request.block, data);
+        port.submit(now, &request);
+    }
+
+    fn end(&mut self, port: &mut impl Port, now: Ns, cookie: u32, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
+        let job = self.jobs.end(cookie);
+        self.ended.push_back(job);
+        while let Some(waiting) = self.jobs.next_waiting() {
+            self.go_on(port, now, waiting, spare);
+        }
+    }
+
+    /// A step has ended, or was refused.
+    pub(crate) fn step_ended(
+        &mut self,
+        port: &mut impl Port,
+        cookie: u32,
+        refused: Option<SenseData>,
+        now: Ns,
+        spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>,
+    ) {
+        let (data, fault) = self.transfers.end(cookie);
+        let failure = match (refused, fault) {
+            (Some(sense), _) => Some(refusal(sense)),
+            (None, Some(Fault::Medium(what))) => Some((Errno::Io, what)),
+            (None, Some(Fault::Write(what))) => Some((Errno::NoSpace, format!("the image cannot be written: {what}"))),
+            (None, None) => None,
+        };
+        match failure {
+            Some(failure) => self.jobs.fail(cookie, failure),
+            None => _ = self.jobs.step_done(cookie, data),
+        }
+        self.go_on(port, now, cookie, spare);
+    }
+
+    /// Lets those end that were held back until now.
+    pub(crate) fn release(&mut self, port: &mut impl Port, now: Ns, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
+        self.let_go();
+        while self.next_at() <= now {
+            let Some(Reverse((_, _, cookie))) = self.held.pop() else { return };
+            self.end(port, now, cookie, spare);
+        }
+    }
+
+    /// If what is held back is to be answered at once, its time has come.
+    fn let_go(&mut self) {
+        let times = self.troubles.times_let_go();
+        if std::mem::replace(&mut self.let_go, times) != times {
+            self.held =
+                self.held.drain().map(|Reverse((_, number, cookie))| Reverse((Ns::ZERO, number, cookie))).collect();
+        }
+    }
+}
+
+/// A refusal of the device, for a client.
+fn refusal(sense: SenseData) -> Failure {
+    let SenseData { key, asc, ascq, .. } = sense;
+    let errno = match key {
+        7 => Errno::NoSpace,
+        5 => Errno::Inval,
+        _ => Errno::Io,
+    };
+    let what = match (key, asc) {
+        (7, 0x27) => "so many blocks have gone bad that what is left does not hold the capacity",
+        _ => "see SPC-4",
+    };
+    (errno, format!("the device refused it with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({what})"))
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with a device because somebody wants it so: answers that come late, promises that are not kept. What
+//! goes wrong inside of the flash is the device's business. It knows no clock and no language.
+
+use crate::edges::Ask;
+use crate::jobs::Job;
+use readpath_kit::Ns;
+use readpath_workload::IoKind;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Requests that take longer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Slow {
+    /// Of this kind; none for all.
+    pub kind: Option<IoKind>,
+    /// That touch these bytes.
+    pub range: Range<u64>,
+    /// By so much.
+    pub by: Ns,
+}
+
+#[derive(Default)]
+struct State {
+    stalled_until: Ns,
+    let_go: u32,
+    slow: Vec<Slow>,
+    lies: bool,
+    is_worn_out: bool,
+}
+
+/// See the module. All clones are one.
+#[derive(Clone, Default)]
+pub(crate) struct Troubles(Rc<RefCell<State>>);
+
+impl Troubles {
+    /// Nothing is answered before `until`.
+    pub(crate) fn stall(&self, until: Ns) {
+        let mut state = self.0.borrow_mut();
+        state.stalled_until = state.stalled_until.max(until);
+    }
+
+    /// Some requests take longer from now on. If several rules meet a request, it takes as much longer as all say.
+    pub(crate) fn slow(&self, slow: Slow) {
+        self.0.borrow_mut().slow.push(slow);
+    }
+
+    /// No request takes longer than the device.
+    pub(crate) fn hurry(&self) {
+        self.0.borrow_mut().slow.clear();
+    }
+
+    /// What is held back is answered at once.
+    pub(crate) fn let_go(&self) {
+        let mut state = self.0.borrow_mut();
+        state.stalled_until = Ns::ZERO;
+        state.let_go += 1;
+    }
+
+    /// How often that was so.
+    pub(crate) fn times_let_go(&self) -> u32 {
+        self.0.borrow().let_go
+    }
+
+    /// Whether flushes and FUA promise what is not so.
+    pub(crate) fn lie(&self, lies: bool) {
+        self.0.borrow_mut().lies = lies;
+    }
+
+    /// Whether writes and trims are refused.
+    pub(crate) fn wear_out(&self, is_worn_out: bool) {
+        self.0.borrow_mut().is_worn_out = is_worn_out;
+    }
+
+    pub(crate) fn refuses_writes(&self) -> bool {
+        self.0.borrow().is_worn_out
+    }
+
+    /// What is done of what a client asked; none for nothing.
+    pub(crate) fn kept(&self, ask: Ask) -> Option<Ask> {
+        match (self.0.borrow().lies, ask) {
+            (false, ask) => Some(ask),
+            (true, Ask::Flush) => None,
+            (true, ask) => Some(ask.without_promise()),
+        }
+    }
+
+    /// When a request may be answered that has ended at `now`.
+    pub(crate) fn held_until(&self, now: Ns, job: &Job) -> Ns {
+        let state = self.0.borrow();
+        let range = job.offset..job.offset + u64::from(job.bytes);
+        let meets = |slow: &&Slow| {
+            let touches = match job.ask {
+                // It has no place.
+                Ask::Flush => slow.kind == Some(IoKind::Flush) || slow.range == (0..u64::MAX),
+                _ => slow.range.start < range.end && range.start < slow.range.end,
+            };
+            touches && slow.kind.is_none_or(|kind| kind == job.ask.kind())
+        };
+        let longer = state.slow.iter().filter(meets).fold(0u64, |sum, slow| sum.saturating_add(slow.by.0));
+        Ns(now.0.saturating_add(longer)).max(state.stalled_until)
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was recorded is replayed to the bit: whatever clients asked, however the server was told to misbehave, and
+//! whether time was real or not. And what servers are told to do, they do.
+
+use crate::client::{Client, FLUSH, FUA, How, INSTANT, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
+use readpath_kit::Prng;
+use readpath_serve::{Recorded, Replayed, ServeError, replay};
+use readpath_store::Image;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Asks for `count` random things, up to 30 at once.
+fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
+    let mut expected = std::collections::VecDeque::new();
+    for _ in 0..count {
+        let bytes = [1 + rng.below(9000), 4096, 4096, 65_536][rng.below(4) as usize];
+        let mut offset = rng.below(client.bytes - bytes);
+        if bytes.is_multiple_of(4096) {
+            offset &= !4095;
+        }
+        let fua = if rng.below(5) == 0 { FUA } else { 0 };
+        let hole = if rng.below(2) == 0 { NO_HOLE } else { 0 };
+        let n = bytes as u32;
+        match rng.below(12) {
+            0..5 => client.send(READ, 0, offset, n, &[]),
+            5..9 => client.send(WRITE, fua, offset, n, &vec![7; n as usize]),
+            9 => client.send(TRIM, fua, offset, n, &[]),
+            10 => client.send(ZERO, fua | hole, offset, n, &[]),
+            _ => client.send(FLUSH, 0, 0, 0, &[]),
+        }
+        expected.push_back(());
+        // Answers come in any order, so each reply is read as what it is.
+        while expected.len() > rng.below(30) as usize {
+            client.any_reply();
+            expected.pop_front();
+        }
+    }
+    expected.iter().for_each(|()| client.any_reply());
+}
+
+fn replayed(server: &Server, start: &Path) -> Result<Replayed, ServeError> {
+    let image = Image::open(start, false, false).unwrap();
+    let preset = readpath_config::device::parse(&image.text, "test").unwrap();
+    let recorded = Recorded::read(&*std::fs::read(server.recording()).unwrap()).unwrap();
+    replay(image, &preset, recorded, |_| true)
+}
+
+#[test]
+fn a_replay_does_to_the_bit_what_the_server_did() {
+    let faults =
+        "0s seed 3\n10ms slow read 0-4M 300us\n20ms fail program 40\n30ms fail erase 20000ppm\n40ms slow off\n";
+    let hows = [
+        How { records: true, ..INSTANT },
+        How { records: true, host: "policy=lru memory=1M", faults, ..INSTANT },
+        How { records: true, host: "hpb=hcm", faults, ..REAL },
+    ];
+    for (round, how) in hows.into_iter().enumerate() {
+        let mut server = Server::new(INSTANT);
+        let rng = &mut Prng::new(round as u64 + 1);
+        ask_much(&mut Client::connect(&server.socket()), rng, 3000);
+        server.stop();
+        let start = server.image().with_extension("start");
+        std::fs::copy(server.image(), &start).unwrap();
+        server.start(how);
+        let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&server.socket())).collect();
+        let orders = [
+            "stall 2ms",
+            "cut 1ms",
+            "lie on",
+            "cut 3ms",
+            "lie off",
+            "fail read 5",
+            "host hpb=dcm",
+            "seed 9",
+            "end-of-life on",
+            "end-of-life off",
+            "slow write 100us",
+            "host hpb=off",
+            "host policy=lfu",
+        ];
+        for order in orders {
+            clients.iter_mut().for_each(|client| ask_much(client, rng, 60));
+            let answer = server.tell(order);
+            assert!(!answer.is_empty() && !answer.starts_with("error"), "{order}: {answer}");
+        }
+        clients.iter_mut().for_each(|client| ask_much(client, rng, 300));
+        server.tell("stall 900s");
+        clients[0].send(READ, 0, 0, 4096, &[]);
+        std::thread::sleep(Duration::from_millis(20));
+        let served = server.stop();
+        drop(clients);
+        let replayed = replayed(&server, &start).unwrap();
+        // Three flushes before another host, and one at the end, are the server's own.
+        assert_eq!(replayed.requests, served.requests + 4);
+        assert_eq!((replayed.same, replayed.first_other), (replayed.requests, None), "round {round}");
+        assert_eq!((replayed.device, replayed.hpb), (served.device, served.hpb), "round {round}");
+        assert_eq!(replayed.other_counters, Some(Vec::new()));
+        assert_eq!(replayed.lateness.requests() > 0, round == 2);
+        let refused = self::replayed(&server, &server.image());
+        assert!(matches!(refused, Err(ServeError::Recording(_))), "the image has changed since");
+    }
+}
+
+/// A recording may end anywhere, as that of a server that was killed.
+#[test]
+fn what_there_is_of_a_recording_is_replayed() {
+    let mut server = Server::new(INSTANT);
+    server.stop();
+    let start = server.image().with_extension("start");
+    std::fs::copy(server.image(), &start).unwrap();
+    server.start(How { records: true, ..INSTANT });
+    ask_much(&mut Client::connect(&server.socket()), &mut Prng::new(5), 500);
+    server.stop();
+    let whole = std::fs::read_to_string(server.recording()).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    std::fs::write(server.recording(), lines[..400].join("\n")).unwrap();
+    let part = replayed(&server, &start).unwrap();
+    assert!(part.requests > 300 && part.other_counters.is_none());
+    std::fs::write(server.recording(), whole.replacen("ready_ns=", "ready_ns=1", 1)).unwrap();
+    assert!(matches!(replayed(&server, &start), Err(ServeError::Recording(_))));
+}
+
+#[test]
+fn answers_are_held_back_as_long_as_somebody_wants() {
+    let mut server = Server::new(REAL);
+    let mut client = Client::connect(&server.socket());
+    let took = |client: &mut Client, offset| {
+        let begun = Instant::now();
+        client.read(offset, 4096).unwrap();
+        begun.elapsed()
+    };
+    server.tell("slow read 1M-2M 30ms");
+    assert!(took(&mut client, 1 << 20) >= Duration::from_millis(30));
+    assert!(took(&mut client, 2 << 20) < Duration::from_millis(30), "it is not in the range");
+    server.tell("slow off");
+    server.tell("stall 50ms");
+    assert!(took(&mut client, 0) >= Duration::from_millis(20));
+    assert!(took(&mut client, 0) < Duration::from_millis(30));
+    // A server that is to end waits for nobody.
+    server.tell("stall 3600s");
+    client.send(READ, 0, 0, 4096, &[]);
+    std::thread::sleep(Duration::from_millis(20));
+    let served = server.stop();
+    assert_eq!(client.reply(4096), Ok(vec![0; 4096]));
+    assert_eq!((served.requests, served.errors), (5, 0));
+}
+
+#[test]
+fn operations_fail_when_they_are_told_to() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    client.write(FUA, 0, &[9; 8 * 4096]).unwrap();
+    server.tell("fail read 3");
+    let read = |client: &mut Client| (0..8).map(|i| client.read(i * 4096, 4096).err()).collect::<Vec<_>>();
+    let eio = Some(5);
+    assert_eq!(read(&mut client), [None, None, eio, None, None, None, None, None]);
+    server.tell("fail read 1000000ppm");
+    assert_eq!(read(&mut client), [eio; 8]);
+    server.tell("fail read off");
+    assert_eq!(read(&mut client), [None; 8]);
+    server.tell("fail program 1");
+    client.write(FUA, 0, &[8; 8 * 4096]).unwrap();
+    let stat = |server: &Server, name: &str| -> u64 {
+        let stats = server.tell("stats");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("readpath_device_{name} ")));
+        line.expect("a counter").parse().unwrap()
+    };
+    assert_eq!(stat(&server, "program_failures"), 1);
+    assert_eq!(client.read(0, 4096), Ok(vec![8; 4096]), "it was written elsewhere");
+    server.tell("end-of-life on");
+    assert_eq!((client.write(0, 0, &[1; 4096]), client.ask(TRIM, 0, 0, 4096)), (Err(28), Err(28)));
+    assert_eq!(client.read(0, 4096), Ok(vec![8; 4096]));
+    assert_eq!(client.ask(FLUSH, 0, 0, 0), Ok(()));
+    server.tell("end-of-life off");
+    assert_eq!(client.write(0, 0, &[1; 4096]), Ok(()));
+    drop(client);
+    server.stop();
+}
+
+/// What a lying flush promised is lost with the power, and nothing of what an honest one did.
+#[test]
+fn a_lying_flush_loses_what_it_promised() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    let mut lost = [0, 0];
+    for round in 0..40u8 {
+        let lies = round % 2;
+        server.tell(if lies == 1 { "lie on" } else { "lie off" });
+        client.write(0, 0, &[round; 4096]).unwrap();
+        client.ask(FLUSH, 0, 0, 0).unwrap();
+        client.write(FUA, 4096, &[round; 4096]).unwrap();
+        server.tell("cut 1ms");
+        let is_lost = [0, 4096].map(|at| u32::from(client.read(at, 4096) != Ok(vec![round; 4096])));
+        lost[usize::from(lies)] += is_lost.iter().sum::<u32>();
+    }
+    assert_eq!(lost[0], 0);
+    assert!(lost[1] > 30, "lies did no harm: {lost:?}");
+    drop(client);
+    server.stop();
+}
+
+/// Another host takes over between two requests; what was accepted is there.
+#[test]
+fn another_host_takes_over() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    client.write(0, 0, &[3; 1 << 16]).unwrap();
+    for host in ["hpb=off", "hpb=hcm", "policy=lru memory=2M", "hpb=dcm"] {
+        assert_eq!(server.tell(&format!("host {host}")), format!("host {host}\n"));
+        assert_eq!(client.read(0, 1 << 16), Ok(vec![3; 1 << 16]), "{host}");
+        let stats = server.tell("stats");
+        assert_eq!(stats.contains("readpath_hpb_hit_cnt"), host != "hpb=off", "{host}");
+    }
+    assert!(server.tell("host hpb=always").starts_with("error: "));
+    assert!(server.tell("memory 1M").starts_with("error: "), "this host takes none");
+    drop(client);
+    assert_eq!(server.stop().errors, 0);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flash that fails because somebody wants it to, while the device is in use.
+
+use super::UfsDevice;
+use crate::back::{Failable, Failing, MediaMode, Probe};
+use readpath_flash::DieSched;
+
+impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
+    /// Which operations fail from now on, whatever the configuration says.
+    pub fn set_failing(&mut self, what: Failable, failing: Failing) {
+        if what == Failable::Program && failing != Failing::default() {
+            self.ftl.expect_failing_programs();
+        }
+        self.back.dies.set_failing(what, failing);
+    }
+
+    /// Faults by chance are drawn from a stream that begins with `seed`.
+    pub fn seed_faults(&mut self, seed: u64) {
+        self.back.dies.seed_faults(seed);
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An array that somebody watches while a device begins from it, which takes long for a large one. It changes nothing.
+
+use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, SPARE_REST_BYTES, Seen, Spare};
+use readpath_flash::Ppn;
+
+/// See the module.
+pub(crate) struct Watched<'a, A> {
+    pub array: &'a mut A,
+    /// Is told each superblock that is looked at.
+    pub looked: &'a mut dyn FnMut(u32),
+}
+
+impl<A: FlashArray> FlashArray for Watched<'_, A> {
+    fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String> {
+        (self.looked)(superblock);
+        self.array.look(superblock, seen)
+    }
+
+    fn read(&mut self, ppn: Ppn, rest: &mut [u8; SPARE_REST_BYTES], data: &mut [u8]) -> Result<Spare, String> {
+        self.array.read(ppn, rest, data)
+    }
+
+    fn is_blank(&mut self, ppn: Ppn) -> Result<bool, String> {
+        self.array.is_blank(ppn)
+    }
+
+    fn block_record(&mut self, superblock: u32) -> Result<Option<[u8; BLOCK_RECORD_BYTES]>, String> {
+        self.array.block_record(superblock)
+    }
+
+    fn factory(&mut self) -> Result<Vec<u8>, String> {
+        self.array.factory()
+    }
+
+    fn kept(&self) -> Option<u64> {
+        self.array.kept()
+    }
+
+    fn goes_on(&mut self, newest: u64) {
+        self.array.goes_on(newest);
+    }
+}
