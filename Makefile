@@ -8,6 +8,7 @@
 # make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
+# make bench-latency  whether the latencies of a served device are those of the model (fio)
 # make docs   the API documentation, and a check of links in the Markdown files
 # make check  format, lint and house rules
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
@@ -16,7 +17,7 @@ OUT ?= out
 
 GUEST ?= target/guest
 
-.PHONY: run test test-long test-clients bench-clients test-guest test-guest-large bench docs check fuzz build dist clean
+.PHONY: run test test-long test-clients bench-clients bench-latency test-guest test-guest-large bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -38,6 +39,9 @@ test-clients: build
 
 bench-clients: build
 	bash crates/cli/tests/clients/throughput.sh target/release/readpath
+
+bench-latency: build
+	bash crates/cli/tests/clients/latency.sh target/release/readpath
 
 GUEST_TEST = READPATH_GUEST=$(abspath $(GUEST)) $(CARGO) test --locked -p readpath-ubifs --test suite -- --ignored --nocapture
 

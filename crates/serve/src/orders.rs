@@ -64,9 +64,9 @@ pub(crate) enum Order {
 pub struct OrderError(String);
 
 /// The orders, for those who ask and those who mistyped.
-pub(crate) const ORDERS: &str = "cut [TIME], stall TIME, stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow off, fail \
-                                 read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, param \
-                                 NAME VALUE, host KEY=VALUE..., seed N";
+pub(crate) const ORDERS: &str = "cut [TIME], stall TIME, stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow \
+                                 off, fail read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, \
+                                 param NAME VALUE, host KEY=VALUE..., seed N";
 
 /// What an order has done.
 pub(crate) struct Carried {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others see of a served device while it is served: a look at its post now and then, as runs of the simulator have
-//! it. It knows neither sockets nor files.
+//! What others see of a device while it is served: a look at its post now and then, as runs of the simulator have it.
+//! It knows neither sockets nor files.
 
 use readpath_device::Probe;
 use readpath_flash::DieSched;

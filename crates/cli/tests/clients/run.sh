@@ -593,6 +593,52 @@ sqlite() {
     checked dev.img
     say "3 crashes, $last commits acknowledged, $kept rows kept, ext4 on a loop device"
 }
+# The same with a device that says that it has flushed and has not. What it promised must get lost.
+lying_sqlite() {
+    need sqlite3
+    need_fuse
+    need mkfs.ext4 e2fsck losetup mount
+    [ "$(id -u)" = 0 ] || skip "only root mounts the file system with the database"
+    grep -qw ext4 /proc/filesystems || skip "this kernel has no ext4"
+    losetup -f >/dev/null 2>&1 || skip "there is no loop device"
+    local round clients count lost=0 what=""
+    for round in 1 2 3; do
+        rm -f dev.img
+        fresh dev.img --fill random
+        start dev.img --control control
+        expose
+        t 30 mkfs.ext4 -q -F mnt/nbd
+        attach
+        t 20 sqlite3 -bail ext/db "PRAGMA journal_mode=delete;" >sqlite.log
+        "$readpath" ctl control lie on
+        (commits 0) >acknowledged.txt 2>sqlite.err 3>&- &
+        clients=$!
+        sleep "1.$((RANDOM % 9))"
+        crash
+        wait "$clients" || true
+        count=$(tail -n 1 acknowledged.txt)
+        [ -n "$count" ] || fail "round $round: nothing was committed before the crash"
+        detach
+        hide
+        # Nothing that was told to be durable: the device itself has to be whole.
+        checked dev.img
+        start dev.img
+        expose
+        if (attach && fuller ext/db "$count") 3>lost.log >attach.log 2>&1; then
+            what="$what all of $count kept;"
+        else
+            lost=$((lost + 1))
+            what="$what $(cat attach.log lost.log | tail -n 1);"
+        fi
+        umount -l ext 2>/dev/null || true
+        losetup -j mnt/nbd | cut -d: -f1 | xargs -r -n 1 losetup -d
+        loop=
+        hide
+        stop
+    done
+    [ "$lost" -gt 0 ] || fail "three crashes lost nothing that a lying flush had promised:$what"
+    say "3 crashes, $lost lost what had been committed:$what"
+}
 # commits AFTER: endless rows, each in a transaction of its own.
 commits() {
     local i=$1
@@ -781,11 +827,37 @@ disk_full() {
     say "$(cat write.log); $(cat look.log); after a restart $(cat full.log)"
 }
 
+# ---- 11
+
+# What real clients did in real time is replayed to the bit.
+recorded() {
+    need fio
+    local hpb
+    for hpb in off dcm hcm; do
+        rm -f dev.img start.img recording
+        fresh dev.img --fill random
+        cp --sparse=always dev.img start.img
+        speed=real start dev.img --hpb $hpb --record recording --control control
+        t 30 fio --name=mixed --ioengine=nbd --uri="$uri" --rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 \
+            --size=32m --time_based --runtime=2 --fsync=20 >fio.log 2>&1 || fail "fio: $(tail -n 1 fio.log)"
+        "$readpath" ctl control cut 5ms
+        t 30 fio --name=trim --ioengine=nbd --uri="$uri" --rw=randtrim --bs=64k --iodepth=4 --size=32m \
+            --time_based --runtime=1 >fio.log 2>&1 || fail "fio: $(tail -n 1 fio.log)"
+        stop
+        "$readpath" replay recording --image start.img >replay.log 2>&1 || fail "replay: $(tail -n 1 replay.log)"
+        grep -q 'each took as long as when it was served' replay.log || fail "$hpb: $(sed -n 3p replay.log)"
+        grep -q 'counted what they counted then' replay.log || fail "$hpb: $(sed -n 4p replay.log)"
+        "$readpath" trace info recording >info.log 2>&1 || fail "trace info: $(tail -n 1 info.log)"
+        echo "hpb=$hpb: $(sed -n 2p replay.log)"
+    done
+    say "three hosts, $(sed -n 2p replay.log) the last"
+}
+
 # ---- The run
 
 scenarios=(info copy copy_over_tcp copy_through_nbdkit qemu_convert qemu_io libnbd_protocol fio_verify fio_trim
-    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite hostile_crowd images_refused read_only
-    disk_full)
+    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite lying_sqlite hostile_crowd images_refused
+    read_only disk_full recorded)
 [ $# = 0 ] || scenarios=("$@")
 passed=0 skipped=0 failed=0
 for name in "${scenarios[@]}"; do
