@@ -14,7 +14,7 @@ mod ubifs;
 mod wire;
 
 pub use machines::{device_requests, host_replies, prototype_replies, prototype_requests};
-pub use serve::{image, nbd_session};
+pub use serve::{image, nbd_session, recording};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
 pub use trace::{trace, trace_columns};
 pub use ubi::{ubi_attach, ubi_volume_table};
@@ -51,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     ("ubifs_volume", ubifs_volume),
     ("nbd_session", nbd_session),
     ("image", image),
+    ("recording", recording),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server is given from outside: the bytes of an NBD client, and an image.
+//! What a server is given from outside: the bytes of an NBD client, an image, a file of orders; and a recording.
 
 use crate::Bytes;
+use readpath_config::DevicePreset;
 use readpath_device::{DeviceConfig, Layout, UfsDevice, WithMedia, Without};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_serve::nbd::{Command, Errno, Event, Export, Extent, Session};
+use readpath_serve::{Faults, Recorded, replay};
 use readpath_stack::{Stack, Typed};
 use readpath_store::{Image, MemoryDisk, Store, Transfers};
 use readpath_testkit::full::full_device;
@@ -90,7 +92,7 @@ fn worked() -> &'static (DeviceConfig, Vec<u8>) {
         device.precondition(0, 0, 500, Layout::Random, 5, |_, _| {}).expect("room");
         let image = Image::create_on("device", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).expect("an image");
         let (mut stack, transfers) = stack(image, &config);
-        let on = stack.power_on_with(Ns::ZERO, Store::array_mut).expect("its own image");
+        let on = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).expect("its own image");
         let mut now = stack.start(on.ready_at).expect("its own device");
         for i in 0..300u32 {
             let op = if i % 11 == 0 { BlockOp::Discard } else { BlockOp::Write };
@@ -116,7 +118,44 @@ pub fn image(data: &[u8]) {
     let Ok(mut image) = Image::on(disk, bytes.len() as u64, true, [1; 16]) else { return };
     let examined = image.examine(|_| {});
     let (mut stack, _) = stack(image, config);
-    if stack.power_on_with(Ns::ZERO, Store::array_mut).is_ok() && examined.faults.is_empty() {
+    if stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).is_ok() && examined.faults.is_empty() {
         stack.device.check_consistency().expect("nobody has found anything wrong");
+    }
+}
+
+/// A device of some MiB, and the bytes of its image.
+fn small() -> &'static (DevicePreset, Vec<u8>) {
+    static SMALL: OnceLock<(DevicePreset, Vec<u8>)> = OnceLock::new();
+    SMALL.get_or_init(|| {
+        let text = readpath_config::presets().iter().find(|preset| preset.file.contains("ufs21-64g"));
+        let set: Vec<_> = ["geometry.blocks_per_plane=30", "geometry.pages_per_block=16", "lu.0.blocks=4800"]
+            .map(|set| readpath_config::Override::from_argument(set, "here").expect("a key"))
+            .into();
+        let preset = readpath_config::device::parse(text.expect("a preset").text, "preset").expect("a device");
+        let preset = preset.with_overrides(&set).expect("a device");
+        let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&preset.device, preset.delays, ()).expect("a device");
+        let image = Image::create_on("device", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).expect("an image");
+        let mut array = image.array;
+        (preset, std::mem::take(array.disk_mut().bytes_mut()))
+    })
+}
+
+/// A file of orders and a recording. What can be read is replayed, if it is short.
+pub fn recording(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        _ = text.parse::<Faults>();
+    }
+    let Ok(recorded) = Recorded::read(data) else { return };
+    let (preset, bytes) = small();
+    let mut disk = MemoryDisk::new(0);
+    disk.bytes_mut().clone_from(bytes);
+    let image = Image::on(disk, bytes.len() as u64, true, [1; 16]).expect("its own image");
+    let mut looks = 0;
+    let look = |_| {
+        looks += 1;
+        looks < 100
+    };
+    if let Ok(replayed) = replay(image, preset, recorded, look) {
+        assert!(replayed.same <= replayed.requests);
     }
 }

@@ -254,11 +254,12 @@ fn copy_range(from: &std::fs::File, to: &std::fs::File, range: std::ops::Range<u
 fn reset(path: &Path) -> Result<()> {
     // Nobody else may have it open meanwhile.
     let (image, preset) = open(path, true, false)?;
+    let shown = path.display();
+    // A link stays one.
+    let path = &path.canonicalize()?;
     let name = path.file_name().context("an image has a name")?.to_string_lossy().into_owned();
-    let new = path.with_file_name(format!(".{name}.new"));
-    std::fs::remove_file(&new).ok();
+    let new = path.with_file_name(format!(".{name}.new-{}", std::process::id()));
     write(&new, &preset, None, image.array.format().seed, None)?;
-    std::fs::rename(&new, path)
-        .with_context(|| format!("{}: cannot take the place of the old image", path.display()))?;
-    Ok(writeln!(io::stdout(), "{}: empty", path.display())?)
+    std::fs::rename(&new, path).with_context(|| format!("{shown}: cannot take the place of the old image"))?;
+    Ok(writeln!(io::stdout(), "{shown}: empty")?)
 }

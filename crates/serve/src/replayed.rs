@@ -20,7 +20,7 @@ use readpath_host::{HpbCounters, SenseData};
 use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
 use readpath_run::{Hooks, LUN, Parts, Port, RunError, Source, Virtual, Work, drive};
 use readpath_stack::{Payload, Stack, Typed, Wire};
-use readpath_store::{FileDisk, FlashFile, Image, Store, Transfers};
+use readpath_store::{Disk, FlashFile, Image, Store, Transfers};
 use readpath_workload::{Io, IoKind};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -54,8 +54,8 @@ pub struct Replayed {
 ///
 /// # Errors
 /// The recording is of another device or began from another state, or the device cannot begin from the image.
-pub fn replay(
-    image: Image<FileDisk>,
+pub fn replay<D: Disk>(
+    image: Image<D>,
     base: &DevicePreset,
     recorded: Recorded,
     progress: impl FnMut(u64) -> bool,
@@ -301,12 +301,12 @@ struct Replay<F> {
 }
 
 /// The array, the host that is to take over, if one is, and what was counted.
-type Lived = (FlashFile<FileDisk>, Option<Host>, (DeviceStats, Option<HpbCounters>));
+type Lived<D> = (FlashFile<D>, Option<Host>, (DeviceStats, Option<HpbCounters>));
 
-impl<F: FnMut(u64) -> bool> Work<Store<FileDisk>, (), Typed> for &mut Replay<F> {
-    type Output = Result<Lived, ServeError>;
+impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F> {
+    type Output = Result<Lived<D>, ServeError>;
 
-    fn on<S: DieSched>(self, mut stack: Stack<S, Store<FileDisk>, (), Typed>) -> Self::Output {
+    fn on<S: DieSched>(self, mut stack: Stack<S, Store<D>, (), Typed>) -> Self::Output {
         let recovery = stack.power_on_with(self.on, Store::array_mut, &mut |_| {})?;
         if let Some(start) = self.start.take() {
             let here = Start::new(&recovery, stack.device.valid_slices(), &stack.device.wear());

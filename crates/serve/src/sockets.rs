@@ -3,11 +3,17 @@
 //! protocol.
 
 use crate::address::Address;
+use rustix::net::sockopt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A TCP client that says nothing for so long is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// A socket that clients connect to.
 pub(crate) enum Listener {
@@ -43,6 +49,9 @@ impl Listener {
                 let stream = listener.accept()?.0;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
+                // A machine that went away without a word is noticed, and its place is free again.
+                sockopt::set_socket_keepalive(&stream, true)?;
+                sockopt::set_tcp_keepidle(&stream, SILENCE)?;
                 Ok(Stream::Tcp(stream))
             }
         }
@@ -78,7 +87,8 @@ impl Stream {
 #[derive(Default)]
 pub(crate) struct Sockets {
     pub listeners: Vec<Listener>,
-    paths: Vec<PathBuf>,
+    /// With their numbers in the file system: somebody may have put another in the place of one.
+    paths: Vec<(PathBuf, u64)>,
 }
 
 impl Sockets {
@@ -96,7 +106,7 @@ impl Sockets {
     /// Listens at a path, for whatever purpose.
     pub(crate) fn listen_at(&mut self, path: &Path) -> io::Result<UnixListener> {
         let listener = listen_at(path)?;
-        self.paths.push(path.to_owned());
+        self.paths.push((path.to_owned(), inode(path)?));
         Ok(listener)
     }
 }
@@ -123,8 +133,16 @@ fn listen_at(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+fn inode(path: &Path) -> io::Result<u64> {
+    Ok(std::fs::symlink_metadata(path)?.ino())
+}
+
 impl Drop for Sockets {
     fn drop(&mut self) {
-        self.paths.iter().for_each(|path| _ = std::fs::remove_file(path));
+        for (path, inode) in &self.paths {
+            if self::inode(path).is_ok_and(|there| there == *inode) {
+                std::fs::remove_file(path).ok();
+            }
+        }
     }
 }

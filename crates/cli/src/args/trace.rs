@@ -94,6 +94,44 @@ impl TraceHow {
     }
 }
 
+/// A recording has its own device, host and times, and its report one form.
+const NOT_WITH_IMAGE: [&str; 34] = [
+    "precondition",
+    "format",
+    "columns",
+    "lenient",
+    "trace_device",
+    "merge_devices",
+    "mode",
+    "iodepth",
+    "speed",
+    "max_idle",
+    "fold",
+    "spread_ties",
+    "shift_sectors",
+    "device",
+    "hpb",
+    "policy",
+    "host_memory",
+    "map_cache",
+    "host_map",
+    "pressure",
+    "events",
+    "preload",
+    "seed",
+    "json",
+    "out",
+    "set",
+    "threads",
+    "trace_io",
+    "wire",
+    "case",
+    "variant",
+    "stats",
+    "sysfs",
+    "hold",
+];
+
 /// Arguments of `replay`.
 #[derive(Args, Debug)]
 pub struct Replay {
@@ -102,7 +140,7 @@ pub struct Replay {
     pub files: Vec<PathBuf>,
     /// Replay what `readpath serve --record` wrote on the image that it began with: same requests, same moments, same
     /// device and host. The image stays as it is
-    #[arg(long, value_name = "START.img")]
+    #[arg(long, value_name = "START.img", conflicts_with_all = NOT_WITH_IMAGE)]
     pub image: Option<PathBuf>,
     /// A trace to replay before each trace, measured apart (- for standard input); repeatable
     #[arg(long, value_name = "FILE")]

@@ -3,7 +3,8 @@
 
 use crate::common::{Room, text};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command as Process, Stdio};
 
@@ -131,6 +132,41 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     room.good(&["image", "check", "dev.img"]);
 }
 
+/// Others watch a server: Prometheus, `readpath stats`, and whoever likes figures of every second.
+#[test]
+fn a_server_is_watched() {
+    let room = Room::new();
+    create(&room, &[]);
+    // A port that nobody uses.
+    let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string();
+    let (mut child, _lines) = serve(&room, &["--metrics", &at, "--stats=live", "--hpb", "dcm", "--control", "c"]);
+    let get = |what: &str| {
+        let mut socket = TcpStream::connect(&at).expect("it listens");
+        write!(socket, "GET {what} HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let metrics = get("/metrics");
+    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+    assert!(metrics.contains("\nreadpath_device_programs "), "{metrics}");
+    assert!(get("/").starts_with("HTTP/1.1 404 "));
+    let stats = room.good(&["stats", "live"]);
+    assert!(stats.contains("hit_cnt"), "{stats}");
+    let mut watch = Process::new(room.command(&[]).get_program());
+    let watch = watch.current_dir(room.path("")).args(["ctl", "c", "watch"]).stdout(Stdio::piped()).spawn();
+    let mut watch = watch.expect("the program");
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe"));
+    let (mut names, mut values) = (String::new(), String::new());
+    lines.read_line(&mut names).unwrap();
+    lines.read_line(&mut values).unwrap();
+    assert!(names.starts_with("requests/s,") && values.starts_with("0,"), "{names}{values}");
+    child.stop();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("the server has ended\n") && watch.wait().unwrap().success(), "{rest}");
+}
+
 /// A recording is replayed on the image that it began with; orders of a file are part of it.
 #[test]
 fn a_server_is_recorded_and_replayed() {
@@ -149,6 +185,10 @@ fn a_server_is_recorded_and_replayed() {
     assert!(replayed.contains("host and device counted what they counted then"), "{replayed}");
     room.good(&[&["image", "create", "empty.img"], &SMALL[..]].concat());
     room.bad(&["replay", "rec", "--image", "empty.img"], &["rec: it did not begin with this image"]);
+    let both = room.output(&["replay", "rec", "--image", "start.img", "--hpb", "off"]);
+    assert!(text(&both.stderr).contains("cannot be used with '--hpb"), "{}", text(&both.stderr));
+    let described = room.good(&["trace", "info", "rec"]);
+    assert!(described.contains("flush"), "{described}");
     room.bad(&["replay", "faults", "--image", "start.img"], &["faults: it does not begin with"]);
     room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
     room.write("wrong", "5s stall\n");
