@@ -128,7 +128,7 @@ fn small() -> &'static (DevicePreset, Vec<u8>) {
     static SMALL: OnceLock<(DevicePreset, Vec<u8>)> = OnceLock::new();
     SMALL.get_or_init(|| {
         let text = readpath_config::presets().iter().find(|preset| preset.file.contains("ufs21-64g"));
-        let set: Vec<_> = ["geometry.blocks_per_plane=30", "geometry.pages_per_block=16", "lu.0.blocks=4800"]
+        let set: Vec<_> = ["geometry.blocks_per_plane=30", "geometry.pages_per_block=8", "lu.0.blocks=2000"]
             .map(|set| readpath_config::Override::from_argument(set, "here").expect("a key"))
             .into();
         let preset = readpath_config::device::parse(text.expect("a preset").text, "preset").expect("a device");
