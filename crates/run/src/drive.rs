@@ -258,10 +258,10 @@ pub trait Clock {
     /// asked to, and what was due meanwhile is then handled late, at its own modelled time.
     fn wait_until(&mut self, at: Ns) -> Ns;
 
-    /// Waits until `at`, whoever wants to wake it. Returns the time that it then is.
+    /// Waits until `at`, whoever wants to wake it.
     #[inline(always)]
-    fn sleep_until(&mut self, at: Ns) -> Ns {
-        self.wait_until(at)
+    fn sleep_until(&mut self, at: Ns) {
+        self.wait_until(at);
     }
 }
 
@@ -411,7 +411,9 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
         if is_host_lost {
             hooks.host_goes(stack);
         }
-        now = clock.sleep_until(hooks.happen(stack, now, source.in_flight())?);
+        now = hooks.happen(stack, now, source.in_flight())?;
+        // A real clock may be later; what follows is handled late, at its own time.
+        clock.sleep_until(now);
         if is_host_lost {
             source.lost(stack, now);
         }

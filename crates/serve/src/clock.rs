@@ -74,11 +74,11 @@ impl Clock for RealClock {
         }
     }
 
-    fn sleep_until(&mut self, at: Ns) -> Ns {
+    fn sleep_until(&mut self, at: Ns) {
         loop {
             let now = self.look_at_time();
             if at <= now {
-                return now;
+                return;
             }
             std::thread::sleep(Duration::from_nanos(((at - now).0 as f64 * self.scale) as u64));
         }

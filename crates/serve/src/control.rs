@@ -224,6 +224,7 @@ impl Control {
     pub(crate) fn host_has_come(&self) {
         let mut state = self.state.borrow_mut();
         self.has_new_host.set(false);
+        state.subject.troubles.drain(false);
         if let Some((host, called)) = state.new_host.take() {
             state.say(called, &format!("host {host}\n"), true);
         }
@@ -340,6 +341,7 @@ impl Hooks for Control {
         let longest = state.longest;
         let objection = match &order {
             Order::Cut { off } if *off > longest => Some(format!("cut: at this speed at most {longest}")),
+            Order::Host(_) if state.new_host.is_some() => Some("host: another one is about to take over".to_owned()),
             Order::Host(host) => state.preset.as_ref().and_then(|preset| host.of(preset).err()),
             _ => None,
         };

@@ -142,7 +142,12 @@ impl Order {
                 stack.host.store_hpb_param(LUN, param, value).map_err(|error| error.to_string())?;
                 done(self.to_string())
             }
-            Order::Host(_) => done(self.to_string()),
+            Order::Host(_) => {
+                // It comes when everything has been answered.
+                troubles.let_go();
+                troubles.drain(true);
+                done(self.to_string())
+            }
             &Order::Seed(seed) => {
                 stack.device.seed_faults(seed);
                 transfers.seed(seed);

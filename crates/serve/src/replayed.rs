@@ -318,6 +318,7 @@ impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F
         }
         let from = stack.start(recovery.ready_at)?;
         self.source.has_flushed = false;
+        self.hooks.0.troubles.drain(false);
         let driven = drive(&mut stack, &mut self.source, &mut self.hooks, &mut Virtual, from)?;
         self.on = driven.end;
         let counted = (*stack.device.stats(), stack.host.counters(LUN).copied());

@@ -288,7 +288,7 @@ impl Outside<'_> {
         match *speed {
             Speed::Real(scale) => {
                 let mut clock = RealClock::new(poller.clone(), scale, *begun);
-                let from = clock.sleep_until(from);
+                clock.sleep_until(from);
                 drive(stack, clients, hooks, &mut clock, from)
             }
             Speed::Instant => drive(stack, clients, hooks, &mut JumpingClock::new(poller.clone(), from), from),

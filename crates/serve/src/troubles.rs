@@ -25,6 +25,7 @@ pub(crate) struct Slow {
 struct State {
     stalled_until: Ns,
     let_go: u32,
+    drains: bool,
     slow: Vec<Slow>,
     lies: bool,
     is_worn_out: bool,
@@ -58,7 +59,12 @@ impl Troubles {
         state.let_go += 1;
     }
 
-    /// How often that was so.
+    /// Whether nothing is held back, because the device is about to be switched off.
+    pub(crate) fn drain(&self, drains: bool) {
+        self.0.borrow_mut().drains = drains;
+    }
+
+    /// How often what was held back was let go.
     pub(crate) fn times_let_go(&self) -> u32 {
         self.0.borrow().let_go
     }
@@ -89,6 +95,9 @@ impl Troubles {
     /// When a request may be answered that has ended at `now`.
     pub(crate) fn held_until(&self, now: Ns, job: &Job) -> Ns {
         let state = self.0.borrow();
+        if state.drains {
+            return now;
+        }
         let range = job.offset..job.offset + u64::from(job.bytes);
         let meets = |slow: &&Slow| {
             let touches = match job.ask {

@@ -80,7 +80,16 @@ fn a_replay_does_to_the_bit_what_the_server_did() {
         ];
         for order in orders {
             clients.iter_mut().for_each(|client| ask_much(client, rng, 60));
+            let is_host = order.starts_with("host");
+            if is_host {
+                server.tell("stall 100s");
+                clients[0].send(READ, 0, 0, 4096, &[]);
+                std::thread::sleep(Duration::from_millis(5));
+            }
             let answer = server.tell(order);
+            if is_host {
+                clients[0].any_reply();
+            }
             assert!(!answer.is_empty() && !answer.starts_with("error"), "{order}: {answer}");
         }
         clients.iter_mut().for_each(|client| ask_much(client, rng, 300));
@@ -136,13 +145,19 @@ fn answers_are_held_back_as_long_as_somebody_wants() {
     server.tell("stall 50ms");
     assert!(took(&mut client, 0) >= Duration::from_millis(20));
     assert!(took(&mut client, 0) < Duration::from_millis(30));
-    // A server that is to end waits for nobody.
+    // Another host waits for nobody, and neither does a server that is to end.
+    server.tell("slow 3600s");
+    client.send(READ, 0, 0, 4096, &[]);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(server.tell("host hpb=off"), "host hpb=off\n");
+    assert_eq!(client.reply(4096), Ok(vec![0; 4096]));
+    server.tell("slow off");
     server.tell("stall 3600s");
     client.send(READ, 0, 0, 4096, &[]);
     std::thread::sleep(Duration::from_millis(20));
     let served = server.stop();
     assert_eq!(client.reply(4096), Ok(vec![0; 4096]));
-    assert_eq!((served.requests, served.errors), (5, 0));
+    assert_eq!((served.requests, served.errors), (6, 0));
 }
 
 #[test]
