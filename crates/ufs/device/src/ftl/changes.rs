@@ -7,6 +7,7 @@
 //! is kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back
 //! learns when it has read the page.
 
+use super::config::FtlConfig;
 use super::map::Entry;
 use crate::ids::{Lpn, MapPage};
 use fixedbitset::FixedBitSet;
@@ -23,7 +24,8 @@ pub(crate) struct Change {
     pub persisted: Entry,
 }
 
-/// Changes of one map page: as many as a cache line holds, because they are looked at together.
+/// Changes of one map page: as many as a cache line holds, because they are looked at together. Behind a chunk on its
+/// way to flash lies another, of no changes, for what the map page that is being written says of each; clean.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk {
@@ -46,9 +48,9 @@ const _: () = assert!(size_of::<Chunk>() == 64);
 
 /// See the module.
 pub(crate) struct Changes {
+    /// There is address space for all that there can be. To double the vector would take more memory, for a moment,
+    /// than all else: a TRIM may change every entry of the map.
     chunks: Vec<Chunk>,
-    /// For chunks on their way to flash: what the map page that is being written says of each entry; clean.
-    merged: Vec<[Entry; Chunk::LEN]>,
     /// First of the chunks that are not in use.
     free: u32,
     /// First chunk of each map page: the only one that need not be full.
@@ -72,11 +74,15 @@ impl Changes {
     /// Bytes of SRAM that a change takes: logical page, slice, and links by map page and by hash.
     pub(crate) const BYTES: u64 = 12;
 
-    /// An empty table of `limit` changes for a map of `pages` pages.
-    pub(crate) fn new(pages: u32, limit: u32) -> Self {
+    /// An empty table for a map of `pages` pages of so many entries each.
+    pub(crate) fn new(pages: u32, page_entries: u32, settings: &FtlConfig) -> Self {
+        let mut chunks = Vec::new();
+        // A page on its way to flash has its changes, what it says of them, and those that came meanwhile. Only memory
+        // that is touched is taken; and if there is no such space, the vector grows as others do.
+        let most_pages = pages as usize + 2 * settings.map_write_pages as usize;
+        chunks.try_reserve_exact(most_pages * page_entries.div_ceil(Chunk::LEN as u32) as usize).ok();
         Changes {
-            chunks: Vec::new(),
-            merged: Vec::new(),
+            chunks,
             free: NIL,
             head: vec![NIL; pages as usize],
             count: vec![0; pages as usize],
@@ -88,7 +94,7 @@ impl Changes {
             total: 0,
             in_flash: 0,
             trim_count: 0,
-            limit,
+            limit: settings.map_changes,
             hand: 0,
         }
     }
@@ -120,7 +126,6 @@ impl Changes {
         let index = self.free;
         if index == NIL {
             self.chunks.push(Chunk { next, ..Chunk::EMPTY });
-            self.merged.push([Entry::UNMAPPED; Chunk::LEN]);
             return self.chunks.len() as u32 - 1;
         }
         let chunk = &mut self.chunks[index as usize];
@@ -203,10 +208,12 @@ impl Changes {
     pub(crate) fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(Lpn) -> Entry) {
         let mut at = taken.0;
         while at != NIL {
-            let chunk = &self.chunks[at as usize];
-            for (change, merged) in chunk.changes().iter().zip(&mut self.merged[at as usize]) {
-                *merged = entry_of(change.lpn).clean();
+            let chunk = self.chunks[at as usize];
+            let behind = self.take_chunk(chunk.next);
+            for (change, merged) in chunk.changes().iter().zip(&mut self.chunks[behind as usize].changes) {
+                merged.persisted = entry_of(change.lpn).clean();
             }
+            self.chunks[at as usize].next = behind;
             at = chunk.next;
         }
     }
@@ -216,13 +223,14 @@ impl Changes {
     pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         let at = taken.0;
         if at == NIL {
-            return Merged { chunk: Chunk::EMPTY, merged: [Entry::UNMAPPED; Chunk::LEN] };
+            return Merged { chunk: Chunk::EMPTY, merged: Chunk::EMPTY };
         }
         let chunk = self.chunks[at as usize];
-        taken.0 = chunk.next;
-        self.chunks[at as usize].next = self.free;
+        let merged = self.chunks[chunk.next as usize];
+        taken.0 = merged.next;
+        self.chunks[chunk.next as usize].next = self.free;
         self.free = at;
-        Merged { chunk, merged: self.merged[at as usize] }
+        Merged { chunk, merged }
     }
 
     /// Tells every change that has not been taken.
@@ -299,7 +307,6 @@ impl Changes {
             self.each_of(taken, &mut each);
         }
         self.chunks.clear();
-        self.merged.clear();
         self.busy.clear();
         self.free = NIL;
         self.in_flash = 0;
@@ -320,13 +327,13 @@ impl Taken {
 /// Changes that have been written back. See [`Changes::next_merged`].
 pub(crate) struct Merged {
     chunk: Chunk,
-    merged: [Entry; Chunk::LEN],
+    merged: Chunk,
 }
 
 impl Merged {
     /// Each change, and what the map page now says; clean.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Change, Entry)> {
-        self.chunk.changes().iter().copied().zip(self.merged)
+        self.chunk.changes().iter().zip(&self.merged.changes).map(|(change, merged)| (*change, merged.persisted))
     }
 
     /// Whether there is none.
@@ -366,9 +373,13 @@ mod tests {
     use super::*;
     use readpath_flash::Ppn;
 
+    fn limited_to(map_changes: u32) -> FtlConfig {
+        FtlConfig { map_changes, ..FtlConfig::DEFAULT }
+    }
+
     #[test]
     fn many_changes_of_one_page_are_all_told() {
-        let mut changes = Changes::new(2, 100);
+        let mut changes = Changes::new(2, 40, &limited_to(100));
         for round in 0..3 {
             (0..40).for_each(|lpn| changes.add(MapPage(1), Lpn(lpn), Entry::at(Ppn(lpn))));
             let mut lpns = Vec::new();
@@ -376,6 +387,7 @@ mod tests {
             lpns.sort_unstable();
             assert!(lpns.iter().copied().eq(Lpn(0).run(40)), "round {round}: {lpns:?}");
             let mut taken = changes.take(MapPage(1));
+            changes.merge(taken, |_| Entry::UNMAPPED);
             let mut left = 40;
             loop {
                 let merged = changes.next_merged(&mut taken);
@@ -384,13 +396,32 @@ mod tests {
                 }
                 left -= merged.iter().count();
             }
-            assert_eq!((left, changes.chunks.len()), (0, 40usize.div_ceil(Chunk::LEN)), "chunks are used again");
+            assert_eq!((left, changes.chunks.len()), (0, 2 * 40usize.div_ceil(Chunk::LEN)), "chunks are used again");
         }
     }
 
     #[test]
+    fn the_table_never_moves_whatever_changes() {
+        const ENTRIES: u32 = 15;
+        let settings = limited_to(8);
+        let mut changes = Changes::new(20, ENTRIES, &settings);
+        let room = changes.chunks.capacity();
+        let all_of = |changes: &mut Changes, page: u32| {
+            (0..ENTRIES).for_each(|i| changes.add(MapPage(page), Lpn(page * ENTRIES + i), Entry::UNMAPPED));
+        };
+        (0..20).for_each(|page| all_of(&mut changes, page));
+        for page in 0..settings.map_write_pages {
+            changes.begin_write(MapPage(page));
+            let taken = changes.take(MapPage(page));
+            changes.merge(taken, |_| Entry::UNMAPPED);
+            all_of(&mut changes, page);
+        }
+        assert_eq!((changes.chunks.len(), changes.chunks.capacity()), (36 * 3, room));
+    }
+
+    #[test]
     fn trims_keep_their_places_until_they_are_in_flash() {
-        let mut changes = Changes::new(4, 100_000);
+        let mut changes = Changes::new(4, 8, &limited_to(100_000));
         (0..70_000).for_each(|_| changes.add_trims(MapPage(2), 1));
         assert_eq!((changes.room(), changes.trims().collect::<Vec<_>>()), (30_000, vec![(MapPage(2), 70_000)]));
         changes.begin_write(MapPage(2));
@@ -406,7 +437,7 @@ mod tests {
 
     #[test]
     fn changes_are_taken_by_map_page() {
-        let mut changes = Changes::new(300, 8);
+        let mut changes = Changes::new(300, 8, &limited_to(8));
         for (page, lpn) in [(1, 10), (1, 11), (299, 20), (1, 12)] {
             changes.add(MapPage(page), Lpn(lpn), Entry::at(Ppn(lpn)));
             changes.names_slice(true);

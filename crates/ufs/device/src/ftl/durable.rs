@@ -3,6 +3,8 @@
 //! left after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
 
 use super::map::Entry;
+use super::spare_refs::Refs;
+use super::stretch::{self, Stretch};
 use super::superblock::{Stream, Superblock};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
@@ -131,10 +133,10 @@ pub(super) struct Checkpoint {
     pub directory: Vec<Option<Ppn>>,
     /// All superblocks.
     pub superblocks: Vec<Superblock>,
-    /// Logical page and entry of each change: clean, each page once. `None` as long as the power stays: looking up
-    /// thousands of entries for every checkpoint is a waste if nobody reads it, and [`Durable::changed`] tells what
-    /// they were.
-    pub changes: Option<Vec<(Lpn, Entry)>>,
+    /// Logical page and entry of each change: clean, each page once, in order. `None` as long as the power stays:
+    /// looking up thousands of entries for every checkpoint is a waste if nobody reads it, and
+    /// [`Durable::note_changed`] tells what they were.
+    pub changes: Option<Vec<Stretch>>,
     /// Entries of the table of changes that were in use.
     pub used: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
@@ -151,13 +153,12 @@ pub(super) struct Durable {
     pub checkpoint: Checkpoint,
     /// What was programmed since, in the order in which the programs ended.
     pub log: Vec<Logged>,
-    /// Superblocks that gained (`true`) or lost a reference by the map pages in the log, in its order. The spare area
-    /// of each map page holds its own, if they fit ([`super::spare_refs`]); here they lie in one row because a list for
-    /// each would be allocated for each.
-    refs: Vec<(SuperblockId, bool)>,
-    /// Each entry that changed since the checkpoint, in order, and what it was before: known to SRAM as a change or
-    /// not.
-    pub changed: Vec<(Lpn, Entry)>,
+    /// Superblocks that gained or lost references by the map pages in the log, in its order. The spare area of each map
+    /// page holds its own, if they fit ([`super::spare_refs`]); here they lie in one row because a list for each would
+    /// be allocated for each.
+    refs: Vec<Refs>,
+    /// See [`Durable::note_changed`].
+    changed: Vec<Stretch>,
     /// A checkpoint that is being written.
     pub pending: Option<Pending>,
 }
@@ -181,7 +182,7 @@ impl Checkpoint {
     ///
     /// # Panics
     /// As long as it is not.
-    pub(super) fn changes(&self) -> &[(Lpn, Entry)] {
+    pub(super) fn changes(&self) -> &[Stretch] {
         self.changes.as_deref().expect("changes are recalled when the power goes")
     }
 }
@@ -193,14 +194,14 @@ impl Durable {
     }
 
     /// A checkpoint, what was programmed since, and what its map pages changed of references.
-    pub(super) fn with_log(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<(SuperblockId, bool)>) -> Self {
+    pub(super) fn with_log(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<Refs>) -> Self {
         Durable { checkpoint, log, refs, changed: Vec::new(), pending: None }
     }
 
     /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
     #[inline]
     pub(super) fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
-        self.refs.push((superblock, gains));
+        self.refs.push((superblock, if gains { 1 } else { -1 }));
     }
 
     /// How many were noted since the checkpoint.
@@ -209,8 +210,34 @@ impl Durable {
     }
 
     /// What the map pages since the checkpoint changed of references, in order.
-    pub(super) fn refs_of_map_pages(&self) -> &[(SuperblockId, bool)] {
+    pub(super) fn refs_of_map_pages(&self) -> &[Refs] {
         &self.refs
+    }
+
+    /// What the last map page changed, which is `refs` of them; what is there instead is up to the caller.
+    pub(super) fn take_refs(&mut self, refs: u32) -> Vec<Refs> {
+        self.refs.split_off(self.refs.len() - refs as usize)
+    }
+
+    /// The last map page changed these.
+    pub(super) fn put_refs(&mut self, refs: &[Refs]) {
+        self.refs.extend(refs);
+    }
+
+    /// An entry changes, and was `old` until now. If SRAM did not know it as a change, it does not matter where it was.
+    #[inline]
+    pub(super) fn note_changed(&mut self, lpn: Lpn, old: Entry) {
+        let before = Stretch::of(lpn, if old.is_recent() { old } else { Entry::UNMAPPED });
+        // What a checkpoint that is being written does not need is told apart from what it needs.
+        match self.pending.as_ref().is_some_and(|pending| pending.changed == self.changed.len()) {
+            true => self.changed.push(before),
+            false => stretch::push(&mut self.changed, before),
+        }
+    }
+
+    /// What entries were that changed since the checkpoint, in order. They are forgotten.
+    pub(super) fn take_changed(&mut self) -> Vec<Stretch> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Sequence numbers now count from `base` on.

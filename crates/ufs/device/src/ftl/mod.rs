@@ -39,6 +39,7 @@ mod space;
 mod spare;
 mod spare_refs;
 mod stalls;
+mod stretch;
 pub(crate) mod superblock;
 #[cfg(test)]
 mod tests;
@@ -190,7 +191,7 @@ impl Ftl {
             buffer_is_lent: false,
             superblocks,
             spares: Spares::new(g.slices()),
-            changes: Changes::new(map.pages(), settings.map_changes),
+            changes: Changes::new(map.pages(), map.page_entries(), &settings),
             changes_reserved: 0,
             journal: Journal::default(),
             announced: [0; Stream::COUNT],

@@ -7,6 +7,7 @@ use super::collect::Collector;
 use super::durable::Logged;
 use super::map::Entry;
 use super::map_cache::MapCache;
+use super::stretch::{self, Stretch};
 use super::{Ftl, Mapping, Stream};
 use crate::back::{Hardware, Job, MediaOp, NO_OP};
 use crate::ids::Lpn;
@@ -37,7 +38,7 @@ impl Ftl {
         }
         self.checkpoint.power_cut();
         self.durable.pending = None;
-        self.durable.changed.clear();
+        self.durable.take_changed();
         self.data_programs = 0;
         self.changes_reserved = 0;
         self.settles_changes = false;
@@ -84,18 +85,22 @@ impl Ftl {
         if self.durable.checkpoint.changes.is_some() {
             return;
         }
-        // The first that is told of a page is what it was then.
-        let mut then = std::mem::take(&mut self.durable.changed);
+        // The first that is told of a block is what it was then.
+        let changed = self.durable.take_changed();
+        let mut then: Vec<(Lpn, Entry)> =
+            changed.into_iter().flat_map(|was| was.blocks().map(move |lpn| (lpn, was.entry))).collect();
         then.sort_by_key(|&(lpn, _)| lpn);
         then.dedup_by_key(|&mut (lpn, _)| lpn);
         let mut changes = Vec::new();
         self.each_change(|change| {
             if then.binary_search_by_key(&change.lpn, |&(lpn, _)| lpn).is_err() {
-                changes.push((change.lpn, self.flash_entry(change.lpn).clean()));
+                stretch::push(&mut changes, Stretch::of(change.lpn, self.flash_entry(change.lpn).clean()));
             }
         });
-        changes.extend(then.iter().filter(|(_, entry)| entry.is_recent()).map(|&(lpn, entry)| (lpn, entry.clean())));
-        self.durable.checkpoint.changes = Some(changes);
+        for (lpn, entry) in then.into_iter().filter(|(_, entry)| entry.is_recent()) {
+            stretch::push(&mut changes, Stretch::of(lpn, entry.clean()));
+        }
+        self.durable.checkpoint.changes = Some(stretch::in_order(changes));
     }
 
     /// The flat table goes back to what map pages in flash say.

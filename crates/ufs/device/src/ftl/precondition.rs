@@ -41,9 +41,8 @@ impl Ftl {
         }
         if any {
             // What power cuts go back to. It is as large as the device, so it is put together once.
-            let mut changes = Vec::new();
-            self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
-            self.durable.checkpoint = Checkpoint { changes: Some(changes), ..self.put_checkpoint_together() };
+            self.durable.checkpoint =
+                Checkpoint { changes: Some(self.changes_now()), ..self.put_checkpoint_together() };
         }
         Ok(())
     }

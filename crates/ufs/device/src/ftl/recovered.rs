@@ -4,6 +4,7 @@
 
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
+use super::stretch::{self, Stretch};
 use super::superblock::{State, Stream, Superblock};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -27,8 +28,10 @@ pub(crate) struct Recovered {
     pub directory: Vec<Option<readpath_flash::Ppn>>,
     /// References that map pages hold, by superblock.
     pub written_refs: Vec<i64>,
-    /// Newest sequence number and entry of each block that changed.
+    /// Newest sequence number and entry of each block of which data was found.
     pub newest: BTreeMap<Lpn, (u32, Entry)>,
+    /// What is known in the end of each block that changed, in order.
+    pub changes: Vec<Stretch>,
     /// Trims that the journal names.
     pub trims: Vec<Trimmed>,
     /// Trimmed stretches that are not part of a map page yet, by map page.
@@ -117,18 +120,21 @@ impl Recovered {
             while later.next_if(|trim| trim.end <= lpn).is_some() {}
             !later.peek().is_some_and(|trim| trim.first <= lpn && trim.sequence > *sequence)
         });
-        for &(lpn, entry) in checkpoint.changes() {
+        let still_there = checkpoint.changes().iter().filter(|change| {
+            let lpn = change.first;
             let trim = trims.get(trims.partition_point(|trim| trim.end <= lpn));
             let is_gone = trim.is_some_and(|trim| trim.first <= lpn && trim.sequence > checkpoint.sequence);
-            if entry == Entry::UNMAPPED || !is_gone {
-                self.newest.entry(lpn).or_insert((0, entry));
-            }
-        }
+            change.entry == Entry::UNMAPPED || !is_gone
+        });
+        let newest = std::mem::take(&mut self.newest);
+        let newest = newest.into_iter().map(|(lpn, (_, entry))| Stretch::of(lpn, entry)).collect();
+        let known = stretch::overlay(newest, still_there.copied());
         for &(page, stretches) in &checkpoint.trims {
             self.stretches[page.index()] = stretches;
         }
         // The stretch that was counted last goes on as long as only trimmed blocks come.
         let mut counted_to = None;
+        let mut gone = Vec::new();
         for trim in &trims {
             let mut first = trim.first;
             while first < trim.end {
@@ -136,7 +142,10 @@ impl Recovered {
                 let end = trim.end.min(map.end_of(page));
                 let written = checkpoint.sequence.max(self.trims_written[page.index()]);
                 if trim.sequence > written && self.directory[page.index()].is_some() {
-                    let changes = self.trim(first, end);
+                    // There is no newer data, and nothing said so yet.
+                    let before = gone.len();
+                    gone.extend(stretch::gaps(&known, first, end));
+                    let changes = gone.len() > before;
                     let goes_on = counted_to == Some((page, first));
                     self.stretches[page.index()] += u32::from(changes && !goes_on);
                     if changes || goes_on {
@@ -146,18 +155,8 @@ impl Recovered {
                 first = end;
             }
         }
-    }
-
-    /// Blocks of one map page mean nothing any more, unless there is newer data. Returns whether that changes anything.
-    fn trim(&mut self, first: Lpn, end: Lpn) -> bool {
-        let mut changes = false;
-        for lpn in first.run(end - first) {
-            self.newest.entry(lpn).or_insert_with(|| {
-                changes = true;
-                (0, Entry::UNMAPPED)
-            });
-        }
-        changes
+        let gone = gone.into_iter().map(|(first, end)| Stretch { first, end, entry: Entry::UNMAPPED });
+        self.changes = stretch::in_order(known.into_iter().chain(gone).collect());
     }
 }
 
@@ -205,6 +204,7 @@ mod tests {
             directory: Vec::new(),
             written_refs: Vec::new(),
             newest: BTreeMap::new(),
+            changes: Vec::new(),
             trims: Vec::new(),
             stretches: Vec::new(),
             trims_written: Vec::new(),
@@ -229,6 +229,103 @@ mod tests {
         assert_eq!(newest_after(Some(Lpn(7)), 2, 30), (Entry::at(Ppn(20)), 3), "older data, found later");
         assert_eq!(newest_after(Some(Lpn(7)), 5, 40), (Entry::at(Ppn(40)), 5));
         assert_eq!(newest_after(None, 6, 50), (Entry::at(Ppn(40)), 5), "it holds nothing");
+    }
+
+    /// As [`Recovered::settle`], but block by block: the map of what changed, and the places of trims.
+    fn one_by_one(
+        found: &Recovered,
+        checkpoint: &Checkpoint,
+        map: &PageMap,
+    ) -> (BTreeMap<Lpn, Entry>, Vec<(MapPage, u32)>) {
+        let trims = newest_trims(found.trims.clone());
+        let trim_of = |lpn: Lpn| trims.iter().find(|trim| (trim.first..trim.end).contains(&lpn));
+        let is_trimmed_after = |lpn, sequence| trim_of(lpn).is_some_and(|trim| trim.sequence > sequence);
+        let mut known = BTreeMap::new();
+        for change in checkpoint.changes() {
+            for lpn in change.blocks() {
+                if change.entry == Entry::UNMAPPED || !is_trimmed_after(lpn, checkpoint.sequence) {
+                    known.insert(lpn, change.entry);
+                }
+            }
+        }
+        for (&lpn, &(sequence, entry)) in &found.newest {
+            if !is_trimmed_after(lpn, sequence) {
+                known.insert(lpn, entry);
+            }
+        }
+        let mut places: BTreeMap<MapPage, u32> = checkpoint.trims.iter().copied().collect();
+        let mut changes = known.clone();
+        let mut counted_to = None;
+        for trim in &trims {
+            for page in map.all_pages() {
+                let (start, stop) = (Lpn(page.0 * map.page_entries()), map.end_of(page));
+                let (first, end) = (trim.first.max(start), trim.end.min(stop));
+                let written = checkpoint.sequence.max(found.trims_written[page.index()]);
+                if first >= end || trim.sequence <= written || found.directory[page.index()].is_none() {
+                    continue;
+                }
+                let gone: Vec<Lpn> = first.run(end - first).filter(|lpn| !known.contains_key(lpn)).collect();
+                changes.extend(gone.iter().map(|&lpn| (lpn, Entry::UNMAPPED)));
+                let goes_on = counted_to == Some((page, first));
+                *places.entry(page).or_default() += u32::from(!gone.is_empty() && !goes_on);
+                if !gone.is_empty() || goes_on {
+                    counted_to = Some((page, end));
+                }
+            }
+        }
+        places.retain(|_, places| *places > 0);
+        (changes, places.into_iter().collect())
+    }
+
+    #[test]
+    fn stretches_are_settled_as_blocks_one_by_one() {
+        const PAGE: u32 = 8;
+        const BLOCKS: u32 = 5 * PAGE;
+        let rng = &mut Prng::new(2);
+        for _ in 0..3000 {
+            let map = PageMap::new(u64::from(BLOCKS), PAGE);
+            let mut found = nothing();
+            found.stretches = vec![0; map.pages() as usize];
+            found.directory = (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect();
+            // Numbers up to 20 are part of the checkpoint; some were still on their way.
+            found.trims_written = (0..map.pages()).map(|_| rng.below(50) as u32).collect();
+            let mut changes = Vec::new();
+            for lpn in Lpn(0).run(BLOCKS) {
+                match rng.below(8) {
+                    0 => stretch::push(&mut changes, Stretch::of(lpn, Entry::at(Ppn(100 + lpn.0)))),
+                    1..=3 => stretch::push(&mut changes, Stretch::of(lpn, Entry::UNMAPPED)),
+                    _ => {}
+                }
+                if rng.below(4) == 0 {
+                    found.consider(Some(lpn), 15 + rng.below(35) as u32, Entry::at(Ppn(200 + lpn.0)));
+                }
+            }
+            let checkpoint = Checkpoint {
+                sequence: 20,
+                oldest: 15,
+                ticks: 0,
+                generations: 0,
+                journal: 0,
+                directory: Vec::new(),
+                superblocks: Vec::new(),
+                changes: Some(changes),
+                used: 0,
+                trims: map.all_pages().map(|page| (page, rng.below(3) as u32)).collect(),
+                slots: 1,
+                places: Vec::new(),
+            };
+            for i in 0..rng.below(6) as u32 {
+                let first = Lpn(rng.below(u64::from(BLOCKS)) as u32);
+                let end = first + 1 + rng.below(u64::from(BLOCKS - first.0)) as u32;
+                found.trims.push(Trimmed { first, end, sequence: 15 + i * 6 + rng.below(6) as u32 });
+            }
+            let expected = one_by_one(&found, &checkpoint, &map);
+            found.settle(&checkpoint, &map);
+            let known = found.changes.iter().flat_map(|change| change.blocks().map(|lpn| (lpn, change.entry)));
+            let places = map.all_pages().zip(found.stretches.iter().copied()).filter(|&(_, places)| places > 0);
+            assert_eq!((known.collect(), places.collect()), expected);
+            assert!(found.changes.is_sorted_by(|a, b| a.end <= b.first));
+        }
     }
 
     #[test]

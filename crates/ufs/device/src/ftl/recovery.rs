@@ -18,6 +18,7 @@ use super::map::Entry;
 use super::paid::Paid;
 use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
+use super::spare_refs::Refs;
 use super::superblock::UNKNOWN_END;
 use super::{Ftl, Mapping, Recovery, State, Stream, spare_refs};
 use crate::back::Hardware;
@@ -36,6 +37,7 @@ impl Ftl {
             directory: checkpoint.directory.clone(),
             written_refs: Vec::new(),
             newest: Default::default(),
+            changes: Vec::new(),
             trims: Vec::new(),
             stretches: vec![0; self.map.pages() as usize],
             trims_written: vec![0; self.map.pages() as usize],
@@ -49,8 +51,8 @@ impl Ftl {
         let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
         found.boosted_opened = boosted;
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
-        for (_, entry) in checkpoint.changes() {
-            if let Mapping::Flash(ppn) = entry.mapping() {
+        for change in checkpoint.changes() {
+            if let Mapping::Flash(ppn) = change.entry.mapping() {
                 found.written_refs[self.superblocks.of(ppn).index()] -= 1;
             }
         }
@@ -169,13 +171,13 @@ impl Ftl {
     }
 
     /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
-    fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[(SuperblockId, bool)]) -> u32 {
+    fn find_meta(&self, found: &mut Recovered, held: &Held, refs: &mut &[Refs]) -> u32 {
         match held {
             Held::Map { page, at, written_at, sequence, refs: count, .. } => {
                 let (own, rest) = refs.split_at(*count as usize);
                 *refs = rest;
                 for &(sb, gained) in own {
-                    found.written_refs[sb.index()] += if gained { 1 } else { -1 };
+                    found.written_refs[sb.index()] += i64::from(gained);
                 }
                 if let Some(old) = found.directory[page.index()].replace(*at) {
                     found.written_refs[self.superblocks.of(old).index()] -= 1;
@@ -232,13 +234,15 @@ impl Ftl {
         self.sequence = found.sequence;
         self.ticks = found.ticks;
         self.superblocks.restore(found.table, found.sequence);
-        for (lpn, (_, entry)) in found.newest {
-            self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
-            if let Mapping::Flash(ppn) = entry.mapping() {
+        for change in found.changes {
+            for lpn in change.blocks() {
+                self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
+                self.map.set(lpn, change.entry.recent());
+            }
+            if let Mapping::Flash(ppn) = change.entry.mapping() {
                 self.changes.names_slice(true);
                 self.superblocks.add_ref(ppn);
             }
-            self.map.set(lpn, entry.recent());
         }
         for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
             self.changes.add_trims(MapPage(page), stretches);

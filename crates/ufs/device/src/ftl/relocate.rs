@@ -16,7 +16,7 @@ impl Ftl {
     /// Sets what [`UfsDevice::flash_entry`] says, which was `old` until now.
     #[inline]
     pub(super) fn set_flash_entry(&mut self, lpn: Lpn, old: Entry, entry: Entry) {
-        self.durable.changed.push((lpn, old));
+        self.durable.note_changed(lpn, old);
         match self.map.get(lpn) {
             Mapping::Buffered(slot) => self.buffer.set_under(slot, entry),
             _ => self.map.set(lpn, entry),

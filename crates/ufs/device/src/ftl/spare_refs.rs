@@ -23,57 +23,61 @@ fn packed_bytes(value: u32) -> u32 {
     (32 - (value | 1).leading_zeros()).div_ceil(7)
 }
 
-/// Whether the references that a map page gave (`true`) or took fit into its spare area.
-pub(super) fn fit(refs: &[(SuperblockId, bool)], map_page_bytes: u32) -> bool {
+/// A superblock, and how many references a map page gave it; below 0 if it took some.
+pub(super) type Refs = (SuperblockId, i32);
+
+/// Each superblock once, in order, if that changes anything.
+pub(super) fn sums(mut refs: Vec<Refs>) -> Vec<Refs> {
+    refs.sort_unstable_by_key(|&(superblock, _)| superblock);
+    refs.dedup_by(|next, last| {
+        let is_same = next.0 == last.0;
+        last.1 += if is_same { next.1 } else { 0 };
+        is_same
+    });
+    refs.retain(|&(_, gained)| gained != 0);
+    refs
+}
+
+/// Whether what a map page changed of references fits into its spare area. All but [`sums`] are single references.
+pub(super) fn fit(refs: &[Refs], map_page_bytes: u32) -> bool {
     // Not one of them takes more than 5 and 2 bytes.
     if refs.len() as u32 * 7 <= room(map_page_bytes) {
         return true;
     }
-    let mut refs = refs.to_vec();
-    refs.sort_unstable();
     let (mut bytes, mut last) = (0, 0);
-    for of_one in refs.chunk_by(|a, b| a.0 == b.0) {
-        let gained = of_one.iter().filter(|(_, gained)| *gained).count();
-        let change = gained.abs_diff(of_one.len() - gained) as u32;
-        if change > 0 {
-            // The lowest bit is the sign.
-            bytes += packed_bytes(of_one[0].0.0 - last) + packed_bytes(change << 1);
-            last = of_one[0].0.0;
-        }
+    for (superblock, gained) in sums(refs.to_vec()) {
+        // The lowest bit is the sign.
+        bytes += packed_bytes(superblock.0 - last) + packed_bytes(gained.unsigned_abs() << 1);
+        last = superblock.0;
     }
     bytes <= room(map_page_bytes)
 }
 
-/// Their bytes, if they fit.
-pub(super) fn pack(refs: &[(SuperblockId, bool)]) -> Vec<u8> {
-    let mut refs = refs.to_vec();
-    refs.sort_unstable();
+/// The bytes of [`sums`], if they fit.
+pub(super) fn pack(sums: &[Refs]) -> Vec<u8> {
     let (mut bytes, mut last) = (Vec::new(), 0);
-    for of_one in refs.chunk_by(|a, b| a.0 == b.0) {
-        let gained = of_one.iter().filter(|(_, gained)| *gained).count();
-        let lost = of_one.len() - gained;
-        if gained != lost {
-            put(&mut bytes, of_one[0].0.0 - last);
-            put(&mut bytes, (gained.abs_diff(lost) as u32) << 1 | u32::from(gained < lost));
-            last = of_one[0].0.0;
-        }
+    for &(superblock, gained) in sums {
+        put(&mut bytes, superblock.0 - last);
+        put(&mut bytes, gained.unsigned_abs() << 1 | u32::from(gained < 0));
+        last = superblock.0;
     }
     bytes
 }
 
-/// What [`pack`] was given, without what was gained and lost again, on a device with so many superblocks; `None` if
-/// the bytes cannot be that.
-pub(super) fn unpack(mut bytes: &[u8], superblocks: u32) -> Option<Vec<(SuperblockId, bool)>> {
+/// What [`pack`] was given, on a device with so many superblocks; `None` if the bytes cannot be that.
+pub(super) fn unpack(mut bytes: &[u8], superblocks: u32) -> Option<Vec<Refs>> {
     /// Entries of a map page, twice: one lost and one gained.
     const MOST: u32 = 2 * (1 << 14);
-    let (mut refs, mut superblock) = (Vec::new(), 0u32);
+    let (mut refs, mut superblock, mut changes) = (Vec::new(), 0u32, 0u32);
     while !bytes.is_empty() {
         superblock = superblock.checked_add(take(&mut bytes)?).filter(|&sb| sb < superblocks)?;
         let change = take(&mut bytes)?;
-        if refs.len() as u32 + (change >> 1) > MOST {
+        changes = changes.saturating_add(change >> 1);
+        if changes > MOST {
             return None;
         }
-        refs.extend((0..change >> 1).map(|_| (SuperblockId(superblock), change & 1 == 0)));
+        let sign = if change & 1 == 0 { 1 } else { -1 };
+        refs.push((SuperblockId(superblock), sign * (change >> 1) as i32));
     }
     Some(refs)
 }
@@ -116,8 +120,8 @@ mod tests {
     use super::*;
     use readpath_kit::Prng;
 
-    fn refs(of: impl Iterator<Item = u32>) -> Vec<(SuperblockId, bool)> {
-        of.map(|sb| (SuperblockId(sb), false)).collect()
+    fn refs(of: impl Iterator<Item = u32>) -> Vec<Refs> {
+        of.map(|sb| (SuperblockId(sb), -1)).collect()
     }
 
     #[test]
@@ -133,7 +137,7 @@ mod tests {
         assert!(fit(&refs((0..4096).map(|_| 7)), 16384));
         // What is gained and lost is no change.
         let mut both = refs(0..400);
-        both.extend((0..400).map(|sb| (SuperblockId(sb), true)));
+        both.extend((0..400).map(|sb| (SuperblockId(sb), 1)));
         assert!(fit(&both, 16384));
     }
 
@@ -141,17 +145,19 @@ mod tests {
     fn packed_refs_come_back_as_they_went() {
         let rng = &mut Prng::new(1);
         for _ in 0..500 {
-            let mut refs: Vec<(SuperblockId, bool)> =
-                (0..rng.below(60)).map(|_| (SuperblockId(rng.below(3000) as u32), rng.below(2) == 0)).collect();
-            let packed = pack(&refs);
+            let of = rng.below(30) * 100 + 1;
+            let refs: Vec<Refs> = (0..rng.below(60))
+                .map(|_| (SuperblockId(rng.below(of) as u32), if rng.below(2) == 0 { 1 } else { -1 }))
+                .collect();
+            let mut left = std::collections::BTreeMap::new();
+            refs.iter().for_each(|&(sb, gained)| *left.entry(sb).or_insert(0) += gained);
+            left.retain(|_, gained| *gained != 0);
+            let sums = sums(refs.clone());
+            assert!(sums.iter().copied().eq(left), "{refs:?} have the sums {sums:?}");
+            let packed = pack(&sums);
             assert!(fit(&refs, 16384) && packed.len() <= room(16384) as usize);
-            let mut sums = std::collections::BTreeMap::new();
-            refs.iter().for_each(|&(sb, gained)| *sums.entry(sb).or_insert(0) += if gained { 1 } else { -1 });
-            let unpacked = unpack(&packed, 3000).unwrap();
-            unpacked.iter().for_each(|&(sb, gained)| *sums.entry(sb).or_insert(0) -= if gained { 1 } else { -1 });
-            assert!(sums.values().all(|&sum| sum == 0), "{refs:?} came back as {unpacked:?}");
-            refs.retain(|&(sb, _)| unpacked.iter().any(|&(other, _)| other == sb));
-            let most = refs.iter().map(|&(sb, _)| sb.0).max().unwrap_or(0);
+            assert_eq!(unpack(&packed, 3000).as_ref(), Some(&sums));
+            let most = sums.last().map_or(0, |&(sb, _)| sb.0);
             assert_eq!(unpack(&packed, most).is_some(), packed.is_empty(), "superblock {most} of {most}");
         }
     }

@@ -9,6 +9,7 @@
 
 use super::super::durable::{Checkpoint, Durable, Held, Logged};
 use super::super::journal::Journal;
+use super::super::spare_refs::Refs;
 use super::super::superblock::{ANCHORS, State, Superblock, UNKNOWN_END};
 use super::super::{Ftl, Stream};
 use super::pages::{Limits, Page};
@@ -347,7 +348,7 @@ impl Ftl {
         array: &mut impl FlashArray,
         first: Ppn,
         limits: &Limits,
-        (log, refs): (&mut Vec<Logged>, &mut Vec<(SuperblockId, bool)>),
+        (log, refs): (&mut Vec<Logged>, &mut Vec<Refs>),
     ) -> Result<(), LoadError> {
         let slices = self.config.map_page_bytes / BLOCK_BYTES;
         let mut parts = Vec::new();

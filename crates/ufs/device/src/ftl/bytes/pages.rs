@@ -15,7 +15,7 @@
 
 use super::super::durable::{Held, Record};
 use super::super::map::Entry;
-use super::super::spare_refs;
+use super::super::spare_refs::{self, Refs};
 use super::records::{Take, take_entry};
 use super::{OwnSlice, SPARE_REST_BYTES, SliceKind, Spare};
 use crate::ids::{MapPage, Mark, SuperblockId};
@@ -49,13 +49,9 @@ impl Page {
         self.rest[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// A map page with these entries, as bytes, and what writing it changed of references.
-    pub(super) fn of_map(
-        map_page_bytes: u32,
-        put_together: u32,
-        refs: &[(SuperblockId, bool)],
-        entries: Vec<u8>,
-    ) -> Page {
+    /// A map page with these entries, as bytes, and what writing it changed of references: each superblock once, in
+    /// order.
+    pub(super) fn of_map(map_page_bytes: u32, put_together: u32, refs: &[Refs], entries: Vec<u8>) -> Page {
         let mut page = Page::new(map_page_bytes);
         page.put(0, &put_together.to_le_bytes());
         if spare_refs::fit(refs, map_page_bytes) {
@@ -131,13 +127,7 @@ impl Page {
     }
 
     /// What this page says in the log, being that of `spare` at `at`; changes of references are added to `refs`.
-    pub(super) fn held(
-        &self,
-        spare: Spare,
-        at: Ppn,
-        device: &Limits,
-        refs: &mut Vec<(SuperblockId, bool)>,
-    ) -> Result<Held, String> {
+    pub(super) fn held(&self, spare: Spare, at: Ppn, device: &Limits, refs: &mut Vec<Refs>) -> Result<Held, String> {
         let damaged = |what: &str| format!("{what} in slice {} makes no sense", at.0);
         if spare.kind == SliceKind::Journal {
             let mut take = Take(&self.rest[FIXED..]);

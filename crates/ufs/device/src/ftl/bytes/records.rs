@@ -4,6 +4,7 @@
 
 use super::super::durable::{Checkpoint, Record};
 use super::super::map::Entry;
+use super::super::stretch::{self, Stretch};
 use super::super::superblock::{State, Stream, Superblock};
 use super::BLOCK_RECORD_BYTES;
 use crate::ids::{Lpn, MapPage, SuperblockId};
@@ -184,20 +185,20 @@ impl Packed {
         self.in_flash.len() + self.trimmed.len()
     }
 
-    /// Of changes, each block once; `may_join` says whether blocks from one up to another may be trimmed with them,
-    /// because they mean nothing anyway. A stretch that was trimmed is part of one row of changes and of those,
+    /// Of changes in order, each block once; `may_join` says whether blocks from one up to another may be trimmed with
+    /// them, because they mean nothing anyway. A stretch that was trimmed is part of one row of changes and of those,
     /// whatever was written there since; so there are not more of them than in SRAM.
-    pub(super) fn new(mut changes: Vec<(Lpn, Entry)>, may_join: impl Fn(Lpn, Lpn) -> bool) -> Packed {
-        changes.sort_unstable_by_key(|&(lpn, _)| lpn);
+    pub(super) fn new(changes: Vec<Stretch>, may_join: impl Fn(Lpn, Lpn) -> bool) -> Packed {
+        let is_gone = |stretch: &&Stretch| stretch.entry == Entry::UNMAPPED;
         let mut trimmed = Vec::new();
-        for row in changes.chunk_by(|a, b| a.0 + 1 == b.0 || may_join(a.0 + 1, b.0)) {
-            let mut gone = row.iter().filter(|(_, entry)| *entry == Entry::UNMAPPED).map(|&(lpn, _)| lpn);
+        for row in changes.chunk_by(|a, b| a.end == b.first || may_join(a.end, b.first)) {
+            let mut gone = row.iter().filter(is_gone);
             if let Some(first) = gone.next() {
-                trimmed.push((first, gone.next_back().unwrap_or(first) - first + 1));
+                trimmed.push((first.first, gone.next_back().unwrap_or(first).end - first.first));
             }
         }
-        changes.retain(|(_, entry)| *entry != Entry::UNMAPPED);
-        Packed { in_flash: changes, trimmed }
+        let in_flash = changes.iter().filter(|stretch| !is_gone(stretch));
+        Packed { in_flash: in_flash.map(|stretch| (stretch.first, stretch.entry)).collect(), trimmed }
     }
 }
 
@@ -292,10 +293,11 @@ impl Head {
         for sb in &mut checkpoint.superblocks {
             *sb = Superblock::take(&mut take)?;
         }
-        let (mut changes, mut trims, mut trimmed) = (BTreeMap::new(), BTreeMap::new(), 0u32);
+        let (mut in_flash, mut gone, mut trims) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let mut trimmed = 0u32;
         for _ in 0..self.in_flash {
             let lpn = take.u32().filter(|&lpn| lpn < blocks)?;
-            changes.insert(Lpn(lpn), take_entry(&mut take, slices)?);
+            in_flash.insert(Lpn(lpn), take_entry(&mut take, slices)?);
         }
         for _ in 0..self.trimmed {
             let first = take.u32().filter(|&lpn| lpn < blocks)?;
@@ -303,14 +305,16 @@ impl Head {
             // They do not overlap.
             trimmed += count;
             (trimmed <= blocks).then_some(())?;
-            Lpn(first).run(count).for_each(|lpn| _ = changes.entry(lpn).or_insert(Entry::UNMAPPED));
+            gone.push(Stretch { first: Lpn(first), end: Lpn(first + count), entry: Entry::UNMAPPED });
             // It takes a place for each map page.
             for page in first / page..(first + count).div_ceil(page) {
                 *trims.entry(MapPage(page)).or_insert(0) += 1;
             }
         }
         checkpoint.trims = trims.into_iter().collect();
-        checkpoint.changes = Some(changes.into_iter().collect());
+        // What was trimmed and written again is among those in flash.
+        let in_flash = in_flash.into_iter().map(|(lpn, entry)| Stretch::of(lpn, entry)).collect();
+        checkpoint.changes = Some(stretch::overlay(in_flash, stretch::in_order(gone)));
         Some((self.anchored, checkpoint))
     }
 }
@@ -384,12 +388,12 @@ mod tests {
     fn a_checkpoint_comes_back_as_it_went() {
         let superblock =
             Superblock { state: State::Open(Stream::Hot), refs: 3, reads: 9, failed: true, ..Superblock::NEW };
-        // Three blocks were trimmed together, and one of them written again.
+        // Four blocks were trimmed together, and one of them written again.
         let changes = vec![
-            (Lpn(2), Entry::at(Ppn(3))),
-            (Lpn(4), Entry::UNMAPPED),
-            (Lpn(5), Entry::at(Ppn(17))),
-            (Lpn(6), Entry::UNMAPPED),
+            Stretch::of(Lpn(2), Entry::at(Ppn(3))),
+            Stretch::of(Lpn(4), Entry::UNMAPPED),
+            Stretch::of(Lpn(5), Entry::at(Ppn(17))),
+            Stretch { first: Lpn(6), end: Lpn(8), entry: Entry::UNMAPPED },
         ];
         let checkpoint = Checkpoint {
             sequence: 40,
@@ -407,7 +411,7 @@ mod tests {
         };
         let anchored = Anchored { base: 1 << 35, programs: 99, anchor_erases: 2 };
         let packed = Packed::new(changes, |_, _| false);
-        assert_eq!((packed.in_flash.len(), &packed.trimmed), (2, &vec![(Lpn(4), 3)]));
+        assert_eq!((packed.in_flash.len(), &packed.trimmed), (2, &vec![(Lpn(4), 4)]));
         let head = checkpoint.head(anchored, &packed);
         let body = checkpoint.body(&packed);
         let take = |expected| Head::take(&mut Take(&head), expected);
@@ -415,10 +419,10 @@ mod tests {
         let taken = take([2, 2]).unwrap();
         assert!(taken.fits(1) && !taken.fits(0));
         assert_eq!(taken.body_bytes(), body.len() as u64);
-        let (again, whole) = taken.with_body(&body, [18, 7, 4]).unwrap();
+        let (again, whole) = taken.with_body(&body, [18, 8, 4]).unwrap();
         assert_eq!((again, format!("{whole:?}")), (anchored, format!("{checkpoint:?}")));
-        assert!(take([2, 2]).unwrap().with_body(&body, [18, 6, 4]).is_none(), "block 6 of 6");
-        assert!(take([2, 2]).unwrap().with_body(&body[1..], [18, 7, 4]).is_none());
+        assert!(take([2, 2]).unwrap().with_body(&body, [18, 7, 4]).is_none(), "block 7 of 7");
+        assert!(take([2, 2]).unwrap().with_body(&body[1..], [18, 8, 4]).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! when the program has ended.
 
 use super::super::durable::{Checkpoint, Record};
+use super::super::spare_refs::{self, Refs};
 use super::super::{Ftl, Mapping, Stream};
 use super::pages::{Next, Page};
 use super::records::{Anchored, BlockRecord, Packed, put_entry};
@@ -119,19 +120,32 @@ impl Ftl {
     }
 
     /// A map page is part of the unit that has been programmed; the last `refs` changes of references are its own.
-    pub(in crate::ftl) fn tell_map(&mut self, page: MapPage, at: Ppn, put_together: u32, sequence: u32, refs: u32) {
+    /// Returns how many of them it keeps, and whether they fit into its spare area. If not, nobody will need them, and
+    /// there may be one for each block that was trimmed.
+    pub(in crate::ftl) fn tell_map(
+        &mut self,
+        page: MapPage,
+        (at, put_together): (Ppn, u32),
+        sequence: u32,
+        refs: u32,
+    ) -> (u32, bool) {
         if !self.told.is_wanted {
-            return;
+            return (refs, true);
         }
-        let all = self.durable.refs_of_map_pages();
-        let refs = &all[all.len() - refs as usize..];
-        let bytes = self.map_page(page, put_together, refs);
+        let refs = spare_refs::sums(self.durable.take_refs(refs));
+        let fits = spare_refs::fit(&refs, self.config.map_page_bytes);
+        let bytes = self.map_page(page, put_together, &refs);
         let spare = self.own_spare(SliceKind::Map, Some(page.0), self.told.sequence(sequence));
         self.told.unit.extend(bytes.into_slices(at, spare));
+        if !fits {
+            return (0, false);
+        }
+        self.durable.put_refs(&refs);
+        (refs.len() as u32, true)
     }
 
     /// A map page as flash holds it.
-    pub(super) fn map_page(&self, page: MapPage, put_together: u32, refs: &[(SuperblockId, bool)]) -> Page {
+    pub(super) fn map_page(&self, page: MapPage, put_together: u32, refs: &[Refs]) -> Page {
         let mut entries = vec![0; self.config.map_page_bytes as usize];
         for (at, lpn) in entries.chunks_exact_mut(4).zip(self.map.blocks_of(page)) {
             at.copy_from_slice(&put_entry(self.flash_entry(lpn)));
@@ -190,10 +204,8 @@ impl Ftl {
 
     /// Head and body of a checkpoint as of now.
     pub(super) fn checkpoint_bytes(&self, checkpoint: &Checkpoint, anchor_erases: u64) -> (Vec<u8>, Vec<u8>) {
-        let mut changes = Vec::new();
-        self.each_change(|change| changes.push((change.lpn, self.flash_entry(change.lpn).clean())));
         let anchored = Anchored { base: self.told.base, programs: self.told.programs, anchor_erases };
-        let packed = Packed::new(changes, |first, end| {
+        let packed = Packed::new(self.changes_now(), |first, end| {
             self.map.page_of(first) == self.map.page_of(end)
                 && first.run(end - first).all(|lpn| self.flash_entry(lpn).mapping() == Mapping::Unmapped)
         });

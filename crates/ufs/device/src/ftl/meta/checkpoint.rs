@@ -7,6 +7,7 @@ use crate::back::{Hardware, Job, MediaOp, Op};
 use crate::ftl::changes::Change;
 use crate::ftl::durable::{Checkpoint, Record};
 use crate::ftl::spare::Spares;
+use crate::ftl::stretch::{self, Stretch};
 use crate::ftl::{ANCHORS, FIRST_GENERATIONS, Ftl, Stream, Superblock};
 use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
@@ -70,6 +71,15 @@ impl Ftl {
                 self.changes.each_of(*taken, &mut each);
             }
         }
+    }
+
+    /// What is known of every block that changed, clean and in order.
+    pub(in crate::ftl) fn changes_now(&self) -> Vec<Stretch> {
+        let mut changes = Vec::new();
+        self.each_change(|Change { lpn, .. }| {
+            stretch::push(&mut changes, Stretch::of(lpn, self.flash_entry(lpn).clean()));
+        });
+        stretch::in_order(changes)
     }
 
     /// The device's state of knowledge as of now.

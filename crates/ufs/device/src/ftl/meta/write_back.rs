@@ -224,9 +224,9 @@ impl Ftl {
             match part {
                 Part::Map { page, before, taken, put_together, sequence } => {
                     let refs = self.map_page_written(page, taken, before, put_together, at);
-                    self.tell_map(page, at, put_together, sequence, refs);
+                    let (refs, fits) = self.tell_map(page, (at, put_together), sequence, refs);
                     self.effects.push_back(Effect::MapPageWritten(page));
-                    let held = Held::Map { page, at, written_at: put_together, sequence, refs, fits: true };
+                    let held = Held::Map { page, at, written_at: put_together, sequence, refs, fits };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
