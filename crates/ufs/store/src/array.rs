@@ -121,32 +121,29 @@ impl Head {
         if *bytes == [0; HEAD_BYTES] {
             return Read::Blank;
         }
-        if checked(*bytes) != *bytes {
+        if own_check(*bytes) != [bytes[4], bytes[5]] {
             return Read::Damaged;
         }
         if bytes[6] == TORN {
             return Read::Torn;
         }
-        let number = |at: usize| {
-            let mut number = [0; 8];
-            number[..6].copy_from_slice(&bytes[at..at + 6]);
-            u64::from_le_bytes(number)
-        };
-        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        // Every slice of an array passes here when a device is switched on.
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let (page, program) = (number(8) as u32, number(16) >> 16);
+        let sequence = number(10) >> 16;
         let kind = SliceKind::ALL.get(usize::from(bytes[6]).wrapping_sub(1));
         let stream = Stream::ALL.get(usize::from(bytes[7] & 0xf));
         let (Some(&kind), Some(&stream)) = (kind, stream) else { return Read::Damaged };
-        let page = u32_at(8).checked_sub(1);
         Read::Head(Head {
             spare: Spare {
                 kind,
                 stream,
-                page,
-                sequence: number(12),
-                program: number(18),
+                page: page.checked_sub(1),
+                sequence,
+                program,
                 ends_unit: bytes[7] & ENDS_UNIT != 0,
             },
-            check: u32_at(0),
+            check: number(0) as u32,
             has_data: bytes[7] & HAS_DATA != 0,
             has_rest: bytes[7] & HAS_REST != 0,
         })
@@ -155,10 +152,14 @@ impl Head {
 
 /// The same head with its own check, which is never 0 for a head that is.
 fn checked(mut bytes: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
-    bytes[4..6].fill(0);
-    let check = crc32fast::hash(&bytes) as u16;
-    bytes[4..6].copy_from_slice(&check.to_le_bytes());
+    let check = own_check(bytes);
+    bytes[4..6].copy_from_slice(&check);
     bytes
+}
+
+fn own_check(mut bytes: [u8; HEAD_BYTES]) -> [u8; 2] {
+    bytes[4..6].fill(0);
+    (crc32fast::hash(&bytes) as u16).to_le_bytes()
 }
 
 fn torn() -> [u8; HEAD_BYTES] {
