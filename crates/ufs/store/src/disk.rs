@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the bytes of an image lie: a file, or for tests memory that loses what was not synced. It knows no layout.
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -67,7 +67,7 @@ impl Overlay {
     }
 
     fn read(&self, file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        file.read_exact_at(bytes, offset)?;
+        read_file(file, bytes, offset)?;
         for (page, place, part) in Overlay::parts(offset, bytes.len() as u64) {
             let bytes = &mut bytes[part.start as usize..part.end as usize];
             match self.pages.get(&page) {
@@ -101,6 +101,28 @@ impl Overlay {
         }
         Ok(())
     }
+}
+
+/// Reads from a file. Most of an image are holes; the kernel would fill its page cache with their zeros.
+#[inline]
+fn read_file(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    const WORTH_ASKING: usize = 1 << 16;
+    let hole = if bytes.len() < WORTH_ASKING { 0 } else { hole_at(file, offset, bytes.len())? };
+    let (zeros, rest) = bytes.split_at_mut(hole);
+    zeros.fill(0);
+    file.read_exact_at(rest, offset + hole as u64)
+}
+
+/// So many of `bytes` from `offset` on are known to lie in a hole.
+fn hole_at(file: &File, offset: u64, bytes: usize) -> io::Result<usize> {
+    let data = match seek(file, SeekFrom::Data(offset)) {
+        Ok(data) => data,
+        // Only a hole is left, or nothing.
+        Err(rustix::io::Errno::NXIO) => file.metadata()?.len(),
+        // The file system has no holes, or does not tell.
+        Err(_) => offset,
+    };
+    Ok(data.saturating_sub(offset).min(bytes as u64) as usize)
 }
 
 impl FileDisk {
@@ -150,7 +172,7 @@ impl Disk for FileDisk {
     #[inline]
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         match &self.overlay {
-            None => self.file.read_exact_at(bytes, offset),
+            None => read_file(&self.file, bytes, offset),
             Some(overlay) => overlay.read(&self.file, bytes, offset),
         }
     }
@@ -287,6 +309,40 @@ impl Disk for MemoryDisk {
 mod tests {
     use super::*;
     use readpath_kit::Prng;
+
+    /// A file reads the same with holes as without, whole or in parts, and ends where it ends.
+    #[test]
+    fn holes_read_as_zeros_up_to_the_end_of_the_file() {
+        const BYTES: usize = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut disk = FileDisk::create(&path, BYTES as u64).unwrap();
+        let mut expected = vec![0; BYTES];
+        for (at, byte) in [(0, 1), (300_000, 2), (300_001, 3), (450_000, 4)] {
+            disk.write_at(&[byte; 5000], at as u64).unwrap();
+            expected[at..at + 5000].fill(byte);
+        }
+        disk.zero(300_000, 2000).unwrap();
+        expected[300_000..302_000].fill(0);
+        let rng = &mut Prng::new(1);
+        let read_only = |disk: FileDisk| {
+            drop(disk);
+            FileDisk::open(&path, false).unwrap()
+        };
+        for _ in 0..2 {
+            for _ in 0..500 {
+                let at = rng.below(BYTES as u64) as usize;
+                let mut data = vec![9; rng.below((BYTES - at) as u64 + 1) as usize];
+                disk.read_at(&mut data, at as u64).unwrap();
+                assert!(data == expected[at..at + data.len()], "{} bytes at {at}", data.len());
+            }
+            for (at, bytes) in [(BYTES - 100_000, 100_001), (BYTES, 100_000), (BYTES + 1, 100_000)] {
+                let read = disk.read_at(&mut vec![0; bytes], at as u64);
+                assert_eq!(read.unwrap_err().kind(), ErrorKind::UnexpectedEof, "{bytes} bytes at {at}");
+            }
+            disk = read_only(disk);
+        }
+    }
 
     /// What is written to a file that is only read is read back, and the file stays as it is.
     #[test]
