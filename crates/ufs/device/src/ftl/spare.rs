@@ -38,6 +38,14 @@ impl Spares {
         self.after_base[ppn.0 as usize] = [a, b, c];
     }
 
+    /// Of a new device, which finds `lpn` there. What has no order takes no memory for it.
+    pub(super) fn load(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
+        match self.span(sequence) {
+            0 => self.preset(ppn, lpn),
+            _ => self.program(ppn, lpn, sequence),
+        }
+    }
+
     /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
     #[inline]
     pub(super) fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
@@ -71,6 +79,11 @@ impl Spares {
     /// How far a sequence number lies above the base.
     pub(super) fn span(&self, sequence: u32) -> u32 {
         sequence.saturating_sub(self.base)
+    }
+
+    /// Of a new device: there will be no order of what has numbers up to `base`.
+    pub(super) fn begin_at(&mut self, base: u32) {
+        self.base = base;
     }
 
     /// The order of what has numbers up to `base` no longer matters.
@@ -114,6 +127,10 @@ mod tests {
         spares.forget_order(1000);
         let of = |spares: &Spares| (0..4).map(|at| spares.sequence(Ppn(at))).collect::<Vec<_>>();
         assert_eq!(of(&spares), [1000, 1000, 1001, Spares::SPAN - 1]);
+        let mut loaded = Spares::new(4);
+        loaded.begin_at(1000);
+        (0..).zip([5, 1000, 1001, Spares::SPAN - 1]).for_each(|(at, sequence)| loaded.load(Ppn(at), Lpn(7), sequence));
+        assert_eq!((of(&loaded), loaded.lpn(Ppn(0))), (of(&spares), Some(Lpn(7))), "a device that begins there");
         spares.program(Ppn(0), Lpn(7), Spares::SPAN + 999);
         spares.program(Ppn(1), Lpn(7), 3);
         assert_eq!(of(&spares), [Spares::SPAN + 999, 1000, 1001, Spares::SPAN - 1]);

@@ -92,7 +92,7 @@ impl Ftl {
         self.keep_in_flash();
         let (anchored, checkpoint) = self.newest_checkpoint(array, hw)?;
         (self.told.base, self.told.programs) = (anchored.base, anchored.programs);
-        self.spares.forget_order(checkpoint.oldest.saturating_sub(1));
+        self.spares.begin_at(checkpoint.oldest.saturating_sub(1));
         let mut behind = self.look_at_data(array, &anchored)?;
         let known = array.kept().map(|kept| kept.max(anchored.programs));
         self.leave_out_what_is_behind_a_gap(array, known, &mut behind, hw)?;
@@ -308,7 +308,7 @@ impl Ftl {
             let (true, Some(sequence)) = (page < self.logical_blocks, sequence) else {
                 return Err(format!("slice {} says that it holds block {page}, which cannot be", ppn.0).into());
             };
-            self.spares.program(ppn, Lpn(page), sequence);
+            self.spares.load(ppn, Lpn(page), sequence);
         }
         Ok(())
     }
