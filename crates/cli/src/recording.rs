@@ -39,13 +39,18 @@ pub fn main(args: &Replay, start: &Path) -> Result<()> {
     })?;
     let mut out = io::stdout().lock();
     writeln!(out, "{name} on {}: {}, {host}", start.display(), preset.name)?;
-    Ok(write!(out, "{}", report(&replayed))?)
+    write!(out, "{}", report(&replayed))?;
+    let is_other = replayed.first_other.is_some() || replayed.other_counters.is_some_and(|others| !others.is_empty());
+    if is_other { Err(anyhow!("{name}: the replay is not what was served")) } else { Ok(()) }
 }
 
 fn report(replayed: &Replayed) -> String {
     let mut text = String::new();
     let Replayed { requests, same, .. } = replayed;
     let _ = writeln!(text, "{requests} requests in {} of device time", replayed.end);
+    if replayed.left_out > 0 {
+        let _ = writeln!(text, "{} more are left out, because some before them are missing", replayed.left_out);
+    }
     let _ = match replayed.first_other {
         None => writeln!(text, "each took as long as when it was served"),
         Some((number, then, now)) => writeln!(
@@ -56,6 +61,7 @@ fn report(replayed: &Replayed) -> String {
         ),
     };
     let _ = match &replayed.other_counters {
+        None if replayed.left_out > 0 => Ok(()),
         None => writeln!(text, "the recording does not have its end, so counters cannot be compared"),
         Some(others) if others.is_empty() => writeln!(text, "host and device counted what they counted then"),
         Some(others) => {

@@ -221,6 +221,11 @@ impl<'a> Publisher<'a> {
         Publisher(post)
     }
 
+    /// What was shown is not so any more: host and device have begun again.
+    pub fn begin_again(&self) {
+        self.0.lock().view = None;
+    }
+
     /// Takes what was asked, and shows how things are then.
     #[cold]
     #[inline(never)]

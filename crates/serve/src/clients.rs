@@ -115,6 +115,8 @@ pub(crate) struct Clients {
     /// Nobody is served any more; and what the device had accepted has been flushed.
     is_ending: bool,
     has_flushed: bool,
+    /// Why the device could not flush at last.
+    pub(crate) lost: Option<String>,
     pub(crate) lateness: Lateness,
     pub(crate) counts: Counts,
     /// Real time of the model, so many times slower; none if it jumps.
@@ -163,6 +165,7 @@ impl Clients {
             most_unsent: if scale.is_some() { 1 } else { 16 },
             is_ending: false,
             has_flushed: false,
+            lost: None,
             lateness: Lateness::default(),
             counts: Counts::default(),
             scale,
@@ -245,7 +248,14 @@ impl Clients {
         if let Some(client) = self.clients[place].take() {
             self.bytes -= client.counted;
             self.poller.remove(&client.stream);
+            // Nobody has taken these answers, but the device has worked for them.
+            client.answered.iter().for_each(|(asked, _)| self.recording.asked(asked));
         }
+    }
+
+    /// Every client is left, whether or not it has taken its answers.
+    pub(crate) fn close_all(&mut self) {
+        (0..self.clients.len()).for_each(|place| self.close(place));
     }
 
     /// Counts again what a client holds of the memory of all.
@@ -431,7 +441,14 @@ impl Clients {
             self.counts.errors += 1;
             (self.log)(&format!("{:?} of {bytes} bytes at {offset} failed: {what}", ask.kind()));
         }
-        self.has_flushed |= owner.is_none();
+        if owner.is_none() {
+            self.has_flushed = true;
+            self.lost = failure.as_ref().map(|(_, what)| what.clone());
+            if let Some(what) = &self.lost {
+                self.has_flushed = self.is_ending;
+                self.control.host_cannot_come(what);
+            }
+        }
         let client = owner.map(|(_, life)| life);
         let asked = Asked { at: since, ask, offset, bytes, client, number, modelled: now - since, served: None };
         let Some((place, life)) = owner else { return self.recording.asked(&asked) };

@@ -220,6 +220,16 @@ impl Control {
         Some(self.state.borrow().new_host.as_ref()?.0.clone())
     }
 
+    /// It cannot: what the device holds in its buffer would be lost.
+    pub(crate) fn host_cannot_come(&self, why: &str) {
+        let mut state = self.state.borrow_mut();
+        self.has_new_host.set(false);
+        state.subject.troubles.drain(false);
+        if let Some((host, called)) = state.new_host.take() {
+            state.say(called, &format!("host {host}: the device cannot flush before: {why}\n"), false);
+        }
+    }
+
     /// It has taken over.
     pub(crate) fn host_has_come(&self) {
         let mut state = self.state.borrow_mut();
@@ -243,13 +253,15 @@ impl State {
                     None => return,
                 },
             };
-            let place = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
+            let place = match self.links.iter().position(Option::is_none) {
+                None if self.links.len() >= MOST_LINKS => self.make_room(poller),
+                place => place.unwrap_or(self.links.len()),
+            };
             let is_ready = match &link {
                 Link::Line(stream) => stream.set_nonblocking(true),
                 Link::Http(stream) => stream.set_nonblocking(true),
             };
-            if place >= MOST_LINKS || is_ready.is_err() {
-                link.answer(&format!("{MOST_LINKS} others are connected\n"), false);
+            if is_ready.is_err() {
                 continue;
             }
             self.lives = (self.lives + 1) & 0xffff;
@@ -262,6 +274,20 @@ impl State {
                 None => self.links.push(new),
             }
         }
+    }
+
+    /// Whoever has been silent for longest goes. Returns its place.
+    fn make_room(&mut self, poller: &Poller) -> usize {
+        let waits = self.asked.as_ref().map(|&(called, _)| called);
+        let is_silent = |(at, place): (usize, &Option<Place>)| {
+            let place = place.as_ref().filter(|place| Some(token(at, place.life)) != waits)?;
+            Some((self.lives.wrapping_sub(place.life) & 0xffff, at))
+        };
+        let oldest = self.links.iter().enumerate().filter_map(is_silent).max().map_or(0, |(_, at)| at);
+        if let Some(place) = self.links[oldest].take() {
+            poller.remove(&place.link);
+        }
+        oldest
     }
 
     /// Reads from a connection. True if it has asked for something.
@@ -342,7 +368,7 @@ impl Hooks for Control {
         let objection = match &order {
             Order::Cut { off } if *off > longest => Some(format!("cut: at this speed at most {longest}")),
             Order::Host(_) if state.new_host.is_some() => Some("host: another one is about to take over".to_owned()),
-            Order::Host(host) => state.preset.as_ref().and_then(|preset| host.of(preset).err()),
+            Order::Host(host) => state.preset.as_ref().and_then(|preset| host.fits(preset).err()),
             _ => None,
         };
         let Subject { troubles, transfers, .. } = &state.subject;

@@ -3,7 +3,10 @@
 
 use readpath_config::experiment::Variant;
 use readpath_config::{DevicePreset, GivenKey};
+use readpath_flash::Lean;
 use readpath_host::HostConfig;
+use readpath_kit::Ns;
+use readpath_stack::{NoData, Stack, Typed};
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,6 +15,20 @@ use std::str::FromStr;
 pub struct Host(String);
 
 impl Host {
+    /// Whether the device takes this host, and the host has the memory that it needs. Only the host knows what its
+    /// tables take, so it looks at such a device, which is empty.
+    ///
+    /// # Errors
+    /// What is against it.
+    pub fn fits(&self, base: &DevicePreset) -> Result<(), String> {
+        let (preset, host) = self.of(base)?;
+        if host.hpb.is_some_and(|hpb| hpb.memory_bytes.is_some() || hpb.max_map_bytes.is_some()) {
+            let empty = Stack::<Lean, NoData, (), Typed>::new(&preset.device, host, preset.delays, NoData, (), Typed);
+            empty.and_then(|mut stack| stack.start(Ns::ZERO)).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
     /// The device as it is configured for this host, and the host's driver.
     ///
     /// # Errors

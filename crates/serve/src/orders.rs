@@ -4,7 +4,7 @@
 
 use crate::host::Host;
 use crate::troubles::{Slow, Troubles};
-use readpath_config::{size, time};
+use readpath_config::{DevicePreset, size, time};
 use readpath_device::{Failable, Failing, Probe};
 use readpath_flash::DieSched;
 use readpath_host::HpbParam;
@@ -314,6 +314,21 @@ impl FromStr for Order {
 /// Orders and when they are due, from when clients can connect: what a `--faults` file says.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults(pub(crate) Vec<(Ns, Order)>);
+
+impl Faults {
+    /// Whether each host that is to take over fits a device.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self, base: &DevicePreset) -> Result<(), OrderError> {
+        for (_, order) in &self.0 {
+            if let Order::Host(host) = order {
+                host.fits(base).map_err(|what| OrderError(format!("{order}: {what}")))?;
+            }
+        }
+        Ok(())
+    }
+}
 
 impl FromStr for Faults {
     type Err = OrderError;

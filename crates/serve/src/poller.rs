@@ -52,6 +52,11 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::RDHUP)?)
     }
 
+    /// Hears once that `fd` can be read.
+    pub(crate) fn add_once(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::ONESHOT)?)
+    }
+
     /// What is heard of `fd` from now on.
     pub(crate) fn change(&self, fd: impl AsFd, token: u64, read: bool, write: bool) -> io::Result<()> {
         let mut flags = EventFlags::empty();

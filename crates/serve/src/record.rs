@@ -182,6 +182,21 @@ pub enum RecordingError {
     },
 }
 
+/// Lines that have their end: what is behind the last one was cut off.
+struct Lines<R>(R);
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = Vec::new();
+        match self.0.read_until(b'\n', &mut line) {
+            Err(error) => Some(Err(error)),
+            Ok(_) => (line.pop() == Some(b'\n')).then_some(Ok(line)),
+        }
+    }
+}
+
 /// Something in a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Item {
@@ -202,6 +217,8 @@ pub struct Recorded {
     /// When the server ended and what had been counted, if it ended in order.
     pub(crate) end: Option<Ns>,
     pub(crate) counters: Vec<(String, u64)>,
+    /// Requests and orders that are left out, because some before them are missing or were cut off.
+    pub left_out: u64,
 }
 
 impl Recorded {
@@ -217,8 +234,9 @@ impl Recorded {
             items: Vec::new(),
             end: None,
             counters: Vec::new(),
+            left_out: 0,
         };
-        let mut lines = input.split(b'\n').enumerate();
+        let mut lines = Lines(input).enumerate();
         for expected in [FIRST, VERSION] {
             match lines.next() {
                 Some((_, Ok(line))) if line == expected.as_bytes() => {}
@@ -236,6 +254,13 @@ impl Recorded {
             }
         }
         recorded.items.sort_by_key(|&(number, ..)| number);
+        // What was in flight when a server was killed is missing, and it mattered to what came later.
+        let whole = (1..).zip(&recorded.items).take_while(|(expected, (number, ..))| expected == number).count();
+        recorded.left_out = (recorded.items.len() - whole) as u64;
+        recorded.items.truncate(whole);
+        if recorded.left_out > 0 {
+            recorded.end = None;
+        }
         if recorded.start.0.is_empty() {
             return Err(RecordingError::Line { line: 5, what: "does not say how the device began".to_owned() });
         }

@@ -44,6 +44,8 @@ pub struct Replayed {
     pub device: DeviceStats,
     /// What the host's HPB did since then.
     pub hpb: Option<HpbCounters>,
+    /// Requests and orders that were left out, because some before them are missing.
+    pub left_out: u64,
     /// Counters that were others when they were served: name, value then, value now. None if the recording does not
     /// have its end.
     pub other_counters: Option<Vec<(String, u64, u64)>>,
@@ -60,7 +62,7 @@ pub fn replay<D: Disk>(
     recorded: Recorded,
     progress: impl FnMut(u64) -> bool,
 ) -> Result<Replayed, ServeError> {
-    let Recorded { device, host, start, items, end, counters: counted } = recorded;
+    let Recorded { device, host, start, items, end, counters: counted, left_out } = recorded;
     if device != base.name {
         return Err(ServeError::Recording(format!("it is of a device {device}, and the image of a {}", base.name)));
     }
@@ -70,6 +72,8 @@ pub fn replay<D: Disk>(
     }
     let host: Host = host.parse().map_err(|error| ServeError::Recording(format!("its host: {error}")))?;
     let (transfers, troubles) = (Transfers::default(), Troubles::default());
+    let last = items.last().map_or(Ns::ZERO, |&(_, at, _)| at);
+    let known_until = if end.is_some() { Ns::NEVER } else { last };
     let script = Script { items: Rc::new(RefCell::new(items.into())), new_host: Rc::default() };
     let mut replay = Replay {
         start: Some(start),
@@ -82,6 +86,7 @@ pub fn replay<D: Disk>(
             same: 0,
             total: 0,
             first_other: None,
+            known_until,
             lateness: Lateness::default(),
             modelled: Histogram::default(),
             asked: Vec::new(),
@@ -114,6 +119,7 @@ pub fn replay<D: Disk>(
             end: replay.on,
             device,
             hpb,
+            left_out,
             other_counters: end.map(|_| others.collect()),
         });
     }
@@ -168,6 +174,8 @@ struct Asker {
     same: u64,
     total: u64,
     first_other: Option<(u64, Ns, Ns)>,
+    /// What came later is not in the recording, and may have been in the way of those that ended later.
+    known_until: Ns,
     lateness: Lateness,
     modelled: Histogram,
     /// Requests under way.
@@ -181,11 +189,17 @@ impl Asker {
             let Some(place) = self.asked.iter().position(|asked| asked.number == job.number) else { continue };
             let asked = self.asked.swap_remove(place);
             let modelled = now - job.since;
-            self.has_flushed |= asked.client.is_none();
+            if asked.client.is_none() {
+                self.has_flushed = job.failure.is_none();
+                if !self.has_flushed {
+                    self.script.new_host.take();
+                    self.requests.troubles.drain(false);
+                }
+            }
             self.total += 1;
             self.modelled.record(modelled.0);
             self.same += u64::from(asked.modelled == modelled);
-            if asked.modelled != modelled {
+            if asked.modelled != modelled && asked.at + asked.modelled <= self.known_until {
                 self.first_other.get_or_insert((asked.number, asked.modelled, modelled));
             }
             if let Some(served) = asked.served {

@@ -138,6 +138,8 @@ pub struct Served {
     pub slices_read: u64,
     /// Why the recording is not whole.
     pub recording: Option<String>,
+    /// Why the device could not flush at last: what it held in its buffer is lost.
+    pub lost: Option<String>,
 }
 
 /// Serves `image`, which is of a device of `base`, until it is told to stop. `looked` is told each superblock
@@ -245,7 +247,7 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
             log,
         };
         let control = Control::new(sources, &poller)?;
-        poller.add(stop, STOP)?;
+        poller.add_once(stop, STOP)?;
         let blocks = self.base.device.lus[usize::from(LUN)].blocks;
         let export = Rc::new(Export {
             name: self.base.name.clone(),
@@ -315,6 +317,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             begun(&Begun { recovery, ready_at: from });
         } else if let Some(outside) = &mut self.outside {
             outside.hooks.0.host_has_come();
+            outside.hooks.1.begin_again();
             outside.clients.begin_again(from);
         }
         let Some(outside) = &mut self.outside else { unreachable!("it was opened above") };
@@ -329,6 +332,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             return Ok((stack.payload.into_array(), None));
         }
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        outside.clients.close_all();
         let recording = self.subject.recording.end(driven.end, &device, hpb.as_ref());
         let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } =
             outside.clients.counts;
@@ -348,6 +352,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             zeros_read: self.zeros_read,
             slices_read: self.slices_read,
             recording,
+            lost: outside.clients.lost.take(),
         };
         // Nobody can connect any more when the image is free.
         self.outside = None;

@@ -30,6 +30,13 @@ impl<'a> Shown<'a> {
     }
 }
 
+impl Shown<'_> {
+    /// Another host has come to the device.
+    pub(crate) fn begin_again(&self) {
+        self.publisher.iter().for_each(Publisher::begin_again);
+    }
+}
+
 impl Hooks for Shown<'_> {
     #[inline]
     fn next_at(&self) -> Ns {

@@ -125,8 +125,8 @@ pub struct Ctl {
     /// The socket that the server listens to with --control
     pub socket: PathBuf,
     /// stats: counters, as Prometheus reads them; watch: figures of every second; or an order: cut [TIME], stall TIME,
-    /// slow [read|write|trim|flush] [FROM-TO] TIME, slow off, fail read|program|erase N|Nppm|off, lie on|off,
-    /// end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N
+    /// stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow off, fail read|program|erase N|Nppm|off,
+    /// lie on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N
     #[arg(required = true, value_name = "ORDER")]
     pub order: Vec<String>,
 }

@@ -8,7 +8,7 @@ use crate::failure::Damaged;
 use crate::inputs::read_text;
 use crate::live::Live;
 use crate::{image, output, stop, usage};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use readpath_kit::Ns;
 use readpath_serve::{Address, Begun, Cause, Faults, Host, Lateness, Options, ServeError, Served, Speed, serve};
 use std::fmt::Write as _;
@@ -29,7 +29,8 @@ pub fn main(args: &Serve) -> Result<()> {
     // A signal that comes while the device recovers waits until clients could connect.
     let stop = stop::readable()?;
     let (image, preset) = image::open(&args.image, !args.read_only, !args.no_sync)?;
-    host.of(&preset).map_err(|error| usage(anyhow!("--hpb {host}: {error}")))?;
+    host.fits(&preset).map_err(|error| usage(anyhow!("--hpb, --policy, --host-memory ({host}): {error}")))?;
+    faults.check(&preset).map_err(|error| usage(anyhow!("--faults: {error}")))?;
     let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;
     let board = live.shared().board;
     let record = args.record.as_deref().map(recording).transpose()?;
@@ -65,6 +66,9 @@ pub fn main(args: &Serve) -> Result<()> {
     )?;
     write!(io::stdout(), "{}", report(&served))?;
     live.finish()?;
+    if let Some(error) = &served.lost {
+        return Err(anyhow!("what the device held in its write buffer is lost: {error}"));
+    }
     match (&args.record, &served.recording) {
         (Some(path), Some(error)) => Err(anyhow!("{}: the recording is not whole: {error}", path.display())),
         _ => Ok(()),
@@ -73,7 +77,8 @@ pub fn main(args: &Serve) -> Result<()> {
 
 /// What goes wrong by itself.
 fn faults(path: &Path) -> Result<Faults> {
-    read_text(path)?.parse().map_err(|error| usage(anyhow!("{}: {error}", path.display())))
+    let text = read_text(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
+    text.parse().map_err(|error| usage(anyhow!("{}: {error}", path.display())))
 }
 
 fn recording(path: &Path) -> Result<Box<dyn Write>> {
@@ -95,12 +100,14 @@ fn tell(socket: &Path, line: &str) -> Result<String> {
     let name = socket.display();
     let connected = UnixStream::connect(socket);
     let mut connected = connected.map_err(|error| usage(anyhow!("{name}: no server listens there: {error}")))?;
-    writeln!(connected, "{line}")?;
+    // Whoever is not heard may still be answered.
+    _ = writeln!(connected, "{line}");
     let mut answer = String::new();
-    connected.read_to_string(&mut answer).with_context(|| format!("{name}: the server went away"))?;
+    let read = connected.read_to_string(&mut answer);
+    read.map_err(|error| anyhow!("{name}: the server hung up: {error}"))?;
     match answer.strip_prefix("error: ") {
         Some(error) => Err(usage(anyhow!("{}", error.trim_end()))),
-        None if answer.is_empty() => Err(anyhow!("{name}: the server went away")),
+        None if answer.is_empty() => Err(anyhow!("{name}: the server hung up")),
         None => Ok(answer),
     }
 }

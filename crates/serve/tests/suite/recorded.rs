@@ -122,11 +122,48 @@ fn what_there_is_of_a_recording_is_replayed() {
     server.stop();
     let whole = std::fs::read_to_string(server.recording()).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
-    std::fs::write(server.recording(), lines[..400].join("\n")).unwrap();
+    for bytes in [whole.len() / 2, whole.len() / 2 + 7, whole.len() / 2 + 23] {
+        std::fs::write(server.recording(), &whole[..bytes]).unwrap();
+        let part = replayed(&server, &start).unwrap();
+        assert!(part.requests > 100 && part.requests < 400 && part.other_counters.is_none());
+        assert_eq!(part.first_other, None);
+    }
+    // Without one line, what is behind it is left out.
+    let number = lines.iter().position(|line| line.contains(",200,")).unwrap();
+    let without = [&lines[..number], &lines[number + 1..], &[""]].concat();
+    std::fs::write(server.recording(), without.join("\n")).unwrap();
     let part = replayed(&server, &start).unwrap();
-    assert!(part.requests > 300 && part.other_counters.is_none());
+    assert_eq!((part.requests, part.left_out > 200, part.first_other), (199, true, None));
     std::fs::write(server.recording(), whole.replacen("ready_ns=", "ready_ns=1", 1)).unwrap();
     assert!(matches!(replayed(&server, &start), Err(ServeError::Recording(_))));
+}
+
+/// Whoever takes no answers, or goes away, has asked all the same.
+#[test]
+fn what_nobody_waited_for_is_recorded() {
+    for how in [INSTANT, REAL] {
+        let mut server = Server::new(INSTANT);
+        ask_much(&mut Client::connect(&server.socket()), &mut Prng::new(7), 300);
+        server.stop();
+        let start = server.image().with_extension("start");
+        std::fs::copy(server.image(), &start).unwrap();
+        server.start(How { records: true, ..how });
+        let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&server.socket())).collect();
+        for client in &mut clients {
+            (0..12).for_each(|_| client.send(READ, 0, 0, 1 << 20, &[]));
+            client.send(WRITE, 0, 8192, 4096, &[1; 4096]);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        clients.pop();
+        std::thread::sleep(Duration::from_millis(50));
+        server.stop();
+        drop(clients);
+        let replayed = replayed(&server, &start).unwrap();
+        assert_eq!((replayed.requests, replayed.left_out, replayed.first_other), (40, 0, None));
+        assert_eq!(replayed.other_counters, Some(Vec::new()));
+        let orders = std::fs::read_to_string(server.recording()).unwrap().matches("#order").count();
+        assert_eq!(orders, 2, "a server begins to end once");
+    }
 }
 
 #[test]
@@ -227,6 +264,7 @@ fn another_host_takes_over() {
         assert_eq!(stats.contains("readpath_hpb_hit_cnt"), host != "hpb=off", "{host}");
     }
     assert!(server.tell("host hpb=always").starts_with("error: "));
+    assert!(server.tell("host policy=lru memory=1").contains("too little"));
     assert!(server.tell("memory 1M").starts_with("error: "), "this host takes none");
     drop(client);
     assert_eq!(server.stop().errors, 0);
