@@ -199,7 +199,7 @@ impl Asker {
             self.total += 1;
             self.modelled.record(modelled.0);
             self.same += u64::from(asked.modelled == modelled);
-            if asked.modelled != modelled && asked.at + asked.modelled <= self.known_until {
+            if asked.modelled != modelled && asked.at.0.saturating_add(asked.modelled.0) <= self.known_until.0 {
                 self.first_other.get_or_insert((asked.number, asked.modelled, modelled));
             }
             if let Some(served) = asked.served {
