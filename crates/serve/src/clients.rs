@@ -556,10 +556,14 @@ impl Clients {
 
     /// Hears what clients, those who control the server and signals have to say.
     fn hear(&mut self, port: &mut impl Port, now: Ns) {
+        // Everything under way has to end before another host comes.
+        if self.control.has_new_host() {
+            return;
+        }
         for place in std::mem::take(&mut self.resumed) {
             self.read(port, now, place);
         }
-        if !self.poller.is_ready() || self.control.has_new_host() {
+        if !self.poller.is_ready() {
             return;
         }
         for ready in self.poller.take() {
@@ -618,7 +622,7 @@ impl Source for Clients {
         if self.wants_to_send() || self.has_to_flush() {
             return Ns::ZERO;
         }
-        let has_news = (self.poller.is_ready() && !self.control.has_new_host()) || !self.resumed.is_empty();
+        let has_news = (self.poller.is_ready() || !self.resumed.is_empty()) && !self.control.has_new_host();
         let news = if has_news { self.poller.woken().max(Ns(self.heard.0 + 1)) } else { Ns::NEVER };
         // A clock that jumps would be there at once.
         let last = if self.scale.is_some() && !self.is_ending { LAST } else { Ns::NEVER };

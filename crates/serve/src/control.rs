@@ -321,7 +321,10 @@ impl State {
     fn say(&mut self, called: Option<u64>, text: &str, is_good: bool) {
         match called {
             Some(called) => {
-                if let Some(place) = self.links.get_mut((called & 0xff) as usize).and_then(Option::take) {
+                let at = (called & 0xff) as usize;
+                let link = self.links.get_mut(at);
+                let is_there = |place: &mut Place| token(at, place.life) == called;
+                if let Some(place) = link.and_then(|link| link.take_if(is_there)) {
                     place.link.answer(text, is_good);
                 }
             }
