@@ -362,12 +362,12 @@ impl<T: Meddler> Wire for Meddled<T> {
         }
     }
 
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError> {
         let changed = self.reply.insert(*reply);
         self.by.reply(changed);
         match &mut self.bytes {
-            Some(encoded) => encoded.reply(changed),
-            None => Ok(changed),
+            Some(encoded) => encoded.reply(changed, data),
+            None => Ok((changed, data)),
         }
     }
 }

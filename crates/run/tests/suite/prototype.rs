@@ -159,8 +159,8 @@ impl Wire for Noting {
         Ok((request, data))
     }
 
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
-        Ok(reply)
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError> {
+        Ok((reply, data))
     }
 }
 

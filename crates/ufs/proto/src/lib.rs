@@ -15,7 +15,9 @@ pub mod hpb;
 mod names;
 pub mod query;
 pub mod scsi;
+pub mod transfer;
 pub mod typed;
+pub mod uic;
 pub mod upiu;
 
 #[cfg(test)]

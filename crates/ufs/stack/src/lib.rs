@@ -13,7 +13,8 @@ mod tags;
 mod watched;
 mod wire;
 
-pub use payload::{NoData, Payload};
+pub use payload::{BlockData, NoData, Payload};
 pub use stack::{Stack, StackError};
 pub use tags::{ReadCheck, Tags};
+pub use watched::Watched;
 pub use wire::{AnyWire, Crossed, Encoded, Typed, Wire, WireError};

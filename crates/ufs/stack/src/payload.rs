@@ -4,6 +4,7 @@
 use readpath_device::{MediaMode, MediaOp, NoMedia, Own};
 use readpath_flash::Ppn;
 use readpath_host::BlockRequest;
+use readpath_proto::typed::Sense;
 
 /// Executes media operations, and sees block requests at both ends to give them data and to look at what came back.
 /// Without further words it holds no data.
@@ -42,6 +43,16 @@ pub trait Payload {
     fn process_bytes(&self) -> u64 {
         0
     }
+}
+
+/// A payload that is given the data of each request, and gives back what became of it. Requests are named by small
+/// numbers: their cookies.
+pub trait BlockData: Payload {
+    /// The request `cookie`, from `block` on, brings this data, or wants it filled. Told before [`Payload::begin`].
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
+
+    /// It has ended, or will not: its data, and what went wrong with it, whatever the device says.
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>);
 }
 
 /// No data: only time is simulated.

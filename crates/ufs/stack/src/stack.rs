@@ -225,8 +225,9 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     fn take_outputs(&mut self, now: Ns) {
         self.move_data();
         while self.device.take_reply(now) {
-            let reply = match self.wire.reply(self.device.reply()) {
-                Ok(reply) => reply,
+            let reply = self.device.reply();
+            let (reply, data) = match self.wire.reply(reply, self.device.data_in(reply.tag)) {
+                Ok(crossed) => crossed,
                 Err(e) => {
                     self.wire_error = Some(e);
                     continue;
@@ -239,7 +240,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 let lpn = self.bases[usize::from(part.lun)] + part.block;
                 self.payload.end(reply.tag, &part, lpn, good);
             }
-            self.host.on_reply(now, reply, self.device.data_in(reply.tag));
+            self.host.on_reply(now, reply, data);
         }
         if self.host.has_requests() {
             self.exchange(now);
@@ -259,6 +260,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.move_data();
         self.device.hardware_reset(now);
         self.payload.reset();
+        self.wire.reset();
         self.host.reset(now);
         self.exchange(now);
     }
@@ -286,6 +288,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.device.power_cut(now);
         self.move_data();
         self.payload.power_cut();
+        self.wire.reset();
     }
 
     /// The power goes away at `now`.

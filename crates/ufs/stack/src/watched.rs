@@ -5,7 +5,8 @@ use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, SPARE_REST_BYTES, Seen, Sp
 use readpath_flash::Ppn;
 
 /// See the module.
-pub(crate) struct Watched<'a, A> {
+pub struct Watched<'a, A> {
+    /// The array.
     pub array: &'a mut A,
     /// Is told each superblock that is looked at.
     pub looked: &'a mut dyn FnMut(u32),

@@ -4,13 +4,19 @@
 use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody};
 use readpath_proto::upiu::{self, UpiuError};
 
-/// A UPIU that our own encoder made could not be parsed.
+/// Something did not cross.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a UPIU did not survive its encoding: {0}")]
-pub struct WireError(#[from] pub UpiuError);
+pub enum WireError {
+    /// A UPIU that our own encoder made could not be parsed.
+    #[error("a UPIU did not survive its encoding: {0}")]
+    Upiu(#[from] UpiuError),
+    /// A host controller did not do what it was told.
+    #[error("the host controller: {0}")]
+    Controller(String),
+}
 
-/// A request and the bytes that go along with it.
-pub type Crossed<'a> = (&'a Request, &'a [u8]);
+/// A request, or a reply, and the bytes that go along with it.
+pub type Crossed<'a, T = Request> = (&'a T, &'a [u8]);
 
 /// Carries requests and replies. Tests implement it to lose, delay or change what crosses.
 pub trait Wire {
@@ -22,8 +28,11 @@ pub trait Wire {
 
     /// Host to device, with the bytes that go along: a parameter list, or the entries in an extra header segment.
     fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError>;
-    /// Device to host.
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError>;
+    /// Device to host, with the bytes that go along: a descriptor, entries, what a command returns beside blocks.
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError>;
+
+    /// Controller and device are reset: what is under way does not arrive.
+    fn reset(&mut self) {}
 }
 
 /// As values.
@@ -42,8 +51,8 @@ impl Wire for Typed {
     }
 
     #[inline(always)]
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
-        Ok(reply)
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError> {
+        Ok((reply, data))
     }
 }
 
@@ -64,9 +73,9 @@ impl Wire for Encoded {
         Ok((self.request.insert(request), if is_read { header } else { data }))
     }
 
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError> {
         upiu::encode_reply(reply, &[], &mut self.bytes);
-        Ok(self.reply.insert(upiu::parse_reply(&self.bytes)?.0))
+        Ok((self.reply.insert(upiu::parse_reply(&self.bytes)?.0), data))
     }
 }
 
@@ -100,10 +109,10 @@ impl Wire for AnyWire {
     }
 
     #[inline(always)]
-    fn reply<'a>(&'a mut self, reply: &'a Reply) -> Result<&'a Reply, WireError> {
+    fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError> {
         match self {
-            AnyWire::Typed(wire) => wire.reply(reply),
-            AnyWire::Encoded(wire) => wire.reply(reply),
+            AnyWire::Typed(wire) => wire.reply(reply, data),
+            AnyWire::Encoded(wire) => wire.reply(reply, data),
         }
     }
 }

@@ -7,7 +7,8 @@ use readpath_device::{Failing, MediaOp, Own, WithMedia};
 use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Prng};
-use readpath_stack::Payload;
+use readpath_proto::typed::Sense;
+use readpath_stack::{BlockData, Payload};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,6 +21,17 @@ pub enum Fault {
     Medium(String),
     /// The image cannot be written any more.
     Write(String),
+}
+
+impl Fault {
+    /// What a SCSI device says of it.
+    pub fn sense(&self) -> Sense {
+        match self {
+            // UNRECOVERED READ ERROR, WRITE ERROR.
+            Fault::Medium(_) => Sense { key: 3, asc: 0x11, ascq: 0 },
+            Fault::Write(_) => Sense { key: 3, asc: 0x0C, ascq: 0 },
+        }
+    }
 }
 
 /// The data of a request.
@@ -237,6 +249,17 @@ impl<D: Disk> Payload for Store<D> {
 
     fn process_bytes(&self) -> u64 {
         self.slots.len() as u64
+    }
+}
+
+impl<D: Disk> BlockData for Store<D> {
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
+        self.transfers.begin(cookie, block, data);
+    }
+
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>) {
+        let (data, fault) = self.transfers.end(cookie);
+        (data, fault.map(|fault| fault.sense()))
     }
 }
 

@@ -74,6 +74,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(now, tag);
     }
 
+    /// The command `tag`, if there is one, is dropped without reply.
+    pub fn drop_command(&mut self, now: Ns, tag: u8) {
+        if !self.front.is_free(tag) {
+            self.drop_request(now, tag);
+        }
+    }
+
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8) {
         self.front.drop_request(tag);
         self.ftl.drop_request(now, tag, &mut self.back);

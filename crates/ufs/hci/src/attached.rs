@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Controller, device and data in one, for a host that writes registers. The way of a command:
+//!
+//! 1. The host rings the doorbell. The controller reads the command, and the data of a write.
+//! 2. The device does what it does, in its own time, and says which data moves.
+//! 3. Its reply goes back to the controller, which writes data and answer to the host's memory and raises its line.
+//!
+//! Whoever owns it passes the time in. It trusts no address and no count of the host.
+
+use crate::controller::{Controller, Effect};
+use crate::memory::GuestMem;
+use readpath_device::{ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice};
+use readpath_flash::DieSched;
+use readpath_host::{BlockOp, BlockRequest};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::typed::{
+    Cdb, Command, FLAG_FUA, Form, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
+};
+use readpath_stack::{BlockData, Watched};
+
+/// Most bytes of one command.
+const MOST_BYTES: u64 = 32 << 20;
+/// The tag of what the device is asked by nobody outside.
+const OWN_TAG: u8 = 63;
+
+/// See the module.
+pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
+    /// The device.
+    pub device: UfsDevice<S, X::Mode, P>,
+    /// Its data.
+    pub data: X,
+    /// The host's memory.
+    pub memory: M,
+    controller: Controller,
+    /// First logical page and blocks of each unit.
+    units: Vec<(u32, u32)>,
+    /// Commands whose data is kept until they end.
+    carried: [Option<BlockRequest>; 64],
+    spare: Vec<Vec<u8>>,
+    /// What has become of the request that nobody outside asked for.
+    own: Option<ReplyBody>,
+}
+
+impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
+    /// A device fresh from the factory behind a controller that has just been switched on.
+    ///
+    /// # Errors
+    /// The device cannot exist.
+    pub fn new(config: &DeviceConfig, slots: u8, mut data: X, probe: P, memory: M) -> Result<Self, ConfigError> {
+        let mut next = 0;
+        let units = config.lus.iter().map(|lu| {
+            let unit = (next, lu.blocks);
+            next += lu.blocks;
+            unit
+        });
+        let units = units.collect();
+        // Time that the host's software takes passes there.
+        let device = UfsDevice::new(config, Delays::default(), probe)?;
+        data.attach(device.array_slices(), device.buffer_slots(), next);
+        Ok(Attached {
+            device,
+            data,
+            memory,
+            controller: Controller::new(slots),
+            units,
+            carried: [None; 64],
+            spare: Vec::new(),
+            own: None,
+        })
+    }
+
+    /// The device is switched on at `on` with what the array of its data holds. `looked` is told each superblock that
+    /// it looks at.
+    ///
+    /// # Errors
+    /// As [`UfsDevice::power_on_with`].
+    pub fn power_on_with<A: FlashArray>(
+        &mut self,
+        on: Ns,
+        array: impl FnOnce(&mut X) -> &mut A,
+        looked: &mut dyn FnMut(u32),
+    ) -> Result<Recovery, LoadError> {
+        let array = array(&mut self.data);
+        let recovery = self.device.power_on_with(on, &mut Watched { array, looked })?;
+        self.move_data();
+        Ok(recovery)
+    }
+
+    /// Whether the controller asks for an interrupt.
+    #[inline]
+    pub fn line(&self) -> bool {
+        self.controller.line()
+    }
+
+    /// The host reads a register.
+    #[inline]
+    pub fn read(&mut self, offset: u32) -> u32 {
+        self.controller.read(offset)
+    }
+
+    /// The host writes a register at `now`, not before anything that was done before.
+    pub fn write(&mut self, now: Ns, offset: u32, value: u32) {
+        self.advance(now);
+        match self.controller.write(offset, value) {
+            Effect::None => {}
+            Effect::Transfers(slots) => each(slots, |slot| self.begin(now, slot)),
+            Effect::Tasks(slots) => each(slots, |slot| {
+                if let Some(request) = self.controller.fetch_task(slot, &mut self.memory) {
+                    self.device.submit(now, &request, &[]);
+                }
+            }),
+            Effect::Cleared(slots) => each(slots, |slot| {
+                self.move_data();
+                self.device.drop_command(now, slot);
+                self.forget(slot);
+            }),
+            Effect::Reset => self.reset_device(now),
+        }
+    }
+
+    /// The host is gone, or the machine around it is reset: controller and device begin anew, and what was under way is
+    /// dropped.
+    pub fn reset(&mut self, now: Ns) {
+        self.advance(now);
+        self.controller.reset();
+        self.reset_device(now);
+    }
+
+    fn reset_device(&mut self, now: Ns) {
+        self.move_data();
+        self.device.hardware_reset(now);
+        self.data.reset();
+        (0..32).for_each(|slot| self.forget(slot));
+    }
+
+    /// When something happens next.
+    #[inline]
+    pub fn next_deadline(&self) -> Ns {
+        self.device.next_deadline()
+    }
+
+    /// Handles what is due until `now`.
+    pub fn advance(&mut self, now: Ns) {
+        self.device.advance(now);
+        self.move_data();
+        while self.device.take_reply(now) {
+            let reply = *self.device.reply();
+            self.answer(&reply);
+        }
+    }
+
+    /// Everything that was written becomes durable; returns when it is. What the host has under way is dropped.
+    ///
+    /// # Errors
+    /// The device cannot, or its data could not be kept.
+    pub fn flush(&mut self, mut now: Ns) -> Result<Ns, Sense> {
+        self.reset(now);
+        for lun in 0..self.units.len() as u8 {
+            // The first command after a reset hears of the reset, and of nothing else.
+            for is_last in [false, true] {
+                let op = BlockOp::Flush;
+                self.carry(BlockRequest { cookie: OWN_TAG.into(), lun, op, block: 0, blocks: 0 }, 0, Vec::new());
+                let cdb = Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false };
+                let body = RequestBody::Command(Command { expected_bytes: 0, cdb });
+                self.device.submit(now, &Request { lun, tag: OWN_TAG, body }, &[]);
+                self.own = None;
+                while self.own.is_none() && self.device.next_deadline() != Ns::NEVER {
+                    now = self.device.next_deadline();
+                    self.advance(now);
+                }
+                match self.own {
+                    Some(ReplyBody::Response(Response { status: Status::Good, .. })) => {}
+                    Some(ReplyBody::Response(Response { sense: Some(sense), .. })) if is_last => return Err(sense),
+                    _ if is_last => return Err(Sense::NOT_READY),
+                    _ => {}
+                }
+            }
+        }
+        Ok(now)
+    }
+
+    /// A command has been started.
+    fn begin(&mut self, now: Ns, slot: u8) {
+        let Some(request) = self.controller.fetch(slot, &mut self.memory) else { return };
+        let Some((block, expected_bytes)) = block_request(&request) else { return self.submit(now, &request) };
+        let moves = matches!(block.op, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua);
+        let writes = moves && block.op != BlockOp::Read;
+        let Some(&(base, blocks)) = self.units.get(usize::from(block.lun)) else { return self.submit(now, &request) };
+        let is_within = u64::from(block.block) + u64::from(block.blocks) <= u64::from(blocks);
+        if moves && (block.blocks == 0 || !is_within) {
+            // There is nothing to move, or the device will refuse it.
+            return self.submit(now, &request);
+        }
+        let bytes = if moves { u64::from(block.blocks) * u64::from(BLOCK_BYTES) } else { 0 };
+        if bytes > MOST_BYTES || writes && u64::from(expected_bytes) != bytes {
+            let body = ReplyBody::Response(Response::check(Sense::INVALID_FIELD, expected_bytes));
+            return self.controller.complete(&Reply { lun: request.lun, tag: slot, body }, &[], &mut self.memory);
+        }
+        let mut data = self.spare.pop().unwrap_or_default();
+        data.resize(bytes as usize, 0);
+        if writes && !self.controller.gather(slot, &mut self.memory, &mut data) {
+            return self.spare.push(data);
+        }
+        self.carry(block, base, data);
+        self.submit(now, &request);
+    }
+
+    fn submit(&mut self, now: Ns, request: &Request) {
+        self.device.submit(now, request, self.controller.parameters());
+    }
+
+    /// The data of a command waits for what the device does.
+    fn carry(&mut self, block: BlockRequest, base: u32, data: Vec<u8>) {
+        let tag = block.cookie as u8;
+        self.data.bring(block.cookie, block.block, data);
+        self.data.begin(tag, &block, base + block.block);
+        self.carried[usize::from(tag)] = Some(block);
+    }
+
+    /// A reply has come from the device.
+    fn answer(&mut self, reply: &Reply) {
+        let tag = reply.tag;
+        if let Some(slot) = Controller::task_slot(tag) {
+            return self.controller.complete_task(slot, reply, &mut self.memory);
+        }
+        let Some(block) = self.carried[usize::from(tag)].take() else {
+            return self.controller.complete(reply, self.device.data_in(tag), &mut self.memory);
+        };
+        let base = self.units[usize::from(block.lun)].0;
+        self.data.end(tag, &block, base + block.block, is_good(reply));
+        let (data, fault) = self.data.take(tag.into());
+        if tag == OWN_TAG {
+            self.own = Some(fault.map_or(reply.body, |sense| ReplyBody::Response(Response::check(sense, 0))));
+            return;
+        }
+        let mut reply = *reply;
+        if let (ReplyBody::Response(response), Some(sense)) = (&mut reply.body, fault)
+            && response.status == Status::Good
+        {
+            *response = Response { event_alert: response.event_alert, ..Response::check(sense, 0) };
+        }
+        let moved = if block.op == BlockOp::Read && is_good(&reply) { &data[..] } else { &[] };
+        self.controller.complete(&reply, moved, &mut self.memory);
+        self.spare.push(data);
+    }
+
+    /// The data of a command that gets no answer.
+    fn forget(&mut self, slot: u8) {
+        if self.carried[usize::from(slot)].take().is_some() {
+            self.spare.push(self.data.take(slot.into()).0);
+        }
+    }
+
+    fn move_data(&mut self) {
+        while let Some(op) = self.device.poll_media() {
+            if op == MediaOp::Own
+                && let Some(own) = self.device.take_own()
+            {
+                self.data.keep(own);
+            }
+            self.data.execute(op);
+        }
+    }
+}
+
+fn each(mut slots: u32, mut what: impl FnMut(u8)) {
+    while slots != 0 {
+        what(slots.trailing_zeros() as u8);
+        slots &= slots - 1;
+    }
+}
+
+fn is_good(reply: &Reply) -> bool {
+    matches!(reply.body, ReplyBody::Response(Response { status: Status::Good, .. }))
+}
+
+/// What a command does with blocks, if it does anything that its data has to know; and the bytes that its host expects
+/// to move.
+fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
+    let RequestBody::Command(Command { cdb, expected_bytes }) = request.body else { return None };
+    let (op, block, blocks) = match cdb {
+        Cdb::Read { lba, blocks, .. } => (BlockOp::Read, lba, blocks),
+        Cdb::HpbRead { lba, blocks, .. } => (BlockOp::Read, lba.into(), blocks.into()),
+        Cdb::HintedRead { lba, blocks, .. } => (BlockOp::Read, lba.into(), blocks),
+        Cdb::Write { lba, blocks, flags, .. } if flags & FLAG_FUA != 0 => (BlockOp::WriteFua, lba, blocks),
+        Cdb::Write { lba, blocks, .. } => (BlockOp::Write, lba, blocks),
+        Cdb::SynchronizeCache { immed: false, .. } => (BlockOp::Flush, 0, 0),
+        Cdb::Unmap { .. } => (BlockOp::Discard, 0, 0),
+        _ => return None,
+    };
+    // One that no unit has is refused by the device.
+    let block = u32::try_from(block).ok()?;
+    Some((BlockRequest { cookie: request.tag.into(), lun: request.lun, op, block, blocks }, expected_bytes))
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands and task management requests in a host's memory: how they are read and answered. What was read of one is
+//! kept until its answer, so that a host that changes it meanwhile changes nothing.
+
+use crate::controller::Controller;
+use crate::memory::{GuestMem, Unreachable};
+use crate::prdt::{Prdt, PrdtError};
+use crate::register::interrupt;
+use readpath_proto::transfer::{
+    COMMAND_TYPE_UFS, OCS_OFFSET, TransferDescriptor, UTMRD_BYTES, UTMRD_REQUEST_OFFSET, UTMRD_RESPONSE_OFFSET,
+    UTRD_BYTES, ocs,
+};
+use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody};
+use readpath_proto::upiu::{self, Direction, RESPONSE_BYTES, UPIU_BYTES};
+
+/// Slots that a controller can have.
+pub(crate) const MOST_TRANSFERS: usize = 32;
+/// Slots for task management requests.
+pub(crate) const MOST_TASKS: usize = 8;
+/// Bytes of parameters of one command, at most: a list of UNMAP has no more.
+const MOST_PARAMETERS: u32 = 1 << 16;
+/// COMMAND UPIU.
+const COMMAND: u8 = 0x01;
+/// QUERY REQUEST UPIU.
+const QUERY: u8 = 0x16;
+
+/// What is kept of a command from its start to its answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot {
+    pub is_busy: bool,
+    /// Its completion raises an interrupt.
+    interrupts: bool,
+    /// Task tag of its UPIU, which hosts choose as they like.
+    tag: u8,
+    expected_bytes: u32,
+    prdt: Prdt,
+    response: u64,
+    response_room: u32,
+}
+
+/// What is kept of a task management request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TaskSlot {
+    pub is_busy: bool,
+    interrupts: bool,
+    tag: u8,
+}
+
+/// Why a command gets no response UPIU.
+struct Refused(u8);
+
+impl From<Unreachable> for Refused {
+    fn from(_: Unreachable) -> Self {
+        Refused(ocs::INVALID_TABLE)
+    }
+}
+
+impl From<PrdtError> for Refused {
+    fn from(error: PrdtError) -> Self {
+        match error {
+            PrdtError::Unreachable => Refused(ocs::INVALID_PRDT),
+            PrdtError::Short => Refused(ocs::DATA_SIZE),
+        }
+    }
+}
+
+impl Controller {
+    /// The tag under which the device knows the task management request in a slot.
+    pub fn task_tag(slot: u8) -> u8 {
+        MOST_TRANSFERS as u8 + slot
+    }
+
+    /// The slot of a task management request by the tag of its reply; `None` if it is of something else.
+    pub fn task_slot(tag: u8) -> Option<u8> {
+        tag.checked_sub(MOST_TRANSFERS as u8).filter(|slot| usize::from(*slot) < MOST_TASKS)
+    }
+
+    /// Reads the command in a slot that was started; its tag is then the slot. `None` if that cannot be done: then it
+    /// has been answered.
+    #[inline]
+    pub fn fetch<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
+        self.try_fetch(slot, mem).unwrap_or_else(|Refused(status)| {
+            self.finish(slot, status, mem);
+            None
+        })
+    }
+
+    /// What came with the request that was fetched last: the parameter list of a command, the descriptor of a query, or
+    /// the entries of an HPB READ.
+    pub fn parameters(&self) -> &[u8] {
+        &self.parameters
+    }
+
+    fn try_fetch<M: GuestMem>(&mut self, index: u8, mem: &mut M) -> Result<Option<Request>, Refused> {
+        let mut bytes = [0; UTRD_BYTES];
+        let slot = &mut self.transfer[usize::from(index)];
+        *slot = Slot { is_busy: true, interrupts: true, ..Slot::default() };
+        mem.read(self.transfers.base.wrapping_add(u64::from(index) * UTRD_BYTES as u64), &mut bytes)?;
+        let descriptor = TransferDescriptor::parse(&bytes);
+        slot.interrupts = descriptor.interrupt;
+        if descriptor.command_type != COMMAND_TYPE_UFS || descriptor.crypto {
+            return Err(Refused(ocs::INVALID_TABLE));
+        }
+        let base = descriptor.command_base;
+        slot.response = base.wrapping_add(descriptor.response_offset.into());
+        slot.response_room = descriptor.response_bytes;
+        slot.prdt =
+            Prdt { address: base.wrapping_add(descriptor.prdt_offset.into()), entries: descriptor.prdt_entries };
+        let mut head = [0; UPIU_BYTES];
+        mem.read(base, &mut head)?;
+        slot.tag = head[3];
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&head);
+        let segment = match head[0] & 0x3F {
+            QUERY => usize::from(u16::from_be_bytes([head[10], head[11]])),
+            COMMAND => usize::from(head[8]) * 32,
+            _ => 0,
+        };
+        // What does not fit before the response is not there, and the UPIU is then too short.
+        if segment > 0 && UPIU_BYTES + segment <= descriptor.response_offset as usize {
+            self.bytes.resize(UPIU_BYTES + segment, 0);
+            mem.read(base.wrapping_add(UPIU_BYTES as u64), &mut self.bytes[UPIU_BYTES..])?;
+        }
+        let Ok((mut request, segment)) = upiu::parse_request(&self.bytes) else {
+            let reply = Reply { lun: head[2], tag: index, body: ReplyBody::Reject };
+            self.complete(&reply, &[], mem);
+            return Ok(None);
+        };
+        self.parameters.clear();
+        self.parameters.extend_from_slice(segment);
+        match request.body {
+            RequestBody::Command(Command { expected_bytes, cdb }) => {
+                slot.expected_bytes = expected_bytes;
+                let is_list = upiu::direction(&cdb) == Direction::Out && !matches!(cdb, Cdb::Write { .. });
+                if is_list && expected_bytes > 0 {
+                    self.parameters.resize(expected_bytes.min(MOST_PARAMETERS) as usize, 0);
+                    slot.prdt.gather(mem, &mut self.parameters)?;
+                }
+            }
+            // It has a list of its own.
+            RequestBody::Task(_) => return Err(Refused(ocs::INVALID_TABLE)),
+            RequestBody::NopOut | RequestBody::Query(_) => {}
+        }
+        request.tag = index;
+        Ok(Some(request))
+    }
+
+    /// Reads what a command that was fetched writes. False if that cannot be done: then it has been answered.
+    pub fn gather<M: GuestMem>(&mut self, slot: u8, mem: &mut M, data: &mut [u8]) -> bool {
+        match self.transfer[usize::from(slot)].prdt.gather(mem, data) {
+            Ok(()) => true,
+            Err(error) => {
+                self.finish(slot, Refused::from(error).0, mem);
+                false
+            }
+        }
+    }
+
+    /// Answers the command in slot `reply.tag`. `data` is what it returns: blocks or other bytes, of which no more go
+    /// to the host than it expects, or a descriptor. A command that is not under way any more is not answered.
+    #[inline]
+    pub fn complete<M: GuestMem>(&mut self, reply: &Reply, data: &[u8], mem: &mut M) {
+        let Some(&slot) = self.transfer.get(usize::from(reply.tag)).filter(|slot| slot.is_busy) else { return };
+        let is_query = matches!(reply.body, ReplyBody::Query(_));
+        if !is_query && !data.is_empty() {
+            let moved = &data[..data.len().min(slot.expected_bytes as usize)];
+            if let Err(error) = slot.prdt.scatter(mem, moved) {
+                return self.finish(reply.tag, Refused::from(error).0, mem);
+            }
+        }
+        let answer = Reply { tag: slot.tag, ..*reply };
+        upiu::encode_reply(&answer, if is_query { data } else { &[] }, &mut self.bytes);
+        // A host may look at all of what a response can have.
+        let length = self.bytes.len().max(RESPONSE_BYTES.min(slot.response_room as usize));
+        self.bytes.resize(length, 0);
+        let status = match self.bytes.len() <= slot.response_room as usize {
+            true => mem.write(slot.response, &self.bytes).map_or(ocs::INVALID_TABLE, |()| ocs::SUCCESS),
+            false => ocs::RESPONSE_SIZE,
+        };
+        self.finish(reply.tag, status, mem);
+    }
+
+    /// A command ends with this overall status: it is written to its descriptor, and then the host is told.
+    fn finish<M: GuestMem>(&mut self, index: u8, status: u8, mem: &mut M) {
+        let at = u64::from(index) * UTRD_BYTES as u64 + OCS_OFFSET as u64;
+        if mem.write(self.transfers.base.wrapping_add(at), &[status, 0, 0, 0]).is_err() {
+            self.bus_failed();
+        }
+        let bit = 1 << index;
+        self.transfers.doorbell &= !bit;
+        self.notified |= bit;
+        let slot = &mut self.transfer[usize::from(index)];
+        slot.is_busy = false;
+        if slot.interrupts || status != ocs::SUCCESS || self.aggregates() {
+            self.raised |= interrupt::TRANSFER;
+        }
+    }
+
+    /// Reads the task management request in a slot that was started, as the device takes it. `None` if that cannot be
+    /// done: then it has been answered.
+    pub fn fetch_task<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
+        let mut bytes = [0; UTMRD_BYTES];
+        self.task[usize::from(slot)] = TaskSlot { is_busy: true, interrupts: true, tag: 0 };
+        let at = self.tasks.base.wrapping_add(u64::from(slot) * UTMRD_BYTES as u64);
+        let parsed = match mem.read(at, &mut bytes) {
+            Ok(()) => upiu::parse_request(&bytes[UTMRD_REQUEST_OFFSET..UTMRD_RESPONSE_OFFSET]),
+            Err(_) => {
+                self.finish_task(slot, ocs::INVALID_TABLE, mem);
+                return None;
+            }
+        };
+        let Ok((Request { lun, tag, body: RequestBody::Task(mut task) }, _)) = parsed else {
+            self.finish_task(slot, ocs::INVALID_TABLE, mem);
+            return None;
+        };
+        let interrupts = bytes[3] & 1 == 1;
+        self.task[usize::from(slot)] = TaskSlot { is_busy: true, interrupts, tag };
+        // The device knows commands by their slots.
+        let meant = self.transfer.iter().position(|slot| slot.is_busy && slot.tag == task.task_tag);
+        task.task_tag = meant.map_or(u8::MAX, |slot| slot as u8);
+        Some(Request { lun, tag: Controller::task_tag(slot), body: RequestBody::Task(task) })
+    }
+
+    /// Answers the task management request in a slot.
+    pub fn complete_task<M: GuestMem>(&mut self, slot: u8, reply: &Reply, mem: &mut M) {
+        let Some(&TaskSlot { is_busy: true, tag, .. }) = self.task.get(usize::from(slot)) else { return };
+        upiu::encode_reply(&Reply { tag, ..*reply }, &[], &mut self.bytes);
+        let at = u64::from(slot) * UTMRD_BYTES as u64 + UTMRD_RESPONSE_OFFSET as u64;
+        let written = mem.write(self.tasks.base.wrapping_add(at), &self.bytes);
+        self.finish_task(slot, if written.is_ok() { ocs::SUCCESS } else { ocs::INVALID_TABLE }, mem);
+    }
+
+    fn finish_task<M: GuestMem>(&mut self, index: u8, status: u8, mem: &mut M) {
+        let at = u64::from(index) * UTMRD_BYTES as u64 + OCS_OFFSET as u64;
+        if mem.write(self.tasks.base.wrapping_add(at), &[status, 0, 0, 0]).is_err() {
+            self.bus_failed();
+        }
+        self.tasks.doorbell &= !(1 << index);
+        let slot = &mut self.task[usize::from(index)];
+        slot.is_busy = false;
+        if slot.interrupts || status != ocs::SUCCESS {
+            self.raised |= interrupt::TASK;
+        }
+    }
+}
