@@ -19,7 +19,7 @@ pub use device::{DeviceCommand, Fit};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};
-pub use serve::{Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
+pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use trace::{Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
@@ -57,6 +57,8 @@ pub enum Command {
     Image(ImageCommand),
     /// Serve a device image in real time as a block device, to NBD clients
     Serve(Serve),
+    /// Attach a device image to a virtual machine, whose own driver uses it through a UFS host controller
+    Attach(Attach),
     /// Tell a server that was started with --control what to do
     Ctl(Ctl),
     /// Describe block traces and convert them

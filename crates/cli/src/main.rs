@@ -4,6 +4,7 @@
 //! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong; 130 interrupted.
 
 mod args;
+mod attach;
 mod attacks;
 mod bench;
 mod cases;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Image(command) => image::main(&command),
         Command::Serve(args) => serve::main(&args),
         Command::Ctl(args) => serve::ctl(&args),
+        Command::Attach(args) => attach::main(&args),
         Command::Trace(command) => trace::main(&command),
         Command::Device(command) => device::main(&command),
         Command::Ubi(command) => ubi::main(&command),

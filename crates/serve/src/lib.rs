@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A modelled device in real time: the stack of the simulator, driven by a real clock through the one loop, with NBD
-//! clients as the source of its requests and an image as its flash.
+//! A modelled device in real time, with an image as its flash. Either the stack of the simulator is driven by a real
+//! clock through the one loop, with NBD clients as the source of its requests; or the driver of a virtual machine uses
+//! the device through a host controller, over vfio-user.
 //!
 //! This room has the clock and the sockets. It knows no flash translation, no HPB and no file format; what a request
 //! does is the stack's business, and what the image holds is the store's.
@@ -8,6 +9,7 @@
 #![warn(unreachable_pub)]
 
 mod address;
+mod attach;
 mod clients;
 mod clock;
 mod control;
@@ -26,8 +28,10 @@ mod shown;
 mod sockets;
 mod timed;
 mod troubles;
+pub mod vfio;
 
 pub use address::{Address, AddressError};
+pub use attach::{AttachOptions, WasAttached, attach};
 pub use clock::Speed;
 pub use host::Host;
 pub use lateness::{Cause, Lateness, Verdict};

@@ -131,3 +131,27 @@ pub struct Ctl {
     #[arg(required = true, value_name = "ORDER")]
     pub order: Vec<String>,
 }
+
+/// Arguments of `attach`.
+#[derive(Args, Debug)]
+pub struct Attach {
+    /// The image
+    #[arg(long, value_name = "DEV.img")]
+    pub image: PathBuf,
+    /// Listen to a socket at PATH for the machine, which speaks vfio-user
+    #[arg(long, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// real: as fast as the device; instant: nobody waits for modelled time
+    #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
+    pub speed: String,
+    /// Stretch time: at 10 the device is ten times slower
+    #[arg(long, value_name = "FACTOR")]
+    pub scale: Option<f64>,
+    /// What the PCI function says it is; 8086:4b41 for machines that are to be suspended
+    #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
+    pub pci_id: String,
+    /// Do not sync the file when the machine flushes: data then survives the end of the program, but not a crash of
+    /// this machine
+    #[arg(long)]
+    pub no_sync: bool,
+}

@@ -20,7 +20,7 @@ use std::path::Path;
 
 pub fn main(args: &Serve) -> Result<()> {
     let addresses = addresses(args)?;
-    let speed = speed(args)?;
+    let speed = speed(&args.speed, args.scale)?;
     let host = host(args)?;
     let faults = args.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
     if let Some(at) = args.metrics.filter(|at| !at.ip().is_loopback() && !args.public) {
@@ -124,14 +124,15 @@ fn addresses(args: &Serve) -> Result<Vec<Address>> {
     }
 }
 
-fn speed(args: &Serve) -> Result<Speed> {
-    if args.speed == "instant" {
-        return match args.scale {
+/// How time is to pass.
+pub fn speed(speed: &str, scale: Option<f64>) -> Result<Speed> {
+    if speed == "instant" {
+        return match scale {
             None => Ok(Speed::Instant),
             Some(_) => Err(usage(anyhow!("--scale stretches time, which --speed instant does not keep"))),
         };
     }
-    match args.scale.unwrap_or(1.0) {
+    match scale.unwrap_or(1.0) {
         scale if (0.001..=1e6).contains(&scale) => Ok(Speed::Real(scale)),
         scale => Err(usage(anyhow!("--scale {scale} is not possible; it is from 0.001 to 1000000"))),
     }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device behind a host controller that a machine's own driver uses: from its image to its end, in real time, with
+//! one client at a time. When a client goes, what it had under way is dropped, and the next one finds a device that was
+//! reset.
+//!
+//! The loop here is not that of the simulator: no host driver of this program's own is in it, and no source of block
+//! requests. It lets the same clocks pass the time, and the device is the same.
+
+use crate::clock::{JumpingClock, RealClock, Speed};
+use crate::poller::Poller;
+use crate::server::ServeError;
+use crate::sockets::{Listener, Sockets, Stream};
+use crate::vfio::{Broken, Maps, PciId, UfsFunction, client::Client};
+use readpath_config::DevicePreset;
+use readpath_device::{DeviceStats, Probe, Recovery, Wear};
+use readpath_flash::AnySched;
+use readpath_hci::Attached;
+use readpath_kit::Ns;
+use readpath_run::Clock;
+use readpath_store::{FileDisk, Image, Store, Transfers};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Slots for commands: as many as UFSHCI has.
+const SLOTS: u8 = 32;
+/// What the poller calls things.
+const STOP: u64 = 0;
+const LISTENER: u64 = 1;
+const CLIENT: u64 = 2;
+const UNMASK: u64 = 3;
+
+/// How to attach.
+pub struct AttachOptions<'a> {
+    /// Where the client connects.
+    pub socket: &'a Path,
+    /// What the function says it is.
+    pub id: PciId,
+    /// How time passes.
+    pub speed: Speed,
+    /// It ends when this can be read.
+    pub stop: BorrowedFd<'a>,
+    /// Hears who comes and goes, and what went wrong.
+    pub log: fn(&str),
+}
+
+/// What was done for clients.
+pub struct WasAttached {
+    /// Clients; those turned away because there was one; those that broke the protocol.
+    pub clients: u64,
+    /// See there.
+    pub turned_away: u64,
+    /// See there.
+    pub broken: u64,
+    /// Device time at the end.
+    pub end: Ns,
+    /// What the device did since it was switched on.
+    pub device: DeviceStats,
+    /// How worn it is.
+    pub wear: Wear,
+    /// Why the device could not flush at last: what it held in its buffer is lost.
+    pub lost: Option<String>,
+}
+
+type Ufs<P> = UfsFunction<AnySched, Store<FileDisk>, P>;
+
+/// Offers the device of `image`, which is of `preset`, as a PCI function until it is told to stop. `looked` is told
+/// each superblock that the device looks at before that, `begun` hears when a client can connect.
+///
+/// # Errors
+/// The device cannot begin from the image, the socket cannot be listened to, or what was accepted could not be kept.
+pub fn attach<P: Probe>(
+    image: Image<FileDisk>,
+    preset: &DevicePreset,
+    options: &AttachOptions,
+    probe: P,
+    looked: &mut dyn FnMut(u32),
+    begun: impl FnOnce(&Recovery),
+) -> Result<WasAttached, ServeError> {
+    let payload = Store::new(image.array, Transfers::default());
+    let mut attached = Attached::new(&preset.device, SLOTS, payload, probe, Maps::default())
+        .map_err(|error| ServeError::Stack(error.into()))?;
+    let recovery = attached.power_on_with(Ns::ZERO, Store::array_mut, looked)?;
+    // What clients are shown from now on stays, whatever becomes of the machine.
+    attached.data.array_mut().sync().map_err(ServeError::Image)?;
+    let from = recovery.ready_at;
+
+    let mut sockets = Sockets::default();
+    let listen = sockets.listen_at(options.socket);
+    let listener =
+        listen.map_err(|error| ServeError::Listen { address: options.socket.display().to_string(), error })?;
+    let poller = Rc::new(Poller::new()?);
+    poller.add_once(options.stop, STOP)?;
+    poller.add(&listener, LISTENER)?;
+    begun(&recovery);
+
+    let mut server = Server {
+        function: UfsFunction::new(attached, options.id),
+        listener: Listener::Unix(listener),
+        poller: poller.clone(),
+        client: None,
+        watches_unmask: false,
+        counts: [0; 3],
+        log: options.log,
+    };
+    let now = match options.speed {
+        Speed::Real(scale) => server.run(RealClock::new(poller, scale, from))?,
+        Speed::Instant => server.run(JumpingClock::new(poller, from))?,
+    };
+    let Server { mut function, counts: [clients, turned_away, broken], .. } = server;
+    let attached = &mut function.attached;
+    let flushed = attached.flush(now);
+    attached.data.array_mut().sync().map_err(ServeError::Image)?;
+    Ok(WasAttached {
+        clients,
+        turned_away,
+        broken,
+        end: flushed.unwrap_or(now),
+        device: *attached.device.stats(),
+        wear: attached.device.wear(),
+        lost: flushed.err().map(|sense| format!("{sense:?}")),
+    })
+}
+
+struct Server<P: Probe> {
+    function: Ufs<P>,
+    listener: Listener,
+    poller: Rc<Poller>,
+    client: Option<Client>,
+    watches_unmask: bool,
+    /// Clients, turned away, broken.
+    counts: [u64; 3],
+    log: fn(&str),
+}
+
+impl<P: Probe> Server<P> {
+    fn run(&mut self, mut clock: impl Clock) -> Result<Ns, ServeError> {
+        loop {
+            let now = clock.wait_until(self.function.attached.next_deadline());
+            self.function.now = now;
+            self.function.attached.advance(now);
+            self.poller.look();
+            for ready in if self.poller.is_ready() { self.poller.take() } else { Vec::new() } {
+                match ready.token {
+                    STOP => return Ok(now),
+                    LISTENER => self.accept()?,
+                    UNMASK => self.function.take_unmask(),
+                    _ => self.serve_client(),
+                }
+            }
+            self.function.raise();
+        }
+    }
+
+    fn accept(&mut self) -> Result<(), ServeError> {
+        let Ok(Stream::Unix(stream)) = self.listener.accept() else { return Ok(()) };
+        if self.client.is_some() {
+            self.counts[1] += 1;
+            (self.log)("a client was turned away: there is one already");
+            return Ok(());
+        }
+        self.counts[0] += 1;
+        (self.log)("a client has come");
+        self.poller.add(&stream, CLIENT)?;
+        self.client = Some(Client::new(stream));
+        Ok(())
+    }
+
+    fn serve_client(&mut self) {
+        let Some(client) = &mut self.client else { return };
+        let served = client.serve(&mut self.function);
+        match served {
+            Ok(()) => {
+                let client = self.client.as_ref().expect("seen above");
+                // Nothing more is read while answers wait.
+                let waits = client.has_answers();
+                self.poller.change(client, CLIENT, !waits, waits).ok();
+                self.watch_unmask();
+            }
+            Err(end) => {
+                match end {
+                    Some(Broken(why)) => {
+                        self.counts[2] += 1;
+                        (self.log)(&format!("the client is disconnected: {why}"));
+                    }
+                    None => (self.log)("the client has gone"),
+                }
+                self.unwatch();
+                if let Some(client) = self.client.take() {
+                    self.poller.remove(&client);
+                }
+                self.function.client_gone();
+            }
+        }
+    }
+
+    /// Hears from now on when the client's eventfd says that the interrupt waits no longer.
+    fn watch_unmask(&mut self) {
+        if let Some(unmask) = self.function.new_unmask() {
+            self.watches_unmask = unmask.is_some_and(|unmask| self.poller.add(unmask, UNMASK).is_ok());
+        }
+    }
+
+    fn unwatch(&mut self) {
+        if let Some(unmask) = self.function.unmask_by().filter(|_| self.watches_unmask) {
+            self.poller.remove(unmask);
+        }
+        self.watches_unmask = false;
+    }
+}
