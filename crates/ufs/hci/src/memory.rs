@@ -29,7 +29,7 @@ pub trait GuestMem {
 }
 
 /// Memory of a simulated host, from `base` on.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ram {
     base: u64,
     bytes: Vec<u8>,

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Registers, UIC commands, queries and refusals, byte by byte where Linux looks at bytes.
+
+use crate::machine::{At, BASE, BLOCK, Machine, config};
+use readpath_hci::register::{self as reg, interrupt, status};
+use readpath_hci::{GuestMem, PortError};
+use readpath_kit::Ns;
+use readpath_proto::transfer::{PrdtEntry, TransferDescriptor, UTRD_BYTES, ocs};
+use readpath_proto::typed::{
+    Cdb, Command, Form, QueryRequest, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status,
+};
+use readpath_proto::uic;
+
+fn read_10(lba: u64, blocks: u32) -> Cdb {
+    Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 }
+}
+
+fn uic(machine: &mut Machine, command: u8, attribute: u16, value: u32) -> Result<u32, PortError> {
+    machine.port.uic(&mut At(&mut machine.device, machine.now), command, attribute, value)
+}
+
+/// The controller reads a command that a test lays down byte by byte.
+fn raw(
+    machine: &mut Machine,
+    tag: u8,
+    descriptor: &TransferDescriptor,
+    upiu: &[u8],
+    prdt: &[PrdtEntry],
+) -> (u8, Vec<u8>) {
+    let base = descriptor.command_base;
+    machine.memory.write(base, upiu).unwrap();
+    for (i, entry) in prdt.iter().enumerate() {
+        machine.memory.write(base + u64::from(descriptor.prdt_offset) + 16 * i as u64, &entry.to_bytes()).unwrap();
+    }
+    let response = base + u64::from(descriptor.response_offset);
+    machine.memory.write(response, &[0xEE; 64]).unwrap();
+    let at = BASE + u64::from(tag) * UTRD_BYTES as u64;
+    machine.memory.write(at, &descriptor.to_bytes()).unwrap();
+    machine.device.write(machine.now, reg::UTRLDBR, 1 << tag);
+    while machine.device.read(reg::UTRLDBR) != 0 {
+        machine.now = machine.device.next_deadline();
+        assert_ne!(machine.now, Ns::NEVER);
+        machine.device.advance(machine.now);
+    }
+    assert!(machine.device.line());
+    assert_eq!(machine.device.read(reg::IS), interrupt::TRANSFER);
+    machine.device.write(machine.now, reg::IS, interrupt::TRANSFER);
+    assert!(!machine.device.line());
+    let mut bytes = [0; UTRD_BYTES];
+    machine.memory.read(at, &mut bytes).unwrap();
+    let mut answer = vec![0; 64];
+    machine.memory.read(response, &mut answer).unwrap();
+    (TransferDescriptor::parse(&bytes).ocs, answer)
+}
+
+fn descriptor() -> TransferDescriptor {
+    TransferDescriptor {
+        command_type: 1,
+        direction: 0,
+        interrupt: true,
+        crypto: false,
+        ocs: ocs::INVALID,
+        command_base: BASE + 0x9000,
+        response_offset: 512,
+        response_bytes: 512,
+        prdt_offset: 1024,
+        prdt_entries: 0,
+    }
+}
+
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut upiu = bytes.to_vec();
+    upiu.resize(32, 0);
+    upiu
+}
+
+#[test]
+fn answers_are_what_linux_expects_byte_by_byte() {
+    let mut machine = Machine::started(&config());
+    let (ocs, answer) = raw(&mut machine, 31, &descriptor(), &padded(&[0, 0, 0, 0x1F]), &[]);
+    assert_eq!((ocs, &answer[..32]), (ocs::SUCCESS, &padded(&[0x20, 0, 0, 0x1F])[..]));
+    // READ FLAG fDeviceInit, which is clear; the task tag is the host's own.
+    let request = [0x16, 0, 0, 0x77, 0, 1, 0, 0, 0, 0, 0, 0, 5, 1];
+    let (_, answer) = raw(&mut machine, 31, &descriptor(), &padded(&request), &[]);
+    assert_eq!(answer[..32], padded(&[0x36, 0, 0, 0x77, 0, 1, 0, 0, 0, 0, 0, 0, 5, 1])[..]);
+    // READ (10) beyond the end: CHECK CONDITION with sense data, and nothing left of what was there.
+    let mut request = padded(&[1, 0x40, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0x28, 0, 0, 1, 0, 0, 0, 0, 1]);
+    request.truncate(32);
+    let (ocs, answer) = raw(&mut machine, 3, &descriptor(), &request, &[]);
+    let mut expected = padded(&[0x21, 0x20, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x14, 0, 0, 0x10]);
+    expected.extend([0, 0x12, 0x70, 0, 5, 0, 0, 0, 0, 0x0A, 0, 0, 0, 0, 0x21, 0, 0, 0, 0, 0]);
+    assert_eq!((ocs, &answer[..52]), (ocs::SUCCESS, &expected[..]));
+}
+
+#[test]
+fn what_cannot_be_read_or_answered_has_a_status() {
+    let mut machine = Machine::started(&config());
+    let nop = padded(&[0, 0, 0, 9]);
+    let mut with = |change: fn(&mut TransferDescriptor), upiu: &[u8], prdt: &[PrdtEntry]| {
+        let mut descriptor = TransferDescriptor { prdt_entries: prdt.len() as u16, ..descriptor() };
+        change(&mut descriptor);
+        raw(&mut machine, 9, &descriptor, upiu, prdt)
+    };
+    assert_eq!(with(|d| d.command_type = 0, &nop, &[]).0, ocs::INVALID_TABLE);
+    assert_eq!(with(|d| d.crypto = true, &nop, &[]).0, ocs::INVALID_TABLE);
+    assert_eq!(with(|d| d.response_bytes = 16, &nop, &[]).0, ocs::RESPONSE_SIZE);
+    // A transaction that no host sends is rejected by the device.
+    assert_eq!(with(|_| (), &padded(&[0x3A, 0, 0, 9]), &[]).1[0], 0x3F);
+    let mut read = padded(&[1, 0x40, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0x28]);
+    read[24] = 1;
+    let page = |address| PrdtEntry { address, bytes: 4096 };
+    assert_eq!(with(|_| (), &read, &[page(BASE + 0xA0000)]).0, ocs::SUCCESS);
+    assert_eq!(with(|_| (), &read, &[]).0, ocs::DATA_SIZE);
+    assert_eq!(with(|_| (), &read, &[PrdtEntry { address: BASE + 0xA0000, bytes: 4092 }]).0, ocs::DATA_SIZE);
+    for address in [0, u64::MAX - 100, BASE - 1] {
+        assert_eq!(with(|_| (), &read, &[page(address)]).0, ocs::INVALID_PRDT, "{address:#x}");
+    }
+    let mut write = read.clone();
+    (write[1], write[16]) = (0x20, 0x2A);
+    assert_eq!(with(|_| (), &write, &[page(0)]).0, ocs::INVALID_PRDT);
+    // A write of more than the host says that it sends is refused, and does not wait for the rest.
+    write[14] = 0x08;
+    assert_eq!(with(|_| (), &write, &[page(BASE + 0xA0000)]).1[7], 2);
+}
+
+#[test]
+fn a_list_that_is_not_in_memory_fails_the_bus() {
+    let mut machine = Machine::started(&config());
+    machine.device.write(machine.now, reg::UTRLBA, 0);
+    machine.device.write(machine.now, reg::UTRLBAU, 0);
+    machine.device.write(machine.now, reg::UTRLDBR, 1);
+    assert_eq!(machine.device.read(reg::IS) & interrupt::BUS_FATAL, interrupt::BUS_FATAL);
+    machine.start();
+    let (reply, _) = machine.command(0, 0, Cdb::TestUnitReady, 0, &[]);
+    assert!(matches!(reply.body, ReplyBody::Response(Response { status: Status::Good, .. })), "{reply:?}");
+}
+
+#[test]
+fn a_controller_that_is_off_takes_no_notice() {
+    let mut machine = Machine::new(&config());
+    assert_eq!(machine.device.read(reg::CAP), 0x0107_021F);
+    assert_eq!(machine.device.read(reg::VER), 0x0310);
+    for offset in (0..0x200).step_by(4).filter(|offset| *offset != reg::HCE) {
+        machine.device.write(machine.now, offset, u32::MAX);
+    }
+    let all: Vec<u32> = (0..0x200).step_by(4).map(|offset| machine.device.read(offset)).collect();
+    assert_eq!(all.iter().filter(|value| **value != 0).count(), 2, "only CAP and VER: {all:x?}");
+    assert!(!machine.device.line());
+}
+
+#[test]
+fn the_link_is_started_changed_and_put_to_sleep() {
+    let mut machine = Machine::new(&config());
+    let at = machine.now;
+    machine.device.write(at, reg::HCE, 1);
+    assert_eq!(machine.device.read(reg::HCS), status::UIC_READY);
+    // Without a link there is no peer, and no command.
+    assert_eq!(
+        uic(&mut machine, uic::opcode::PEER_GET, 0x1587, 0),
+        Err(PortError::Uic { command: 3, code: uic::result::PEER_COMMUNICATION })
+    );
+    machine.device.write(at, reg::UTRLRSR, 1);
+    machine.device.write(at, reg::UTRLDBR, 1);
+    assert_eq!(machine.device.read(reg::UTRLDBR), 0);
+    machine.start();
+    assert!(uic(&mut machine, uic::opcode::SET, 0x1571, 0x33).is_err(), "no such power mode");
+
+    // What is sent while the link sleeps waits until it is awake.
+    uic(&mut machine, uic::opcode::HIBERNATE_ENTER, 0, 0).unwrap();
+    assert_eq!(machine.device.read(reg::IS), interrupt::HIBERNATE_ENTER);
+    assert_eq!(machine.device.read(reg::HCS) & status::POWER_RESULT, status::POWER_LOCAL);
+    assert!(uic(&mut machine, uic::opcode::HIBERNATE_ENTER, 0, 0).is_err(), "twice");
+    machine.device.write(machine.now, reg::IS, u32::MAX);
+    machine.send(4, 0, RequestBody::Command(Command { expected_bytes: 0, cdb: Cdb::TestUnitReady }), &[]);
+    machine.device.advance(machine.now + Ns::from_secs(1));
+    machine.now += Ns::from_secs(1);
+    assert_eq!(machine.device.read(reg::UTRLDBR), 1 << 4);
+    uic(&mut machine, uic::opcode::HIBERNATE_EXIT, 0, 0).unwrap();
+    assert_eq!(machine.device.read(reg::IS), interrupt::HIBERNATE_EXIT);
+    machine.device.write(machine.now, reg::IS, interrupt::HIBERNATE_EXIT);
+    assert_eq!(machine.wait().transfers, 1 << 4);
+    assert_eq!(machine.device.read(reg::UECPA), 0);
+}
+
+#[test]
+fn switching_the_controller_off_forgets_everything() {
+    let mut machine = Machine::started(&config());
+    let read = RequestBody::Command(Command { expected_bytes: 4096, cdb: read_10(0, 1) });
+    machine.send(6, 0, read, &[]);
+    let before = machine.memory.0.borrow().clone();
+    machine.device.write(machine.now, reg::HCE, 0);
+    for offset in [reg::IS, reg::IE, reg::HCS, reg::UTRLDBR, reg::UTRLRSR, reg::UTRLBA, reg::UTRLBAU] {
+        assert_eq!(machine.device.read(offset), 0, "{offset:#x}");
+    }
+    machine.now += Ns::from_secs(1);
+    machine.device.advance(machine.now);
+    assert!(before == *machine.memory.0.borrow(), "what is off does not touch memory");
+    // The first command after that hears of it, the second not.
+    machine.port.start(&mut At(&mut machine.device, machine.now)).unwrap();
+    let told = |reply: &Reply| match reply.body {
+        ReplyBody::Response(response) => response.sense,
+        _ => None,
+    };
+    assert_eq!(told(&machine.command(0, 0, Cdb::TestUnitReady, 0, &[]).0), Some(Sense::RESET_OCCURRED));
+    assert_eq!(told(&machine.command(0, 0, Cdb::TestUnitReady, 0, &[]).0), None);
+}
+
+#[test]
+fn data_may_be_less_than_expected_or_more() {
+    let mut machine = Machine::started(&config());
+    let inquiry = Cdb::Inquiry { vpd: None, alloc: 255 };
+    let (reply, data) = machine.command(1, 0xD0, inquiry, 255, &[]);
+    let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
+    assert_eq!((response.residual, data.len(), data[0]), (Residual::Under(255 - 36), 36, 0x1E));
+    // A read of two blocks by a host that has room for one.
+    let (reply, data) = machine.command(1, 0, read_10(0, 2), 4096, &[]);
+    let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
+    assert_eq!((response.status, response.residual, data.len()), (Status::Good, Residual::Over(4096), BLOCK));
+}
+
+#[test]
+fn descriptors_come_through_queries() {
+    let mut machine = Machine::started(&config());
+    let query =
+        |idn, index, length| RequestBody::Query(QueryRequest { opcode: 1, idn, index, selector: 0, length, value: 0 });
+    for (idn, index, bytes) in [(0, 0, 0x59), (7, 0, 0x57), (2, 1, 0x2D), (2, 0xC4, 0x23), (5, 2, 2 + 8), (8, 0, 0x62)]
+    {
+        let (reply, data) = machine.ask(31, 0, query(idn, index, 255), &[]).unwrap();
+        let ReplyBody::Query(answer) = reply.body else { panic!("{reply:?}") };
+        assert_eq!((answer.result, data.len(), data[0] as usize, data[1]), (0, bytes, bytes, idn), "{idn} {index}");
+        let (_, short) = machine.ask(31, 0, query(idn, index, 8), &[]).unwrap();
+        assert_eq!(short, data[..8]);
+    }
+    let (reply, _) = machine.ask(31, 0, query(0x66, 0, 255), &[]).unwrap();
+    assert!(matches!(reply.body, ReplyBody::Query(answer) if answer.result == 0xFD));
+}
+
+#[test]
+fn tasks_are_asked_about_aborted_and_reset() {
+    let mut machine = Machine::started(&config());
+    let read = RequestBody::Command(Command { expected_bytes: 4096, cdb: read_10(1, 1) });
+    assert_eq!(machine.manage(0x80, 0, 7), 0x00, "not there");
+    machine.send(7, 0, read, &[]);
+    // The answer of a read is on its way before that of the question; a stopped unit keeps commands longer.
+    assert_eq!(machine.manage(0x77, 0, 7), 0x04, "no such function");
+    assert_eq!(machine.manage(0x01, 9, 7), 0x09, "no such unit");
+    assert_eq!(machine.manage(0x08, 1, 0), 0x00);
+    let request =
+        Request { lun: 1, tag: 8, body: RequestBody::Command(Command { expected_bytes: 0, cdb: Cdb::TestUnitReady }) };
+    let (reply, _) = machine.ask(request.tag, request.lun, request.body, &[]).unwrap();
+    let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
+    assert_eq!(response.sense, Some(Sense::RESET_OCCURRED), "a unit tells that it was reset");
+}
