@@ -5,6 +5,7 @@
 #![warn(unreachable_pub)]
 
 pub mod full;
+pub mod vfio;
 pub mod writes;
 
 use readpath_device::{

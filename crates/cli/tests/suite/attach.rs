@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath attach` as a machine sees it, without a machine: a client of vfio-user that drives the controller.
+
+use crate::common::{Room, text};
+use readpath_kit::Prng;
+use readpath_proto::typed::{
+    Cdb, Command as Scsi, FLAG_FUA, Form, HpbEntry, Reply, ReplyBody, RequestBody, Response, Status, SubRegion,
+    TaskRequest,
+};
+use readpath_testkit::vfio::{BASE, Client, Host};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const BLOCK: usize = 4096;
+const BLOCKS: u32 = 4_800;
+/// A device of 19 MiB.
+const SMALL: [&str; 6] =
+    ["--set", "lu.0.blocks=4800", "--set", "geometry.blocks_per_plane=30", "--set", "geometry.pages_per_block=16"];
+
+/// A program that waits for a machine. It ends with the test, however that ends.
+struct Attached {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Attached {
+    fn start(room: &Room, more: &[&str]) -> Attached {
+        let program = room.command(&[]).get_program().to_owned();
+        let child = Command::new(program)
+            .current_dir(room.path(""))
+            .args(["attach", "--image", "dev.img", "--socket", "s", "--speed", "instant", "--no-sync"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let mut attached = Attached { child, socket: room.path("s") };
+        let mut lines = BufReader::new(attached.child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        while !line.contains("attached to") {
+            line.clear();
+            assert!(lines.read_line(&mut line).expect("a line") > 0, "the program has ended");
+        }
+        attached.child.stdout = Some(lines.into_inner());
+        attached
+    }
+
+    fn host(&self) -> Host {
+        let mut host = Host::connect(&self.socket).expect("the function is there");
+        host.start().expect("the controller is enabled");
+        // The first command after a reset hears of it.
+        host.command(0, 0, Cdb::TestUnitReady, 0, &[]).expect("an answer");
+        host
+    }
+
+    /// Ends it as Ctrl-C does; returns what it said.
+    fn stop(mut self) -> (String, String) {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let (mut said, mut complained) = (String::new(), String::new());
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut complained).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {said}{complained}");
+        (said, complained)
+    }
+}
+
+fn room() -> Room {
+    let room = Room::new();
+    room.good(&[&["image", "create", "dev.img"], &SMALL[..]].concat());
+    room
+}
+
+fn response(reply: &Reply) -> Response {
+    match reply.body {
+        ReplyBody::Response(response) => response,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stamped(stamp: u64) -> Vec<u8> {
+    stamp.to_le_bytes().repeat(BLOCK / 8)
+}
+
+fn write(block: u32, flags: u8) -> Cdb {
+    Cdb::Write { form: Form::Ten, lba: block.into(), blocks: 1, flags }
+}
+
+fn read(block: u32) -> Cdb {
+    Cdb::Read { form: Form::Ten, lba: block.into(), blocks: 1, flags: 0 }
+}
+
+const SYNC: Cdb = Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false };
+
+#[test]
+fn data_outlives_clients_and_the_program() {
+    let room = room();
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    let data = [stamped(7), stamped(8)].concat();
+    let two = Cdb::Write { form: Form::Ten, lba: 17, blocks: 2, flags: 0 };
+    assert_eq!(response(&host.command(3, 0, two, 8192, &data).unwrap().0).status, Status::Good);
+    // The last page of memory lies in two mappings.
+    let reply = host.command(30, 0, write(40, 0), 4096, &stamped(9)).unwrap().0;
+    assert_eq!(response(&reply).status, Status::Good);
+
+    let mut second = Client::connect(&attached.socket);
+    assert!(second.as_mut().is_err() || second.unwrap().is_over(), "there is one client already");
+    assert_eq!(host.command(3, 0, read(18), 4096, &[]).unwrap().1, stamped(8));
+    assert_eq!(host.manage(TaskRequest { function: 0x80, lun: 0, task_tag: 3 }), Some(0));
+
+    // One that goes without a word, and the next.
+    host.send(5, 0, RequestBody::Command(Scsi { expected_bytes: 4096, cdb: read(17) }), &[]).unwrap();
+    drop(host);
+    let mut host = attached.host();
+    assert_eq!(host.command(3, 0, read(17), 4096, &[]).unwrap().1, stamped(7));
+    let (said, complained) = attached.stop();
+    assert!(complained.contains("a client was turned away"), "{complained}");
+    assert!(said.contains("2 clients, 1 turned away, 0 disconnected"), "{said}");
+    assert!(said.contains("3 blocks written"), "{said}");
+
+    // What no flush had asked for was flushed at the end.
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    for (block, stamp) in [(17, 7), (18, 8), (40, 9), (41, 0)] {
+        assert_eq!(host.command(3, 0, read(block), 4096, &[]).unwrap().1, stamped(stamp), "block {block}");
+    }
+    attached.stop();
+    room.good(&["image", "check", "dev.img"]);
+}
+
+#[test]
+fn the_function_is_what_pci_says() {
+    let room = room();
+    let attached = Attached::start(&room, &["--pci-id", "8086:4b41"]);
+    let mut host = attached.host();
+    let client = &mut host.client;
+    let config = client.read_region(7, 0, 64).unwrap();
+    assert_eq!(config[..4], [0x86, 0x80, 0x41, 0x4B]);
+    assert_eq!((&config[9..12], config[0x3D]), (&[1, 9, 1][..], 1));
+    // The BAR tells its size, and what cannot be written stays.
+    client.write_region(7, 0x10, &[0xFF; 4]).unwrap();
+    assert_eq!(client.read_region(7, 0x10, 4).unwrap(), [0, 0xF0, 0xFF, 0xFF]);
+    client.write_region(7, 0, &[0; 4]).unwrap();
+    assert_eq!(client.read_region(7, 0, 2).unwrap(), [0x86, 0x80]);
+    // Parts of registers can be read, and only whole ones written.
+    assert_eq!(client.read_region(0, 0x09, 1).unwrap(), [0x03]);
+    assert!(client.write_region(0, 0x21, &[1]).is_err());
+    for (region, offset, bytes) in [(0, 0xFFD, 4), (0, u64::MAX, 4), (7, 255, 2), (1, 0, 4), (8, 0, 1), (77, 0, 1)] {
+        assert!(client.read_region(region, offset, bytes).is_err(), "region {region} at {offset:#x}");
+    }
+    // A function that is not bus master reaches no memory.
+    client.write_region(7, 4, &2u16.to_le_bytes()).unwrap();
+    assert!(host.command(0, 0, Cdb::TestUnitReady, 0, &[]).is_none());
+    // A reset makes it as it was when it was switched on.
+    host.client.call(13, &[], &[]).unwrap();
+    assert_eq!(host.client.read_region(0, 0x34, 4).unwrap(), [0; 4]);
+    attached.stop();
+}
+
+#[test]
+fn memory_that_was_taken_back_is_not_touched() {
+    let room = room();
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    let file = host.memory.0.clone();
+    let mut map = |address, bytes, offset| host.client.map(file.as_fd(), offset, address, bytes, 3);
+    assert!(map(BASE + 4096, 4096, 0).is_err(), "it is lent already");
+    assert!(map(BASE - 4096, 8192, 0).is_err(), "half of it is lent already");
+    assert!(map(0, 1 << 40, 0).is_err(), "the file is shorter");
+    assert!(map(u64::MAX - 4095, 8192, 0).is_err(), "there are no such addresses");
+    assert!(map(0x1000, 0, 0).is_err(), "nothing");
+    map(0x1000, 4096, 0).unwrap();
+    // Everything is taken back.
+    let unmap: Vec<u8> = [24u32, 2, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    host.client.call(3, &unmap, &[]).unwrap();
+    assert!(host.command(0, 0, Cdb::TestUnitReady, 0, &[]).is_none(), "the bus has failed");
+    assert!(host.client.call(3, &[0; 24], &[]).is_err(), "no such mapping");
+    attached.stop();
+}
+
+#[test]
+fn who_breaks_the_protocol_is_disconnected_and_the_next_is_served() {
+    let room = room();
+    let attached = Attached::start(&room, &[]);
+    let header = |id: u16, command: u16, bytes: u32, flags: u32| {
+        let mut header = [&id.to_le_bytes()[..], &command.to_le_bytes()].concat();
+        header.extend([bytes, flags, 0].iter().flat_map(|word| word.to_le_bytes()));
+        header
+    };
+    let broken = [
+        header(1, 9, 15, 0),
+        header(1, 9, u32::MAX, 0),
+        header(1, 9, 16, 1),
+        // A second agreement on the version.
+        header(1, 1, 16, 0),
+        vec![0xFF; 64],
+    ];
+    for bytes in &broken {
+        let mut client = Client::connect(&attached.socket).unwrap();
+        client.send(bytes, &[]).ok();
+        assert!(client.is_over(), "{bytes:x?}");
+    }
+    let mut rng = Prng::new(3);
+    for _ in 0..300 {
+        // Messages with a good header and nothing else.
+        let mut client = Host::connect(&attached.socket).unwrap().client;
+        for _ in 0..20 {
+            let payload: Vec<u8> = (0..rng.below(64)).map(|_| rng.below(4) as u8).collect();
+            if client.call(rng.below(20) as u16, &payload, &[]).is_err_and(|e| e.raw_os_error().is_none()) {
+                break;
+            }
+        }
+    }
+    let mut host = attached.host();
+    assert_eq!(host.command(3, 0, read(17), 4096, &[]).unwrap().1, stamped(0));
+    let (said, _) = attached.stop();
+    assert!(said.contains("turned away"), "{said}");
+}
+
+/// What a block may hold: what was durable, and everything that was written since.
+#[derive(Clone)]
+struct May(Vec<u64>);
+
+/// The program is killed at 200 points of running I/O. What was flushed, or written with FUA, stays; whatever else a
+/// block holds was written to it; and entries of HPB from before are not believed.
+#[test]
+fn killed_at_any_time_it_keeps_what_was_flushed() {
+    let room = room();
+    let mut rng = Prng::stream(1, "kills", 0);
+    let mut blocks = vec![May(vec![0]); BLOCKS as usize];
+    let mut entries = Vec::new();
+    let (mut stamp, mut flushes, mut stale) = (0, 0, 0);
+    for round in 0..200 {
+        let mut attached = Attached::start(&room, &[]);
+        let mut host = attached.host();
+        let touched: Vec<u32> = (0..BLOCKS).filter(|block| blocks[*block as usize].0.len() > 1).collect();
+        for block in touched.into_iter().chain((0..8).map(|_| rng.below(BLOCKS.into()) as u32)) {
+            let reply = match entries.get(block as usize) {
+                Some(&entry) => {
+                    stale += 1;
+                    host.command(1, 0, Cdb::HpbRead { lba: block, blocks: 1, entry, flags: 0, read_id: 0 }, 4096, &[])
+                }
+                None => host.command(1, 0, read(block), 4096, &[]),
+            };
+            let (reply, data) = reply.unwrap();
+            assert_eq!(response(&reply).status, Status::Good);
+            let holds = u64::from_le_bytes(*data.first_chunk().unwrap());
+            assert_eq!(data, stamped(holds), "round {round}: block {block} is of two writes");
+            let may = &mut blocks[block as usize].0;
+            assert!(may.contains(&holds), "round {round}: block {block} holds {holds}, not {may:?}");
+            // From now on that is what it holds, whether or not it is durable.
+            *may = vec![holds];
+        }
+        let killed_after = rng.below(40);
+        for i in 0..=killed_after {
+            let is_last = i == killed_after;
+            match rng.below(12) {
+                0 | 1 => {
+                    if host.command(2, 0, SYNC, 0, &[]).is_some() {
+                        flushes += 1;
+                        blocks.iter_mut().for_each(|may| drop(may.0.drain(..may.0.len() - 1)));
+                    }
+                }
+                2 => {
+                    let at = SubRegion { region: 0, index: 0 };
+                    let load = Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 32768 };
+                    let (_, bytes) = host.command(4, 0, load, 32768, &[]).unwrap();
+                    entries = bytes.as_chunks::<8>().0.iter().map(|entry| HpbEntry(*entry)).collect();
+                }
+                _ => {
+                    stamp += 1;
+                    let block = rng.below(64) as u32 * 7;
+                    let flags = if rng.below(4) == 0 { FLAG_FUA } else { 0 };
+                    blocks[block as usize].0.push(stamp);
+                    if is_last {
+                        // Under way when the program is killed.
+                        let body = RequestBody::Command(Scsi { expected_bytes: 4096, cdb: write(block, flags) });
+                        host.send(3, 0, body, &stamped(stamp)).unwrap();
+                        continue;
+                    }
+                    let reply = host.command(3, 0, write(block, flags), 4096, &stamped(stamp)).unwrap().0;
+                    assert_eq!(response(&reply).status, Status::Good);
+                    if flags == FLAG_FUA {
+                        blocks[block as usize].0 = vec![stamp];
+                    }
+                }
+            }
+        }
+        attached.child.kill().unwrap();
+        attached.child.wait().unwrap();
+        assert!(host.wait(Duration::from_millis(1)).is_none() || host.client.is_over());
+    }
+    assert!(flushes > 100 && stale > 500, "{flushes} flushes, {stale} reads by old entries");
+    room.good(&["image", "check", "dev.img"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let room = room();
+    let attach = |more: &[&str], says: &[&str]| {
+        room.bad(&[&["attach", "--image", "dev.img", "--socket", "s"], more].concat(), says)
+    };
+    attach(&["--pci-id", "144d"], &["--pci-id", "'144d' is not VVVV:DDDD"]);
+    attach(&["--speed", "instant", "--scale", "2"], &["--scale"]);
+    room.bad(&["attach", "--image", "no.img", "--socket", "s"], &["no.img"]);
+    room.write("taken", "");
+    room.bad(&["attach", "--image", "dev.img", "--socket", "taken"], &["taken: there is a file already, which is no socket"]);
+    room.bad(&["attach", "--image", "dev.img", "--socket", "no/where"], &["no/where"]);
+    let attached = Attached::start(&room, &[]);
+    attach(&[], &["dev.img", "in use"]);
+    fs::copy(room.path("dev.img"), room.path("other.img")).unwrap();
+    room.bad(&["attach", "--image", "other.img", "--socket", "s"], &["another program serves this socket"]);
+    attached.stop();
+    let help = room.output(&["attach", "--help"]);
+    assert!(text(&help.stdout).contains("vfio-user"));
+}
