@@ -1,0 +1,213 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Fills a folder with what Linux guests with a UFS device need, from Debian's packages: setup.sh DIR
+#
+#     DIR/qemu             a QEMU that has vfio-user-pci and ufs, with its libraries
+#     DIR/kernel-a.*       Linux 6.1 with HPB, built from Debian's source and kernel-6.1.config
+#     DIR/kernel-b.*       the newest Linux that Debian has for trixie, as it is, with the modules for UFS
+#     DIR/tools.cpio, DIR/fio.cpio    this machine's tools for the guest
+#
+# Nothing is installed: packages are downloaded with a configuration of their own and unpacked, so root is not needed.
+# What is there stays, kernel A while its configuration is the same; remove DIR to begin anew. A part that cannot be had
+# is named with SKIPPED.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL=C
+
+if [ "$(uname -m)" != x86_64 ] || ! command -v apt-get >/dev/null; then
+    echo "SKIPPED: the kernel lab is made of Debian's packages for x86-64, by apt-get" >&2
+    exit 0
+fi
+missing=
+need() { command -v "$1" >/dev/null || [ -e "$1" ] || missing="$missing $2"; }
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+need $keyring debian-archive-keyring
+need xz xz-utils
+need cpio cpio
+need modprobe kmod
+need gcc gcc
+need make make
+need bc bc
+need flex flex
+need bison bison
+need /usr/include/gelf.h libelf-dev
+need busybox busybox-static
+need mkfs.ext4 e2fsprogs
+need mkfs.f2fs f2fs-tools
+need sg_raw sg3-utils
+need fio fio
+if [ -n "$missing" ]; then
+    echo "the kernel lab needs packages that are not installed: apt-get install$missing" >&2
+    exit 1
+fi
+mkdir -p "$1"
+cd "$1"
+dir=$PWD
+
+# ---- Packages of other releases than this machine's. With an empty list of installed packages apt names all that is
+# needed.
+
+apt=$dir/apt
+log=$apt/log
+prepare_apt() {
+    [ ! -e "$apt/ready" ] || return 0
+    mkdir -p "$apt/etc/apt.conf.d" "$apt/etc/preferences.d" "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    for suite in debian/bookworm debian-security/bookworm-security debian/trixie debian/trixie-backports; do
+        echo "deb [signed-by=$keyring] $mirror/${suite%/*} ${suite#*/} main"
+    done >"$apt/sources.list"
+    cat >"$apt/apt.conf" <<END
+Dir::Etc "$apt/etc";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::State "$apt";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; };
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "2";
+END
+    apt-config dump | grep -i '^Acquire::.*Proxy' >>"$apt/apt.conf" || true
+    get -q update >"$apt/update.log" 2>&1 || true
+    touch "$apt/ready"
+}
+get() { APT_CONFIG="$apt/apt.conf" apt-get "$@"; }
+
+# with_dependencies PACKAGE: the names of all the packages that it needs.
+with_dependencies() {
+    prepare_apt
+    get -qq -t trixie-backports --no-install-recommends --print-uris install "$1" 2>>"$log" |
+        cut -d ' ' -f 2 | sed 's/_.*//'
+}
+# unpack PACKAGE...: into ./root; the version of the first goes to ./version.
+unpack() {
+    prepare_apt
+    get -q -t trixie-backports download "$@" >>"$log" 2>&1 || return 1
+    mkdir root
+    for package in *.deb; do dpkg -x "$package" root; done
+    echo "$1"_*.deb | sed 's/_[a-z0-9]*\.deb$//; s/.*_//; s/%3a/:/' >version
+    rm ./*.deb
+}
+
+# A folder for the work on a part, and what is said if the part's packages do not come.
+begin() {
+    rm -rf "$dir/work"
+    mkdir -p "$dir/work" "$apt"
+    cd "$dir/work"
+    : >"$log"
+}
+without() {
+    echo "SKIPPED: there will be no $1, its packages cannot be had:" >&2
+    grep -hE '^[EW]:' "$apt/update.log" "$log" | head -n 2 >&2
+}
+
+# copy_with_libraries PROGRAM ROOT: the libraries go to the places that they have here.
+copy_with_libraries() {
+    mkdir -p "$2/bin"
+    cp -L "$1" "$2/bin/"
+    ldd "$1" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
+        mkdir -p "$2$(dirname "$library")"
+        cp -L "$library" "$2$library"
+    done
+}
+archive() { (cd "$1" && find . | sort | cpio -o -H newc --quiet) >"$dir/$2.new" && mv "$dir/$2.new" "$dir/$2"; }
+
+# ---- QEMU, to be started by the dynamic loader that comes with it.
+
+qemu() {
+    begin
+    # shellcheck disable=SC2046
+    unpack qemu-system-x86 $(with_dependencies qemu-system-x86) || { without QEMU; return; }
+    libraries=root/usr/lib/x86_64-linux-gnu
+    loader=$libraries/ld-linux-x86-64.so.2
+    mkdir -p qemu/lib qemu/share
+    cp root/usr/bin/qemu-system-x86_64 version qemu/
+    cp -L $loader qemu/lib/
+    $loader --library-path $libraries --list qemu/qemu-system-x86_64 | sed -n 's/.* => \(root.*\) (0x.*/\1/p' |
+        while read -r library; do cp -L "$library" qemu/lib/; done
+    cp -L root/usr/share/seabios/bios-256k.bin qemu/share/
+    for rom in kvmvapic linuxboot_dma pvh; do cp "root/usr/share/qemu/$rom.bin" qemu/share/; done
+    devices=$(qemu/lib/ld-linux-x86-64.so.2 --library-path qemu/lib qemu/qemu-system-x86_64 -L qemu/share \
+        -nodefaults -no-user-config -device help)
+    for device in vfio-user-pci ufs ufs-lu; do
+        echo "$devices" | grep -q "name \"$device\"" || { echo "this QEMU has no $device" >&2; exit 1; }
+    done
+    mv qemu "$dir/"
+}
+
+# ---- Kernel A.
+
+kernel_a() {
+    rm -f "$dir"/kernel-a.*
+    begin
+    unpack linux-source-6.1 || { without "kernel A"; return; }
+    # Other architectures and the largest of the drivers are not needed, but for the files that configure.
+    xz -dc root/usr/src/linux-source-6.1.tar.xz |
+        tar x --exclude='*/arch/[a-tv-w]*/*.[chSd]*' --exclude='*/drivers/gpu/drm/amd/*.h'
+    cd linux-source-6.1
+    make -s KCONFIG_ALLCONFIG="$here/kernel-6.1.config" allnoconfig
+    grep '^CONFIG' "$here/kernel-6.1.config" | while read -r option; do
+        grep -qx "$option" .config || { echo "the kernel's configuration lost $option" >&2; exit 1; }
+    done
+    make -s -j"$(nproc)" KBUILD_BUILD_USER=readpath KBUILD_BUILD_HOST=lab bzImage
+    cp arch/x86/boot/bzImage "$dir/kernel-a.vmlinuz"
+    cp ../version "$dir/kernel-a.version"
+    cp "$here/kernel-6.1.config" "$dir/kernel-a.config"
+}
+
+# ---- Kernel B.
+
+kernel_b() {
+    begin
+    # shellcheck disable=SC2046
+    unpack linux-image-amd64 $(with_dependencies linux-image-amd64 | grep '^linux-') || { without "kernel B"; return; }
+    [ -e root/lib ] || ln -s usr/lib root/lib
+    release=$(ls root/lib/modules)
+    modules=lib/modules/$release
+    depmod -b root "$release"
+    mkdir -p "add/$modules"
+    for module in ufshcd-pci sd_mod sg ext4 f2fs; do
+        modprobe -d root -S "$release" --show-depends $module
+    done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | sort -u | while read -r file; do
+        name=$(basename "$file")
+        case $name in
+        *.xz) xz -dc "$file" >"add/$modules/${name%.xz}" ;;
+        *) cp "$file" "add/$modules/" ;;
+        esac
+    done
+    cp root/"$modules"/modules.builtin* root/"$modules"/modules.order "add/$modules/"
+    depmod -b add "$release"
+    archive add kernel-b.cpio
+    # Beside its modules; in older packages it is in /boot.
+    cp root/"$modules"/vmlinuz "$dir/kernel-b.vmlinuz" 2>/dev/null || cp root/boot/vmlinuz-* "$dir/kernel-b.vmlinuz"
+    cp version "$dir/kernel-b.version"
+}
+
+# ---- Tools. fio, with libraries for every kind of storage, is ten times the size of the others together.
+
+tools() {
+    begin
+    mkdir -p add/bin add/sbin add/usr/bin add/usr/sbin add/proc add/sys add/dev add/tmp add/mnt add/etc
+    : >add/etc/mtab
+    cp "$(command -v busybox)" add/bin/
+    for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd blkdiscard; do
+        copy_with_libraries "$(command -v $tool)" add
+    done
+    archive add tools.cpio
+    copy_with_libraries "$(command -v fio)" only-fio
+    archive only-fio fio.cpio
+}
+
+rm -rf "$apt"
+[ -e qemu ] || qemu
+[ -e "$dir/kernel-b.vmlinuz" ] || kernel_b
+cmp -s "$here/kernel-6.1.config" "$dir/kernel-a.config" || kernel_a
+[ "$dir/fio.cpio" -nt "$here/setup.sh" ] || tools
+rm -rf "$dir/work" "$apt"
+cd "$dir"
+for part in qemu/version kernel-a.version kernel-b.version; do
+    [ ! -e $part ] || echo "$(echo $part | sed 's/[/.]version//'): $(cat $part)"
+done
