@@ -185,7 +185,11 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         let Some((block, expected_bytes)) = block_request(&request) else { return self.submit(now, &request) };
         let moves = matches!(block.op, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua);
         let writes = moves && block.op != BlockOp::Read;
-        let Some(&(base, blocks)) = self.units.get(usize::from(block.lun)) else { return self.submit(now, &request) };
+        let (base, blocks) = match self.units.get(usize::from(block.lun)) {
+            Some(unit) => *unit,
+            None if !moves => (0, 0),
+            None => return self.submit(now, &request),
+        };
         let is_within = u64::from(block.block) + u64::from(block.blocks) <= u64::from(blocks);
         if moves && (block.blocks == 0 || !is_within) {
             // There is nothing to move, or the device will refuse it.
@@ -226,7 +230,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         let Some(block) = self.carried[usize::from(tag)].take() else {
             return self.controller.complete(reply, self.device.data_in(tag), &mut self.memory);
         };
-        let base = self.units[usize::from(block.lun)].0;
+        let base = self.units.get(usize::from(block.lun)).map_or(0, |unit| unit.0);
         self.data.end(tag, &block, base + block.block, is_good(reply));
         let (data, fault) = self.data.take(tag.into());
         if tag == OWN_TAG {
@@ -285,6 +289,8 @@ fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
         Cdb::Write { lba, blocks, flags, .. } if flags & FLAG_FUA != 0 => (BlockOp::WriteFua, lba, blocks),
         Cdb::Write { lba, blocks, .. } => (BlockOp::Write, lba, blocks),
         Cdb::SynchronizeCache { immed: false, .. } => (BlockOp::Flush, 0, 0),
+        // A device that is put to sleep flushes.
+        Cdb::StartStopUnit { immed: false, control } if control >> 4 > 1 => (BlockOp::Flush, 0, 0),
         Cdb::Unmap { .. } => (BlockOp::Discard, 0, 0),
         _ => return None,
     };

@@ -14,6 +14,7 @@ use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{is_named_opcode, opcode};
+use readpath_proto::query::attribute;
 use readpath_proto::scsi::{self, BlockLimits};
 use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
 
@@ -69,9 +70,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.check(now, tag, Sense::RESET_OCCURRED);
         }
         match cdb {
-            Cdb::StartStopUnit { control, .. } if lun == scsi::WLUN_DEVICE => {
-                self.front.target_mut().set_active(control >> 4 <= 1);
-                return self.send_reply(now, tag);
+            Cdb::StartStopUnit { control, immed } if lun == scsi::WLUN_DEVICE => {
+                return self.change_power(now, tag, control, immed);
             }
             _ if !self.front.target().is_active() => return self.check(now, tag, Sense::NOT_READY),
             Cdb::TestUnitReady => return self.send_reply(now, tag),
@@ -117,6 +117,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::Other(bytes) if is_refused_for_a_field(bytes[0], hpb) => self.check(now, tag, Sense::INVALID_FIELD),
             _ => self.check(now, tag, Sense::INVALID_OPCODE),
         }
+    }
+
+    /// START STOP UNIT to the device: power condition 1 active, 2 sleep, 3 powered down, 4 deep sleep. Before it sleeps,
+    /// what the write buffer holds goes to flash, unless the host wants it otherwise (NO_FLUSH).
+    fn change_power(&mut self, now: Ns, tag: u8, control: u8, immed: bool) {
+        let (condition, no_flush) = (control >> 4, control & 0x04 != 0);
+        let Some(mode) = [0x11, 0x11, 0x22, 0x33, 0x44].get(usize::from(condition)) else {
+            return self.check(now, tag, Sense::INVALID_FIELD);
+        };
+        let target = self.front.target_mut();
+        target.set_active(condition <= 1);
+        target.query.set_attribute(attribute::CURRENT_POWER_MODE, *mode);
+        if condition <= 1 || no_flush {
+            return self.send_reply(now, tag);
+        }
+        self.synchronize(now, tag, immed);
     }
 
     /// GOOD if `end` is within the unit.

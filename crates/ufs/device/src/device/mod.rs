@@ -264,7 +264,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[must_use]
     pub fn take_reply(&mut self, now: Ns) -> bool {
         let Some((at, tag)) = self.front.take_reply(now) else { return false };
-        let event_alert = self.front.target().query.event_alert();
+        let wanted = self.front.target().query.exceptions_wanted();
+        let event_alert = wanted != 0 && wanted & self.exceptions() != 0;
         // Most replies are the same; rewriting only what differs is what makes them cheap.
         let plain = self.front.slot(tag).outcome.is_none() && self.hpb.has_nothing_to_tell() && !event_alert;
         let was_plain = self.front.end(tag, plain);

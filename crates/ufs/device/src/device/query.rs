@@ -17,6 +17,8 @@ use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
 use readpath_proto::{booster, hpb};
 
 const SECTOR_BYTES: u64 = 512;
+/// bBackgroundOpStatus from which on it is an exception.
+const PERFORMANCE_SUFFERS: u8 = 2;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn query(&mut self, now: Ns, tag: u8, request: &QueryRequest) {
@@ -42,24 +44,30 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.outcome = Some(ReplyBody::Query(response));
         self.send_reply(now, tag);
         let writes_flag = matches!(request.opcode, opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG);
-        if code == result::SUCCESS
-            && writes_flag
-            && (flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE).contains(&request.idn)
-        {
-            self.booster_flags_changed(now);
+        let is_heard =
+            matches!(request.idn, flag::BACKGROUND_OPS_EN | flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE);
+        if code == result::SUCCESS && writes_flag && is_heard {
+            self.follow_flags();
+            self.arm_background(now);
+            self.pump(now);
         }
     }
 
-    /// The host has changed one of WriteBooster's flags.
-    fn booster_flags_changed(&mut self, now: Ns) {
+    /// Flash translation does as the flags say.
+    pub(crate) fn follow_flags(&mut self) {
         let is_set = |idn| self.front.target().query.is_set(idn);
+        self.ftl.set_background(is_set(flag::BACKGROUND_OPS_EN));
         self.ftl.set_booster_flags(BoosterFlags {
             on: is_set(flag::WB_EN),
             flush: is_set(flag::WB_FLUSH_EN),
             flush_when_idle: is_set(flag::WB_FLUSH_DURING_HIBERNATE),
         });
-        self.arm_background(now);
-        self.pump(now);
+    }
+
+    /// Exception events that wait (wExceptionEventStatus): urgent background operations.
+    pub(crate) fn exceptions(&self) -> u32 {
+        const URGENT_BKOPS: u32 = 1 << 2;
+        if self.ftl.background_need() >= PERFORMANCE_SUFFERS { URGENT_BKOPS } else { 0 }
     }
 
     fn query_result(&mut self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
@@ -108,6 +116,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
                         Ok(self.ftl.booster_attribute(q.idn))
                     }
+                    attribute::BACKGROUND_OP_STATUS => Ok(self.ftl.background_need().into()),
+                    attribute::EXCEPTION_EVENT_STATUS => Ok(self.exceptions()),
                     attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb.v2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
                     // Beyond JESD220: who does not offer it does not have it.
                     attribute::EHS_HPB_ENTRIES => match self.hpb.v2() {

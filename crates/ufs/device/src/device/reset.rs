@@ -16,6 +16,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn hardware_reset(&mut self, now: Ns) {
         self.ftl.drop_requests(now, &mut self.back);
         self.front.reset(&self.config);
+        self.follow_flags();
         self.host_map.hardware_reset();
         self.hpb.hardware_reset();
         self.find_rare();
@@ -28,6 +29,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.stats.hpb_forged += ops.filter(|op| op.job == Job::OwnerRead).count() as u64;
         self.back.lose_power();
         self.front.lose_power(&self.config);
+        self.follow_flags();
         self.host_map.lose_power(&self.config);
         self.hpb.lose_power();
         self.find_rare();

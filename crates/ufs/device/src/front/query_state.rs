@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flags and attributes that a host can change, and what it may do with them.
 
-use readpath_proto::query::attribute;
+use readpath_proto::query::{attribute, flag};
 
 /// See the module.
 pub(crate) struct QueryState {
@@ -18,7 +18,7 @@ impl QueryState {
         attributes[usize::from(attribute::MAX_DATA_IN_SIZE)] = 8;
         attributes[usize::from(attribute::MAX_DATA_OUT_SIZE)] = 8;
         attributes[usize::from(attribute::MAX_NUM_OF_RTT)] = 2;
-        QueryState { flags: 0, attributes }
+        QueryState { flags: 1 << flag::BACKGROUND_OPS_EN, attributes }
     }
 
     /// Whether a flag is set.
@@ -42,12 +42,10 @@ impl QueryState {
         self.attributes[usize::from(idn)] = value;
     }
 
-    /// Bit 0 of the device information in responses.
+    /// Exception events that the host wants to hear of.
     #[inline]
-    pub(crate) fn event_alert(&self) -> bool {
-        let control = self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)];
-        let status = self.attributes[usize::from(attribute::EXCEPTION_EVENT_STATUS)];
-        control & status != 0
+    pub(crate) fn exceptions_wanted(&self) -> u32 {
+        self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)]
     }
 }
 

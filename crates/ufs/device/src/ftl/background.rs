@@ -8,11 +8,31 @@ use readpath_kit::Ns;
 impl Ftl {
     /// Something may be worth doing once the host has been idle for a while. True if that is now looked for.
     pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
-        let arms = self.settings.collect_idle_below > 0 || self.flushes_when_idle();
+        let arms = self.collects_when_idle() || self.flushes_when_idle();
         if arms {
             self.background = now + self.settings.idle_after;
         }
         arms
+    }
+
+    /// Whether the host lets the device collect in the background (fBackgroundOpsEn).
+    pub(crate) fn set_background(&mut self, on: bool) {
+        self.may_work_when_idle = on;
+    }
+
+    /// Whether idle time is used to collect.
+    pub(super) fn collects_when_idle(&self) -> bool {
+        self.may_work_when_idle && self.settings.collect_idle_below > 0
+    }
+
+    /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
+    pub(crate) fn background_need(&self) -> u8 {
+        match self.spare_superblocks() {
+            spare if spare < self.spare_for_host() => 3,
+            _ if self.space_is_short() => 2,
+            spare if spare < self.settings.collect_idle_below => 1,
+            _ => 0,
+        }
     }
 
     /// Whether the host was found idle, and has sent no command since.

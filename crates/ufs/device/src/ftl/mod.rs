@@ -131,6 +131,7 @@ pub(crate) struct Ftl {
     written_recently: Vec<u32>,
     /// When to see whether the host is idle, and since when it was known to be.
     background: Ns,
+    may_work_when_idle: bool,
     idle_from: Ns,
     /// Programs of data in progress.
     data_programs: u32,
@@ -205,6 +206,7 @@ impl Ftl {
             ticks: 0,
             written_recently: vec![0; settings.hot_table_entries as usize],
             background: Ns::NEVER,
+            may_work_when_idle: true,
             idle_from: Ns::ZERO,
             data_programs: 0,
             erasing: None,

@@ -251,3 +251,99 @@ fn tasks_are_asked_about_aborted_and_reset() {
     let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
     assert_eq!(response.sense, Some(Sense::RESET_OCCURRED), "a unit tells that it was reset");
 }
+
+fn sense(reply: &Reply) -> Option<Sense> {
+    match reply.body {
+        ReplyBody::Response(response) => response.sense,
+        _ => None,
+    }
+}
+
+#[test]
+fn a_device_that_goes_to_sleep_has_flushed() {
+    const POWER_MODE: u8 = 0x02;
+    let config = config();
+    for (control, is_kept) in [(0x20, true), (0x30, true), (0x24, false)] {
+        let mut machine = Machine::started(&config);
+        let write = Cdb::Write { form: Form::Ten, lba: 5, blocks: 1, flags: 0 };
+        machine.command(1, 0, write, 4096, &[7; BLOCK]);
+        let stop = Cdb::StartStopUnit { immed: false, control };
+        assert_eq!(sense(&machine.command(2, 0xD0, stop, 0, &[]).0), None);
+        assert_eq!(machine.query(3, POWER_MODE, 0), (0, u32::from(control >> 4) * 0x11));
+        assert_eq!(sense(&machine.command(1, 0, read_10(5, 1), 4096, &[]).0), Some(Sense::NOT_READY));
+        let mut machine = machine.killed(&config);
+        assert_eq!(machine.query(3, POWER_MODE, 0), (0, 0x11));
+        let (_, data) = machine.command(1, 0, read_10(5, 1), 4096, &[]);
+        assert_eq!(data == [7; BLOCK], is_kept, "{control:#x}");
+        let nonsense = Cdb::StartStopUnit { immed: false, control: 0x70 };
+        assert_eq!(sense(&machine.command(2, 0xD0, nonsense, 0, &[]).0), Some(Sense::INVALID_FIELD));
+    }
+}
+
+const BACKGROUND_OPS: u8 = 0x04;
+const BACKGROUND_STATUS: u8 = 0x05;
+
+/// Writes all blocks, and every other group of 8 again: superblocks are left half empty.
+fn write_and_write_half(machine: &mut Machine) {
+    for block in (0..2_000).step_by(8).chain((0..2_000).step_by(16)) {
+        let write = Cdb::Write { form: Form::Ten, lba: block, blocks: 8, flags: 0 };
+        machine.command(1, 0, write, 8 * 4096, &[1; 8 * BLOCK]);
+    }
+}
+
+#[test]
+fn the_host_allows_work_in_the_background() {
+    let mut config = config();
+    let superblocks = config.geometry.blocks_per_plane - config.meta_superblocks();
+    config.ftl.collect_idle_below = superblocks - 40;
+    let mut machine = Machine::started(&config);
+    assert_eq!(machine.query(5, BACKGROUND_OPS, 0), (0, 1), "on after a reset");
+    assert_eq!(machine.query(3, BACKGROUND_STATUS, 0), (0, 0));
+    // As Linux does when it has found the device.
+    machine.query(7, BACKGROUND_OPS, 0);
+    let collected = |machine: &Machine| machine.device.device.stats().collected_idle;
+    write_and_write_half(&mut machine);
+    machine.device.advance(machine.now + Ns::from_secs(1));
+    machine.now += Ns::from_secs(1);
+    assert_eq!(machine.query(3, BACKGROUND_STATUS, 0), (0, 1), "not critical");
+    assert_eq!(collected(&machine), 0, "nobody allowed it");
+    machine.query(6, BACKGROUND_OPS, 0);
+    machine.device.advance(machine.now + Ns::from_secs(1));
+    machine.now += Ns::from_secs(1);
+    assert!(collected(&machine) > 0);
+    assert_eq!(machine.query(3, BACKGROUND_STATUS, 0), (0, 0), "nothing is left to do");
+}
+
+#[test]
+fn a_host_that_wants_to_hear_is_told_that_space_is_short() {
+    let control = 0x0D;
+    let mut config = config();
+    config.ftl.collect_below = 3_010;
+    let mut machine = Machine::started(&config);
+    for _ in 0..3 {
+        write_and_write_half(&mut machine);
+    }
+    for wanted in [0, 8, 4] {
+        assert_eq!(machine.query(4, control, wanted), (0, wanted));
+        let mut alerts = 0;
+        // Many at once: collection goes on beside them, and does not keep up.
+        for first in (0..2_000).step_by(200) {
+            for tag in 0..25 {
+                let cdb = Cdb::Write { form: Form::Ten, lba: first + 8 * u64::from(tag), blocks: 4, flags: 0 };
+                let body = RequestBody::Command(Command { expected_bytes: 4 * 4096, cdb });
+                machine.send(tag, 0, body, &[2; 4 * BLOCK]);
+            }
+            let mut left = (1 << 25) - 1;
+            while left != 0 {
+                let done = machine.wait().transfers;
+                left &= !done;
+                for tag in (0..25).filter(|tag| done >> tag & 1 == 1) {
+                    let (reply, _) = machine.port.reply(&machine.memory, tag).unwrap();
+                    let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
+                    alerts += u32::from(response.event_alert);
+                }
+            }
+        }
+        assert_eq!(alerts > 0, wanted == 4, "{alerts} alerts");
+    }
+}

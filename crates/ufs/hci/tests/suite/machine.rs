@@ -5,7 +5,9 @@ use readpath_device::{DeviceConfig, UfsDevice};
 use readpath_flash::Lean;
 use readpath_hci::{Attached, Bus, Completed, GuestMem, Port, PortError, Ram, Unreachable};
 use readpath_kit::Ns;
-use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody, TaskRequest};
+use readpath_proto::typed::{
+    Cdb, Command, QueryRequest, QueryResponse, Reply, ReplyBody, Request, RequestBody, TaskRequest,
+};
 use readpath_store::{Image, MemoryDisk, Store, Transfers};
 use readpath_testkit::{DELAYS, device};
 use std::cell::RefCell;
@@ -66,11 +68,25 @@ impl Machine {
     pub fn new(config: &DeviceConfig) -> Machine {
         let mut fresh = UfsDevice::<Lean, readpath_device::WithMedia, ()>::new(config, DELAYS, ()).unwrap();
         let image = Image::create_on("", 7, &mut fresh, |bytes| Ok(MemoryDisk::new(bytes))).unwrap();
+        Machine::with(config, image)
+    }
+
+    /// The same with what an image holds.
+    pub fn with(config: &DeviceConfig, image: Image<MemoryDisk>) -> Machine {
         let memory = Shared(Rc::new(RefCell::new(Ram::new(BASE, Port::MEMORY as usize))));
         let store = Store::new(image.array, Transfers::default());
         let mut device = Device::new(config, 32, store, (), memory.clone()).unwrap();
         let recovery = device.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
         Machine { device, port: Port::new(BASE, 32, true), memory, now: recovery.ready_at }
+    }
+
+    /// The program that serves the device is killed, and begins again.
+    pub fn killed(self, config: &DeviceConfig) -> Machine {
+        let mut disk = self.device.data.array().disk().clone();
+        let bytes = disk.bytes_mut().len() as u64;
+        let mut machine = Machine::with(config, Image::on(disk, bytes, true, [0; 16]).unwrap());
+        machine.start();
+        machine
     }
 
     /// The same with the controller enabled, and every unit asked once: it then has told of the reset.
@@ -111,6 +127,14 @@ impl Machine {
 
     pub fn command(&mut self, tag: u8, lun: u8, cdb: Cdb, bytes: u32, data: &[u8]) -> (Reply, Vec<u8>) {
         self.ask(tag, lun, RequestBody::Command(Command { expected_bytes: bytes, cdb }), data).unwrap()
+    }
+
+    /// The result and the value of a query.
+    pub fn query(&mut self, opcode: u8, idn: u8, value: u32) -> (u8, u32) {
+        let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value };
+        let (reply, _) = self.ask(31, 0, RequestBody::Query(query), &[]).unwrap();
+        let ReplyBody::Query(QueryResponse { result, value, .. }) = reply.body else { panic!("{reply:?}") };
+        (result, value)
     }
 
     /// The service response of a task management function.

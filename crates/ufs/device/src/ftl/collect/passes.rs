@@ -79,7 +79,7 @@ impl Ftl {
         };
         let is_idle = self.host_is_idle(hw);
         let idle = |device: &mut Self| {
-            if !is_idle || spare >= device.settings.collect_idle_below {
+            if !is_idle || !device.collects_when_idle() || spare >= device.settings.collect_idle_below {
                 return None;
             }
             // Unless a quarter of its units become free, the work is not worth it, and might never end.
