@@ -16,6 +16,8 @@ use std::path::Path;
 pub fn main(args: &Attach) -> Result<()> {
     let speed = speed(&args.speed, args.scale)?;
     let id = args.pci_id.parse().map_err(|error| usage(anyhow!("--pci-id: {error}")))?;
+    let misbehaviour = args.misbehave.as_deref().map(str::parse).transpose();
+    let misbehaviour = misbehaviour.map_err(|error| usage(anyhow!("--misbehave: {error}")))?;
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
     let (image, preset) = image::open(&args.image, true, !args.no_sync)?;
@@ -29,14 +31,14 @@ pub fn main(args: &Attach) -> Result<()> {
         let _ = out.flush();
     };
     let log = |line: &str| _ = writeln!(io::stderr(), "readpath: {line}");
-    let options = AttachOptions { socket: &args.socket, id, speed, stop: stop.as_fd(), log };
+    let options = AttachOptions { socket: &args.socket, id, misbehaviour, speed, stop: stop.as_fd(), log };
     let mut looked = |at: u32| bar.set_position(at.into());
     let was = attach(image, &preset, &options, (), &mut looked, begun).map_err(|error| match error {
         ServeError::Load(_) => Damaged(format!("{}: {error}", args.image.display())).into(),
         ServeError::Stack(_) | ServeError::Listen { .. } => usage(error),
         _ => anyhow::Error::new(error),
     })?;
-    let WasAttached { clients, turned_away, broken, device, lost, .. } = was;
+    let WasAttached { clients, turned_away, broken, device, .. } = was;
     writeln!(
         io::stdout(),
         "{clients} clients, {turned_away} turned away, {broken} disconnected for what they sent\n\
@@ -46,7 +48,10 @@ pub fn main(args: &Attach) -> Result<()> {
         device.hpb_hits,
         device.read_buffers
     )?;
-    match lost {
+    if let Some(how) = misbehaviour {
+        writeln!(io::stdout(), "{how}: {} times", was.misbehaved)?;
+    }
+    match was.lost {
         Some(error) => Err(anyhow!("what the device held in its write buffer is lost: {error}")),
         None => Ok(()),
     }

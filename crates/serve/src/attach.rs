@@ -14,7 +14,7 @@ use crate::vfio::{Broken, Maps, PciId, UfsFunction, client::Client};
 use readpath_config::DevicePreset;
 use readpath_device::{DeviceStats, Probe, Recovery, Wear};
 use readpath_flash::AnySched;
-use readpath_hci::Attached;
+use readpath_hci::{Attached, Misbehaviour};
 use readpath_kit::Ns;
 use readpath_run::Clock;
 use readpath_store::{FileDisk, Image, Store, Transfers};
@@ -36,6 +36,8 @@ pub struct AttachOptions<'a> {
     pub socket: &'a Path,
     /// What the function says it is.
     pub id: PciId,
+    /// In which way device and controller misbehave, if they do.
+    pub misbehaviour: Option<Misbehaviour>,
     /// How time passes.
     pub speed: Speed,
     /// It ends when this can be read.
@@ -52,6 +54,8 @@ pub struct WasAttached {
     pub turned_away: u64,
     /// See there.
     pub broken: u64,
+    /// How often device and controller misbehaved.
+    pub misbehaved: u64,
     /// Device time at the end.
     pub end: Ns,
     /// What the device did since it was switched on.
@@ -84,6 +88,9 @@ pub fn attach<P: Probe>(
     // What clients are shown from now on stays, whatever becomes of the machine.
     attached.data.array_mut().sync().map_err(ServeError::Image)?;
     let from = recovery.ready_at;
+    if let Some(how) = options.misbehaviour {
+        attached.misbehave(how);
+    }
 
     let mut sockets = Sockets::default();
     let listen = sockets.listen_at(options.socket);
@@ -115,6 +122,7 @@ pub fn attach<P: Probe>(
         clients,
         turned_away,
         broken,
+        misbehaved: attached.misbehaved(),
         end: flushed.unwrap_or(now),
         device: *attached.device.stats(),
         wear: attached.device.wear(),

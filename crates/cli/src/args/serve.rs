@@ -150,6 +150,10 @@ pub struct Attach {
     /// What the PCI function says it is; 8086:4b41 for machines that are to be suspended
     #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
     pub pci_id: String,
+    /// Let device and controller misbehave in one way: slow-init, lost-hibernate, hung-tag, lost-completion, uic-errors
+    /// or fatal-error
+    #[arg(long, value_name = "HOW")]
+    pub misbehave: Option<String>,
     /// Do not sync the file when the machine flushes: data then survives the end of the program, but not a crash of
     /// this machine
     #[arg(long)]

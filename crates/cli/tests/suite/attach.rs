@@ -317,7 +317,10 @@ fn mistakes_are_named() {
     attach(&["--speed", "instant", "--scale", "2"], &["--scale"]);
     room.bad(&["attach", "--image", "no.img", "--socket", "s"], &["no.img"]);
     room.write("taken", "");
-    room.bad(&["attach", "--image", "dev.img", "--socket", "taken"], &["taken: there is a file already, which is no socket"]);
+    room.bad(
+        &["attach", "--image", "dev.img", "--socket", "taken"],
+        &["taken: there is a file already, which is no socket"],
+    );
     room.bad(&["attach", "--image", "dev.img", "--socket", "no/where"], &["no/where"]);
     let attached = Attached::start(&room, &[]);
     attach(&[], &["dev.img", "in use"]);

@@ -9,6 +9,8 @@
 
 use crate::controller::{Controller, Effect};
 use crate::memory::GuestMem;
+use crate::misbehaviour::{Misbehaving, Misbehaviour, Wrong};
+use crate::register::{self as reg, interrupt};
 use readpath_device::{ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
@@ -16,6 +18,7 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Form, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
+use readpath_proto::uic;
 use readpath_stack::{BlockData, Watched};
 
 /// Most bytes of one command.
@@ -39,6 +42,7 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     spare: Vec<Vec<u8>>,
     /// What has become of the request that nobody outside asked for.
     own: Option<ReplyBody>,
+    misbehaving: Option<Misbehaving>,
 }
 
 impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
@@ -66,6 +70,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             carried: [None; 64],
             spare: Vec::new(),
             own: None,
+            misbehaving: None,
         })
     }
 
@@ -86,6 +91,16 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         Ok(recovery)
     }
 
+    /// From now on device and controller misbehave in one way.
+    pub fn misbehave(&mut self, how: Misbehaviour) {
+        self.misbehaving = Some(Misbehaving::new(how));
+    }
+
+    /// How often they have misbehaved.
+    pub fn misbehaved(&self) -> u64 {
+        self.misbehaving.as_ref().map_or(0, |misbehaving| misbehaving.times)
+    }
+
     /// Whether the controller asks for an interrupt.
     #[inline]
     pub fn line(&self) -> bool {
@@ -101,7 +116,14 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// The host writes a register at `now`, not before anything that was done before.
     pub fn write(&mut self, now: Ns, offset: u32, value: u32) {
         self.advance(now);
-        match self.controller.write(offset, value) {
+        let effect = self.controller.write(offset, value);
+        if let Some(misbehaving) = &mut self.misbehaving
+            && (offset, value as u8) == (reg::UICCMD, uic::opcode::HIBERNATE_ENTER)
+            && misbehaving.loses_hibernation()
+        {
+            self.controller.withdraw(interrupt::UIC_COMMAND | interrupt::HIBERNATE_ENTER);
+        }
+        match effect {
             Effect::None => {}
             Effect::Transfers(slots) => each(slots, |slot| self.begin(now, slot)),
             Effect::Tasks(slots) => each(slots, |slot| {
@@ -144,7 +166,10 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.device.advance(now);
         self.move_data();
         while self.device.take_reply(now) {
-            let reply = *self.device.reply();
+            let mut reply = *self.device.reply();
+            if let Some(misbehaving) = &mut self.misbehaving {
+                misbehaving.reply(now, &mut reply);
+            }
             self.answer(&reply);
         }
     }
@@ -200,6 +225,9 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             let body = ReplyBody::Response(Response::check(Sense::INVALID_FIELD, expected_bytes));
             return self.controller.complete(&Reply { lun: request.lun, tag: slot, body }, &[], &mut self.memory);
         }
+        if moves && self.goes_wrong(&request) {
+            return;
+        }
         let mut data = self.spare.pop().unwrap_or_default();
         data.resize(bytes as usize, 0);
         if writes && !self.controller.gather(slot, &mut self.memory, &mut data) {
@@ -207,6 +235,22 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
         self.carry(block, base, data);
         self.submit(now, &request);
+    }
+
+    /// Whether a read or write is kept for ever, because the device misbehaves.
+    fn goes_wrong(&mut self, request: &Request) -> bool {
+        let Some(misbehaving) = &mut self.misbehaving else { return false };
+        match misbehaving.command(request.tag) {
+            Wrong::Nothing | Wrong::Silent => return false,
+            Wrong::Uic(layer, code) => {
+                self.controller.uic_failed(layer, code);
+                return false;
+            }
+            Wrong::Hangs => {}
+            Wrong::Fatal(bits) => self.controller.failed(bits),
+        }
+        self.device.swallow(request);
+        true
     }
 
     fn submit(&mut self, now: Ns, request: &Request) {
@@ -244,12 +288,19 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             *response = Response { event_alert: response.event_alert, ..Response::check(sense, 0) };
         }
         let moved = if block.op == BlockOp::Read && is_good(&reply) { &data[..] } else { &[] };
+        let was_raised = self.controller.is_raised(interrupt::TRANSFER);
         self.controller.complete(&reply, moved, &mut self.memory);
+        if self.misbehaving.as_mut().is_some_and(|misbehaving| misbehaving.is_silent(tag)) && !was_raised {
+            self.controller.withdraw(interrupt::TRANSFER);
+        }
         self.spare.push(data);
     }
 
     /// The data of a command that gets no answer.
     fn forget(&mut self, slot: u8) {
+        if let Some(misbehaving) = &mut self.misbehaving {
+            misbehaving.dropped(1 << slot);
+        }
         if self.carried[usize::from(slot)].take().is_some() {
             self.spare.push(self.data.take(slot.into()).0);
         }

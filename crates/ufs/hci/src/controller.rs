@@ -66,6 +66,7 @@ pub struct Controller {
     is_enabled: bool,
     status: u32,
     pub(crate) raised: u32,
+    /// Bits of IE.
     enabled: u32,
     errors: [u32; 5],
     aggregation: u32,
@@ -241,6 +242,27 @@ impl Controller {
     /// The bus does not lead where a list is said to be: nothing can be answered any more.
     pub(crate) fn bus_failed(&mut self) {
         self.raised |= interrupt::BUS_FATAL;
+    }
+
+    /// Something fails that only a reset mends: bits of IS.
+    pub(crate) fn failed(&mut self, bits: u32) {
+        self.raised |= bits;
+    }
+
+    /// A layer of UIC, counted from UECPA, has an error.
+    pub(crate) fn uic_failed(&mut self, layer: usize, code: u32) {
+        self.errors[layer] |= code;
+        self.raised |= interrupt::UIC_ERROR;
+    }
+
+    /// Whether all of these bits of IS are set.
+    pub(crate) fn is_raised(&self, bits: u32) -> bool {
+        self.raised & bits == bits
+    }
+
+    /// What has just been raised was not.
+    pub(crate) fn withdraw(&mut self, bits: u32) {
+        self.raised &= !bits;
     }
 
     /// UICCMD was written. Every command ends at once.

@@ -44,8 +44,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.outcome = Some(ReplyBody::Query(response));
         self.send_reply(now, tag);
         let writes_flag = matches!(request.opcode, opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG);
-        let is_heard =
-            matches!(request.idn, flag::BACKGROUND_OPS_EN | flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE);
+        let is_heard = matches!(request.idn, flag::BACKGROUND_OPS_EN | flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE);
         if code == result::SUCCESS && writes_flag && is_heard {
             self.follow_flags();
             self.arm_background(now);

@@ -5,10 +5,10 @@ use crate::back::Job;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::device::UfsDevice;
-use crate::front::TAGS;
+use crate::front::{Kind, TAGS};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
-use readpath_proto::typed::{ReplyBody, TaskRequest, TaskResponse};
+use readpath_proto::typed::{ReplyBody, Request, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
@@ -74,6 +74,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         self.front.slot_mut(tag).outcome = Some(ReplyBody::Task(TaskResponse { service_response }));
         self.send_reply(now, tag);
+    }
+
+    /// Takes a request that is never answered: its tag is in use until somebody drops it.
+    pub fn swallow(&mut self, request: &Request) {
+        if self.front.is_free(request.tag) {
+            let slot = self.front.slot_mut(request.tag);
+            slot.begin(request.lun);
+            slot.kind = Kind::Other;
+            slot.body = request.body;
+        }
     }
 
     /// The command `tag`, if there is one, is dropped without reply.
