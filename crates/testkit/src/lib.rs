@@ -78,6 +78,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
             hpb_read_extra: Ns(307),
             write_command: Ns(5_009),
             buffer_read: Ns(6_011),
+            unmapped_read: None,
             make_entry: Ns(11),
             control: Ns(4_001),
             trim_map_page: Ns::ZERO,

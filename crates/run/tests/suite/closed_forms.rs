@@ -74,6 +74,26 @@ fn stages_add_up<S: DieSched>() {
     assert_eq!(stack.payload.wrong, 0);
 }
 
+/// Blocks that were never written, or were trimmed, take a time of their own where they have one, however long they
+/// have been so; blocks in the write buffer do not.
+#[test]
+fn unmapped_blocks_take_their_own_time() {
+    let mut c = device(BLOCKS);
+    c.firmware.unmapped_read = Some(Ns(2_017));
+    let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&c, None, BLOCKS / 2, Layout::Sequential, 1);
+    let s = &mut stack;
+    let of_zeros = around(&c) + 2_017 + c.link.block.0;
+    assert_eq!(latency(s, &mut now, BlockOp::Read, BLOCKS - 1, 1), of_zeros);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, BLOCKS - 8, 8), of_zeros + 7 * c.link.block.0);
+    latency(s, &mut now, BlockOp::Discard, 40, 8);
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 40, 1), of_zeros);
+    latency(s, &mut now, BlockOp::Write, 44, 1);
+    let buffered = around(&c) + c.firmware.buffer_read.0 + c.link.block.0;
+    assert_eq!(latency(s, &mut now, BlockOp::Read, 44, 1), buffered);
+    assert_eq!(s.device.stats().unmapped_reads, 10);
+    assert_eq!(stack.payload.wrong, 0);
+}
+
 /// A read that has to be sensed again takes another array time for each retry, and there are no more than eight.
 #[test]
 fn each_retry_takes_another_array_time() {
@@ -151,6 +171,7 @@ fn one_die() -> DeviceConfig {
         hpb_read_extra: Ns::ZERO,
         write_command: Ns::ZERO,
         buffer_read: Ns::ZERO,
+        unmapped_read: None,
         make_entry: Ns::ZERO,
         control: Ns::ZERO,
         trim_map_page: Ns::ZERO,

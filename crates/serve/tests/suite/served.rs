@@ -204,6 +204,21 @@ fn a_client_that_reads_late_is_served_to_the_end() {
     assert_eq!(server.stop().requests, 201);
 }
 
+/// Reads of blocks that were never written, or were trimmed, are told from others: in the counters, and at the end.
+#[test]
+fn reads_of_unmapped_blocks_are_counted() {
+    let mut server = Server::new(INSTANT);
+    let mut client = Client::connect(&server.socket());
+    client.write(FUA, 0, &[1; 4 * 4096]).unwrap();
+    client.ask(TRIM, 0, 4096, 4096).unwrap();
+    client.read(0, 6 * 4096).unwrap();
+    let stats = server.tell("stats");
+    assert!(stats.contains("readpath_device_unmapped_reads 3\n"), "{stats}");
+    drop(client);
+    let served = server.stop();
+    assert_eq!((served.zeros_read, served.slices_read), (3, 3));
+}
+
 /// Where nobody waits for it, device time still goes on, also from one idle moment to the next.
 #[test]
 fn device_time_never_goes_back() {

@@ -86,6 +86,8 @@ pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
         write_command = "write_command_us": us();
         /// each read served without flash
         buffer_read = "buffer_read_us": us();
+        /// each read of blocks that were never written, or were trimmed. Default: `buffer_read_us`
+        unmapped_read = "unmapped_read_us": us().optional();
         /// each entry that HPB READ BUFFER returns
         make_entry = "make_entry_us": us();
         /// each query, and each command that touches no media

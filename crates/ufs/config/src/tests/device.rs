@@ -203,6 +203,28 @@ fn read_buffers_may_be_left_out() {
     assert_eq!(echo.clone().device, preset("ufs21-64g").device);
 }
 
+/// Blocks that were never written take what buffered ones take, and no document says more than it did, until somebody
+/// gives them a time.
+#[test]
+fn unmapped_reads_have_a_time_if_they_are_given_one() {
+    let plain = preset("ufs21-64g");
+    assert_eq!(plain.device.firmware.unmapped_read, None);
+    assert!(!plain.echo().to_toml().contains("unmapped_read_us"));
+    let set = plain.with_override("firmware.unmapped_read_us", "2.5").unwrap();
+    assert_eq!(set.device.firmware.unmapped_read, Some(Ns(2_500)));
+    let json = serde_json::to_value(set.echo()).unwrap();
+    assert_eq!(json["firmware"]["unmapped_read_us"], 2.5);
+    assert_eq!(from_json(&json).device, set.device);
+    let text = replaced(ufs21(), "buffer_read_us = 13.0", "buffer_read_us = 13.0\nunmapped_read_us = 0.0");
+    assert_eq!(parse(&text, "test.toml").unwrap().device.firmware.unmapped_read, Some(Ns::ZERO));
+    mistake(
+        "buffer_read_us = 13.0",
+        "unmapped_read_us = 1000000.001\nbuffer_read_us = 13.0",
+        "firmware.unmapped_read_us",
+        "at most 1 s",
+    );
+}
+
 /// A capacity of 0.000001 GiB is no whole block, but an eighth is.
 #[test]
 fn decimal_capacities() {

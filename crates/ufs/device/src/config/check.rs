@@ -52,6 +52,7 @@ impl DeviceConfig {
             ("firmware.hpb_read_extra", self.firmware.hpb_read_extra),
             ("firmware.write_command", self.firmware.write_command),
             ("firmware.buffer_read", self.firmware.buffer_read),
+            ("firmware.unmapped_read", self.firmware.unmapped_read.unwrap_or_default()),
             ("firmware.make_entry", self.firmware.make_entry),
             ("firmware.control", self.firmware.control),
             ("firmware.trim_map_page", self.firmware.trim_map_page),

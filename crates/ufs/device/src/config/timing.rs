@@ -29,8 +29,10 @@ pub struct FirmwareTiming {
     pub hpb_read_extra: Ns,
     /// Per write command, before its data is in the write buffer.
     pub write_command: Ns,
-    /// Per read of blocks that need no flash operation: buffered or unmapped.
+    /// Per read of blocks that need no flash operation: buffered, and unmapped unless those have a time of their own.
     pub buffer_read: Ns,
+    /// Per read of unmapped blocks; none for [`FirmwareTiming::buffer_read`].
+    pub unmapped_read: Option<Ns>,
     /// Per entry that HPB READ BUFFER returns: its lookup and its authentication.
     pub make_entry: Ns,
     /// Per query, and per SCSI command without media access.

@@ -448,7 +448,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.back.stats.buffer_hits += u64::from(n);
         self.note_missed(now, most.at_most(n));
-        self.served_from_sram(now, most.at_most(n), extra);
+        let cost = self.back.cpu.timing().buffer_read;
+        self.served_from_sram(now, most.at_most(n), cost + extra);
         n
     }
 
@@ -458,12 +459,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.emit(MediaOp::ReadZeros { tag: run.tag.tag, index });
         }
         self.back.stats.unmapped_reads += u64::from(run.blocks);
-        self.served_from_sram(now, run, extra);
+        let timing = self.back.cpu.timing();
+        let cost = timing.unmapped_read.unwrap_or(timing.buffer_read);
+        self.served_from_sram(now, run, cost + extra);
         run.blocks
     }
 
-    fn served_from_sram(&mut self, now: Ns, run: Run, extra: Ns) {
-        let cost = self.back.cpu.timing().buffer_read + extra;
+    fn served_from_sram(&mut self, now: Ns, run: Run, cost: Ns) {
         self.back.work(now, cost, Work::Served { tag: run.tag, count: run.blocks as u16 });
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn device() -> Device {
             hpb_read_extra: Ns(250),
             write_command: Ns(5_000),
             buffer_read: Ns(13_000),
+            unmapped_read: None,
             make_entry: Ns(20),
             control: Ns(5_000),
             trim_map_page: Ns(1_000),
