@@ -143,7 +143,7 @@ fn small() -> &'static (DevicePreset, Vec<u8>) {
 /// A file of orders and a recording. What can be read is replayed, if it is short.
 pub fn recording(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
-        _ = text.parse::<Faults>();
+        _ = Faults::read(text, "faults");
     }
     let Ok(recorded) = Recorded::read(data) else { return };
     let (preset, bytes) = small();

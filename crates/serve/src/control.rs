@@ -4,7 +4,7 @@
 //! a hook.
 
 use crate::host::Host;
-use crate::orders::{ORDERS, Order};
+use crate::orders::{Due, ORDERS, Order};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::troubles::Troubles;
@@ -36,6 +36,15 @@ const MOST_LINKS: usize = 64;
 enum Asked {
     Stats,
     Order(Order),
+}
+
+/// Who asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum By {
+    /// A connection, as the poller calls it.
+    Link(u64),
+    /// A line of a file, by its place.
+    File(String),
 }
 
 fn parse(line: &str) -> Result<Asked, String> {
@@ -134,9 +143,9 @@ struct State {
     /// What is said beside what host and device know.
     beside: String,
     /// Orders that come at their times.
-    due: VecDeque<(Ns, Order)>,
+    due: VecDeque<Due>,
     /// The host that is to take over, and who asked for it.
-    new_host: Option<(Host, Option<u64>)>,
+    new_host: Option<(Host, By)>,
     subject: Subject,
     preset: Option<DevicePreset>,
     log: Option<fn(&str)>,
@@ -158,8 +167,7 @@ pub(crate) struct Control {
 pub(crate) struct Sources {
     pub listener: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
-    /// With their times.
-    pub due: Vec<(Ns, Order)>,
+    pub due: Vec<Due>,
     pub time_jumps: bool,
     pub longest: Ns,
     pub subject: Subject,
@@ -187,7 +195,7 @@ impl Control {
     }
 
     fn find_due(&self) {
-        self.due.set(self.state.borrow().due.front().map_or(Ns::NEVER, |&(at, _)| at));
+        self.due.set(self.state.borrow().due.front().map_or(Ns::NEVER, |due| due.at));
     }
 
     /// Time has come to `now`.
@@ -225,8 +233,8 @@ impl Control {
         let mut state = self.state.borrow_mut();
         self.has_new_host.set(false);
         state.subject.troubles.drain(false);
-        if let Some((host, called)) = state.new_host.take() {
-            state.say(called, &format!("host {host}: the device cannot flush before: {why}\n"), false);
+        if let Some((host, by)) = state.new_host.take() {
+            state.say(by, &format!("host {host}: the device cannot flush before: {why}\n"), false);
         }
     }
 
@@ -235,8 +243,8 @@ impl Control {
         let mut state = self.state.borrow_mut();
         self.has_new_host.set(false);
         state.subject.troubles.drain(false);
-        if let Some((host, called)) = state.new_host.take() {
-            state.say(called, &format!("host {host}\n"), true);
+        if let Some((host, by)) = state.new_host.take() {
+            state.say(by, &format!("host {host}\n"), true);
         }
     }
 }
@@ -311,16 +319,16 @@ impl State {
                 true
             }
             Err(error) => {
-                self.say(Some(called), &format!("{error}\n"), false);
+                self.say(By::Link(called), &format!("{error}\n"), false);
                 false
             }
         }
     }
 
-    /// Says something to whoever asked; to the log, if nobody did.
-    fn say(&mut self, called: Option<u64>, text: &str, is_good: bool) {
-        match called {
-            Some(called) => {
+    /// Says something to whoever asked. The log hears what came of a file, and of which line if it went wrong.
+    fn say(&mut self, by: By, text: &str, is_good: bool) {
+        match by {
+            By::Link(called) => {
                 let at = (called & 0xff) as usize;
                 let link = self.links.get_mut(at);
                 let is_there = |place: &mut Place| token(at, place.life) == called;
@@ -328,7 +336,8 @@ impl State {
                     place.link.answer(text, is_good);
                 }
             }
-            None => _ = self.log.map(|log| log(text.trim_end())),
+            By::File(_) if is_good => _ = self.log.map(|log| log(text.trim_end())),
+            By::File(place) => _ = self.log.map(|log| log(&format!("{place}: {}", text.trim_end()))),
         }
     }
 }
@@ -354,23 +363,23 @@ impl Hooks for Control {
         in_flight: u32,
     ) -> Result<Ns, RunError> {
         let mut state = self.state.borrow_mut();
-        let (called, asked) = match self.has_work.take() {
-            true => state.asked.take().map(|(called, asked)| (Some(called), asked)),
-            false => state.due.pop_front().map(|(_, order)| (None, Asked::Order(order))),
-        }
-        .unwrap_or((None, Asked::Stats));
+        let asked = match self.has_work.take() {
+            true => state.asked.take().map(|(called, asked)| (By::Link(called), asked)),
+            false => state.due.pop_front().map(|due| (By::File(due.place), Asked::Order(due.order))),
+        };
+        let Some((by, asked)) = asked else { return Ok(now) };
         let order = match asked {
             Asked::Stats => {
                 let text = std::mem::take(&mut state.beside) + &stats(stack, now);
-                state.say(called, &text, true);
+                state.say(by, &text, true);
                 return Ok(now);
             }
             Asked::Order(order) => order,
         };
         let longest = state.longest;
         let objection = match &order {
-            Order::Cut { off } if *off > longest => Some(format!("cut: at this speed at most {longest}")),
-            Order::Host(_) if state.new_host.is_some() => Some("host: another one is about to take over".to_owned()),
+            Order::Cut { off } if *off > longest => Some(format!("at this speed it may take {longest} at most")),
+            Order::Host(_) if state.new_host.is_some() => Some("another host is about to take over".to_owned()),
             Order::Host(host) => state.preset.as_ref().and_then(|preset| host.fits(preset).err()),
             _ => None,
         };
@@ -384,15 +393,15 @@ impl Hooks for Control {
                 state.subject.recording.told(now, &order);
                 match order {
                     Order::Host(host) => {
-                        state.new_host = Some((host, called));
+                        state.new_host = Some((host, by));
                         self.has_new_host.set(true);
                     }
-                    _ => state.say(called, &format!("{}\n", carried.answer), true),
+                    _ => state.say(by, &format!("{}\n", carried.answer), true),
                 }
                 carried.after
             }
             Err(error) => {
-                state.say(called, &format!("{error}\n"), false);
+                state.say(by, &format!("{order}: {error}\n"), false);
                 now
             }
         };

@@ -311,46 +311,56 @@ impl FromStr for Order {
     }
 }
 
-/// Orders and when they are due, from when clients can connect: what a `--faults` file says.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Faults(pub(crate) Vec<(Ns, Order)>);
-
-impl Faults {
-    /// Whether each host that is to take over fits a device.
-    ///
-    /// # Errors
-    /// The first that does not.
-    pub fn check(&self, base: &DevicePreset) -> Result<(), OrderError> {
-        for (_, order) in &self.0 {
-            if let Order::Host(host) = order {
-                host.fits(base).map_err(|what| OrderError(format!("{order}: {what}")))?;
-            }
-        }
-        Ok(())
-    }
+/// An order of a file.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Due {
+    /// When it is due, from when clients can connect.
+    pub at: Ns,
+    pub order: Order,
+    /// Where it stands, for whoever looks for what is wrong with it.
+    pub place: String,
 }
 
-impl FromStr for Faults {
-    type Err = OrderError;
+/// Orders and when they are due: what a `--faults` file says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Faults(pub(crate) Vec<Due>);
 
-    /// Lines of a time and an order, in order of time; `#` begins a comment.
-    fn from_str(text: &str) -> Result<Faults, OrderError> {
-        let mut orders: Vec<(Ns, Order)> = Vec::new();
+impl Faults {
+    /// Reads lines of a time and an order, in order of time; `#` begins a comment. `file` is what errors call them.
+    ///
+    /// # Errors
+    /// The first line that is wrong, and why.
+    pub fn read(text: &str, file: &str) -> Result<Faults, OrderError> {
+        let mut orders: Vec<Due> = Vec::new();
         for (i, line) in text.lines().enumerate() {
-            let wrong = |what: String| OrderError(format!("line {}: {what}", i + 1));
+            let place = format!("{file}: line {}", i + 1);
+            let wrong = |what: String| OrderError(format!("{place}: {what}"));
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
                 continue;
             }
             let (at, order) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             let at = time(at).map_err(wrong)?;
-            if orders.last().is_some_and(|&(last, _)| at < last) {
+            if orders.last().is_some_and(|last| at < last.at) {
                 return Err(wrong("its time is before that of the line above".to_owned()));
             }
             let order: Order = order.parse().map_err(|OrderError(what)| wrong(what))?;
-            orders.push((at, order));
+            orders.push(Due { at, order, place });
         }
         Ok(Faults(orders))
+    }
+
+    /// Whether each host that is to take over fits a device.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self, base: &DevicePreset) -> Result<(), OrderError> {
+        for Due { order, place, .. } in &self.0 {
+            if let Order::Host(host) = order {
+                host.fits(base).map_err(|what| OrderError(format!("{place}: {order}: {what}")))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -422,13 +432,14 @@ mod tests {
     #[test]
     fn files_have_times() {
         let text = "# a bad day\n5s stall 1s\n\n  5s   lie on # honestly\n1000s cut\n";
-        let Faults(orders) = text.parse().unwrap();
-        let times: Vec<u64> = orders.iter().map(|(at, _)| at.0 / 1_000_000_000).collect();
-        assert_eq!((times, &orders[1].1), (vec![5, 5, 1000], &Order::Lie(true)));
+        let Faults(orders) = Faults::read(text, "bad day").unwrap();
+        let times: Vec<u64> = orders.iter().map(|due| due.at.0 / 1_000_000_000).collect();
+        assert_eq!((times, &orders[1].order), (vec![5, 5, 1000], &Order::Lie(true)));
+        assert_eq!(orders[1].place, "bad day: line 4");
         for (text, what) in
-            [("5s", "line 1: nothing"), ("5s cut\n4s cut", "line 2: its time"), ("cut", "line 1: \"cut\"")]
+            [("5s", "f: line 1: nothing"), ("5s cut\n4s cut", "f: line 2: its time"), ("cut", "f: line 1: \"cut\"")]
         {
-            let error = text.parse::<Faults>().expect_err(text).to_string();
+            let error = Faults::read(text, "f").expect_err(text).to_string();
             assert!(error.starts_with(what), "{text}: {error}");
         }
     }

@@ -9,7 +9,7 @@ use crate::control::{Control, Sources, Subject};
 use crate::host::Host;
 use crate::lateness::Lateness;
 use crate::nbd::Export;
-use crate::orders::Faults;
+use crate::orders::{Due, Faults};
 use crate::poller::Poller;
 use crate::record::{Recording, Start};
 use crate::requests::Requests;
@@ -239,7 +239,7 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
         let sources = Sources {
             listener: listener.transpose()?,
             metrics: metrics.transpose()?,
-            due: faults.0.into_iter().map(|(at, order)| (Ns(from.0.saturating_add(at.0)), order)).collect(),
+            due: faults.0.into_iter().map(|due| Due { at: Ns(from.0.saturating_add(due.at.0)), ..due }).collect(),
             time_jumps: speed == Speed::Instant,
             longest,
             subject: self.subject.clone(),

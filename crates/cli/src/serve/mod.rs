@@ -30,7 +30,7 @@ pub fn main(args: &Serve) -> Result<()> {
     let stop = stop::readable()?;
     let (image, preset) = image::open(&args.image, !args.read_only, !args.no_sync)?;
     host.fits(&preset).map_err(|error| usage(anyhow!("--hpb, --policy, --host-memory ({host}): {error}")))?;
-    faults.check(&preset).map_err(|error| usage(anyhow!("--faults: {error}")))?;
+    faults.check(&preset).map_err(usage)?;
     let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;
     let board = live.shared().board;
     let record = args.record.as_deref().map(recording).transpose()?;
@@ -78,7 +78,7 @@ pub fn main(args: &Serve) -> Result<()> {
 /// What goes wrong by itself.
 fn faults(path: &Path) -> Result<Faults> {
     let text = read_text(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
-    text.parse().map_err(|error| usage(anyhow!("{}: {error}", path.display())))
+    Faults::read(&text, &path.display().to_string()).map_err(usage)
 }
 
 fn recording(path: &Path) -> Result<Box<dyn Write>> {

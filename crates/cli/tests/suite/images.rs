@@ -193,6 +193,9 @@ fn a_server_is_recorded_and_replayed() {
     room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
     room.write("wrong", "5s stall\n");
     room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
+    room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
+    let refused = "wrong: line 2: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
+    room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &[refused]);
     room.bad(&["serve", "--image", "dev.img", "--speed", "instant", "--scale", "2"], &["--scale stretches time"]);
     room.bad(&["serve", "--image", "dev.img", "--metrics", "0.0.0.0:1"], &["other machines", "--public"]);
     room.bad(&["serve", "--image", "dev.img", "--policy", "best"], &["--policy", "best"]);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A small NBD client that waits for each answer, and a server in a thread of its own.
 
-use readpath_serve::{Address, Options, ServeError, Served, Speed, serve};
+use readpath_serve::{Address, Faults, Options, ServeError, Served, Speed, serve};
 use readpath_store::Image;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
@@ -19,6 +19,9 @@ pub const TRIM: u16 = 4;
 pub const ZERO: u16 = 6;
 pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
+
+/// What all servers of this process have logged.
+pub static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A connection that is past its handshake.
 pub struct Client {
@@ -191,13 +194,13 @@ impl Server {
                 addresses: vec![Address::Unix(socket)],
                 control: Some(control),
                 metrics: None,
-                faults: faults.parse().unwrap(),
+                faults: Faults::read(faults, "faults").unwrap(),
                 record: record.map(|record| record as Box<dyn Write>),
                 post: None,
                 speed,
                 read_only,
                 stop: stopped.as_fd(),
-                log: |_| {},
+                log: |line| LOG.lock().unwrap().push(line.to_owned()),
             };
             let host = host.parse().unwrap();
             serve(image, &preset, &host, options, &mut |_| {}, |_| begun.send(()).unwrap())

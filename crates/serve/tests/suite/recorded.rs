@@ -2,7 +2,7 @@
 //! What was recorded is replayed to the bit: whatever clients asked, however the server was told to misbehave, and
 //! whether time was real or not. And what servers are told to do, they do.
 
-use crate::client::{Client, FLUSH, FUA, How, INSTANT, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
+use crate::client::{Client, FLUSH, FUA, How, INSTANT, LOG, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
 use readpath_kit::Prng;
 use readpath_serve::{Recorded, Replayed, ServeError, replay};
 use readpath_store::Image;
@@ -268,4 +268,25 @@ fn another_host_takes_over() {
     assert!(server.tell("memory 1M").starts_with("error: "), "this host takes none");
     drop(client);
     assert_eq!(server.stop().errors, 0);
+}
+
+/// What comes of a file may be refused when it is due: whoever wrote it reads where it stands. So does whoever asks.
+#[test]
+fn orders_that_are_refused_when_they_are_due_have_a_place() {
+    let faults = "# a bad day\n0s seed 3\n0s memory 7654321\n\n1ms param inflight_map_req 7654\n2ms cut 3599s\n";
+    let mut server = Server::new(How { faults, ..INSTANT });
+    let mut client = Client::connect(&server.socket());
+    (0..100).for_each(|i| assert!(client.write(FUA, i * 4096, &[1; 4096]).is_ok()));
+    let refused = server.tell("memory 7654321");
+    assert!(refused.starts_with("error: memory 7654321: "), "{refused}");
+    drop(client);
+    server.stop();
+    for begins in [
+        "faults: line 3: memory 7654321: ",
+        "faults: line 5: param inflight_map_req 7654: ",
+        "faults: line 6: cut 3599s: at this speed it may take 60.000 s at most",
+    ] {
+        let log = LOG.lock().unwrap();
+        assert!(log.iter().any(|line| line.starts_with(begins)), "{begins}: {log:?}");
+    }
 }
