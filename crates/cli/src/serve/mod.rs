@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn main(args: &Serve) -> Result<()> {
     let addresses = addresses(args)?;
@@ -33,7 +33,7 @@ pub fn main(args: &Serve) -> Result<()> {
     faults.check(&preset).map_err(usage)?;
     let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;
     let board = live.shared().board;
-    let record = args.record.as_deref().map(recording).transpose()?;
+    let (record, begins) = args.record.as_deref().map(recording).transpose()?.unzip();
     let shown = addresses.clone();
     let options = Options {
         addresses,
@@ -50,6 +50,7 @@ pub fn main(args: &Serve) -> Result<()> {
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
     let begun = |begun: &Begun| {
         bar.finish_and_clear();
+        begins.into_iter().for_each(Fresh::keep);
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{} recovered in {} of device time", preset.name, begun.recovery.ready_at);
         for address in &shown {
@@ -81,9 +82,25 @@ fn faults(path: &Path) -> Result<Faults> {
     Faults::read(&text, &path.display().to_string()).map_err(usage)
 }
 
-fn recording(path: &Path) -> Result<Box<dyn Write>> {
+/// A file that was made for a recording which has not begun. It vanishes with this: nobody wants an empty one.
+struct Fresh(Option<PathBuf>);
+
+impl Fresh {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|path| _ = std::fs::remove_file(path));
+    }
+}
+
+/// Made before the device recovers: what is wrong with the path is told at once.
+fn recording(path: &Path) -> Result<(Box<dyn Write>, Fresh)> {
     let file = File::create_new(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
-    Ok(Box::new(BufWriter::with_capacity(1 << 16, file)))
+    Ok((Box::new(BufWriter::with_capacity(1 << 16, file)), Fresh(Some(path.to_owned()))))
 }
 
 /// `readpath ctl`: sends a line to a server, and shows what it says.

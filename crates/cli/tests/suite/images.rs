@@ -191,6 +191,16 @@ fn a_server_is_recorded_and_replayed() {
     assert!(described.contains("flush"), "{described}");
     room.bad(&["replay", "faults", "--image", "start.img"], &["faults: it does not begin with"]);
     room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
+    assert!(fs::metadata(room.path("rec")).expect("the recording stays").len() > 100);
+    // A server that does not begin leaves none behind.
+    let taken = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr().map(|at| (listener, at)));
+    let (_listener, at) = taken.expect("a port");
+    let (nbd, at) = (format!("tcp:{at}"), at.to_string());
+    let hears_nobody = ["serve", "--image", "dev.img", "--record", "none"];
+    room.bad(&[&hears_nobody[..], &["--nbd", &nbd]].concat(), &[&at, "in use"]);
+    room.bad(&[&hears_nobody[..], &["--nbd", "unix:s", "--metrics", &at]].concat(), &[&at, "in use"]);
+    room.bad(&[&hears_nobody[..], &["--nbd", "unix:nowhere/s"]].concat(), &["nowhere/s", "No such file"]);
+    assert!(!room.path("none").exists(), "an empty recording was left behind");
     room.write("wrong", "5s stall\n");
     room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
     room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
