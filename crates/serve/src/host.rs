@@ -50,10 +50,20 @@ fn variant(text: &str) -> Result<Variant, String> {
         }
         keys.push(GivenKey::new(key, value, "host"));
     }
+    const WHETHER: &str = "hpb=off, hpb=dcm, hpb=hcm or a policy, such as policy=lru";
     if keys.is_empty() {
-        return Err("needs a key, such as hpb=off, hpb=dcm, hpb=hcm or policy=lru".to_owned());
+        return Err(format!("needs {WHETHER}"));
     }
-    Variant::of_keys("host", &keys).map_err(|error| error.to_string())
+    if !keys.iter().any(|given| matches!(&*given.key, "hpb" | "policy")) {
+        return Err(format!("does not say whether the host uses HPB; add {WHETHER}"));
+    }
+    let variant = Variant::of_keys("host", &keys).map_err(|error| error.to_string())?;
+    match variant.set.first() {
+        Some(other) => {
+            Err(format!("{} is not a key of a host; there are: {}", other.key(), Variant::host_keys().join(", ")))
+        }
+        None => Ok(variant),
+    }
 }
 
 impl FromStr for Host {

@@ -419,8 +419,15 @@ mod tests {
             ("memory 4MB", "4MiB"),
             ("param x 4", "is not one of"),
             ("param inflight_map_req -4", "not a number"),
-            ("host", "key"),
+            ("host", "needs hpb=off, hpb=dcm, hpb=hcm or a policy"),
             ("host hpb=always", "hpb"),
+            (
+                "host order=recency",
+                "order=recency: does not say whether the host uses HPB; add hpb=off, hpb=dcm, hpb=hcm",
+            ),
+            ("host hpb=dcm ordr=recency", "ordr is not a key of a host; there are: hpb, order, "),
+            ("host hpb=dcm scheduler=exact", "scheduler is not a key of a host"),
+            ("host hpb=off order=recency", "order: has no meaning with hpb=off"),
             ("host geometry.channels=1", "device"),
             ("seed x", "not a number"),
         ] {

@@ -83,6 +83,12 @@ fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileErr
 }
 
 impl Variant {
+    /// Keys that say what the host does, as they are typed; any other is one of the device.
+    pub fn host_keys() -> Vec<&'static str> {
+        let typed = hpb_keys().into_iter().filter(|key| !matches!(*key, "mode" | "prototype"));
+        ["hpb"].into_iter().chain(typed).collect()
+    }
+
     /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
     ///
     /// # Errors
