@@ -107,7 +107,7 @@ impl Order {
             }
             Order::Slow { kind, range, by } => {
                 let range = range.clone().unwrap_or(0..u64::MAX);
-                troubles.slow(Slow { kind: *kind, range, by: *by });
+                troubles.slow(Slow { kind: *kind, range, by: *by })?;
                 done(self.to_string())
             }
             Order::StallOff => {

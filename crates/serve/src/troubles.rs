@@ -10,6 +10,9 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
+/// Rules for what takes longer. Each request is compared with each.
+const MOST_SLOW: usize = 64;
+
 /// Requests that take longer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Slow {
@@ -43,8 +46,16 @@ impl Troubles {
     }
 
     /// Some requests take longer from now on. If several rules meet a request, it takes as much longer as all say.
-    pub(crate) fn slow(&self, slow: Slow) {
-        self.0.borrow_mut().slow.push(slow);
+    ///
+    /// # Errors
+    /// There are as many rules as there may be.
+    pub(crate) fn slow(&self, slow: Slow) -> Result<(), String> {
+        let rules = &mut self.0.borrow_mut().slow;
+        if rules.len() >= MOST_SLOW {
+            return Err(format!("{MOST_SLOW} rules make requests slow, and no more can; 'slow off' ends them all"));
+        }
+        rules.push(slow);
+        Ok(())
     }
 
     /// No request takes longer than the device.
