@@ -446,6 +446,21 @@ mod tests {
         }
     }
 
+    /// Who asked may have had to make room for somebody else, who must not get the answer.
+    #[test]
+    fn an_answer_goes_to_whoever_asked() {
+        let (kept, mut other) = UnixStream::pair().unwrap();
+        let place = Place { link: Link::Line(kept), bytes: Vec::new(), life: 2 };
+        let mut state = State { links: vec![Some(place)], ..State::default() };
+        state.say(By::Link(token(0, 1)), "not yours\n", true);
+        assert!(state.links[0].is_some(), "it still waits for its own");
+        state.say(By::Link(token(0, 2)), "yours\n", true);
+        assert!(state.links[0].is_none());
+        let mut heard = String::new();
+        other.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "yours\n");
+    }
+
     #[test]
     fn http_is_read_to_the_end_of_its_header() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -304,3 +304,37 @@ fn no_more_than_64_rules_make_requests_slow() {
     assert_eq!(server.tell("slow 5ms"), "slow 5ms\n");
     server.stop();
 }
+
+/// A client that has as much under way as it may have, and has sent more, waits with the rest until another host is
+/// there. Otherwise each answer makes room for one more request, and the host does not come before the client is
+/// silent.
+#[test]
+fn a_client_that_is_held_back_waits_for_another_host() {
+    const MOST: u32 = 1024;
+    // No more than a socket takes that nobody reads from.
+    const ALL: u32 = MOST + 128;
+    let mut server = Server::new(REAL);
+    let mut client = Client::connect(&server.socket());
+    server.tell("stall 3600s");
+    (0..ALL).for_each(|i| client.send(READ, 0, u64::from(i) * 4096, 4096, &[]));
+    // All that is taken from it has been done, and nothing has been answered.
+    let is_held = |stats: &str| {
+        let done = [("readpath_requests_in_flight", MOST), ("readpath_device_unmapped_reads", MOST)];
+        done.iter().all(|(name, count)| stats.contains(&format!("{name} {count}\n")))
+    };
+    let begun = Instant::now();
+    while !is_held(&server.tell("stats")) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.tell("stats"));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| server.tell("host hpb=off"));
+        (0..ALL).for_each(|_| client.any_reply());
+        assert_eq!(told.join().unwrap(), "host hpb=off\n");
+    });
+    // Counters began anew with the host: everything else came to it, and to nobody else.
+    let stats = server.tell("stats");
+    assert!(stats.contains(&format!("readpath_device_unmapped_reads {}\n", ALL - MOST)), "{stats}");
+    drop(client);
+    assert_eq!(server.stop().requests, u64::from(ALL));
+}
