@@ -9,10 +9,11 @@ mod ubi;
 use readpath_config::{DevicePreset, device, presets};
 use readpath_device::Layout;
 use readpath_flash::Lean;
+use readpath_hci::Registers;
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::Ns;
 use readpath_run::{ExecuteError, LUN, Runner};
-use readpath_stack::{AnyWire, NoData, Stack, Typed};
+use readpath_stack::{AnyWire, NoData, Stack, Typed, Wire};
 use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 pub use images::{IMAGES, ImageCase, images};
@@ -32,10 +33,12 @@ pub struct BenchCase {
     depth: u32,
     hpb: bool,
     lu_gib: Option<u32>,
+    /// Requests cross through the registers of a host controller.
+    registers: bool,
 }
 
 const fn case(name: &'static str, what: &'static str, gib: u32, depth: u32, hpb: bool) -> BenchCase {
-    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None }
+    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None, registers: false }
 }
 
 /// All benches.
@@ -43,6 +46,10 @@ pub const BENCHES: &[BenchCase] = &[
     case("qd1-sram-hit", "1 GiB at queue depth 1, map in SRAM", 1, 1, false),
     case("qd1-hpb-hit", "16 GiB at queue depth 1, HPB", 16, 1, true),
     case("qd16-hpb-hit", "16 GiB at queue depth 16, HPB", 16, 16, true),
+    BenchCase {
+        registers: true,
+        ..case("qd16-registers", "the same, through the registers of a host controller", 16, 16, true)
+    },
     case("qd31-hpb-hit", "16 GiB at queue depth 31, HPB", 16, 31, true),
     case("qd16-miss", "29 GiB at queue depth 16, nearly every read misses the map cache", 29, 16, false),
     BenchCase {
@@ -117,10 +124,16 @@ pub fn start(case: &StartCase, clock: impl Fn() -> f64) -> Result<(f64, f64), Ex
 /// Runs a bench of `ios` uniform reads of 4 KiB after a warm-up of a quarter of them; returns how many ended and the
 /// seconds that `clock` counted.
 pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
+    if bench.registers {
+        return run_on(bench, ios, Registers::default(), clock);
+    }
+    run_on(bench, ios, AnyWire::new(false), clock)
+}
+
+fn run_on<W: Wire>(bench: &BenchCase, ios: u64, wire: W, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
     let preset = bench_preset(bench);
     let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), ..preset.host };
-    let mut stack =
-        Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, host, preset.delays, NoData, (), AnyWire::new(false))?;
+    let mut stack = Stack::<Lean, NoData, (), W>::new(&preset.device, host, preset.delays, NoData, (), wire)?;
     let blocks = bench.gib << 18;
     stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
     let ready = stack.start(Ns::ZERO)?;
