@@ -96,6 +96,8 @@ fn main() -> io::Result<()> {
     }
     all.extend_from_slice(&[6, 7]);
     write("device_requests", "all", &all)?;
+    host_controller(&requests, &write)?;
+    vfio_session(&write)?;
 
     // A group is loaded, a block of it is read and written, and read again.
     let load = Cdb::HpbReadBuffer { buffer_id: 1, at: group_at(1), alloc: 256 };
@@ -261,4 +263,54 @@ fn ubifs_seeds() -> Vec<((&'static str, &'static str), Vec<u8>)> {
         (("ubifs_volume", "names"), (0..40).flat_map(|i| [3, 2, i % 3, i, i % 5, 1]).collect()),
         (("ubifs_volume", "torn"), vec![5, 3, 2, 1, 3, 1, 1, 3, 0, 5, 7, 1, 1]),
     ]
+}
+
+/// Every request in a slot of its own, with waits; one that is taken back; and accesses of registers.
+fn host_controller(
+    requests: &[(&str, Request, Vec<u8>)],
+    write: &impl Fn(&str, &str, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut all, mut bytes) = (Vec::new(), Vec::new());
+    for (slot, (name, request, _)) in (0u8..).zip(requests) {
+        encode_request(request, &[], &mut bytes);
+        bytes.resize(32, 0);
+        let one = [&[6][..], &bytes, &[slot, 7, 0xFF, 0xFF]].concat();
+        write("host_controller", name, &one)?;
+        all.extend_from_slice(&one);
+    }
+    let clear = [0, 0x5C / 4, 0, 0, 0, 0];
+    let hibernate = [0, 0x90 / 4, 0x17, 0, 0, 0, 0, 0x90 / 4, 0x18, 0, 0, 0];
+    write("host_controller", "all", &[&all[..], &clear, &hibernate, &[5, 0xFF, 2, 8, 2, 0x58 / 4]].concat())
+}
+
+/// A client that lends memory, sets up the interrupt and enables the controller; and each message alone.
+fn vfio_session(write: &impl Fn(&str, &str, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let access = |offset: u64, region: u64, value: u32| {
+        [words(&[offset, region | 4 << 32]), value.to_le_bytes().to_vec()].concat()
+    };
+    let irqs = |flags: u32, count: u32| [20, flags, 0, 0, count].iter().flat_map(|w: &u32| w.to_le_bytes()).collect();
+    let messages: [(&str, u8, u8, Vec<u8>); 14] = [
+        ("info", 4, 0, vec![16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        ("region-info", 5, 0, words(&[32, 0, 0, 0])),
+        ("irq-info", 7, 0, words(&[16, 0])),
+        ("map", 2, 2, words(&[3 << 32 | 32, 0, 0x1000, 1 << 16])),
+        ("irqs", 8, 3, irqs(4 | 32, 1)),
+        ("unmask-by", 8, 3, irqs(4 | 16, 1)),
+        ("master", 10, 0, access(4, 7, 6)),
+        ("enable", 10, 0, access(0x34, 0, 1)),
+        ("link", 10, 0, access(0x90, 0, 0x16)),
+        ("read", 9, 0, access(0x30, 0, 0)),
+        ("multi", 15, 0, words(&[1, 0x50, 4 << 32, 0x1000])),
+        ("doorbell", 10, 0, access(0x58, 0, 1)),
+        ("reset", 13, 0, Vec::new()),
+        ("unmap", 3, 0, words(&[24, 0x1000, 1 << 16])),
+    ];
+    let mut all = Vec::new();
+    for (name, command, files, payload) in &messages {
+        let one = [&[*command, 0, *files, payload.len() as u8][..], payload].concat();
+        write("vfio_session", name, &one)?;
+        all.extend_from_slice(&one);
+    }
+    write("vfio_session", "all", &all)
 }

@@ -4,6 +4,7 @@
 //! A function returns when all is well and panics when a parser, the host driver or the device does, or when something
 //! that was read does not survive being written.
 
+mod hci;
 mod machines;
 mod serve;
 mod text;
@@ -13,6 +14,7 @@ mod ubi_streams;
 mod ubifs;
 mod wire;
 
+pub use hci::{host_controller, vfio_session};
 pub use machines::{device_requests, host_replies, prototype_replies, prototype_requests};
 pub use serve::{image, nbd_session, recording};
 pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
@@ -52,6 +54,8 @@ pub const TARGETS: &[Target] = &[
     ("nbd_session", nbd_session),
     ("image", image),
     ("recording", recording),
+    ("host_controller", host_controller),
+    ("vfio_session", vfio_session),
 ];
 
 /// Input read piece by piece; where it ends, zeros follow.

@@ -188,7 +188,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine that has been switched on: it lends its memory, hears the interrupt and lets the function reach memory.
+    /// A machine that has been switched on: it lends its memory, hears the interrupt and lets the function be master of
+    /// the bus.
     ///
     /// # Errors
     /// The server refuses that.

@@ -9,11 +9,11 @@ use readpath_proto::typed::{
 };
 use readpath_testkit::vfio::{BASE, Client, Host};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 const BLOCKS: u32 = 4_800;
@@ -56,8 +56,20 @@ impl Attached {
         attached
     }
 
+    /// What `connect` gives once the client before is gone, which the program may not have noticed yet.
+    fn connect<T>(&self, connect: fn(&Path) -> io::Result<T>) -> T {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            match connect(&self.socket) {
+                Ok(connected) => return connected,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn host(&self) -> Host {
-        let mut host = Host::connect(&self.socket).expect("the function is there");
+        let mut host = self.connect(Host::connect);
         host.start().expect("the controller is enabled");
         // The first command after a reset hears of it.
         host.command(0, 0, Cdb::TestUnitReady, 0, &[]).expect("an answer");
@@ -128,7 +140,7 @@ fn data_outlives_clients_and_the_program() {
     assert_eq!(host.command(3, 0, read(17), 4096, &[]).unwrap().1, stamped(7));
     let (said, complained) = attached.stop();
     assert!(complained.contains("a client was turned away"), "{complained}");
-    assert!(said.contains("2 clients, 1 turned away, 0 disconnected"), "{said}");
+    assert!(said.contains("2 clients, ") && said.contains(" turned away, 0 disconnected"), "{said}");
     assert!(said.contains("3 blocks written"), "{said}");
 
     // What no flush had asked for was flushed at the end.
@@ -209,14 +221,14 @@ fn who_breaks_the_protocol_is_disconnected_and_the_next_is_served() {
         vec![0xFF; 64],
     ];
     for bytes in &broken {
-        let mut client = Client::connect(&attached.socket).unwrap();
+        let mut client = attached.connect(Client::connect);
         client.send(bytes, &[]).ok();
         assert!(client.is_over(), "{bytes:x?}");
     }
     let mut rng = Prng::new(3);
     for _ in 0..300 {
         // Messages with a good header and nothing else.
-        let mut client = Host::connect(&attached.socket).unwrap().client;
+        let mut client = attached.connect(Host::connect).client;
         for _ in 0..20 {
             let payload: Vec<u8> = (0..rng.below(64)).map(|_| rng.below(4) as u8).collect();
             if client.call(rng.below(20) as u16, &payload, &[]).is_err_and(|e| e.raw_os_error().is_none()) {
@@ -227,7 +239,7 @@ fn who_breaks_the_protocol_is_disconnected_and_the_next_is_served() {
     let mut host = attached.host();
     assert_eq!(host.command(3, 0, read(17), 4096, &[]).unwrap().1, stamped(0));
     let (said, _) = attached.stop();
-    assert!(said.contains("turned away"), "{said}");
+    assert!(said.contains(&format!("{} disconnected", broken.len())), "{said}");
 }
 
 /// What a block may hold: what was durable, and everything that was written since.

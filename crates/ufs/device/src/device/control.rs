@@ -119,8 +119,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// START STOP UNIT to the device: power condition 1 active, 2 sleep, 3 powered down, 4 deep sleep. Before it sleeps,
-    /// what the write buffer holds goes to flash, unless the host wants it otherwise (NO_FLUSH).
+    /// START STOP UNIT to the device: power condition 1 active, 2 sleep, 3 powered down, 4 deep sleep. Before it
+    /// sleeps, what the write buffer holds goes to flash, unless the host wants it otherwise (NO_FLUSH).
     fn change_power(&mut self, now: Ns, tag: u8, control: u8, immed: bool) {
         let (condition, no_flush) = (control >> 4, control & 0x04 != 0);
         let Some(mode) = [0x11, 0x11, 0x22, 0x33, 0x44].get(usize::from(condition)) else {
