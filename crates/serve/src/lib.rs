@@ -36,6 +36,7 @@ pub use clock::Speed;
 pub use host::Host;
 pub use lateness::{Cause, Lateness, Verdict};
 pub use orders::{Faults, OrderError};
+pub use readpath_hci::OWN_TAG;
 pub use record::{Recorded, RecordingError};
 pub use replayed::{Replayed, replay};
 pub use server::{Begun, Options, ServeError, Served, serve};

@@ -5,8 +5,10 @@
 //! line, which Perfetto and chrome://tracing open and a person can read; `docs/formats/trace-io.md` describes it. The
 //! tap sees what a [`Probe`] sees and nothing else; it keeps one buffer and the requests in flight, never the trace.
 
+mod line;
 mod text;
 
+pub use line::UpiuText;
 use readpath_device::{Probe, Resource, StageOf};
 use readpath_kit::Ns;
 use readpath_proto::typed::{Reply, ReplyBody, Request, RequestBody, Response};
@@ -70,6 +72,8 @@ pub struct Tap<W: io::Write> {
     tracks: HashSet<u32>,
     bytes: Vec<u8>,
     last: Ns,
+    wall: Option<Box<dyn FnMut() -> Ns + Send>>,
+    left_out: Option<u8>,
 }
 
 impl<W: io::Write> Tap<W> {
@@ -91,6 +95,8 @@ impl<W: io::Write> Tap<W> {
             tracks: HashSet::new(),
             bytes: Vec::new(),
             last: Ns::ZERO,
+            wall: None,
+            left_out: None,
         };
         for (pid, name) in [(HOST, "host"), (DEVICE, "device")] {
             tap.metadata("process_name", pid, 0, format_args!("\"name\":\"{name}\""));
@@ -99,6 +105,21 @@ impl<W: io::Write> Tap<W> {
         let labels = format!("\"labels\":\"{}\"", Escaped(title));
         tap.metadata("process_labels", HOST, 0, format_args!("{labels}"));
         tap
+    }
+
+    /// From now on UPIUs and marks have the time that `wall` gives when they are written. What happens in real time has
+    /// more to show: resets are marked, and what is dropped ends when it is dropped, not when its tag is used again.
+    #[must_use]
+    pub fn with_wall_clock(mut self, wall: impl FnMut() -> Ns + Send + 'static) -> Self {
+        self.wall = Some(Box::new(wall));
+        self
+    }
+
+    /// Requests with `tag` are not recorded: it is nobody's whom the trace is about.
+    #[must_use]
+    pub fn leaving_out(mut self, tag: u8) -> Self {
+        self.left_out = Some(tag);
+        self
     }
 
     /// Writes a line over all tracks at `now`, such as the beginning of a phase.
@@ -162,6 +183,13 @@ impl<W: io::Write> Tap<W> {
         self.buffer.clear();
     }
 
+    /// Adds the wall time to the members of an event, if there is a clock.
+    fn wall(&mut self, comma: &str) {
+        if let Some(wall) = &mut self.wall {
+            let _ = write!(self.buffer, r#"{comma}"wall_ns":{}"#, wall().0);
+        }
+    }
+
     fn metadata(&mut self, name: &str, pid: u32, tid: u32, args: std::fmt::Arguments) {
         self.begin_event();
         let _ = write!(self.buffer, r#"{{"name":"{name}","ph":"M","pid":{pid},"tid":{tid},"args":{{{args}}}}}"#);
@@ -172,7 +200,9 @@ impl<W: io::Write> Tap<W> {
     fn global(&mut self, now: Ns, name: &str) {
         self.begin_event();
         let (ts, b) = (Us(now), &mut self.buffer);
-        let _ = write!(b, r#"{{"name":"{name}","ph":"i","s":"g","ts":{ts},"pid":{HOST},"tid":0,"args":{{}}}}"#);
+        let _ = write!(b, r#"{{"name":"{name}","ph":"i","s":"g","ts":{ts},"pid":{HOST},"tid":0,"args":{{"#);
+        self.wall("");
+        self.buffer.push_str("}}");
         self.end_event();
     }
 
@@ -222,6 +252,7 @@ impl<W: io::Write> Tap<W> {
         if !data.is_empty() {
             let _ = write!(self.buffer, r#","data":"{}""#, Hex(data));
         }
+        self.wall(",");
         self.buffer.push_str("}}");
         self.end_event();
     }
@@ -289,7 +320,7 @@ impl<W: io::Write> Probe for Tap<W> {
     }
 
     fn request(&mut self, now: Ns, request: &Request, data: &[u8]) {
-        if self.state == State::Nothing {
+        if self.state == State::Nothing || self.left_out == Some(request.tag) {
             return;
         }
         self.last = self.last.max(now);
@@ -338,6 +369,20 @@ impl<W: io::Write> Probe for Tap<W> {
         self.close(reply.tag, now, Some(reply));
         if self.state == State::Rest {
             self.rest();
+        }
+    }
+
+    fn dropped(&mut self, now: Ns, tag: u8) {
+        if self.wall.is_some() {
+            self.last = self.last.max(now);
+            self.close(tag, now, None);
+        }
+    }
+
+    fn reset(&mut self, now: Ns) {
+        if self.wall.is_some() {
+            (0..=u8::MAX).for_each(|tag| self.dropped(now, tag));
+            self.mark(now, "reset");
         }
     }
 }

@@ -314,3 +314,127 @@ fn times_are_exact_and_every_kind_of_request_is_valid_json() {
     assert!(all.iter().any(|e| e["args"]["sense"] == "5h/24h/00h" && e["args"]["underflow"] == 4096));
     assert!(all.iter().any(|e| e["args"]["inactivate"] == serde_json::json!([3, 4])));
 }
+
+/// Lines of a trace without its metadata, without commas at their ends.
+fn lines(out: &[u8]) -> Vec<String> {
+    let text = std::str::from_utf8(out).unwrap();
+    text.lines().filter(|l| l.len() > 1 && !l.contains(r#""ph":"M""#)).map(|l| l.trim_end_matches(',').into()).collect()
+}
+
+fn read_10(tag: u8, lba: u64) -> Request {
+    let cdb = Cdb::Read { form: Form::Ten, lba, blocks: 1, flags: 0 };
+    Request { lun: 0, tag, body: RequestBody::Command(Command { expected_bytes: 4096, cdb }) }
+}
+
+#[test]
+fn a_wall_clock_is_written_beside_virtual_time() {
+    let mut out = Vec::new();
+    let mut at = 0;
+    let wall = move || {
+        at += 1_000_000;
+        Ns(at)
+    };
+    let mut tap = Tap::new(&mut out, "", None).with_wall_clock(wall).leaving_out(63);
+    tap.mark(Ns(5), "begin");
+    tap.request(Ns(1_000), &read_10(3, 7), &[]);
+    tap.reply(Ns(9_500), &Reply { lun: 0, tag: 3, body: ReplyBody::Response(Response::GOOD) }, &[]);
+    tap.request(Ns(10_000), &read_10(63, 8), &[]);
+    tap.stage(StageOf::Request(63), Resource::LinkDown, Ns(10_000), Ns(10_500));
+    tap.reply(Ns(11_000), &Reply { lun: 0, tag: 63, body: ReplyBody::Response(Response::GOOD) }, &[]);
+    assert_eq!(tap.requests(), 1, "what is left out does not count");
+    tap.finish().unwrap();
+    drop(tap);
+    assert_eq!(
+        lines(&out),
+        [
+            r#"{"name":"begin","ph":"i","s":"g","ts":0.005,"pid":1,"tid":0,"args":{"wall_ns":1000000}}"#,
+            r#"{"name":"COMMAND UPIU","cat":"upiu","ph":"i","s":"t","ts":1.000,"pid":1,"tid":103,"args":{"request":1,"upiu":"0140000300000000000000000000100028000000000700000100000000000000","wall_ns":2000000}}"#,
+            r#"{"name":"RESPONSE UPIU","cat":"upiu","ph":"i","s":"t","ts":9.500,"pid":1,"tid":103,"args":{"request":1,"upiu":"2100000300000000000000000000000000000000000000000000000000000000","wall_ns":3000000}}"#,
+            r#"{"name":"READ (10)","cat":"request","ph":"X","ts":1.000,"dur":8.500,"pid":1,"tid":103,"args":{"request":1,"tag":3,"lun":0,"lba":7,"blocks":1,"status":"GOOD"}}"#,
+        ]
+    );
+}
+
+/// In virtual time it ends where the tag is used again, as it always did: those traces are the same to the byte.
+#[test]
+fn what_is_dropped_in_real_time_ends_there() {
+    let spans = |has_wall: bool| {
+        let mut out = Vec::new();
+        let tap = Tap::new(&mut out, "", None);
+        let mut tap = if has_wall { tap.with_wall_clock(|| Ns(77)) } else { tap };
+        tap.request(Ns(1_000), &read_10(3, 7), &[]);
+        tap.request(Ns(1_500), &read_10(4, 8), &[]);
+        tap.dropped(Ns(2_000), 3);
+        tap.dropped(Ns(2_100), 3);
+        tap.dropped(Ns(2_200), 200);
+        tap.reset(Ns(3_000));
+        // A reply to what was dropped would be a fault of the device, and is nobody's.
+        tap.reply(Ns(3_500), &Reply { lun: 0, tag: 9, body: ReplyBody::Response(Response::GOOD) }, &[]);
+        tap.request(Ns(5_000), &read_10(3, 9), &[]);
+        tap.request(Ns(5_000), &read_10(4, 9), &[]);
+        for tag in [3, 4] {
+            tap.reply(Ns(6_000), &Reply { lun: 0, tag, body: ReplyBody::Response(Response::GOOD) }, &[]);
+        }
+        tap.finish().unwrap();
+        drop(tap);
+        let all = parse(&out);
+        assert_eq!(all.iter().any(|e| e["name"] == "reset"), has_wall);
+        let spans = all.iter().filter(|e| e["cat"] == "request");
+        spans.map(|e| (e["args"]["request"].as_u64().unwrap(), ns(e, "dur"))).collect::<Vec<_>>()
+    };
+    assert_eq!(spans(true), [(1, 1_000), (2, 1_500), (3, 1_000), (4, 1_000)]);
+    assert_eq!(spans(false), [(1, 4_000), (2, 3_500), (3, 1_000), (4, 1_000)]);
+}
+
+#[test]
+fn upius_are_told_in_words() {
+    let told = |request: &Request, data: &[u8]| {
+        let mut bytes = Vec::new();
+        upiu::encode_request(request, &[], &mut bytes);
+        let UpiuText { tag, lun, is_reply, text } = UpiuText::new(&bytes, data);
+        assert_eq!((tag, lun, is_reply), (request.tag, request.lun, false));
+        text
+    };
+    let command = |cdb| Request { lun: 2, tag: 9, body: RequestBody::Command(Command { expected_bytes: 0, cdb }) };
+    assert_eq!(told(&read_10(3, 7), &[]), "READ (10): LBA 7, 1 block");
+    let entry = HpbEntry(0x0123_4567_89AB_CDEFu64.to_be_bytes());
+    let read = Cdb::HpbRead { lba: 77, blocks: 2, entry, flags: 8, read_id: 0 };
+    assert_eq!(told(&command(read), &[]), "HPB READ: LBA 77, 2 blocks, entry 0123456789abcdef, FUA");
+    let mut list = Vec::new();
+    readpath_proto::scsi::encode_unmap(&[(8, 16), (64, 1)], &mut list);
+    let unmap = command(Cdb::Unmap { list_bytes: list.len() as u16 });
+    assert_eq!(told(&unmap, &list), "UNMAP: LBA 8, 16 blocks; LBA 64, 1 block");
+    assert_eq!(told(&unmap, &list[..9]), "UNMAP: list of 40 bytes");
+    let at = SubRegion { region: 3, index: 1 };
+    assert_eq!(
+        told(&command(Cdb::HpbReadBuffer { buffer_id: 1, at, alloc: 8192 }), &[]),
+        "HPB READ BUFFER: region 3, sub-region 1, 8192 bytes"
+    );
+    let reply = |body| {
+        let mut bytes = Vec::new();
+        upiu::encode_reply(&Reply { lun: 0, tag: 4, body }, &[], &mut bytes);
+        let UpiuText { tag, is_reply, text, .. } = UpiuText::new(&bytes, &[]);
+        assert_eq!((tag, is_reply), (4, true));
+        text
+    };
+    let hpb = HpbNotification {
+        operation: HpbNotification::REGION_UPDATE,
+        lun: 0,
+        active_count: 2,
+        inactive_count: 1,
+        active: [at; 2],
+        inactive: [7, 0],
+    };
+    assert_eq!(
+        reply(ReplyBody::Response(Response { hpb: Some(hpb), ..Response::GOOD })),
+        "RESPONSE: GOOD; HPB region update, activate 3/1 3/1, inactivate 7"
+    );
+    let sense = Sense { key: 6, asc: 0x29, ascq: 0 };
+    assert_eq!(
+        reply(ReplyBody::Response(Response::check(sense, 4096))),
+        "RESPONSE: CHECK CONDITION, sense 6h/29h/00h, 4096 bytes fewer than expected"
+    );
+    for bytes in [&[][..], &[0x01, 0, 0], &[0x7F; 40], &[0x21; 31]] {
+        assert!(UpiuText::new(bytes, &[]).text.starts_with("not understood ("));
+    }
+}

@@ -205,16 +205,19 @@ impl Display for Outcome<'_> {
     }
 }
 
-fn response(f: &mut Formatter, r: &Response) -> fmt::Result {
-    let status = match r.status {
+pub(super) fn status_name(status: Status) -> &'static str {
+    match status {
         Status::Good => "GOOD",
         Status::CheckCondition => "CHECK CONDITION",
         Status::Busy => "BUSY",
         Status::ReservationConflict => "RESERVATION CONFLICT",
         Status::TaskSetFull => "TASK SET FULL",
         Status::TaskAborted => "TASK ABORTED",
-    };
-    write!(f, r#""status":"{status}""#)?;
+    }
+}
+
+fn response(f: &mut Formatter, r: &Response) -> fmt::Result {
+    write!(f, r#""status":"{}""#, status_name(r.status))?;
     if let Some(s) = r.sense {
         write!(f, r#","sense":"{:X}h/{:02X}h/{:02X}h""#, s.key, s.asc, s.ascq)?;
     }

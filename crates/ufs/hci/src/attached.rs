@@ -23,8 +23,8 @@ use readpath_stack::{BlockData, Watched};
 
 /// Most bytes of one command.
 const MOST_BYTES: u64 = 32 << 20;
-/// The tag of what the device is asked by nobody outside.
-const OWN_TAG: u8 = 63;
+/// The tag of what the device is asked by nobody outside: [`Attached::flush`].
+pub const OWN_TAG: u8 = 63;
 
 /// See the module.
 pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {

@@ -24,7 +24,7 @@ pub mod register;
 mod registers;
 mod unipro;
 
-pub use attached::Attached;
+pub use attached::{Attached, OWN_TAG};
 pub use controller::{Controller, Effect};
 pub use memory::{GuestMem, Ram, Unreachable};
 pub use misbehaviour::Misbehaviour;

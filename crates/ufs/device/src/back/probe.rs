@@ -59,6 +59,42 @@ pub trait Probe {
     fn reply(&mut self, now: Ns, reply: &Reply, data: &[u8]) {
         let _ = (now, reply, data);
     }
+
+    /// The request that has `tag` is dropped at `now` by task management or by the controller: it gets no reply.
+    fn dropped(&mut self, now: Ns, tag: u8) {
+        let _ = (now, tag);
+    }
+
+    /// The device is reset at `now`: what is in progress gets no reply.
+    fn reset(&mut self, now: Ns) {
+        let _ = now;
+    }
+}
+
+/// Whoever lends its probe has it back when the device is gone.
+impl<P: Probe> Probe for &mut P {
+    const ACTIVE: bool = P::ACTIVE;
+
+    #[inline(always)]
+    fn stage(&mut self, of: StageOf, resource: Resource, start: Ns, end: Ns) {
+        (**self).stage(of, resource, start, end);
+    }
+
+    fn request(&mut self, now: Ns, request: &Request, data: &[u8]) {
+        (**self).request(now, request, data);
+    }
+
+    fn reply(&mut self, now: Ns, reply: &Reply, data: &[u8]) {
+        (**self).reply(now, reply, data);
+    }
+
+    fn dropped(&mut self, now: Ns, tag: u8) {
+        (**self).dropped(now, tag);
+    }
+
+    fn reset(&mut self, now: Ns) {
+        (**self).reset(now);
+    }
 }
 
 /// No observation.

@@ -14,6 +14,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
     /// and what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
     pub fn hardware_reset(&mut self, now: Ns) {
+        if P::ACTIVE {
+            self.back.probe.reset(now);
+        }
         self.ftl.drop_requests(now, &mut self.back);
         self.front.reset(&self.config);
         self.follow_flags();
@@ -94,6 +97,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8) {
+        if P::ACTIVE {
+            self.back.probe.dropped(now, tag);
+        }
         self.front.drop_request(tag);
         self.ftl.drop_request(now, tag, &mut self.back);
         self.hpb.read_buffers().leave(tag);
