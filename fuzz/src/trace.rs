@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block traces that somebody recorded, or made up.
 
+use readpath_run::UpiuText;
 use readpath_workload::IoKind;
+use readpath_workload::trace::upius::{Seen, Upius};
 use readpath_workload::trace::{
     Analysis, Columns, CsvWriter, Fit, Format, Loaded, Options, Prepare, Reader, Request, TraceError,
 };
@@ -74,9 +76,23 @@ fn both(data: &[u8], options: impl Fn(bool) -> Options) {
     }
 }
 
-/// A trace, of the format that it seems to have and, leniently, of every other.
+/// A listing ends with an error or at the end, and every UPIU has words.
+fn list(data: &[u8]) {
+    let Ok(upius) = Upius::new("fuzz", Box::new(Cursor::new(data.to_vec()))) else { return };
+    // What is packed may be long.
+    for seen in upius.take(1000) {
+        match seen {
+            Ok(Seen::Upiu { bytes, data, .. }) => assert!(!UpiuText::new(&bytes, &data).text.is_empty()),
+            Ok(_) => {}
+            Err(e) => assert!(!e.message.is_empty()),
+        }
+    }
+}
+
+/// A trace, of the format that it seems to have and, leniently, of every other; and a list of UPIUs.
 pub fn trace(data: &[u8]) {
     both(data, options);
+    list(data);
     for format in Format::ALL {
         let _ = read(data, &Options { format: Some(format), ..options(true) });
     }

@@ -2,7 +2,7 @@
 //! Which format a trace has, told by its beginning, and which of several events in it counts.
 
 use super::formats::columns::OWN_HEADER;
-use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace};
+use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace, trace_io};
 use super::{Devices, Event, Format};
 
 /// What the beginning of a trace tells.
@@ -71,6 +71,9 @@ pub(super) fn row(row: &[u8]) -> Option<Format> {
     }
     if request(csv::mobile(row, cx)) {
         return Some(Format::Mobile);
+    }
+    if trace_io::is_event(row) {
+        return Some(Format::TraceIo);
     }
     if blkparse::action(row).is_some() {
         return Some(Format::Blkparse);

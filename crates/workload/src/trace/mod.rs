@@ -26,6 +26,7 @@ mod number;
 mod reader;
 pub mod replay;
 mod stamps;
+pub mod upius;
 mod window;
 pub mod write;
 
@@ -115,7 +116,8 @@ pub enum Event {
 /// What to do with requests to several devices (disks, logical units, files) in one trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Devices {
-    /// There is one; a second one is an error.
+    /// There is one; a second one is an error. In [`Format::TraceIo`], which has all logical units of a device, unit 0;
+    /// the others are counted.
     #[default]
     Single,
     /// Only this one, named as in the trace; the others are counted.

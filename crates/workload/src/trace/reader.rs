@@ -4,7 +4,9 @@
 
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
-use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace};
+use super::formats::{
+    Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace, trace_io,
+};
 use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
@@ -92,7 +94,12 @@ impl Reader {
             Event::Auto => detect::event(input.bytes(), format),
             chosen => chosen,
         };
-        let mut cx = Context::new(Gate::new(&options.devices), event);
+        let gate = match (format, &options.devices) {
+            // It has the commands of all units, and one is what others call a device.
+            (Format::TraceIo, Devices::Single) => Gate::Named(b"0".to_vec()),
+            (_, devices) => Gate::new(devices),
+        };
+        let mut cx = Context::new(gate, event);
         cx.guessed = options.event == Event::Auto && event != Event::Issue;
         cx.ufs_block_bytes = u64::from(options.ufs_block_bytes);
         let order = match blktrace::magic(input.bytes()) {
@@ -258,13 +265,15 @@ impl Reader {
             Format::FioV3 => self.text(fio::v3),
             Format::FtraceUfs => self.text(ftrace::ufs),
             Format::FtraceBlock => self.text(ftrace::block),
+            Format::TraceIo => self.text(trace_io::row),
             Format::Csv => self.text(columns::row),
         };
         let s = &mut self.summary;
         s.other_layer = self.cx.other_layer;
         s.inversions = self.window.inversions;
         s.furthest_inversion = self.window.furthest;
-        s.unmatched_completions = self.window.unmatched;
+        // That format has the replies to all commands, and most are to commands that are no requests.
+        s.unmatched_completions = if self.format == Format::TraceIo { 0 } else { self.window.unmatched };
         s.unterminated = self.input.unterminated;
         result
     }
@@ -472,6 +481,16 @@ impl Reader {
             Row::End => {
                 self.ended = true;
                 return Ok(());
+            }
+            Row::Several { key } => {
+                let several = std::mem::take(&mut self.cx.several);
+                return several.into_iter().try_for_each(|raw| match self.is_usual(&raw) {
+                    true => {
+                        self.window.push_issued(raw, key);
+                        Ok(())
+                    }
+                    false => self.unusual(Row::Issue(raw, key), place),
+                });
             }
             Row::Request(raw) => (raw, None),
             Row::Issue(raw, key) => (raw, Some(key)),

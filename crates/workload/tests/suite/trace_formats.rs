@@ -423,3 +423,124 @@ fn several_devices() {
     let nameless = read_with("version,time,op,size,lbn\n1,100,28,512,7\n", &none).unwrap_err();
     assert!(nameless.message.contains("name no device"), "{nameless}");
 }
+
+/// An event with a UPIU, of 32 bytes with what is given in front and from byte 16 on.
+fn upiu(us: &str, number: u64, head: &str, cdb: &str, more: &str) -> String {
+    let bytes = format!("{head:0<32}{cdb:0<32}");
+    let args = format!("\"request\":{number},\"upiu\":\"{bytes}\"{more}");
+    format!(
+        "{{\"name\":\"X UPIU\",\"cat\":\"upiu\",\"ph\":\"i\",\"s\":\"t\",\"ts\":{us},\"pid\":1,\"tid\":103,\"args\":{{{args}}}}},\n"
+    )
+}
+
+/// As `--trace-io` and `attach --trace` write it.
+fn trace_io() -> String {
+    let list = ",\"data\":\"002600200000000000000000000000080000001000000000\
+                00000000000000400000000100000000\",\"wall_ns\":77";
+    let none = ",\"data\":\"00160010000000000000000000000008000000000000000000\"";
+    [
+        "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"host\"}},\n".into(),
+        upiu("5.000", 1, "00", "", ""),
+        upiu("6.000", 1, "20", "", ""),
+        upiu("10.000", 2, "01400003", "28000000000700000800", ""),
+        // HPB READ, with an entry where others have a length.
+        upiu("11.500", 3, "01400004", "f8000000000901234567890abcde0200", ""),
+        // READ (16) of the prototype, with its entry in front of the address.
+        upiu("11.500", 4, "01400005", "88010a0b0c0d0000000a00000001", ""),
+        "{\"name\":\"READ (10)\",\"cat\":\"link\",\"ph\":\"X\",\"ts\":10.0,\"dur\":0.5,\"pid\":2,\"tid\":1000,\"args\":{}},\n".into(),
+        upiu("15.000", 2, "21000003", "", ""),
+        // Another unit, and a well-known one.
+        upiu("16.000", 5, "01400103", "28000000000700000800", ""),
+        upiu("16.000", 6, "0140b003", "28000000000700000800", ""),
+        // FUA; then what moves no data.
+        upiu("20.000", 7, "01200006", "2a080000000100000200", ""),
+        upiu("20.000", 8, "01200007", "2a080000000100000000", ""),
+        upiu("20.000", 9, "01400008", "12", ""),
+        // UNMAP of two ranges, of an empty one, of none.
+        upiu("30.000", 10, "01200009", "42000000000000002800", list),
+        upiu("31.000", 11, "01200009", "42000000000000001800", none),
+        upiu("32.000", 12, "01200009", "42000000000000000000", ""),
+        upiu("39.000", 10, "21000009", "", ""),
+        upiu("40.000", 13, "0100000a", "35", ""),
+        // READ (6) of 256 blocks, WRITE (16), READ (12).
+        upiu("50.000", 14, "0140000b", "08e1000200", ""),
+        upiu("51.000", 15, "0120000c", "8a00000000010000000000000001", ""),
+        upiu("52.000", 16, "0140000d", "a8000000000200000003", ""),
+        "{\"name\":\"reset\",\"ph\":\"i\",\"s\":\"g\",\"ts\":60.000,\"pid\":1,\"tid\":0,\"args\":{\"wall_ns\":9}}\n]\n".into(),
+    ]
+    .concat()
+}
+
+#[test]
+fn upius_of_our_own_traces() {
+    const BLOCK: u64 = 4096;
+    let text = trace_io();
+    assert_eq!(format_of(&text), Format::TraceIo);
+    let took = |us: u64, r: Request| Request { latency: Some(Ns(us * 1000)), ..r };
+    let expected = [
+        took(5, request(0, Read, 7 * BLOCK, 8 * BLOCK)),
+        request(1_500, Read, 9 * BLOCK, 2 * BLOCK),
+        request(1_500, Read, 10 * BLOCK, BLOCK),
+        Request { fua: true, ..request(10_000, Write, BLOCK, 2 * BLOCK) },
+        request(20_000, Trim, 8 * BLOCK, 16 * BLOCK),
+        took(9, request(20_000, Trim, 64 * BLOCK, BLOCK)),
+        request(30_000, Flush, 0, 0),
+        request(40_000, Read, 0x1_0002 * BLOCK, 256 * BLOCK),
+        request(41_000, Write, (1 << 32) * BLOCK, BLOCK),
+        request(42_000, Read, 2 * BLOCK, 3 * BLOCK),
+    ];
+    let (requests, summary) = read(&*text).unwrap();
+    assert_eq!(requests, expected);
+    assert_eq!((summary.other_device, summary.unmatched_completions, summary.skips.total()), (2, 0, 0));
+    // As another program may print the same, and a part that was cut out of it.
+    let spaced = text.replace("\":", "\": ").replace(",\"", ", \"").replace('\n', "\r\n");
+    assert_eq!(read(spaced).unwrap().0, expected);
+    let part: String = text.lines().filter(|l| l.contains("\"upiu\"")).map(|l| format!("{l}\n")).collect();
+    assert_eq!((format_of(&part), read(&*part).unwrap().0), (Format::TraceIo, expected.to_vec()));
+    let with = |devices| read_with(&*text, &Options { devices, ..Options::default() }).unwrap().0;
+    assert_eq!(with(Devices::Named("1".into())), [request(0, Read, 7 * BLOCK, 8 * BLOCK)]);
+    assert_eq!(with(Devices::Named("176".into())).len(), 1);
+    assert_eq!(with(Devices::Merge).len(), expected.len() + 2);
+    let e = read(&*text.lines().take(4).map(|l| format!("{l}\n")).collect::<String>()).unwrap_err();
+    assert!(e.message.starts_with("there is no request: of 4 rows, 4 are no requests"), "{e}");
+}
+
+#[test]
+fn upius_that_cannot_be() {
+    let good = upiu("5.000", 1, "0140", "28000000000700000800", "");
+    let text = |row: &str| format!("[\n{good}{row}{good}]\n");
+    for (row, message) in [
+        (
+            good.replace("5.000", "-1"),
+            "ts: expected a time that is not negative and below 2^64 ns, found \"-1\"; a row",
+        ),
+        (
+            good.replace("\"ts\":5.000,", ""),
+            "ts: expected a member of that name, found nothing; a row of format trace-io",
+        ),
+        (good.replace("\"request\":1,", ""), "request: expected a member of that name"),
+        (good.replace("\"request\":1", "\"request\":\"1\""), "request: expected a whole number from 0 to 2^64-1"),
+        (good.replace("\"upiu\":\"01", "\"upiu\":\"0x"), "upiu: expected bytes in hexadecimal, two digits each, found"),
+        (good.replace("\"upiu\":\"01", "\"upiu\":\"1"), "upiu: expected bytes in hexadecimal, two digits each"),
+        (good.replace("\"upiu\":\"01", "\"upiu\":\""), "upiu: expected at least 32 bytes"),
+        (good.replace("\"upiu\":\"", "\"upiu\":[\""), "upiu: expected bytes in hexadecimal"),
+        (good.replace("}},", "}"), "expected a comma or a brace after a member, found \"\""),
+        (good.replace("}},", "}},{}"), "expected the end of the line after an event, found \"{}\""),
+        (good.replace("{\"name\"", "{name"), "expected text in quotes, found"),
+        (good.replace("{\"name\":", "{\"name\""), "expected a colon after the name of a member"),
+        (good.replace("\"ph\":\"i\"", "\"ph\":"), "expected a value, found"),
+        ("{\"name\":\"\\\n".into(), "expected a quote after the text"),
+        ("null\n".into(), "expected one event per line, {\"name\":...}, found \"null\""),
+        (upiu("5.0", 1, "0120", "42000000000000001800", ""), "data: expected the parameter list of UNMAP"),
+        (
+            upiu("5.0", 1, "0140", "88000000000000000000ffffffff", ""),
+            "size: expected less than 4 GiB for a read or write",
+        ),
+        (upiu("5.0", 1, "0140", "8800ffffffffffffffff00000001", ""), "offset: expected less than 2^64 bytes"),
+    ] {
+        let e = fault(text(&row));
+        assert!(e.starts_with("t:3: ") && e.contains(message), "{row}: {e}");
+        let kept = read_with(text(&row), &Options { lenient: true, ..Options::default() }).unwrap();
+        assert_eq!((kept.0.len(), kept.1.skips.total()), (2, 1), "{row}");
+    }
+}

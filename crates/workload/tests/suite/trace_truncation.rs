@@ -16,7 +16,7 @@ const fn sample(format: Format, text: &'static str) -> Sample {
     Sample { format, columns: None, text }
 }
 
-const TEXT: [Sample; 12] = [
+const TEXT: [Sample; 13] = [
     sample(
         Format::MsrCambridge,
         "128166372003061629,usr,0,Read,4096,24576,41286\n128166372003061729,usr,0,Write,8192,24576,41286\n128166372003061829,usr,0,Read,12288,24576,41286\n",
@@ -59,6 +59,10 @@ const TEXT: [Sample; 12] = [
         " kw-7   [003] ....   833.000200: block_rq_issue: 8,0 WS 4096 () 64 + 8 be,0,4 [kw]\n kw-7   [003] ....   \
          833.000300: block_rq_issue: 8,0 R 131072 () 640 + 256 [kw]\n kw-7   [003] ....   833.000400: block_rq_issue: \
          8,0 R 65536 () 1280 + 128 [kw]\n",
+    ),
+    sample(
+        Format::TraceIo,
+        "[\n{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":1.000,\"args\":{\"request\":1,\"upiu\":\"014000030000000000000000000010002800000000070000010000000000000000\"}},\n{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":2.000,\"args\":{\"request\":2,\"upiu\":\"014000040000000000000000000010002800000000080000010000000000000000\"}},\n{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":2.500,\"args\":{\"request\":3,\"upiu\":\"014000050000000000000000000010002800000000090000010000000000000000\"}}\n",
     ),
     sample(
         Format::Csv,

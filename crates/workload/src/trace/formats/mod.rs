@@ -8,6 +8,7 @@ pub(super) mod columns;
 pub(super) mod csv;
 pub(super) mod fio;
 pub(super) mod ftrace;
+pub(super) mod trace_io;
 
 use super::error::{Reason, RowError};
 use super::{Devices, Event, Request, SECTOR_BYTES};
@@ -39,6 +40,8 @@ readpath_kit::named! {
         FtraceUfs = "ftrace-ufs",
         /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
         FtraceBlock = "ftrace-block",
+        /// UPIUs as the simulator's own tracing of requests writes them: JSON with one event per line.
+        TraceIo = "trace-io",
         /// Any table of which [`columns::Columns`] says what stands where; with the header of [`super::CsvWriter`],
         /// recognised by itself.
         Csv = "csv",
@@ -74,6 +77,9 @@ impl Format {
             Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
             Format::FtraceBlock => {
                 "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
+            }
+            Format::TraceIo => {
+                "{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":TIME,\"args\":{\"request\":N,\"upiu\":\"HEX\"}},"
             }
             Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
         }
@@ -118,6 +124,10 @@ pub(super) enum Row {
     Request(Raw),
     /// A request whose completion may follow under this key.
     Issue(Raw, u64),
+    /// The requests in [`Context::several`], with one completion.
+    Several {
+        key: u64,
+    },
     /// The completion of a request.
     Complete {
         key: u64,
@@ -159,11 +169,22 @@ pub(super) struct Context {
     pub(super) clock_ns: u64,
     /// What [`super::Summary::other_layer`] will be.
     pub(super) other_layer: u64,
+    /// See [`Row::Several`].
+    pub(super) several: Vec<Raw>,
 }
 
 impl Context {
     pub(super) fn new(gate: Gate, event: Event) -> Context {
-        Context { gate, event, guessed: false, ufs_block_bytes: 4096, columns: None, clock_ns: 0, other_layer: 0 }
+        Context {
+            gate,
+            event,
+            guessed: false,
+            ufs_block_bytes: 4096,
+            columns: None,
+            clock_ns: 0,
+            other_layer: 0,
+            several: Vec::new(),
+        }
     }
 }
 
