@@ -283,6 +283,64 @@ fn ftrace_of_the_ufs_driver() {
     assert_eq!(read(device).unwrap().0, expected);
 }
 
+/// As Linux 7.3 prints it, shortened: the logical unit in place of the controller, and the number of a queue.
+const UFS_7_3: &str = "\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: 370/370   #P:1
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+    kworker/0:1H-103     [000] .....     6.657853: block_rq_issue: 8,0 WS 65536 () 2048 + 128 be,0,4 [kworker/0:1H]
+    kworker/0:1H-103     [000] .....     6.658622: ufshcd_upiu: send_req: 0000:00:01.0: HDR:01 20 00 13 00 00 00 00 \
+00 00 00 00, CDB:2a 00 00 00 01 00 00 00 10 00 00 00 00 00 00 00
+    kworker/0:1H-103     [000] .....     6.658955: ufshcd_command: send_req: 0:0:0:0: tag: 19, DB: 0x0, size: 65536, \
+IS: 0, LBA: 256, opcode: 0x2a (WRITE_10), group_id: 0x0, hwq_id: 0
+          <idle>-0       [000] d.h1.     6.679779: ufshcd_command: complete_rsp: 0:0:0:0: tag: 19, DB: 0x0, size: \
+65536, IS: 0, LBA: 256, opcode: 0x2a (WRITE_10), group_id: 0x0, hwq_id: 0
+    kworker/0:1H-103     [000] .....     6.806878: ufshcd_command: send_req: 0:0:0:0: tag: 19, DB: 0x0, size: 65536, \
+IS: 0, LBA: 256, opcode: 0x42 (UNMAP), group_id: 0x0, hwq_id: 0
+    kworker/0:1H-103     [000] d.h1.     6.807397: ufshcd_command: complete_rsp: 0:0:0:0: tag: 19, DB: 0x0, size: \
+65536, IS: 0, LBA: 256, opcode: 0x42 (UNMAP), group_id: 0x0, hwq_id: 0
+";
+
+/// As Linux 6.1 would print it by its source, where ufshpb replaces READ (10): the command row has no address, the UPIU
+/// before it has.
+const HPB_6_1: &str = "\
+    kworker/0:1H-40      [000] .....     5.100000: ufshcd_upiu: send_req: 0000:00:01.0: HDR:01 40 00 03 00 00 00 00 \
+00 00 00 00, CDB:f8 00 00 00 01 00 11 22 33 44 55 66 77 88 02 00
+    kworker/0:1H-40      [000] .....     5.100100: ufshcd_command: send_req: 0000:00:01.0: tag: 3, DB: 0x8, size: -1, \
+IS: 0, LBA: 0, opcode: 0xf8 (0xf8), group_id: 0x0
+          <idle>-0       [000] d.h1.     5.100300: ufshcd_command: complete_rsp: 0000:00:01.0: tag: 3, DB: 0x0, size: \
+-1, IS: 1, LBA: 0, opcode: 0xf8 (0xf8), group_id: 0x0
+";
+
+#[test]
+fn ftrace_of_newer_kernels_and_of_hpb_reads() {
+    let mine = |us: u64, r| Request { process: Some(103), latency: Some(Ns(us * 1000)), ..r };
+    let expected =
+        [mine(20_824, request(0, Write, 1 << 20, 65_536)), mine(519, request(147_923_000, Trim, 1 << 20, 65_536))];
+    assert_eq!(format_of(UFS_7_3), Format::FtraceUfs);
+    let (requests, summary) = read(UFS_7_3).unwrap();
+    assert_eq!((requests, summary.unmatched_completions, summary.other_layer), (expected.to_vec(), 0, 1));
+    let other = Options { devices: Devices::Named("0:0:0:1".into()), ..Options::default() };
+    assert!(read_with(UFS_7_3, &other).unwrap_err().message.contains("there is no request"));
+
+    let read_of = |text: &str| read(text).map(|r| r.0);
+    let hpb = Request { process: Some(40), latency: Some(Ns(200_000)), ..request(0, Read, 1 << 20, 8192) };
+    assert_eq!(read_of(HPB_6_1).unwrap(), [hpb]);
+    // The first row is of another tag, says too little, or nothing: then nobody knows.
+    for (row, other) in
+        [("40 00 03", "40 00 04"), ("66 77 88 02 00", "66 77"), ("send_req: 0000:00:01.0: HDR", "x: HDR")]
+    {
+        let e = fault(HPB_6_1.replace(row, other));
+        assert!(e.starts_with("t:2: LBA: expected an address and a size (this kernel does not record"), "{e}");
+    }
+    // It is that of the command which follows, not of later ones.
+    let again = HPB_6_1.lines().skip(1).map(|l| format!("{l}\n")).collect::<String>();
+    assert!(fault(format!("{HPB_6_1}{again}")).starts_with("t:4: LBA: "), "used twice");
+}
+
 #[test]
 fn ftrace_of_the_block_layer() {
     let text = "\

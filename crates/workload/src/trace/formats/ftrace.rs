@@ -12,6 +12,11 @@ const SHAPE: &str = "TASK-PID [CPU] FLAGS SECONDS: EVENT: ...";
 /// Beginnings of rows that are not events: what `trace-cmd report` prints in front.
 const PREFACE: [&[u8]; 5] = [b"#", b"cpus=", b"version =", b"CPU ", b"trace-cmd"];
 
+/// Operation code of HPB READ.
+const HPB_READ: u64 = 0xF8;
+/// In front of the header of a UPIU.
+const HEADER_BYTES: &[u8] = b"HDR:";
+
 /// Begins the header that tracefs prints.
 pub(in super::super) const HEADER: &[u8] = b"# tracer:";
 
@@ -132,6 +137,10 @@ pub(in super::super) fn ufs(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         Some(p) => p?,
         None => return other(row),
     };
+    if p.event == b"ufshcd_upiu" {
+        hpb_read(&row[p.rest..], cx);
+        return Ok(Row::Other);
+    }
     if p.event != b"ufshcd_command" {
         cx.other_layer += u64::from(block_event(p.event) == Some(Event::Issue));
         return Ok(Row::Other);
@@ -167,18 +176,50 @@ pub(in super::super) fn ufs(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         c.until(b',');
         c.at = (c.at + 1).min(row.len());
     }
-    let (Some(tag), Some(size), Some(lba), Some(code)) = (tag, size, lba, code) else {
+    let (Some(tag), Some(mut size), Some(mut lba), Some(code)) = (tag, size, lba, code) else {
         return Err(RowError::new(Reason::Syntax, "", p.rest, "tag, size, LBA and opcode"));
     };
     let op = scsi(code);
+    if code == HPB_READ
+        && event == Event::Issue
+        && let Some(i) = cx.hpb_reads.iter().position(|read| read.0 == tag)
+    {
+        let (_, block, blocks) = cx.hpb_reads.swap_remove(i);
+        (lba.0, size.0) = (block, blocks * cx.ufs_block_bytes);
+    }
     if op.is_some_and(|o| o.kind != crate::IoKind::Flush) && cx.event == event && (lba.0 == u64::MAX || size.0 == 0) {
-        let expected = "an address and a size (this kernel does not record those of this command)";
+        let expected = "an address and a size (this kernel does not record those of this command; those of HPB READ \
+                        are in the event ufshcd_upiu, if that is recorded as well)";
         return Err(RowError::new(Reason::Address, "LBA", lba.1, expected));
     }
     let offset = Amount { value: lba.0, unit: cx.ufs_block_bytes, at: lba.1 };
     let size = Amount::bytes(size.0, size.1);
     let found = Found { op, time: p.time, offset, size, process: p.process, device: (device, device_at), key: tag };
     choose(cx, event, found)
+}
+
+/// Linux 6.1 does not record where an HPB READ goes, but the command itself, in the event before: `send_req: DEVICE:
+/// HDR:01 40 00 03 ..., CDB:f8 00 ...`. Anything else is passed over.
+fn hpb_read(rest: &[u8], cx: &mut Context) {
+    if ufs_event(rest) != Some(Event::Issue) {
+        return;
+    }
+    let bytes = |after: &[u8]| {
+        let at = memchr::memmem::find(rest, after)? + after.len();
+        let mut c = Cursor { row: rest, at };
+        let mut bytes = [0; 16];
+        for byte in bytes.iter_mut().take(if after == HEADER_BYTES { 4 } else { 16 }) {
+            c.blanks();
+            *byte = u8::try_from(c.hex("").ok()?).ok()?;
+        }
+        Some(bytes)
+    };
+    let (Some(header), Some(cdb)) = (bytes(HEADER_BYTES), bytes(b"CDB:")) else { return };
+    if u64::from(cdb[0]) == HPB_READ {
+        let (tag, lba) = (u64::from(header[3]), u32::from_be_bytes([cdb[2], cdb[3], cdb[4], cdb[5]]));
+        cx.hpb_reads.retain(|read| read.0 != tag);
+        cx.hpb_reads.push((tag, lba.into(), cdb[14].into()));
+    }
 }
 
 /// A row of the block layer: `8,0 R 4096 () 1234 + 8 [task]`; older kernels and other events lack the bytes or both

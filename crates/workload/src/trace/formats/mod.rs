@@ -169,6 +169,8 @@ pub(super) struct Context {
     pub(super) clock_ns: u64,
     /// What [`super::Summary::other_layer`] will be.
     pub(super) other_layer: u64,
+    /// Tag, first block and blocks of HPB READs that ftrace announced, at most one for each tag.
+    pub(super) hpb_reads: Vec<(u64, u64, u64)>,
     /// See [`Row::Several`].
     pub(super) several: Vec<Raw>,
 }
@@ -183,6 +185,7 @@ impl Context {
             columns: None,
             clock_ns: 0,
             other_layer: 0,
+            hpb_reads: Vec::new(),
             several: Vec::new(),
         }
     }
