@@ -4,14 +4,19 @@
 
 use crate::args::Attach;
 use crate::failure::Damaged;
+use crate::files::{PartFile, check_not_input, is_standard_output};
 use crate::serve::speed;
 use crate::{image, output, stop, usage};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use readpath_device::Recovery;
-use readpath_serve::{AttachOptions, ServeError, WasAttached, attach};
+use readpath_kit::Ns;
+use readpath_run::Tap;
+use readpath_serve::{AttachOptions, OWN_TAG, ServeError, WasAttached, attach};
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub fn main(args: &Attach) -> Result<()> {
     let speed = speed(&args.speed, args.scale)?;
@@ -21,9 +26,12 @@ pub fn main(args: &Attach) -> Result<()> {
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
     let (image, preset) = image::open(&args.image, true, !args.no_sync)?;
+    let trace = args.trace.as_deref().map(|path| trace_file(path, &args.image)).transpose()?;
+    let has_begun = Cell::new(false);
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
     let begun = |recovery: &Recovery| {
         bar.finish_and_clear();
+        has_begun.set(true);
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{} recovered in {} of device time", preset.name, recovery.ready_at);
         let _ = writeln!(out, "attached to {}; a machine of QEMU 10.1 or later finds it by:", args.socket.display());
@@ -33,7 +41,16 @@ pub fn main(args: &Attach) -> Result<()> {
     let log = |line: &str| _ = writeln!(io::stderr(), "readpath: {line}");
     let options = AttachOptions { socket: &args.socket, id, misbehaviour, speed, stop: stop.as_fd(), log };
     let mut looked = |at: u32| bar.set_position(at.into());
-    let was = attach(image, &preset, &options, (), &mut looked, begun).map_err(|error| match error {
+    let (was, traced) = match &trace {
+        None => (attach(image, &preset, &options, (), &mut looked, begun), Ok(0)),
+        Some(part) => {
+            let mut tap = tap(&part.file, &args.image, &preset.name);
+            (attach(image, &preset, &options, &mut tap, &mut looked, begun), tap.finish())
+        }
+    };
+    // Whatever ended the program, and what a full disk has left of it: it is what there is to look at.
+    let named = trace.filter(|_| has_begun.get()).map_or(Ok(()), PartFile::finish);
+    let was = was.map_err(|error| match error {
         ServeError::Load(_) => Damaged(format!("{}: {error}", args.image.display())).into(),
         ServeError::Stack(_) | ServeError::Listen { .. } => usage(error),
         _ => anyhow::Error::new(error),
@@ -51,10 +68,33 @@ pub fn main(args: &Attach) -> Result<()> {
     if let Some(how) = misbehaviour {
         writeln!(io::stdout(), "{how}: {} times", was.misbehaved)?;
     }
+    named?;
+    if let Some(path) = &args.trace {
+        let events = traced.with_context(|| format!("{}: the trace is not whole", path.display()))?;
+        writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
+    }
     match was.lost {
         Some(error) => Err(anyhow!("what the device held in its write buffer is lost: {error}")),
         None => Ok(()),
     }
+}
+
+/// Begins the file of the trace, which is not to take the place of the image.
+fn trace_file(path: &Path, image: &Path) -> Result<PartFile> {
+    check_not_input(path, image)?;
+    if is_standard_output(path) {
+        return Err(usage(anyhow!("--trace: standard output has what the program says; name a file or a pipe")));
+    }
+    PartFile::create(path)
+}
+
+/// Records what the machine asks of the device to `out`, and nothing that nobody outside asked for.
+fn tap<W: Write>(out: W, image: &Path, device: &str) -> Tap<W> {
+    let (start, now) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+    let seconds = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());
+    let title = format!("{}, {device}; wall_ns 0 is {seconds} s of Unix time", image.display());
+    let wall = move || Ns(start.elapsed().as_nanos().min(u64::MAX.into()) as u64);
+    Tap::new(out, &title, None).with_wall_clock(wall).leaving_out(OWN_TAG)
 }
 
 /// What a machine of QEMU needs to find the function: memory that another process can reach, and the socket.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath trace`: describes block traces and writes them in another format.
+//! `readpath trace`: describes block traces, writes them in another format, and lists UPIUs.
 
 mod describe;
+mod upius;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
 use crate::files::{PartFile, check_not_input, is_standard_output};
@@ -28,6 +29,7 @@ pub fn main(command: &TraceCommand) -> Result<()> {
         TraceCommand::Info { file, input, shift_sectors, json, out } => {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
+        TraceCommand::Upius { file } => upius::main(file),
         TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),
     }
 }

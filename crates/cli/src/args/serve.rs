@@ -147,6 +147,10 @@ pub struct Attach {
     /// Stretch time: at 10 the device is ten times slower
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
+    /// Write every UPIU and every stage of work in the device to FILE, in device time and in real time, until the end:
+    /// `readpath trace upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// What the PCI function says it is; 8086:4b41 for machines that are to be suspended
     #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
     pub pci_id: String,

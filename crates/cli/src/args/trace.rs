@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub struct TraceInput {
     /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3,
-    /// ftrace-ufs, ftrace-block, csv
+    /// ftrace-ufs, ftrace-block, trace-io, csv
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
     /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
@@ -18,7 +18,8 @@ pub struct TraceInput {
     /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
     #[arg(long)]
     pub lenient: bool,
-    /// Take only requests to this device of the trace
+    /// Take only requests to this device of the trace; in what --trace-io and `attach --trace` write, this logical unit
+    /// instead of 0
     #[arg(long, value_name = "NAME", conflicts_with = "merge_devices")]
     pub trace_device: Option<String>,
     /// Take requests to all devices as requests to one
@@ -202,6 +203,11 @@ pub enum TraceCommand {
         /// Folder for result.json and report.html
         #[arg(long, visible_alias = "output", value_name = "DIR")]
         out: Option<PathBuf>,
+    },
+    /// List the UPIUs in what --trace-io or `attach --trace` wrote, one a line
+    Upius {
+        /// The trace; - for standard input
+        file: PathBuf,
     },
     /// Write a trace in another format
     Convert {

@@ -25,4 +25,5 @@ mod ubi_images;
 mod ubi_output;
 mod ubi_reproduce;
 mod ubi_stop;
+mod upius;
 mod verification;
