@@ -304,15 +304,14 @@ IS: 0, LBA: 256, opcode: 0x42 (UNMAP), group_id: 0x0, hwq_id: 0
 65536, IS: 0, LBA: 256, opcode: 0x42 (UNMAP), group_id: 0x0, hwq_id: 0
 ";
 
-/// As Linux 6.1 would print it by its source, where ufshpb replaces READ (10): the command row has no address, the UPIU
-/// before it has.
+/// As Linux 6.1 prints it, where ufshpb replaces READ (10): the command row has no address, the UPIU before it has.
 const HPB_6_1: &str = "\
-    kworker/0:1H-40      [000] .....     5.100000: ufshcd_upiu: send_req: 0000:00:01.0: HDR:01 40 00 03 00 00 00 00 \
-00 00 00 00, CDB:f8 00 00 00 01 00 11 22 33 44 55 66 77 88 02 00
-    kworker/0:1H-40      [000] .....     5.100100: ufshcd_command: send_req: 0000:00:01.0: tag: 3, DB: 0x8, size: -1, \
+    kworker/0:1H-28      [000] .....     3.652953: ufshcd_upiu: send_req: 0000:00:01.0: HDR:01 40 00 0e 00 00 00 00 \
+00 00 00 00, CDB:f8 00 00 00 01 2f 00 02 40 2f 48 7c 5d 4a 01 00
+    kworker/0:1H-28      [000] .....     3.653218: ufshcd_command: send_req: 0000:00:01.0: tag: 14, DB: 0x0, size: -1, \
 IS: 0, LBA: 0, opcode: 0xf8 (0xf8), group_id: 0x0
-          <idle>-0       [000] d.h1.     5.100300: ufshcd_command: complete_rsp: 0000:00:01.0: tag: 3, DB: 0x0, size: \
--1, IS: 1, LBA: 0, opcode: 0xf8 (0xf8), group_id: 0x0
+          <idle>-0       [000] d.h..     3.653511: ufshcd_command: complete_rsp: 0000:00:01.0: tag: 14, DB: 0x0, size: \
+-1, IS: 0, LBA: 0, opcode: 0xf8 (0xf8), group_id: 0x0
 ";
 
 #[test]
@@ -327,11 +326,11 @@ fn ftrace_of_newer_kernels_and_of_hpb_reads() {
     assert!(read_with(UFS_7_3, &other).unwrap_err().message.contains("there is no request"));
 
     let read_of = |text: &str| read(text).map(|r| r.0);
-    let hpb = Request { process: Some(40), latency: Some(Ns(200_000)), ..request(0, Read, 1 << 20, 8192) };
+    let hpb = Request { process: Some(28), latency: Some(Ns(293_000)), ..request(0, Read, 303 * 4096, 4096) };
     assert_eq!(read_of(HPB_6_1).unwrap(), [hpb]);
     // The first row is of another tag, says too little, or nothing: then nobody knows.
     for (row, other) in
-        [("40 00 03", "40 00 04"), ("66 77 88 02 00", "66 77"), ("send_req: 0000:00:01.0: HDR", "x: HDR")]
+        [("40 00 0e", "40 00 0f"), ("7c 5d 4a 01 00", "7c 5d"), ("send_req: 0000:00:01.0: HDR", "x: HDR")]
     {
         let e = fault(HPB_6_1.replace(row, other));
         assert!(e.starts_with("t:2: LBA: expected an address and a size (this kernel does not record"), "{e}");
@@ -514,6 +513,9 @@ fn trace_io() -> String {
         upiu("20.000", 7, "01200006", "2a080000000100000200", ""),
         upiu("20.000", 8, "01200007", "2a080000000100000000", ""),
         upiu("20.000", 9, "01400008", "12", ""),
+        // Replies to what is no request, and to another unit.
+        upiu("21.000", 9, "21000008", "", ""),
+        upiu("21.000", 5, "21000103", "", ""),
         // UNMAP of two ranges, of an empty one, of none.
         upiu("30.000", 10, "01200009", "42000000000000002800", list),
         upiu("31.000", 11, "01200009", "42000000000000001800", none),
@@ -556,7 +558,7 @@ fn upius_of_our_own_traces() {
     let part: String = text.lines().filter(|l| l.contains("\"upiu\"")).map(|l| format!("{l}\n")).collect();
     assert_eq!((format_of(&part), read(&*part).unwrap().0), (Format::TraceIo, expected.to_vec()));
     let with = |devices| read_with(&*text, &Options { devices, ..Options::default() }).unwrap().0;
-    assert_eq!(with(Devices::Named("1".into())), [request(0, Read, 7 * BLOCK, 8 * BLOCK)]);
+    assert_eq!(with(Devices::Named("1".into())), [took(5, request(0, Read, 7 * BLOCK, 8 * BLOCK))]);
     assert_eq!(with(Devices::Named("176".into())).len(), 1);
     assert_eq!(with(Devices::Merge).len(), expected.len() + 2);
     let e = read(&*text.lines().take(4).map(|l| format!("{l}\n")).collect::<String>()).unwrap_err();
