@@ -2,6 +2,7 @@
 //! `readpath trace`: describes block traces, writes them in another format, and lists UPIUs.
 
 mod describe;
+mod parity;
 mod upius;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
@@ -30,6 +31,7 @@ pub fn main(command: &TraceCommand) -> Result<()> {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
         TraceCommand::Upius { file } => upius::main(file),
+        TraceCommand::Parity { file, device, set, hpb } => parity::main(file, device, set, *hpb),
         TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),
     }
 }

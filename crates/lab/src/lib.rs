@@ -15,6 +15,7 @@ mod fio_json;
 pub mod fit;
 mod little_gain;
 mod map_rows;
+pub mod parity;
 pub mod policies;
 pub mod power_cuts;
 pub mod replay;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block traces: how they are read, replayed, described and converted.
 
-use super::common::{Common, HpbHost};
+use super::common::{Common, Hpb, HpbHost};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -208,6 +208,22 @@ pub enum TraceCommand {
     Upius {
         /// The trace; - for standard input
         file: PathBuf,
+    },
+    /// Whether the host of this program, told to do as Linux, decides as the one of which `attach --trace` wrote
+    ///
+    /// It is given the same block requests and replies. The trace begins with a device that has just been switched on.
+    Parity {
+        /// The trace; - for standard input
+        file: PathBuf,
+        /// Device preset, or a device file: that of the image
+        #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+        device: String,
+        /// Change a key of the device file; repeatable
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+        /// Control mode of HPB for which the device is configured: dcm or hcm
+        #[arg(long, value_enum, default_value = "dcm")]
+        hpb: Hpb,
     },
     /// Write a trace in another format
     Convert {
