@@ -7,6 +7,7 @@
 //! Knows layouts only: whether counts agree with each other is the device's part.
 
 use crate::query::descriptor;
+use crate::rpmb;
 
 /// Why bytes are not the descriptor they should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -227,7 +228,8 @@ descriptor! {
         0x0F = 0x20, 0x11 = 1,
         // bMinAddrBlockSize, bOptimalRead/WriteBlockSize, bMaxIn/OutBufferSize: 4 KiB.
         0x12 = 8, 0x13 = 8, 0x14 = 8, 0x15 = 8, 0x16 = 8,
-        // bRPMB_ReadWriteSize: 64 frames. bMaxContexIDNumber. wSupportedMemoryTypes: normal and RPMB.
+        // bRPMB_ReadWriteSize: 64 frames (rpmb::MOST_FRAMES). bMaxContexIDNumber.
+        // wSupportedMemoryTypes: normal and RPMB.
         0x17 = 0x40, 0x1A = 5, 0x1E = 0x80, 0x1F = 0x01,
     }
 }
@@ -262,8 +264,28 @@ descriptor! {
     fixed { 0x0A = 0x0C }
 }
 
-/// Unit descriptor of the RPMB well-known logical unit, index C4h (JESD220): bMemoryType RPMB, frames of 256 bytes.
-pub const RPMB_UNIT: [u8; 0x23] = fixed(descriptor::UNIT, &[(0x02, crate::scsi::WLUN_RPMB), (0x08, 0x0F), (0x0A, 8)]);
+/// Unit descriptor of the RPMB well-known logical unit, index C4h (JESD220): enabled, in the shared queue, bMemoryType
+/// RPMB, [`rpmb::BLOCKS`] blocks of 256 bytes, all of them in region 0, whose size counts units of 128 KiB.
+pub const RPMB_UNIT: [u8; 0x23] = {
+    let count = (rpmb::BLOCKS as u64).to_be_bytes();
+    let region = (rpmb::BLOCKS as usize * rpmb::BLOCK_BYTES) >> 17;
+    // The counts end at 12h and 1Fh, and are below 2^16.
+    let [.., high, low] = count;
+    fixed(
+        descriptor::UNIT,
+        &[
+            (0x02, crate::scsi::WLUN_RPMB),
+            (0x03, 1),
+            (0x08, 0x0F),
+            (0x0A, 8),
+            (0x11, high),
+            (0x12, low),
+            (0x13, region as u8),
+            (0x1E, high),
+            (0x1F, low),
+        ],
+    )
+};
 /// Interconnect descriptor (JESD220): UniPro 1.8, M-PHY 4.1.
 pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
 /// Power parameters descriptor (JESD220): most current per active ICC level. Linux is content with zeros.

@@ -14,6 +14,7 @@ pub mod groups;
 pub mod hpb;
 mod names;
 pub mod query;
+pub mod rpmb;
 pub mod scsi;
 pub mod transfer;
 pub mod typed;

@@ -314,6 +314,8 @@ impl Sense {
     pub const INVALID_FIELD: Sense = Sense { key: 5, asc: 0x24, ascq: 0 };
     /// LOGICAL UNIT NOT SUPPORTED.
     pub const LUN_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x25, ascq: 0 };
+    /// COMMAND SEQUENCE ERROR.
+    pub const COMMAND_SEQUENCE: Sense = Sense { key: 5, asc: 0x2C, ascq: 0 };
     /// POWER ON, RESET, OR BUS DEVICE RESET OCCURRED (unit attention).
     pub const RESET_OCCURRED: Sense = Sense { key: 6, asc: 0x29, ascq: 0 };
     /// LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED: asleep or powered down.

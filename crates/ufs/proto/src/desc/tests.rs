@@ -98,8 +98,11 @@ fn unit() {
 
 #[test]
 fn what_never_changes() {
-    let unit = [&[35, 2, 0xC4, 0, 0, 0, 0, 0, 0x0F, 0, 8][..], &[0; 24]].concat();
-    assert_eq!(RPMB_UNIT[..], unit);
+    // 16,384 blocks, 32 times 128 KiB, and as many blocks again.
+    let unit: [&[u8]; 5] =
+        [&[35, 2, 0xC4, 1, 0, 0, 0, 0, 0x0F, 0, 8], &[0, 0, 0, 0, 0, 0, 0x40, 0], &[32, 0, 0, 0, 0], &[0; 6], &[0x40]];
+    assert_eq!(RPMB_UNIT[..], [&unit.concat()[..], &[0; 4]].concat());
+    assert_eq!(usize::from(GeometryDescriptor::default().to_bytes()[0x17]), crate::rpmb::MOST_FRAMES);
     assert_eq!(INTERCONNECT, [6, 4, 0x01, 0x80, 0x04, 0x10]);
     assert!(POWER[..2] == [98, 8] && POWER[2..].iter().all(|b| *b == 0));
     assert!(HEALTH[..6] == [45, 9, 1, 1, 1, 0] && HEALTH[6..].iter().all(|b| *b == 0));
