@@ -21,6 +21,7 @@ mod ftl;
 mod host_map;
 mod hpb;
 mod ids;
+mod rpmb;
 mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
@@ -39,4 +40,5 @@ pub use hpb::prototype::PrototypeConfig;
 pub use hpb::{CheckOn, EntryCodec, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verification};
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
+pub use rpmb::{RpmbState, RpmbUpdate};
 pub use sram_table::SramTable;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An array that somebody watches while a device begins from it, which takes long for a large one. It changes nothing.
 
-use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, SPARE_REST_BYTES, Seen, Spare};
+use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SPARE_REST_BYTES, Seen, Spare};
 use readpath_flash::Ppn;
 
 /// See the module.
@@ -32,6 +32,10 @@ impl<A: FlashArray> FlashArray for Watched<'_, A> {
 
     fn factory(&mut self) -> Result<Vec<u8>, String> {
         self.array.factory()
+    }
+
+    fn rpmb(&mut self) -> Result<Option<RpmbState>, String> {
+        self.array.rpmb()
     }
 
     fn kept(&self) -> Option<u64> {

@@ -9,9 +9,13 @@
 //! *After a write that failed* nothing is written any more. What the array holds then is what a power cut at that
 //! moment would have left, which the device can recover from.
 
+mod rpmb;
+
 use crate::disk::Disk;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
-use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, OwnSlice, SPARE_REST_BYTES, Seen, SliceKind, Spare, Stream};
+use readpath_device::{
+    BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SPARE_REST_BYTES, Seen, SliceKind, Spare, Stream,
+};
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
 use std::collections::BTreeSet;
@@ -200,6 +204,8 @@ pub struct FlashFile<D> {
     /// Superblocks (first slice, slices) that were erased since the last sync. Their data goes when it is certain that
     /// their spare areas are gone: else a crash could leave a spare area without its data.
     erased: Vec<(Ppn, u32)>,
+    /// Number of the newest change of RPMB, once it is known and the changes before it are where they belong.
+    rpmb_newest: Option<u64>,
     /// The unit that is being put together.
     heads: Vec<u8>,
     data: Vec<u8>,
@@ -224,6 +230,7 @@ impl<D: Disk> FlashFile<D> {
             failure: None,
             lost: BTreeSet::new(),
             erased: Vec::new(),
+            rpmb_newest: None,
             heads: Vec::new(),
             data: Vec::new(),
         };
@@ -258,6 +265,7 @@ impl<D: Disk> FlashFile<D> {
             failure,
             lost,
             erased,
+            rpmb_newest,
             heads,
             data,
         } = self;
@@ -277,6 +285,7 @@ impl<D: Disk> FlashFile<D> {
             failure,
             lost,
             erased,
+            rpmb_newest,
             heads,
             data,
         }
@@ -688,6 +697,10 @@ impl<D: Disk> FlashArray for FlashFile<D> {
 
     fn factory(&mut self) -> Result<Vec<u8>, String> {
         self.part(self.format.factory(), self.format.factory_bytes, "the state in which the image was made")
+    }
+
+    fn rpmb(&mut self) -> Result<Option<RpmbState>, String> {
+        self.load_rpmb()
     }
 
     fn goes_on(&mut self, newest: u64) {

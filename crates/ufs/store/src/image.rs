@@ -4,7 +4,7 @@
 
 use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
-use crate::layout::{Format, FormatError, MOST_TEXT, Shape};
+use crate::layout::{Format, FormatError, MOST_TEXT, Shape, VERSION};
 use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
@@ -122,7 +122,8 @@ impl<D: Disk> Image<D> {
         // The size of the state is known when everything has been told, and everything else lies behind it; so the
         // device is asked twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
-        let format = Format { shape, text_bytes: text.len() as u32, factory_bytes: factory.len() as u32, seed };
+        let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);
+        let format = Format { version: VERSION, shape, text_bytes, factory_bytes, seed };
         let mut array = FlashFile::new(make(format.bytes())?, format, true, Boot::default())?;
         let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
         device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;
@@ -155,7 +156,7 @@ impl<D: Disk> Image<D> {
         Ok(Image { array, text })
     }
 
-    /// Reads everything that is programmed, and says what is not what was written. `progress` is told how many
+    /// Reads everything that is programmed or kept, and says what is not what was written. `progress` is told how many
     /// superblocks have been examined.
     pub fn examine(&mut self, mut progress: impl FnMut(u32)) -> Check {
         let mut check = Check::default();
@@ -166,6 +167,7 @@ impl<D: Disk> Image<D> {
             faults.into_iter().chain(examined.err()).chain(record.err()).for_each(|fault| check.add(fault));
             progress(superblock + 1);
         }
+        self.array.examine_rpmb(|fault| check.add(fault));
         check
     }
 }

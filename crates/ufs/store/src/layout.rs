@@ -3,10 +3,11 @@
 
 use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SPARE_REST_BYTES};
 use readpath_kit::BLOCK_BYTES;
+use readpath_proto::rpmb;
 use thiserror::Error;
 
-/// Version of the layout.
-pub const VERSION: u32 = 1;
+/// Version of the layout. Version 1 ended before the part of RPMB, and is read as well.
+pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 16] = *b"readpath-image\r\n";
 const PAGE: u64 = BLOCK_BYTES as u64;
@@ -58,6 +59,8 @@ impl Shape {
 /// What the first page of an image says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
+    /// The version that it was made by.
+    pub version: u32,
     /// The array.
     pub shape: Shape,
     /// Bytes of the device file.
@@ -75,7 +78,7 @@ pub enum FormatError {
     #[error("it does not begin with 'readpath-image': it is no image of a device")]
     NoImage,
     /// It was made by another version.
-    #[error("it has format version {0}; this program reads version {VERSION}")]
+    #[error("it has format version {0}; this program reads versions 1 and {VERSION}")]
     Version(u32),
     /// The check does not match.
     #[error("its first page (bytes 0 to 4095) is damaged")]
@@ -88,7 +91,7 @@ impl Format {
         let mut bytes = [0; PAGE as usize];
         bytes[..16].copy_from_slice(&MAGIC);
         let Shape { superblocks, superblock_slices, unit_slices } = self.shape;
-        let numbers = [VERSION, superblocks, superblock_slices, unit_slices, self.text_bytes, self.factory_bytes];
+        let numbers = [self.version, superblocks, superblock_slices, unit_slices, self.text_bytes, self.factory_bytes];
         for (at, number) in bytes[16..].chunks_exact_mut(4).zip(numbers) {
             at.copy_from_slice(&number.to_le_bytes());
         }
@@ -107,10 +110,12 @@ impl Format {
         if bytes[..16] != MAGIC {
             return Err(FormatError::NoImage);
         }
-        if number(16) != VERSION {
-            return Err(FormatError::Version(number(16)));
+        let version = number(16);
+        if !(1..=VERSION).contains(&version) {
+            return Err(FormatError::Version(version));
         }
         let format = Format {
+            version,
             shape: Shape { superblocks: number(20), superblock_slices: number(24), unit_slices: number(28) },
             text_bytes: number(32),
             factory_bytes: number(36),
@@ -157,9 +162,54 @@ impl Format {
         to_page(self.rest(self.shape.slices() as u32)) + u64::from(slice) * PAGE
     }
 
+    /// The first version whose images have a part for RPMB. Those before get it when there is something to keep.
+    pub(crate) const WITH_RPMB: u32 = 2;
+
+    /// Where RPMB lies.
+    pub(crate) fn rpmb(&self) -> Rpmb {
+        Rpmb(self.data(self.shape.slices() as u32))
+    }
+
     /// Bytes of the whole image.
     pub fn bytes(&self) -> u64 {
-        self.data(self.shape.slices() as u32)
+        let rpmb = self.rpmb();
+        if self.version < Format::WITH_RPMB { rpmb.0 } else { rpmb.end() }
+    }
+}
+
+/// The part of RPMB, from this offset on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rpmb(u64);
+
+impl Rpmb {
+    /// Room of a record: its head, and as many blocks as a change can have.
+    pub(crate) const RECORD_BYTES: u64 = 5 * PAGE;
+    const CHECKS: u64 = PAGE + 2 * Rpmb::RECORD_BYTES;
+    const BLOCKS: u64 = Rpmb::CHECKS + rpmb::BLOCKS as u64 * 4;
+
+    /// Where the mark lies, in a sector of its own.
+    pub(crate) fn mark(self) -> u64 {
+        self.0
+    }
+
+    /// Where the record of a change lies.
+    pub(crate) fn record(self, number: u64) -> u64 {
+        self.0 + PAGE + number % 2 * Rpmb::RECORD_BYTES
+    }
+
+    /// Where the checks of blocks lie.
+    pub(crate) fn checks(self, block: u32) -> u64 {
+        self.0 + Rpmb::CHECKS + u64::from(block) * 4
+    }
+
+    /// Where blocks lie.
+    pub(crate) fn block(self, block: u32) -> u64 {
+        self.0 + Rpmb::BLOCKS + u64::from(block) * rpmb::BLOCK_BYTES as u64
+    }
+
+    /// Its end.
+    pub(crate) fn end(self) -> u64 {
+        self.block(rpmb::BLOCKS)
     }
 }
 
@@ -172,6 +222,7 @@ mod tests {
     use super::*;
 
     const FORMAT: Format = Format {
+        version: VERSION,
         shape: Shape { superblocks: 9, superblock_slices: 64, unit_slices: 4 },
         text_bytes: 5000,
         factory_bytes: 12,
@@ -188,8 +239,12 @@ mod tests {
             assert_eq!(Format::from_bytes(&other), Err(FormatError::NoImage));
         }
         let mut other = bytes;
-        other[16] = 2;
-        assert_eq!(Format::from_bytes(&other), Err(FormatError::Version(2)));
+        for version in [0, VERSION as u8 + 1] {
+            other[16] = version;
+            assert_eq!(Format::from_bytes(&other), Err(FormatError::Version(version.into())));
+        }
+        let old = Format { version: 1, ..FORMAT };
+        assert_eq!(Format::from_bytes(&old.to_bytes()), Ok(old));
         for at in [20, 40, 100, 4095] {
             let mut other = bytes;
             other[at] ^= 0x10;
@@ -205,6 +260,11 @@ mod tests {
         assert_eq!(FORMAT.head(0), FORMAT.record(0) + 4096);
         assert_eq!(FORMAT.rest(0), FORMAT.head(0) + 16384, "576 of 24 bytes");
         assert_eq!(FORMAT.data(0), FORMAT.rest(0) + 576 * 128);
-        assert_eq!(FORMAT.bytes(), FORMAT.data(0) + 576 * 4096);
+        let rpmb = FORMAT.rpmb();
+        assert_eq!(rpmb.mark(), FORMAT.data(0) + 576 * 4096);
+        assert_eq!((rpmb.record(2), rpmb.record(3)), (rpmb.mark() + 4096, rpmb.mark() + 24_576));
+        assert_eq!((rpmb.checks(0), rpmb.block(0)), (rpmb.mark() + 45_056, rpmb.mark() + 110_592));
+        assert_eq!(FORMAT.bytes(), rpmb.block(0) + (4 << 20));
+        assert_eq!(Format { version: 1, ..FORMAT }.bytes(), rpmb.mark());
     }
 }

@@ -227,6 +227,7 @@ impl<D: Disk> Payload for Store<D> {
         match own {
             Own::Unit(slices) => self.array.program_own(&slices),
             Own::Block { superblock, record } => self.array.put_record(superblock, &record),
+            Own::Rpmb(update) => self.array.put_rpmb(&update),
         }
     }
 

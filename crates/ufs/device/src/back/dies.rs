@@ -115,7 +115,8 @@ impl<S: DieSched> Dies<S> {
     #[inline(always)]
     pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
         let die = self.die_of(op.ppn);
-        let plans = !op.job.is_program() && self.sched.plans_ahead(die);
+        let programs = op.job.is_program() || op.job == Job::RpmbProgram;
+        let plans = !programs && self.sched.plans_ahead(die);
         if plans {
             self.hand_over(arrival, id, op, die, false);
         } else {
@@ -134,14 +135,19 @@ impl<S: DieSched> Dies<S> {
     fn hand_over(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.timing;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
+            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead => {
                 (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
             }
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
             Job::SpareRead | Job::OwnerRead => (OpKind::Read, t.read, self.spare_transfer),
-            Job::Program | Job::MoveProgram | Job::TableProgram | Job::MetaProgram | Job::AnchorProgram => {
+            Job::Program
+            | Job::MoveProgram
+            | Job::TableProgram
+            | Job::MetaProgram
+            | Job::AnchorProgram
+            | Job::RpmbProgram => {
                 let slices = self.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
@@ -171,14 +177,14 @@ impl<S: DieSched> Dies<S> {
         let from = |end: Ns, span: Ns| end.saturating_sub(span);
         match op.job {
             Job::Erase => each(die, from(done.at, erase), done.at),
-            job if job.writes() => {
+            job if job.writes() || job == Job::RpmbProgram => {
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
                 each(channel, from(done.first_stage, transfer), done.first_stage);
                 each(die, from(done.at, program), done.at);
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead => {
+                    Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead => {
                         (read, Ns(t.transfer_block.0 * u64::from(op.count)))
                     }
                     Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),

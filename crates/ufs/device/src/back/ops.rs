@@ -46,17 +46,21 @@ pub(crate) enum Job {
     OwnerRead,
     /// Blocks of a read from where a hint of the prototype says that they are.
     HintedRead,
+    /// Blocks of RPMB being read.
+    RpmbRead,
+    /// A change of RPMB being programmed. Flash translation has no part in it.
+    RpmbProgram,
 }
 
 impl Job {
-    /// Whether it programs.
+    /// Whether it programs slices, for flash translation.
     #[inline]
     pub(crate) fn is_program(self) -> bool {
         use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, TableProgram};
         matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
     }
 
-    /// Whether it programs or erases.
+    /// Whether it programs or erases slices, for flash translation.
     #[inline]
     pub(crate) fn writes(self) -> bool {
         self.is_program() || self == Job::Erase

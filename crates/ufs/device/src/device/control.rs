@@ -75,6 +75,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             _ if !self.front.target().is_active() => return self.check(now, tag, Sense::NOT_READY),
             Cdb::TestUnitReady => return self.send_reply(now, tag),
+            Cdb::Other(_) if lun == scsi::WLUN_RPMB => return self.security_protocol(now, tag, &cdb),
             _ if !general => return self.check(now, tag, Sense::INVALID_OPCODE),
             _ => {}
         }
@@ -145,7 +146,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Returns bytes, cut to the allocation length and EDTL, with the residual.
-    fn answer(&mut self, now: Ns, tag: u8, alloc: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn answer(&mut self, now: Ns, tag: u8, alloc: u32, fill: impl FnOnce(&mut Vec<u8>)) {
         let slot = self.front.slot_mut(tag);
         slot.data_in.clear();
         fill(&mut slot.data_in);

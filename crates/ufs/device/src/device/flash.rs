@@ -51,6 +51,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::TableProgram => ftl.table_programmed(now, done.op, back),
             Job::AnchorProgram => ftl.anchor_programmed(now, done.op, back),
             Job::Erase => ftl.erased(now, done.op, back),
+            Job::RpmbRead | Job::RpmbProgram => return self.rpmb_done(now, done.op),
             Job::MetaProgram => {
                 ftl.meta_programmed(done.op, back);
                 // Copies of what was written are renewed before anything else begins.

@@ -14,6 +14,7 @@ mod power;
 mod query;
 mod read;
 mod reset;
+mod rpmb;
 mod run;
 mod write;
 
@@ -26,17 +27,19 @@ use crate::ftl::Ftl;
 use crate::host_map::{Coming, HostMemory, MapMemory};
 use crate::hpb::{EntryConfig, Hpb};
 use crate::ids::TagRef;
+use crate::rpmb::Rpmb;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
+use readpath_proto::rpmb::SecurityProtocol;
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use readpath_proto::upiu::ehs_bytes;
 use std::sync::Arc;
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 ///
-/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map` and `front` know nothing of each other but that the
-/// ones before may be used by those behind them, which hand them over; none reaches up. What flash translation has to
-/// tell waits in its line of effects, and is told (by `settle`) after every call of it, before anything else
+/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map`, `rpmb` and `front` know nothing of each other but
+/// that the ones before may be used by those behind them, which hand them over; none reaches up. What flash translation
+/// has to tell waits in its line of effects, and is told (by `settle`) after every call of it, before anything else
 /// begins.
 ///
 /// *Order.* Whoever drives the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
@@ -50,6 +53,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) ftl: Ftl,
     pub(crate) hpb: Hpb,
     pub(crate) host_map: HostMemory,
+    pub(crate) rpmb: Rpmb,
     pub(crate) back: Back<S, M, P>,
     /// When something happens next that seldom does: idle time, what host memory is waited for, the engine's work.
     rare: Ns,
@@ -75,6 +79,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             ftl: Ftl::new(config.clone()),
             hpb: Hpb::new(&config, front.bases().collect()),
             host_map: HostMemory::new(&config, M::ACTIVE),
+            rpmb: Rpmb::default(),
             back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(&config), probe),
             front,
             rare: Ns::NEVER,
@@ -90,8 +95,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
-    /// parameter list of UNMAP or HPB WRITE BUFFER, the entries in the extra header segment of HPB READ, or the
-    /// descriptor of WRITE DESCRIPTOR; the data of writes is moved by whoever executes the media operations.
+    /// parameter list of UNMAP or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries in the extra
+    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by whoever
+    /// executes the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
@@ -141,7 +147,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.data_in.clear();
                 slot.data_out.clear();
                 slot.data_out.extend_from_slice(data_out);
-                if let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { .. }, .. }) = body {
+                if let RequestBody::Command(Command { cdb, .. }) = body
+                    && (matches!(cdb, Cdb::HpbPreRequest { .. }) || SecurityProtocol::parse(cdb).is_some())
+                {
                     span += link.bytes(data_out.len());
                 }
             }

@@ -44,6 +44,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// # Errors
     /// What is still under way.
     pub fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
+        if self.rpmb.is_programmed() {
+            return Err("a medium begins without a key of RPMB, and the device has one");
+        }
         self.ftl.seal(each)
     }
 
@@ -55,6 +58,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// then of no use.
     pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
         self.ftl.load(array, &mut self.back)?;
+        self.rpmb.begin_with(array.rpmb()?);
         let recovery = self.recover(now);
         // As far as it had come with that: a superblock whose blocks are all bad may not be empty yet.
         let (retired, bad) = self.ftl.given_up();

@@ -12,7 +12,8 @@ use readpath_proto::typed::{ReplyBody, Request, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
-    /// and what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h).
+    /// and what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h). RPMB
+    /// forgets what it was asked and would have answered, and nothing else.
     pub fn hardware_reset(&mut self, now: Ns) {
         if P::ACTIVE {
             self.back.probe.reset(now);
@@ -22,6 +23,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.follow_flags();
         self.host_map.hardware_reset();
         self.hpb.hardware_reset();
+        self.rpmb.reset();
         self.find_rare();
     }
 
@@ -35,6 +37,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.follow_flags();
         self.host_map.lose_power(&self.config);
         self.hpb.lose_power();
+        self.rpmb.lose_power();
         self.find_rare();
     }
 

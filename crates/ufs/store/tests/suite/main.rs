@@ -4,3 +4,4 @@
 mod both;
 mod cuts;
 mod images;
+mod rpmb;

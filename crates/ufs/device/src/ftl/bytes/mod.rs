@@ -19,6 +19,7 @@ pub use load::LoadError;
 pub(super) use tell::Told;
 
 use super::Stream;
+use crate::rpmb::{RpmbState, RpmbUpdate};
 use readpath_flash::Ppn;
 
 /// What a programmed slice is used for.
@@ -109,6 +110,8 @@ pub enum Own {
         /// All of it.
         record: [u8; BLOCK_RECORD_BYTES],
     },
+    /// RPMB has changed: all of it at once, and durable before anything else is done. It is not part of the array.
+    Rpmb(RpmbUpdate),
 }
 
 /// A medium, as a device that is switched on reads it. The errors name the place in the medium.
@@ -142,6 +145,12 @@ pub trait FlashArray {
     /// # Errors
     /// The medium cannot be read, or that is not what was written.
     fn factory(&mut self) -> Result<Vec<u8>, String>;
+
+    /// What is kept of RPMB; `None` if there is no key.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or that is not what was written.
+    fn rpmb(&mut self) -> Result<Option<RpmbState>, String>;
 
     /// Programs up to this number are known to have reached the medium, and so has every erase before them; `None` if
     /// all have.

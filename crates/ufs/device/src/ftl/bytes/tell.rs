@@ -58,6 +58,13 @@ impl Ftl {
         self.told.own.pop_front()
     }
 
+    /// The device keeps something that flash translation has no part in: it takes its place in the line.
+    pub(crate) fn tell_beside(&mut self, own: Own, hw: &mut impl Hardware) {
+        if self.told.is_wanted {
+            self.push_own(own, hw);
+        }
+    }
+
     fn push_own(&mut self, own: Own, hw: &mut impl Hardware) {
         self.told.own.push_back(own);
         hw.emit(MediaOp::Own);
