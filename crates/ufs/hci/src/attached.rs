@@ -15,6 +15,7 @@ use readpath_device::{ConfigError, Delays, DeviceConfig, FlashArray, LoadError, 
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::rpmb::SecurityProtocol;
 use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Form, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
@@ -40,6 +41,8 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     /// Commands whose data is kept until they end.
     carried: [Option<BlockRequest>; 64],
     spare: Vec<Vec<u8>>,
+    /// Commands, a bit each, whose answers tell of what the device keeps of its own: those of RPMB.
+    tells_of_kept: u64,
     /// What has become of the request that nobody outside asked for.
     own: Option<ReplyBody>,
     misbehaving: Option<Misbehaving>,
@@ -69,6 +72,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             units,
             carried: [None; 64],
             spare: Vec::new(),
+            tells_of_kept: 0,
             own: None,
             misbehaving: None,
         })
@@ -254,6 +258,10 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     fn submit(&mut self, now: Ns, request: &Request) {
+        let is_of_rpmb = matches!(&request.body, RequestBody::Command(command)
+            if SecurityProtocol::parse(&command.cdb).is_some());
+        let bit = 1 << request.tag;
+        self.tells_of_kept = if is_of_rpmb { self.tells_of_kept | bit } else { self.tells_of_kept & !bit };
         self.device.submit(now, request, self.controller.parameters());
     }
 
@@ -272,6 +280,13 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             return self.controller.complete_task(slot, reply, &mut self.memory);
         }
         let Some(block) = self.carried[usize::from(tag)].take() else {
+            if self.tells_of_kept >> tag & 1 == 1
+                && is_good(reply)
+                && let Some(sense) = self.data.not_kept()
+            {
+                let body = ReplyBody::Response(Response::check(sense, 0));
+                return self.controller.complete(&Reply { body, ..*reply }, &[], &mut self.memory);
+            }
             return self.controller.complete(reply, self.device.data_in(tag), &mut self.memory);
         };
         let base = self.units.get(usize::from(block.lun)).map_or(0, |unit| unit.0);

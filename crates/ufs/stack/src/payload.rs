@@ -29,6 +29,11 @@ pub trait Payload {
     /// The device has something of its own to keep, if it is kept in flash.
     fn keep(&mut self, _own: Own) {}
 
+    /// Why what the device has of its own cannot be kept any more, if so: then no answer holds that tells of it.
+    fn not_kept(&self) -> Option<Sense> {
+        None
+    }
+
     /// The command `tag` has ended, well or not.
     #[inline(always)]
     fn end(&mut self, _tag: u8, _request: &BlockRequest, _lpn: u32, _good: bool) {}

@@ -231,6 +231,10 @@ impl<D: Disk> Payload for Store<D> {
         }
     }
 
+    fn not_kept(&self) -> Option<Sense> {
+        self.array.failure().map(|error| Fault::Write(error.to_owned()).sense())
+    }
+
     fn end(&mut self, tag: u8, request: &BlockRequest, _lpn: u32, good: bool) {
         let Part { cookie, .. } = self.parts[usize::from(tag)];
         let has_failed = match request.op {
