@@ -19,7 +19,7 @@ pub use device::{DeviceCommand, Fit};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};
-pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
+pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use trace::{Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};

@@ -5,7 +5,7 @@ use crate::args::{Fill, ImageCommand, ImageCreate, ImageFill};
 use crate::failure::{Damaged, classify};
 use crate::inputs::read_text;
 use crate::presets::{overrides, preset};
-use crate::{output, stop, typed, usage};
+use crate::{output, rpmb, stop, typed, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_config::experiment::Variant;
@@ -28,6 +28,7 @@ pub fn main(command: &ImageCommand) -> Result<()> {
         ImageCommand::Check { image } => check(image),
         ImageCommand::Clone { image, copy } => clone(image, copy),
         ImageCommand::Reset { image } => reset(image),
+        ImageCommand::Rpmb(command) => rpmb::main(command),
     }
 }
 

@@ -27,6 +27,7 @@ mod recording;
 mod replay;
 mod report;
 mod reproduce;
+mod rpmb;
 mod runs;
 mod serve;
 mod simulate;

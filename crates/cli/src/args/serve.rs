@@ -29,7 +29,28 @@ pub enum ImageCommand {
         /// The copy, which must not exist
         copy: PathBuf,
     },
-    /// Make an image empty again, with the same device
+    /// Make an image empty again, with the same device and without a key of RPMB
+    Reset {
+        /// The image
+        image: PathBuf,
+    },
+    /// What an image holds of RPMB, the replay protected memory block
+    #[command(subcommand)]
+    Rpmb(RpmbCommand),
+}
+
+/// Commands about the RPMB of an image.
+#[derive(Subcommand, Debug)]
+pub enum RpmbCommand {
+    /// Say whether there is a key, the write counter, and how much is written
+    Show {
+        /// The image
+        image: PathBuf,
+        /// Print the key as well, in hexadecimal: whoever has it can write
+        #[arg(long)]
+        key: bool,
+    },
+    /// Forget key, write counter and blocks, as no device would
     Reset {
         /// The image
         image: PathBuf,

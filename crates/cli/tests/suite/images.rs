@@ -2,6 +2,9 @@
 //! `readpath image`, `serve` and `ctl` as a user types them: what they print, and what becomes of mistakes.
 
 use crate::common::{Room, text};
+use readpath_device::{Own, RpmbUpdate};
+use readpath_stack::Payload;
+use readpath_store::{Image, Store, Transfers};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -72,6 +75,54 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
     assert!(bytes("dev.img") == bytes("copy.img"), "an image does not depend on anything but what was asked for");
     assert_eq!(room.good(&["image", "reset", "dev.img"]), "dev.img: empty\n");
     assert!(room.good(&["image", "info", "dev.img"]).contains("written     0.00 GiB are mapped"));
+}
+
+/// Whatever an image holds of RPMB: shown without its key, copied with the image, and forgotten when that is asked for.
+#[test]
+fn rpmb_is_shown_and_forgotten() {
+    let room = Room::new();
+    create(&room, &[]);
+    let show = |name: &str| room.good(&["image", "rpmb", "show", name]);
+    let size = "size        4.00 MiB, 16384 blocks of 256 bytes\n";
+    let new = format!("key         not programmed\ncounter     0\n{size}written     0 blocks are not zero\n");
+    assert_eq!(show("dev.img"), new);
+    assert!(room.good(&["image", "rpmb", "reset", "dev.img"]).contains("has no key, and nothing was changed"));
+    let key = *b"0123456789abcdefghijklmnopqrstuv";
+    let keep = |counter, first, data: Vec<u8>| {
+        let image = Image::open(&room.path("dev.img"), true, true).expect("an image");
+        let mut store = Store::new(image.array, Transfers::default());
+        store.keep(Own::Rpmb(RpmbUpdate { key, counter, first, data }));
+        assert_eq!(store.array().failure(), None);
+    };
+    keep(0, 0, Vec::new());
+    keep(1, 16_380, [[0; 256], [1; 256], [2; 256]].concat());
+    let written = format!("key         programmed\ncounter     1\n{size}written     2 blocks are not zero\n");
+    assert_eq!(show("dev.img"), written);
+    let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(room.good(&["image", "rpmb", "show", "dev.img", "--key"]).starts_with(&format!("key         {hex}\n")));
+    room.good(&["image", "check", "dev.img"]);
+    room.good(&["image", "clone", "dev.img", "copy.img"]);
+    room.good(&["image", "clone", "dev.img", "damaged.img"]);
+    let told = room.good(&["image", "rpmb", "reset", "dev.img"]);
+    assert_eq!(told, "dev.img: key, write counter and blocks of RPMB are forgotten\n");
+    assert_eq!(show("dev.img"), new);
+    room.good(&["image", "check", "dev.img"]);
+    assert_eq!(show("copy.img"), written);
+    room.good(&["image", "reset", "copy.img"]);
+    assert_eq!(show("copy.img"), new);
+    // A block from the middle is only read.
+    let path = room.path("damaged.img");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() - 300 * 256;
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    for command in [&["image", "rpmb", "show", "damaged.img"][..], &["image", "check", "damaged.img"]] {
+        let output = room.output(command);
+        assert_eq!(output.status.code(), Some(4), "{command:?}");
+        let said = text(&output.stderr).to_owned() + text(&output.stdout);
+        assert!(said.contains("RPMB: block 16084 (byte "), "{said}");
+    }
+    room.bad(&["image", "rpmb", "show", "none.img"], &["none.img", "No such file"]);
 }
 
 #[test]
