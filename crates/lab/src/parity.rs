@@ -10,6 +10,7 @@ use readpath_config::DevicePreset;
 use readpath_flash::AnySched;
 use readpath_host::{BlockOp, BlockRequest, Driver, HostConfig};
 use readpath_kit::Ns;
+use readpath_proto::hpb::Control;
 use readpath_proto::scsi::parse_unmap;
 use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Reply, ReplyBody, Request, RequestBody, Response, Status, SubRegion,
@@ -134,6 +135,7 @@ struct Comparison {
     parity: Parity,
     region_blocks: u32,
     units: u8,
+    has_own_timers: bool,
     /// What our host waits for, by the other's tag.
     under_way: BTreeMap<u8, Vec<Ours>>,
     loads: VecDeque<Wanted>,
@@ -169,6 +171,7 @@ pub fn parity(
         parity: Parity::default(),
         region_blocks,
         units: preset.device.lus.len() as u8,
+        has_own_timers: hpb.control != Control::Host,
         under_way: BTreeMap::new(),
         loads: VecDeque::new(),
         drops: VecDeque::new(),
@@ -198,9 +201,10 @@ pub fn parity(
 }
 
 impl Comparison {
-    /// Timers of our host.
+    /// Timers of our host. That of host control mode goes off when the other's is seen to: what it does is a matter of
+    /// its phase, which nobody sees else.
     fn advance(&mut self, now: Ns) {
-        while self.host.next_deadline() <= now {
+        while self.has_own_timers && self.host.next_deadline() <= now {
             let at = self.host.next_deadline();
             self.host.advance(at);
             self.take(at);
@@ -316,15 +320,26 @@ impl Comparison {
 
     /// The other host sends a command of HPB's own: a load, or a drop.
     fn wanted(&mut self, now: Ns, lun: u8, tag: u8, at: SubRegion, is_load: bool) {
-        let ours = if is_load { &mut self.loads } else { &mut self.drops };
-        let found = ours.iter().position(|wanted| wanted.lun == lun && wanted.at == at);
-        let Some(Wanted { tag: own, map_bytes, .. }) = found.and_then(|i| ours.remove(i)) else {
+        let mut found = self.take_wanted(lun, at, is_load);
+        if found.is_none() {
+            // The other's timer has just gone off.
+            self.host.poll_hpb(now);
+            self.take(now);
+            found = self.take_wanted(lun, at, is_load);
+        }
+        let Some(Wanted { tag: own, map_bytes, .. }) = found else {
             let what = if is_load { "loaded" } else { "dropped" };
             self.others.insert(tag);
             return self.parity.differ(format!("{now}: {at:?} is {what} in the trace, and not by our host"));
         };
         *(if is_load { &mut self.parity.loads } else { &mut self.parity.drops }) += 1;
         self.under_way.insert(tag, vec![Ours { tag: own, map: is_load.then_some((at.region, map_bytes)) }]);
+    }
+
+    fn take_wanted(&mut self, lun: u8, at: SubRegion, is_load: bool) -> Option<Wanted> {
+        let ours = if is_load { &mut self.loads } else { &mut self.drops };
+        let found = ours.iter().position(|wanted| wanted.lun == lun && wanted.at == at);
+        found.and_then(|i| ours.remove(i))
     }
 
     fn reply(&mut self, now: Ns, reply: &Reply) -> Result<(), ParityError> {

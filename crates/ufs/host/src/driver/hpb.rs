@@ -78,6 +78,14 @@ impl Driver {
         self.find_timer();
     }
 
+    /// The timer of host control mode goes off at `now`, whenever it was due: for whoever follows another host, whose
+    /// timer has a phase of its own.
+    pub fn poll_hpb(&mut self, now: Ns) {
+        self.each_standard(|hpb| hpb.poll(now));
+        self.run_map_worker(now);
+        self.find_timer();
+    }
+
     /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device,
     /// which has nothing else to do then; here requests go on, without entries.
     pub fn suspend(&mut self) {

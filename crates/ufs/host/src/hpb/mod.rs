@@ -368,7 +368,7 @@ impl HpbLu {
     }
 
     /// Looks for active regions whose time is up, and starts the worker (Linux `ufshpb_read_to_handler`).
-    fn poll(&mut self, now: Ns) {
+    pub(crate) fn poll(&mut self, now: Ns) {
         let Some(hcm) = self.mode.hcm_mut() else { return };
         let over: Vec<RegionId> = self.list.iter().filter(|&region| hcm.is_over(now, region)).collect();
         hcm.poll_again(now);
