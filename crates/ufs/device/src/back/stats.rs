@@ -157,6 +157,8 @@ counters! {
     read_buffers,
     /// HPB WRITE BUFFER commands that drop regions.
     write_buffers,
+    /// Responses that carried recommendations, or announced a reset.
+    hpb_notifications,
     /// Recommendations sent, sub-regions to activate.
     recommended_active,
     /// Recommendations sent, regions to inactivate.

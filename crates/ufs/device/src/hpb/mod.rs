@@ -239,6 +239,7 @@ impl Hpb {
     /// What the next GOOD response carries.
     pub(crate) fn next_notification(&mut self, stats: &mut DeviceStats) -> Option<HpbNotification> {
         let n = self.recommendations.take()?;
+        stats.hpb_notifications += 1;
         stats.recommended_active += u64::from(n.active_count);
         stats.recommended_inactive += u64::from(n.inactive_count);
         stats.resets_announced += u64::from(n.operation == HpbNotification::RESET);
