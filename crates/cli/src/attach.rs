@@ -13,9 +13,10 @@ use readpath_kit::Ns;
 use readpath_run::Tap;
 use readpath_serve::{AttachOptions, OWN_TAG, ServeError, WasAttached, attach};
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub fn main(args: &Attach) -> Result<()> {
@@ -23,6 +24,10 @@ pub fn main(args: &Attach) -> Result<()> {
     let id = args.pci_id.parse().map_err(|error| usage(anyhow!("--pci-id: {error}")))?;
     let misbehaviour = args.misbehave.as_deref().map(str::parse).transpose();
     let misbehaviour = misbehaviour.map_err(|error| usage(anyhow!("--misbehave: {error}")))?;
+    // A file that cannot be made is not to be found out at the end.
+    let made =
+        |path: &PathBuf| File::create(path).map_err(|error| usage(anyhow!("--counters: {}: {error}", path.display())));
+    let counters = args.counters.as_ref().map(made).transpose()?;
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
     let (image, preset) = image::open(&args.image, true, !args.no_sync)?;
@@ -72,6 +77,10 @@ pub fn main(args: &Attach) -> Result<()> {
     if let Some(path) = &args.trace {
         let events = traced.with_context(|| format!("{}: the trace is not whole", path.display()))?;
         writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
+    }
+    if let (Some(path), Some(mut file)) = (&args.counters, counters) {
+        let lines: String = device.by_name().map(|(name, value)| format!("{name} {value}\n")).collect();
+        file.write_all(lines.as_bytes()).with_context(|| path.display().to_string())?;
     }
     match was.lost {
         Some(error) => Err(anyhow!("what the device held in its write buffer is lost: {error}")),

@@ -179,6 +179,9 @@ pub struct Attach {
     /// or fatal-error
     #[arg(long, value_name = "HOW")]
     pub misbehave: Option<String>,
+    /// At the end, write every counter of the device to FILE: a line each, its name and its value
+    #[arg(long, value_name = "FILE")]
+    pub counters: Option<PathBuf>,
     /// Do not sync the file when the machine flushes: data then survives the end of the program, but not a crash of
     /// this machine
     #[arg(long)]

@@ -144,12 +144,19 @@ fn data_outlives_clients_and_the_program() {
     assert!(said.contains("3 blocks written"), "{said}");
 
     // What no flush had asked for was flushed at the end.
-    let attached = Attached::start(&room, &[]);
+    let attached = Attached::start(&room, &["--counters", "counters"]);
     let mut host = attached.host();
     for (block, stamp) in [(17, 7), (18, 8), (40, 9), (41, 0)] {
         assert_eq!(host.command(3, 0, read(block), 4096, &[]).unwrap().1, stamped(stamp), "block {block}");
     }
     attached.stop();
+    let counters = room.read("counters");
+    for line in ["slices_written 0", "unmapped_reads 1", "hpb_reads 0"] {
+        assert!(counters.lines().any(|found| found == line), "{line}: {counters}");
+    }
+    assert!(counters.lines().all(|line| line.split_once(' ').is_some_and(|(_, n)| n.parse::<u64>().is_ok())));
+    let nowhere = ["attach", "--image", "dev.img", "--socket", "s", "--counters", "no/where"];
+    room.bad(&nowhere, &["--counters: no/where"]);
     room.good(&["image", "check", "dev.img"]);
 }
 
