@@ -5,7 +5,7 @@
 #     DIR/qemu             a QEMU that has vfio-user-pci and ufs, with its libraries
 #     DIR/kernel-a.*       Linux 6.1 with HPB, built from Debian's source and kernel-6.1.config
 #     DIR/kernel-b.*       the newest Linux that Debian has for trixie, as it is, with the modules for UFS
-#     DIR/tools.cpio, DIR/fio.cpio    this machine's tools for the guest
+#     DIR/tools.cpio, DIR/fio.cpio    this machine's tools for the guest, and those of tools/
 #
 # Nothing is installed: packages are downloaded with a configuration of their own and unpacked, so root is not needed.
 # What is there stays, kernel A while its configuration is the same; remove DIR to begin anew. A part that cannot be had
@@ -193,9 +193,10 @@ tools() {
     mkdir -p add/bin add/sbin add/usr/bin add/usr/sbin add/proc add/sys add/dev add/tmp add/mnt add/etc
     : >add/etc/mtab
     cp "$(command -v busybox)" add/bin/
-    for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd blkdiscard; do
+    for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd sg_reset blkdiscard; do
         copy_with_libraries "$(command -v $tool)" add
     done
+    for tool in stamps bsg; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
     archive add tools.cpio
     copy_with_libraries "$(command -v fio)" only-fio
     archive only-fio fio.cpio
@@ -205,7 +206,7 @@ rm -rf "$apt"
 [ -e qemu ] || qemu
 [ -e "$dir/kernel-b.vmlinuz" ] || kernel_b
 cmp -s "$here/kernel-6.1.config" "$dir/kernel-a.config" || kernel_a
-[ "$dir/fio.cpio" -nt "$here/setup.sh" ] || tools
+[ -z "$(find "$here/setup.sh" "$here"/tools/* -newer "$dir/fio.cpio" 2>&1)" ] || tools
 rm -rf "$dir/work" "$apt"
 cd "$dir"
 for part in qemu/version kernel-a.version kernel-b.version; do
