@@ -6,6 +6,7 @@
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make test-kernel  Linux guests in QEMU use a UFS device (packages of Debian; it says which; builds a kernel once)
+# make test-kernel-long  the same guests, killed 200 times while they write (20 minutes)
 # make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
@@ -20,7 +21,7 @@ GUEST ?= target/guest
 # QEMU, kernels and tools of test-kernel.
 KERNEL_LAB ?= target/kernel
 
-.PHONY: run test test-long test-clients bench-clients bench-latency test-guest test-guest-large test-kernel bench docs check fuzz build dist clean
+.PHONY: run test test-long test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -56,8 +57,11 @@ test-guest-large:
 	sh crates/nand/ubifs/tests/suite/guest/setup.sh $(GUEST)
 	$(GUEST_TEST) at_the_size_of_the_published_experiment
 
-test-kernel:
-	sh crates/cli/tests/kernel/run.sh $(KERNEL_LAB)
+test-kernel: build
+	sh crates/cli/tests/kernel/run.sh $(KERNEL_LAB) target/release/readpath
+
+test-kernel-long: build
+	ROUNDS=200 sh crates/cli/tests/kernel/run.sh $(KERNEL_LAB) target/release/readpath torture
 
 bench: build
 	./target/release/readpath bench

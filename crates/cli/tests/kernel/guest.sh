@@ -11,6 +11,7 @@
 #     -e KEY=VALUE  environment of the scenario
 #     -f FILE       a file or program for the scenario, as /files/NAME
 #     -a WORDS      for the kernel's command line
+#     -r            it may reboot
 #
 # KERNEL_LAB is the folder that setup.sh has filled (target/kernel), SMP the number of processors (1). The marks of the
 # scenario ("@@ ...") are printed. Status 1: a check failed, the kernel complained or there was no end.
@@ -23,8 +24,9 @@ limit=120
 words="console=ttyS0 no_console_suspend printk.devkmsg=on panic=-1 oops=panic tsc=reliable mitigations=off"
 files=
 device=
-usage() { sed -n 's/^# \{0,1\}//; 3,14p' "$0" >&2; exit 2; }
-while getopts s:i:l:t:e:f:a: option; do
+reboot=-no-reboot
+usage() { sed -n 's/^# \{0,1\}//; 3,15p' "$0" >&2; exit 2; }
+while getopts s:i:l:t:e:f:a:r option; do
     case $option in
     s) device="{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"$OPTARG\"}}" ;;
     i) device=ufs,id=ufs image=$OPTARG ;;
@@ -32,6 +34,7 @@ while getopts s:i:l:t:e:f:a: option; do
     t) limit=$OPTARG ;;
     e | a) words="$words $OPTARG" ;;
     f) files="$files $OPTARG" ;;
+    r) reboot= ;;
     *) usage ;;
     esac
 done
@@ -65,8 +68,9 @@ if [ -e "$kernel.cpio" ]; then cat "$kernel.cpio" >>"$work/initrd"; fi
 : >"$log"
 status=0
 qemu=$lab/qemu
+# shellcheck disable=SC2086
 timeout -k 5 "$limit" "$qemu/lib/ld-linux-x86-64.so.2" --library-path "$qemu/lib" "$qemu/qemu-system-x86_64" \
-    -L "$qemu/share" -nodefaults -no-user-config -display none -no-reboot \
+    -L "$qemu/share" -nodefaults -no-user-config -display none $reboot \
     -accel tcg,thread=multi -machine q35,memory-backend=mem -cpu max -smp "${SMP:-1}" -m 512 \
     -object memory-backend-memfd,id=mem,size=512M,share=on -serial "file:$log" \
     -kernel "$kernel.vmlinuz" -append "$words" "$@" || status=$?

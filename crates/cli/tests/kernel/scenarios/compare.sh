@@ -1,11 +1,35 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What a device is to Linux and what can be done with it: the same for QEMU's ufs device as for any other, so that two
-# lists of marks, side by side, tell the devices apart. PASS and FAIL are what every device has to do.
+# lists of marks, side by side, tell the devices apart. PASS and FAIL are what every device has to do. STAGE=attribute
+# only looks at what another guest has written, STAGE=timing only at latencies.
 
 check probe wait_for 20 test -b /dev/sda
 host=$(host)
 lu=$(cd /sys/block/sda/device && pwd -P)
 say "pci_id=$(cat "$host/vendor"):$(cat "$host/device")"
+
+# What may be written and has to stay: bBootLunEn, which only ufs-bsg can write.
+write_attribute() { bsg write-attribute 0 1; }
+attribute() { bsg read-attribute 0; }
+# The median in microseconds, as the guest sees it: an emulated machine is slow, so only differences tell something.
+timing() {
+    for size in 4k 256k; do
+        fio --name=t --filename=/dev/sda --size=24m --direct=1 --ioengine=psync --thread --rw=randread --bs=$size \
+            --number_ios=300 --randrepeat=0 --eta=never --output-format=terse --terse-version=3 --output=/tmp/terse
+        say "read_${size}_us=$(tr ';' '\n' </tmp/terse | sed -n 's/^50.000000%=//p' | head -n 1)"
+    done
+}
+case ${STAGE:-all} in
+attribute)
+    say "attribute_after_restart=$(attribute)"
+    exit 0
+    ;;
+timing)
+    check fill dd if=/dev/urandom of=/dev/sda bs=1M count=24 oflag=direct
+    timing
+    exit 0
+    ;;
+esac
 
 # ---- What it says of itself.
 
@@ -53,6 +77,28 @@ accepts synchronize_cache_16 /dev/sda 91 00 00 00 00 00 00 00 00 00 00 00 00 00 
 accepts report_luns -r 64 /dev/sda a0 00 00 00 00 00 00 00 00 40 00 00
 accepts report_supported_commands -r 512 /dev/sda a3 0c 00 00 00 00 00 00 02 00 00 00
 
+# well_known NAME: its generic node.
+well_known() {
+    for node in /sys/class/scsi_generic/*; do
+        case $(basename "$(cd "$node/device" && pwd -P)") in *:"$1") echo "/dev/$(basename "$node")" ;; esac
+    done
+}
+rpmb=$(well_known 49476)
+can rpmb_unit test -n "$rpmb"
+# The key is asked for by a frame, and its result is fetched: SECURITY PROTOCOL OUT and IN of JEDEC's protocol.
+rpmb_counter() {
+    head -c 510 /dev/zero >/tmp/frame && printf '\000\002' >>/tmp/frame
+    sg_raw -s 512 -i /tmp/frame "$rpmb" b5 ec 00 01 00 00 00 00 02 00 00 00 &&
+        sg_raw -r 512 "$rpmb" a2 ec 00 01 00 00 00 00 02 00 00 00
+}
+can rpmb_commands rpmb_counter
+
+if [ -e /dev/bsg/ufs-bsg0 ]; then
+    can attribute_written write_attribute
+    say "attribute=$(attribute)"
+fi
+can write_booster test $(($(cat "$host/device_descriptor/ext_feature_sup") & 0x100)) != 0
+
 # ---- Data.
 
 head -c 8388608 /dev/urandom >/tmp/data
@@ -82,6 +128,20 @@ file_system() {
 sums() { (cd /mnt && find . -type f -exec sha256sum {} + | sort -k 2); }
 check ext4 file_system ext4 "mkfs.ext4 -F -q" "e2fsck -f -n"
 check f2fs file_system f2fs "mkfs.f2fs -f -q" "fsck.f2fs --dry-run"
+
+timing
+
+# ---- Task management. -N: nothing stronger if it fails.
+
+can lu_reset sg_reset -N -d /dev/sda
+if [ -e /dev/bsg/ufs-bsg0 ]; then
+    # 0 and 8 are success, 4 says that there is no such function, 5 that it failed.
+    for function in 01:abort_task 02:abort_task_set 04:clear_task_set 08:lu_reset 80:query_task 81:query_task_set; do
+        say "task_${function#*:}=$(bsg task 0x${function%:*} 0 0)"
+    done
+fi
+check read_after_reset dd if=/dev/sda of=/dev/null bs=64k count=16 iflag=direct
+say "host_resets=$(dmesg | grep -c 'host reset\|reset_and_restore\|host_reset')"
 
 # ---- Power.
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154
+# What run.sh and torture.sh share: servers, guests and the count of what passed. They are in the lab's folder then,
+# $here is that of the scripts, and $readpath the program.
+
+passed=0
+failed=0
+server=
+# A socket's path may have about a hundred bytes, which the lab's folder may use up.
+sockets=$(mktemp -d)
+socket=$sockets/s
+trap 'kill_server; rm -rf "$sockets"' EXIT
+trap 'exit 1' HUP INT TERM
+
+seconds() { echo $(($(date +%s) - $1)); }
+pass() { passed=$((passed + 1)) && echo "passed: $*"; }
+fail() { failed=$((failed + 1)) && echo "FAILED: $*"; }
+# has_kernel a|b NAME: says if the scenario cannot be.
+has_kernel() {
+    [ ! -e "kernel-$1.vmlinuz" ] || return 0
+    echo "SKIPPED: $2: there is no kernel $1"
+    return 1
+}
+
+# image NAME OPTION...: a new device.
+image() {
+    its=$1
+    shift
+    rm -f "$its.img"
+    "$readpath" image create "$its.img" "$@" >"$its.device"
+}
+# A device of 128 MiB, of which a lap over its flash takes seconds..
+small="--set lu.0.blocks=32768 --set geometry.pages_per_block=32 --set geometry.blocks_per_plane=52
+    --set map_cache.size_kib=64 --set hpb.region_mib=4 --set hpb.sub_region_mib=4"
+
+# serve NAME OPTION...: offers the device. What it counts goes to NAME.counters, what it says is added to NAME.server.
+serve() {
+    its=$1
+    shift
+    rm -f "$socket" "$its.counters"
+    echo "== $*" >>"$its.server"
+    "$readpath" attach --image "$its.img" --socket "$socket" --counters "$its.counters" --no-sync "$@" \
+        >>"$its.server" 2>&1 &
+    server=$!
+    tries=600
+    until [ -S "$socket" ]; do
+        if ! kill -0 $server 2>/dev/null || [ $((tries -= 1)) -lt 0 ]; then
+            fail "$its: the server does not start: $PWD/$its.server"
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+# Ends it as Ctrl-C does.
+stop_server() {
+    kill -TERM "$server"
+    wait "$server" || fail "the server has ended with an error"
+    server=
+}
+# As a power cut does.
+kill_server() {
+    [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
+    [ -z "$server" ] || wait "$server" 2>/dev/null || true
+    server=
+}
+
+# guest NAME OPTION...: a guest of guest.sh, with its marks and the console in files of that name.
+guest() {
+    its=$1
+    shift
+    begin=$(date +%s)
+    if sh "$here/guest.sh" -l "$its.log" "$@" >"$its.marks" 2>"$its.errors"; then
+        pass "$its ($(seconds "$begin") s, $(grep -c '@@ PASS' "$its.marks") checks)"
+    else
+        fail "$its: $PWD/$its.log"
+        cat "$its.errors"
+        return 1
+    fi
+}
+# shown NAME PATTERN: such marks of a guest, without their @@.
+shown() { sed -n 's/^@@ //p' "$1.marks" | grep -E "$2" | sed 's/^/    /' || true; }
+mark() { sed -n "s/^@@ $2=//p" "$1.marks" | tail -n 1; }
+# same NAME WHAT THIS THAT
+same() {
+    if [ -n "$3" ] && [ "$3" = "$4" ]; then pass "$1: $2: $3"; else fail "$1: $2: '$3' and '$4'"; fi
+}
