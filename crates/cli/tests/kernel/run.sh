@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Linux guests in QEMU with a UFS device: `make test-kernel`. run.sh DIR READPATH fills DIR (setup.sh), then runs the
 # scenarios with this program and compares it with QEMU's own ufs device. Later words are the names of the scenarios
-# to run: probe io hpb errors compare torture.
+# to run: probe io hpb parity errors misbehave compare torture.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 readpath=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
@@ -16,7 +16,7 @@ if [ ! -e qemu ]; then
 fi
 # shellcheck source=lab.sh
 . "$here/lab.sh"
-all=${*:-probe io hpb errors compare torture}
+all=${*:-probe io hpb parity errors misbehave compare torture}
 wanted() { case " $all " in *" $1 "*) ;; *) return 1 ;; esac; }
 rm -f ./*.server
 started=$(date +%s)
@@ -117,6 +117,31 @@ if wanted hpb; then
     hpb host 12 32
 fi
 
+# ---- Does our host decide as Linux, request by request?
+
+# parity DEVICE|HOST DCM|HCM
+parity() {
+    has_kernel a "parity-$1" || return 0
+    image parity --set "hpb.control=$1"
+    serve parity --trace "parity-$1.json" || return 0
+    guest "parity-$1" -t 300 -s "$socket" a "$here/scenarios/parity.sh" || true
+    stop_server
+    if "$readpath" trace parity "parity-$1.json" --set "hpb.control=$1" --hpb "$2" >"parity-$1.txt"; then
+        pass "parity-$1: $(head -n 1 "parity-$1.txt")"
+    else
+        fail "parity-$1: $PWD/parity-$1.txt"
+    fi
+    sed 's/^/    /' "parity-$1.txt"
+    same "parity-$1" "the guest's hit_cnt, HPB READs of the trace" "$(mark "parity-$1" hit_cnt)" \
+        "$("$readpath" trace upius "parity-$1.json" | grep -c '> HPB READ:')"
+    # A trace that tells of differences is to be looked at.
+    ! grep -q '^0 differ' "parity-$1.txt" || rm -f "parity-$1.json"
+}
+if wanted parity; then
+    parity device dcm
+    parity host hcm
+fi
+
 # ---- Resets and sleep.
 
 if wanted errors; then
@@ -128,6 +153,21 @@ if wanted errors; then
         guest "errors-$kernel" -t 300 -s "$socket" -e SUSPEND=yes $kernel "$here/scenarios/errors.sh" || true
         shown "errors-$kernel" '_reset:|runtime_suspends|resets_in_log|system|FAIL'
         stop_server
+    done
+fi
+
+# ---- Devices that misbehave.
+
+if wanted misbehave; then
+    for how in slow-init lost-hibernate hung-tag lost-completion uic-errors fatal-error; do
+        has_kernel a "misbehave-$how" || continue
+        image misbehave --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+        serve misbehave --misbehave $how || continue
+        guest "misbehave-$how" -t 300 -s "$socket" -e HOW=$how a "$here/scenarios/misbehave.sh" &&
+            shown "misbehave-$how" "^[a-z_]*=[1-9][0-9]*$"
+        stop_server
+        times=$(sed -n "s/^$how: \([0-9]*\) times$/\1/p" misbehave.server | tail -n 1)
+        if [ "${times:-0}" -gt 0 ]; then echo "    $times times"; else fail "misbehave-$how: it did not"; fi
     done
 fi
 
